@@ -1,0 +1,67 @@
+"""The mission clock: the one place from which the platform learns what time it is.
+
+Live, mission time is wall time. A demo, a test or a replay sets it to the data's day and lets it run at a chosen
+rate, so that freshness, watermarks and ``as_of`` mean the same everywhere. The setting is a small file in the
+platform's home, because sensors, runs and the command line are different processes and must agree.
+"""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+NANOSECONDS_PER_SECOND = 1_000_000_000
+_FILE_NAME = "clock.json"
+
+
+@dataclass(frozen=True)
+class MissionClock:
+    """``mission = mission_epoch_ns + rate * (wall - wall_epoch_ns)``; all in nanoseconds since 1970, UTC."""
+
+    mission_epoch_ns: int = 0
+    wall_epoch_ns: int = 0
+    rate: float = 1.0
+
+    @classmethod
+    def starting_at(cls, mission_epoch_ns: int, *, rate: float = 1.0, wall_epoch_ns: int | None = None) -> "MissionClock":
+        """A clock that reads ``mission_epoch_ns`` now and runs at ``rate`` times wall speed (0 = stands still)."""
+        return cls(mission_epoch_ns, time.time_ns() if wall_epoch_ns is None else wall_epoch_ns, rate)
+
+    @classmethod
+    def load(cls, home: Path) -> "MissionClock":
+        """The clock saved in ``home``, or wall time where none was saved."""
+        path = home / _FILE_NAME
+        return cls(**json.loads(path.read_text())) if path.exists() else cls()
+
+    def save(self, home: Path) -> None:
+        """Make this the clock of every process that works in ``home`` (atomic replace)."""
+        home.mkdir(parents=True, exist_ok=True)
+        partial = home / f"{_FILE_NAME}.{os.getpid()}.tmp"
+        partial.write_text(json.dumps(asdict(self)))
+        partial.replace(home / _FILE_NAME)
+
+    def now_ns(self, wall_ns: int | None = None) -> int:
+        """Mission time, nanoseconds since 1970 UTC, at ``wall_ns`` (default: now)."""
+        wall = time.time_ns() if wall_ns is None else wall_ns
+        return self.mission_epoch_ns + round((wall - self.wall_epoch_ns) * self.rate)
+
+
+def utc(time_ns: int) -> datetime:
+    """``time_ns`` as an aware datetime, truncated to microseconds."""
+    seconds, nanoseconds = divmod(time_ns, NANOSECONDS_PER_SECOND)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=nanoseconds // 1000)
+
+
+def iso(time_ns: int) -> str:
+    """``time_ns`` as ISO 8601 with milliseconds and Z."""
+    return utc(time_ns).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_iso_ns(text: str) -> int:
+    """Nanoseconds since 1970 of an ISO 8601 instant; without an offset it is UTC. Raises ValueError."""
+    moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    whole = int(moment.replace(microsecond=0).timestamp())
+    return whole * NANOSECONDS_PER_SECOND + moment.microsecond * 1000

@@ -1,0 +1,56 @@
+"""Every knob of the platform: typed, with its unit, its default and the environment variable that sets it.
+
+Holds values only. Nothing here opens a file, a socket or a session, and no other module reads the environment.
+"""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """The platform's settings; each is overridden by ``SDA_<NAME>`` in the environment."""
+
+    model_config = SettingsConfigDict(env_prefix="SDA_", frozen=True, extra="ignore")
+
+    home: Path = Field(Path("var"), description="Directory of everything the platform keeps on this machine.")
+    lake: str = Field("", description="URI of the lake (path, s3://, abfs://, gs://); empty: <home>/lake.")
+    landing: str = Field("", description="URI of the landing zones; empty: <home>/landing.")
+    spark_remote: str = Field(
+        "",
+        description="The engine: empty = the local server that `sda up` runs; sc://host:port = a remote one; "
+        "local = a session inside this process.",
+    )
+    driver_memory: str = Field("3g", description="Heap of the local engine (JVM notation).")
+    subscriber: str = Field("", description="SQLite file of the default subscriber; empty: <home>/subscriber.sqlite.")
+    fleet: str = Field("", description="CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.")
+
+    webserver_port: int = Field(3000, description="Port of the Dagster UI; a free one is taken when it is busy.")
+    engine_port: int = Field(15002, description="Port of the local engine; a free one is taken when it is busy.")
+    sensor_interval_s: int = Field(2, description="Least time between two ticks of a landing sensor, seconds.")
+
+    batch_max_segments: int = Field(256, description="Most segments one materialization takes from a zone.")
+    batch_max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes from a zone.")
+    orphan_grace_s: float = Field(60.0, description="Age from which data without metadata counts as an orphan, seconds.")
+
+    window_s: int = Field(30, description="Length of a fusion window in event time, seconds (DP3-F5).")
+    allowed_lateness_s: float = Field(5.0, description="Event time a closed window still takes late data, seconds.")
+    screening_horizon_h: float = Field(24.0, description="Span of a screening from its as_of, hours.")
+    screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
+    screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
+
+    @property
+    def lake_uri(self) -> str:
+        """Where the tables are."""
+        return self.lake or str(self.home.absolute() / "lake")
+
+    @property
+    def landing_uri(self) -> str:
+        """Where the landing zones are."""
+        return self.landing or str(self.home.absolute() / "landing")
+
+    @property
+    def subscriber_path(self) -> Path:
+        """The default subscriber's database."""
+        return Path(self.subscriber) if self.subscriber else self.home.absolute() / "subscriber.sqlite"

@@ -1,0 +1,109 @@
+"""Mean orbital elements as equal-length arrays, and the altitudes that follow from them.
+
+Holds no parsing (see ``formats``) and no propagation (see ``orbits.propagation``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+_WGS72_MU_KM3_S2 = 398600.8
+_WGS72_RADIUS_KM = 6378.135
+_WGS72_J2 = 0.001082616
+_INTEGER_COLUMNS = ("norad_id", "epoch_time_ns")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ElementSets:
+    """SGP4 mean elements of ``n`` objects, one array of shape (n,) per column.
+
+    Columns keep the names and units of the element-set schema: angles in degrees, mean motion in revolutions per
+    day, ``epoch_time_ns`` in nanoseconds since the Unix epoch (UTC). The derivatives follow the OMM convention
+    (first derivative halved, second divided by six); SGP4 carries but does not use them.
+    """
+
+    norad_id: IntArray
+    epoch_time_ns: IntArray
+    mean_motion_rev_per_day: FloatArray
+    eccentricity: FloatArray
+    inclination_deg: FloatArray
+    raan_deg: FloatArray
+    arg_of_pericenter_deg: FloatArray
+    mean_anomaly_deg: FloatArray
+    bstar_per_earth_radius: FloatArray
+    mean_motion_dot_rev_per_day2: FloatArray
+    mean_motion_ddot_rev_per_day3: FloatArray
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            column = getattr(self, field.name)
+            if column.shape != self.norad_id.shape or column.ndim != 1:
+                raise ValueError(
+                    f"element column {field.name} has shape {column.shape}, expected {self.norad_id.shape}"
+                )
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> Self:
+        """Build from a mapping of column name to array-like; other keys are ignored.
+
+        A missing or NaN derivative or drag term becomes 0, as in an element set that leaves it blank.
+
+        Raises:
+            ValueError: a required column is missing, or lengths differ.
+        """
+        count = len(columns["norad_id"]) if "norad_id" in columns else 0
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for field in dataclasses.fields(cls):
+            optional = field.name.startswith(("bstar", "mean_motion_d"))
+            if field.name not in columns and not optional:
+                raise ValueError(f"element column {field.name} is missing")
+            dtype = np.int64 if field.name in _INTEGER_COLUMNS else np.float64
+            column = np.asarray(columns.get(field.name, np.zeros(count)), dtype=dtype)
+            arrays[field.name] = np.nan_to_num(column, posinf=np.inf, neginf=-np.inf) if optional else column
+        return cls(**arrays)
+
+    def __len__(self) -> int:
+        return len(self.norad_id)
+
+    def take(self, index: npt.ArrayLike) -> Self:
+        """The sets at ``index``: integer positions, a boolean mask or a slice-like array, in that order."""
+        chosen = np.asarray(index)
+        columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
+        return type(self)(**columns)
+
+
+def semi_major_axis_km(elements: ElementSets) -> FloatArray:
+    """Brouwer mean semi-major axis in km, shape (n,); NaN where the elements describe no closed orbit.
+
+    Undoes the Kozai convention of published mean motions as SGP4 itself does.
+    Source: Hoots & Roehrich, Spacetrack Report 3 (1980), section 6, WGS72 constants.
+    """
+    k2 = 0.5 * _WGS72_J2 * _WGS72_RADIUS_KM**2
+    with np.errstate(all="ignore"):
+        kozai_rad_s = elements.mean_motion_rev_per_day * (2 * np.pi / 86400.0)
+        first_guess = np.cbrt(_WGS72_MU_KM3_S2 / kozai_rad_s**2)
+        cos_i = np.cos(np.radians(elements.inclination_deg))
+        shape = 1.5 * k2 * (3 * cos_i**2 - 1) / (1 - elements.eccentricity**2) ** 1.5
+        d1 = shape / first_guess**2
+        a0 = first_guess * (1 - d1 / 3 - d1**2 - 134 / 81 * d1**3)
+        axis: FloatArray = a0 / (1 - shape / a0**2)
+    closed = (elements.mean_motion_rev_per_day > 0) & (elements.eccentricity >= 0) & (elements.eccentricity < 1)
+    return np.where(closed, axis, np.nan)
+
+
+def perigee_altitude_km(elements: ElementSets) -> FloatArray:
+    """Mean perigee height above the WGS72 equatorial radius in km, shape (n,)."""
+    return semi_major_axis_km(elements) * (1 - elements.eccentricity) - _WGS72_RADIUS_KM
+
+
+def apogee_altitude_km(elements: ElementSets) -> FloatArray:
+    """Mean apogee height above the WGS72 equatorial radius in km, shape (n,)."""
+    return semi_major_axis_km(elements) * (1 + elements.eccentricity) - _WGS72_RADIUS_KM

@@ -1,0 +1,222 @@
+"""SGP4 over many objects and times (WGS72, TEME), with refusals as codes and as text.
+
+Holds no element parsing and no frame conversion. Object ids never enter SGP4: real ids have outgrown its field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sgp4.api import SGP4_ERRORS as _LIBRARY_ERRORS
+from sgp4.api import WGS72, Satrec, SatrecArray
+
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+
+ErrorArray = npt.NDArray[np.uint8]
+
+NOT_FINITE = 7
+SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
+    {**_LIBRARY_ERRORS, NOT_FINITE: "the elements or the propagated state are not finite numbers"}
+)
+
+_DAY_NS = 86_400_000_000_000
+_UNIX_EPOCH_JD = 2440587.5
+_UNIX_EPOCH_DAYS_FROM_1949_12_31 = 7306.0
+# Rows of one object worth one array call instead of a loop of scalar calls.
+_ARRAY_CALL_PAYS_FROM = 6
+
+
+class Propagator:
+    """SGP4 for a fixed list of element sets; rows are addressed by position in ``elements``.
+
+    SGP4 initialisation happens once, on first use. Pickling carries only the elements; a process that unpickles
+    the same elements again gets its already initialised propagator back.
+    """
+
+    def __init__(self, elements: ElementSets) -> None:
+        self.elements = elements
+
+    def __len__(self) -> int:
+        return len(self.elements)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        columns = {field.name: getattr(self.elements, field.name) for field in dataclasses.fields(self.elements)}
+        return _rebuild, (_Columns(columns),)
+
+    @cached_property
+    def _usable(self) -> npt.NDArray[np.bool_]:
+        numbers = [
+            getattr(self.elements, field.name)
+            for field in dataclasses.fields(self.elements)
+            if field.type == "FloatArray"
+        ]
+        return np.asarray(np.all(np.isfinite(numbers), axis=0))
+
+    @cached_property
+    def _satrecs(self) -> list[Satrec]:
+        return _initialise(self.elements, self._usable)
+
+    @cached_property
+    def _array(self) -> SatrecArray:
+        return SatrecArray(self._satrecs)
+
+    def grid(self, time_ns: npt.ArrayLike) -> tuple[ErrorArray, FloatArray, FloatArray]:
+        """Every object at every time.
+
+        Args:
+            time_ns: (t,) nanoseconds since the Unix epoch, UTC.
+
+        Returns:
+            error (n, t): 0 or a key of ``SGP4_ERRORS``; r_teme_km (n, t, 3); v_teme_km_s (n, t, 3), NaN on error.
+        """
+        day, fraction = _julian(np.atleast_1d(np.asarray(time_ns, dtype=np.int64)))
+        if not len(self.elements):
+            return np.zeros((0, len(day)), np.uint8), np.zeros((0, len(day), 3)), np.zeros((0, len(day), 3))
+        error, r_teme_km, v_teme_km_s = self._array.sgp4(day, fraction)
+        return _mark_unusable(error, r_teme_km, v_teme_km_s, self._usable[:, None])
+
+    def at(self, index: npt.ArrayLike, time_ns: npt.ArrayLike) -> tuple[ErrorArray, FloatArray, FloatArray]:
+        """Object ``index[k]`` at ``time_ns[k]``.
+
+        Args:
+            index: (m,) positions in ``elements``.
+            time_ns: (m,) or scalar nanoseconds since the Unix epoch, UTC.
+
+        Returns:
+            error (m,), r_teme_km (m, 3), v_teme_km_s (m, 3); NaN on error.
+        """
+        rows: IntArray = np.atleast_1d(np.asarray(index, dtype=np.int64))
+        times: IntArray = np.broadcast_to(np.asarray(time_ns, dtype=np.int64), rows.shape)
+        day, fraction = _julian(times)
+        error = np.zeros(len(rows), np.uint8)
+        r_teme_km, v_teme_km_s = np.empty((len(rows), 3)), np.empty((len(rows), 3))
+        order = np.argsort(rows, kind="stable")
+        objects, starts, counts = np.unique(rows[order], return_index=True, return_counts=True)
+        repeated = counts >= _ARRAY_CALL_PAYS_FROM
+        for row, start, count in zip(
+            objects[repeated].tolist(), starts[repeated].tolist(), counts[repeated].tolist(), strict=True
+        ):
+            span = order[start : start + count]
+            error[span], r_teme_km[span], v_teme_km_s[span] = self._satrecs[row].sgp4_array(day[span], fraction[span])
+        single = order[~np.repeat(repeated, counts)]
+        if len(single):
+            satrecs = self._satrecs
+            arguments = zip(rows[single].tolist(), day[single].tolist(), fraction[single].tolist(), strict=True)
+            states = [satrecs[row].sgp4(jd, fr) for row, jd, fr in arguments]
+            codes, positions, velocities = zip(*states, strict=True)
+            error[single], r_teme_km[single], v_teme_km_s[single] = codes, positions, velocities
+        return _mark_unusable(error, r_teme_km, v_teme_km_s, self._usable[rows])
+
+    def take(self, index: npt.ArrayLike) -> Propagator:
+        """A propagator of the chosen rows that shares this one's initialised objects."""
+        chosen = np.asarray(index)
+        part = Propagator(self.elements.take(chosen))
+        satrecs = self._satrecs
+        part.__dict__["_satrecs"] = [satrecs[row] for row in np.arange(len(self))[chosen].tolist()]
+        return part
+
+
+def refusal_reasons(elements: ElementSets, time_ns: int | None = None) -> list[str | None]:
+    """Why SGP4 refuses each element set, or None where it accepts it; length n.
+
+    An element set is accepted if it propagates at its own epoch and, if given, at ``time_ns``.
+    """
+    propagator = Propagator(elements)
+    rows = np.arange(len(elements))
+    if not len(rows):
+        return []
+    at_epoch = propagator.at(rows, elements.epoch_time_ns)[0]
+    reasons = [_refusal(code, "at its epoch") for code in at_epoch.tolist()]
+    if time_ns is not None:
+        later = propagator.at(rows, time_ns)[0].tolist()
+        asked = f"at {np.datetime64(time_ns, 'ns')}Z"
+        reasons = [reason or _refusal(code, asked) for reason, code in zip(reasons, later, strict=True)]
+    return reasons
+
+
+def _refusal(code: int, when: str) -> str | None:
+    return f"SGP4 error {code} {when}: {SGP4_ERRORS.get(code, 'unknown')}" if code else None
+
+
+def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Satrec]:
+    # An unusable row still needs a place in the array; the fill never reaches a caller (see _mark_unusable).
+    # It matters: a NaN can keep SGP4's deep-space integrator from ever ending.
+    def column(values: FloatArray, fill: float = 0.0) -> list[float]:
+        filled: list[float] = np.where(usable, values, fill).tolist()
+        return filled
+
+    whole, fraction = np.divmod(elements.epoch_time_ns, _DAY_NS)
+    fraction_days = fraction / _DAY_NS
+    parameters = zip(
+        (_UNIX_EPOCH_DAYS_FROM_1949_12_31 + whole + fraction_days).tolist(),
+        column(elements.bstar_per_earth_radius),
+        column(elements.eccentricity),
+        column(np.radians(elements.arg_of_pericenter_deg)),
+        column(np.radians(elements.inclination_deg)),
+        column(np.radians(elements.mean_anomaly_deg)),
+        column(elements.mean_motion_rev_per_day * (np.pi / 720.0), fill=0.06),
+        column(np.radians(elements.raan_deg)),
+        fraction_days.tolist(),
+        strict=True,
+    )
+    satrecs = []
+    for epoch, bstar, eccentricity, perigee, inclination, anomaly, motion, node, fraction_day in parameters:
+        satrec = Satrec()
+        satrec.sgp4init(
+            WGS72, "i", 0, epoch, bstar, 0.0, 0.0, eccentricity, perigee, inclination, anomaly, motion, node
+        )
+        # One double holds days since 1949 only to a third of a microsecond (3 mm of orbit): restore the rest.
+        satrec.jdsatepochF = fraction_day
+        satrecs.append(satrec)
+    return satrecs
+
+
+def _julian(time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+    whole, rest = np.divmod(time_ns, _DAY_NS)
+    return np.ascontiguousarray(whole + _UNIX_EPOCH_JD), np.ascontiguousarray(rest / _DAY_NS)
+
+
+def _mark_unusable(
+    error: ErrorArray, r_teme_km: FloatArray, v_teme_km_s: FloatArray, usable: npt.NDArray[np.bool_]
+) -> tuple[ErrorArray, FloatArray, FloatArray]:
+    finite = usable & np.isfinite(r_teme_km).all(axis=-1) & np.isfinite(v_teme_km_s).all(axis=-1)
+    error = np.where((error == 0) & ~finite | ~usable, np.uint8(NOT_FINITE), error)
+    failed = error != 0
+    if failed.any():
+        r_teme_km[failed] = np.nan
+        v_teme_km_s[failed] = np.nan
+    return error, r_teme_km, v_teme_km_s
+
+
+class _Columns:
+    """The element columns, hashable by content, so that unpickling can find a propagator already built."""
+
+    def __init__(self, columns: dict[str, npt.NDArray[Any]]) -> None:
+        self.columns = columns
+
+    @cached_property
+    def _digest(self) -> bytes:
+        digest = hashlib.blake2b(digest_size=16)
+        for name, column in self.columns.items():
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(column).tobytes())
+        return digest.digest()
+
+    def __hash__(self) -> int:
+        return hash(self._digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Columns) and self._digest == other._digest
+
+
+# Two: a worker meets the catalogue it screens and, around an update, the one before it.
+@lru_cache(maxsize=2)
+def _rebuild(columns: _Columns) -> Propagator:
+    return Propagator(ElementSets(**columns.columns))

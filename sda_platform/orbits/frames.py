@@ -46,7 +46,9 @@ def pef_to_teme(r_pef_km: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
     return _rotate_z(np.asarray(r_pef_km, dtype=np.float64), -gmst82_rad(time_ns))
 
 
-def velocity_teme_to_pef(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
+def velocity_teme_to_pef(
+    r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, time_ns: npt.ArrayLike
+) -> FloatArray:
     """Velocity relative to the rotating Earth, in PEF, (..., 3) km/s."""
     relative = np.asarray(v_teme_km_s, dtype=np.float64) - earth_rotation_cross(r_teme_km)
     return _rotate_z(relative, gmst82_rad(time_ns))
@@ -58,7 +60,9 @@ def earth_rotation_cross(r_km: npt.ArrayLike) -> FloatArray:
     return np.stack([-r[..., 1], r[..., 0], np.zeros_like(r[..., 0])], axis=-1) * EARTH_ROTATION_RAD_S
 
 
-def geodetic_to_pef_km(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, altitude_m: npt.ArrayLike) -> FloatArray:
+def geodetic_to_pef_km(
+    latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, altitude_m: npt.ArrayLike
+) -> FloatArray:
     """WGS84 geodetic position to Earth-fixed (..., 3) km. Source: Vallado eq. 3-7."""
     latitude, longitude = np.radians(latitude_deg), np.radians(longitude_deg)
     altitude_km = np.asarray(altitude_m, dtype=np.float64) / 1000.0
@@ -76,14 +80,19 @@ def geodetic_to_pef_km(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike
 
 
 def site_to_teme(
-    latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, altitude_m: npt.ArrayLike, time_ns: npt.ArrayLike
+    latitude_deg: npt.ArrayLike,
+    longitude_deg: npt.ArrayLike,
+    altitude_m: npt.ArrayLike,
+    time_ns: npt.ArrayLike,
 ) -> tuple[FloatArray, FloatArray]:
     """A site's position (..., 3) km and velocity (..., 3) km/s in TEME at ``time_ns``."""
     r_teme_km = pef_to_teme(geodetic_to_pef_km(latitude_deg, longitude_deg, altitude_m), time_ns)
     return r_teme_km, earth_rotation_cross(r_teme_km)
 
 
-def enu_basis_teme(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
+def enu_basis_teme(
+    latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, time_ns: npt.ArrayLike
+) -> FloatArray:
     """Rows east, north, up of a geodetic site, expressed in TEME: (..., 3, 3)."""
     latitude, local_sidereal = np.broadcast_arrays(
         np.radians(latitude_deg), np.radians(longitude_deg) + gmst82_rad(time_ns)
@@ -150,7 +159,8 @@ def sun_teme_km(time_ns: npt.ArrayLike) -> FloatArray:
     )
     obliquity = np.radians(23.439291 - 0.0130042 * centuries)
     direction = np.stack(
-        [np.cos(longitude), np.cos(obliquity) * np.sin(longitude), np.sin(obliquity) * np.sin(longitude)], axis=-1
+        [np.cos(longitude), np.cos(obliquity) * np.sin(longitude), np.sin(obliquity) * np.sin(longitude)],
+        axis=-1,
     )
     return np.asarray(direction * np.asarray(distance_km)[..., None])
 
@@ -207,4 +217,3 @@ def _rotate_z(vector: FloatArray, angle_rad: FloatArray) -> FloatArray:
     x, y, z = np.moveaxis(vector, -1, 0)
     parts = np.broadcast_arrays(cosine * x + sine * y, cosine * y - sine * x, z)
     return np.stack(parts, axis=-1)
-

@@ -28,7 +28,7 @@ SGP4_ERRORS: Mapping[int, str] = MappingProxyType(
 
 _DAY_NS = 86_400_000_000_000
 _UNIX_EPOCH_JD = 2440587.5
-_UNIX_EPOCH_DAYS_FROM_1949_12_31 = 7306.0
+_SGP4_DAY_ZERO_JD = 2433281.5
 # Rows of one object worth one array call instead of a loop of scalar calls.
 _ARRAY_CALL_PAYS_FROM = 6
 
@@ -47,7 +47,9 @@ class Propagator:
         return len(self.elements)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        columns = {field.name: getattr(self.elements, field.name) for field in dataclasses.fields(self.elements)}
+        columns = {
+            field.name: getattr(self.elements, field.name) for field in dataclasses.fields(self.elements)
+        }
         return _rebuild, (_Columns(columns),)
 
     @cached_property
@@ -104,11 +106,15 @@ class Propagator:
             objects[repeated].tolist(), starts[repeated].tolist(), counts[repeated].tolist(), strict=True
         ):
             span = order[start : start + count]
-            error[span], r_teme_km[span], v_teme_km_s[span] = self._satrecs[row].sgp4_array(day[span], fraction[span])
+            error[span], r_teme_km[span], v_teme_km_s[span] = self._satrecs[row].sgp4_array(
+                day[span], fraction[span]
+            )
         single = order[~np.repeat(repeated, counts)]
         if len(single):
             satrecs = self._satrecs
-            arguments = zip(rows[single].tolist(), day[single].tolist(), fraction[single].tolist(), strict=True)
+            arguments = zip(
+                rows[single].tolist(), day[single].tolist(), fraction[single].tolist(), strict=True
+            )
             states = [satrecs[row].sgp4(jd, fr) for row, jd, fr in arguments]
             codes, positions, velocities = zip(*states, strict=True)
             error[single], r_teme_km[single], v_teme_km_s[single] = codes, positions, velocities
@@ -152,10 +158,12 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
         filled: list[float] = np.where(usable, values, fill).tolist()
         return filled
 
-    whole, fraction = np.divmod(elements.epoch_time_ns, _DAY_NS)
-    fraction_days = fraction / _DAY_NS
+    day, fraction_days = _julian(elements.epoch_time_ns)
+    # The published verification states come from an epoch summed into one double before the lunar-solar terms
+    # use it. Doing the same reproduces them; the rounding (40 us) is otherwise without meaning.
+    epoch_days = (day + fraction_days) - _SGP4_DAY_ZERO_JD
     parameters = zip(
-        (_UNIX_EPOCH_DAYS_FROM_1949_12_31 + whole + fraction_days).tolist(),
+        epoch_days.tolist(),
         column(elements.bstar_per_earth_radius),
         column(elements.eccentricity),
         column(np.radians(elements.arg_of_pericenter_deg)),
@@ -172,7 +180,7 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
         satrec.sgp4init(
             WGS72, "i", 0, epoch, bstar, 0.0, 0.0, eccentricity, perigee, inclination, anomaly, motion, node
         )
-        # One double holds days since 1949 only to a third of a microsecond (3 mm of orbit): restore the rest.
+        # Time since epoch does deserve every nanosecond: 40 us of orbit are 30 cm.
         satrec.jdsatepochF = fraction_day
         satrecs.append(satrec)
     return satrecs

@@ -1,0 +1,28 @@
+"""Why one record cannot be read: the closed list of error kinds, and the exception that carries one.
+
+Holds no parsing. Decoders turn a `RecordError` into a row (`error_kind`, `error`); it never leaves a segment
+decoder.
+"""
+
+from typing import Final, Literal, get_args
+
+ErrorKind = Literal[
+    "bad_length",
+    "bad_json",
+    "bad_field",
+    "bad_checksum",
+    "missing_field",
+    "out_of_range",
+    "torn_record",
+    "unknown_format",
+]
+ERROR_KINDS: Final[tuple[str, ...]] = get_args(ErrorKind)
+
+
+class RecordError(ValueError):
+    """One record is unreadable; `kind` is for counting, `text` says what was found and what is allowed."""
+
+    def __init__(self, kind: ErrorKind, text: str) -> None:
+        super().__init__(text)
+        self.kind: Final[ErrorKind] = kind
+        self.text: Final[str] = text

@@ -1,0 +1,91 @@
+"""Typed reading of one JSON object; every refusal is a RecordError naming field and value."""
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, Final
+
+from sda_platform.formats.errors import RecordError
+
+_MAX_INT64: Final = 2**63 - 1
+
+
+def json_object(payload: bytes) -> dict[str, Any]:
+    """The object in `payload`; anything else, NaN and bad UTF-8 too, raises RecordError("bad_json")."""
+    try:
+        value = json.loads(payload.decode("utf-8"), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise RecordError("bad_json", f"not a JSON object: {str(error)[:200]}") from error
+    if not isinstance(value, dict):
+        raise RecordError("bad_json", f"not a JSON object but a {type(value).__name__}")
+    return value
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def text_field(fields: Mapping[str, Any], name: str) -> str:
+    """Non-empty text that can be stored as UTF-8."""
+    value = _present(fields, name)
+    if not isinstance(value, str) or not value:
+        raise RecordError("bad_field", f"{name} is {_shown(value)}, must be non-empty text")
+    return encodable(value, name)
+
+
+def integer_field(fields: Mapping[str, Any], name: str) -> int:
+    """An integer in [0, 2^63)."""
+    value = _present(fields, name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RecordError("bad_field", f"{name} is {_shown(value)}, must be an integer")
+    if not 0 <= value <= _MAX_INT64:
+        raise RecordError(
+            "out_of_range", f"{name} is {_shown(value)}, must be at least 0 and at most {_MAX_INT64}"
+        )
+    return value
+
+
+def number_field(fields: Mapping[str, Any], name: str) -> float:
+    """A finite number."""
+    value = _present(fields, name)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise RecordError("bad_field", f"{name} is {_shown(value)}, must be a number")
+    return finite(value, name)
+
+
+def finite(value: int | float | str, name: str) -> float:
+    """`value` as a finite float; RecordError: `bad_field` if no number, `out_of_range` if infinite."""
+    try:
+        if isinstance(value, str) and ("_" in value or not value.isascii()):
+            raise ValueError  # Python would read 1_000 and digits of other scripts
+        number = float(value)
+    except OverflowError:
+        raise RecordError("out_of_range", f"{name} is {_shown(value)}, too large for a number") from None
+    except ValueError:
+        raise RecordError("bad_field", f"{name} is {_shown(value)}, must be a number") from None
+    if not isfinite(number):
+        raise RecordError("out_of_range", f"{name} is {_shown(value)}, must be finite")
+    return number
+
+
+def encodable(value: str, name: str) -> str:
+    """`value` itself; RecordError("bad_field") for lone surrogates, which no table stores."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise RecordError("bad_field", f"{name} is {_shown(value)}, not valid Unicode text") from None
+    return value
+
+
+def _present(fields: Mapping[str, Any], name: str) -> Any:
+    value = fields.get(name)
+    if value is None:
+        raise RecordError("missing_field", f"{name} is missing")
+    return value
+
+
+def _shown(value: object) -> str:
+    try:
+        return ascii(value)[:80]
+    except ValueError:  # an integer of more digits than Python will print
+        return f"a very long {type(value).__name__}"

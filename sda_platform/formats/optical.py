@@ -1,0 +1,101 @@
+"""The optical archive's REST record, one JSON object a line; angles are topocentric, TEME of date.
+
+Required: obs_id (text), timestamp_ns (integer, UTC since the Unix epoch), ra_rad, dec_rad, sigma_arcsec
+(numbers), site_id (text). Optional, as the collector or the site adds them: received_ns (integer),
+clock_quality (one of CLOCK_KINDS, `ntp_synced` when absent), clock_age_s (number, 0 when absent). Other
+fields are kept in the payload, unread.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import pi
+from typing import Final
+
+import numpy as np
+
+from sda_platform.formats.decoded import Decoded
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.isl import CLOCK_KINDS
+from sda_platform.formats.json_fields import integer_field, json_object, number_field, text_field
+
+RADIANS_PER_ARCSECOND: Final = pi / 648_000
+_VALUES: Final = ("right_ascension_rad", "declination_rad", "angle_sigma_rad", "clock_age_s")
+
+
+@dataclass(frozen=True, slots=True)
+class OpticalRecord:
+    """One archive record as on the wire."""
+
+    obs_id: str
+    timestamp_ns: int
+    ra_rad: float
+    dec_rad: float
+    sigma_arcsec: float
+    site_id: str
+    received_ns: int | None = None
+    clock_quality: str = "ntp_synced"
+    clock_age_s: float = 0.0
+
+
+def encode_optical_record(record: OpticalRecord) -> bytes:
+    """The record's JSON line without its line feed; `received_ns` is left out when None."""
+    fields = {name: getattr(record, name) for name in OpticalRecord.__slots__}
+    if fields["received_ns"] is None:
+        del fields["received_ns"]
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
+
+
+def parse_optical_record(payload: bytes) -> OpticalRecord:
+    """Raises RecordError: bad_json, missing_field, bad_field or out_of_range."""
+    fields = json_object(payload)
+    clock_quality = text_field(fields, "clock_quality") if "clock_quality" in fields else "ntp_synced"
+    if clock_quality not in CLOCK_KINDS:
+        raise RecordError("out_of_range", f"clock_quality is {clock_quality!r}, must be one of {CLOCK_KINDS}")
+    return OpticalRecord(
+        obs_id=text_field(fields, "obs_id"),
+        timestamp_ns=integer_field(fields, "timestamp_ns"),
+        ra_rad=number_field(fields, "ra_rad"),
+        dec_rad=number_field(fields, "dec_rad"),
+        sigma_arcsec=number_field(fields, "sigma_arcsec"),
+        site_id=text_field(fields, "site_id"),
+        received_ns=integer_field(fields, "received_ns") if fields.get("received_ns") is not None else None,
+        clock_quality=clock_quality,
+        clock_age_s=number_field(fields, "clock_age_s") if "clock_age_s" in fields else 0.0,
+    )
+
+
+def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
+    """Columns of every line; a line that is no valid record is an error row.
+
+    The identity bytes leave `received_ns` out, so a record polled twice keeps its observation id (erratum
+    E1).
+    """
+    blank = OpticalRecord("", 0, 0.0, 0.0, 1.0, "")
+    errors: list[RecordError | None] = []
+    records: list[OpticalRecord] = []
+    identity: list[bytes] = []
+    for payload in payloads:
+        try:
+            record = parse_optical_record(payload)
+            identity.append(encode_optical_record(replace(record, received_ns=None)))
+            records.append(record)
+            errors.append(None)
+        except RecordError as error:
+            records.append(blank)
+            identity.append(payload)
+            errors.append(error)
+    rows = [(r.ra_rad, r.dec_rad, r.sigma_arcsec * RADIANS_PER_ARCSECOND, r.clock_age_s) for r in records]
+    values = np.array(rows, dtype=np.float64).reshape(-1, len(_VALUES))
+    return Decoded(
+        errors=errors,
+        source_id=[
+            r.site_id if r.site_id.startswith("optical-") else f"optical-{r.site_id}" for r in records
+        ],
+        native_track_id=[r.obs_id for r in records],
+        sensor_time_ns=np.array([r.timestamp_ns for r in records], dtype=np.uint64),
+        values={name: values[:, column] for column, name in enumerate(_VALUES)},
+        clock_quality=[r.clock_quality for r in records],
+        received_time_ns=[r.received_ns for r in records],
+        identity=identity,
+    )

@@ -1,0 +1,104 @@
+"""The metadata that makes a landed segment exist: what is in it, how long it is, and when it was sealed.
+
+A frozen record and its JSON, no file I/O. Unknown keys are ignored, so that a newer lander can add some.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from sda_platform.formats.records import split_records
+
+SEGMENT_META_VERSION: Final = 1
+_TEXT_FIELDS: Final = ("feed", "format", "sha256")
+_OPTIONAL_FIELDS: Final = ("first_event_time_ns", "last_event_time_ns", "source_watermark_ns")
+
+
+class MetaError(ValueError):
+    """The text is no segment metadata; says which key and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentMeta:
+    """Facts of one sealed segment; times are ns since the Unix epoch, UTC.
+
+    `sealed_time_ns` is mission time, `sealed_wall_time_ns` wall time (for latency). `source_watermark_ns`:
+    the lander expects no record with an earlier sensor time after this segment; None where the feed has no
+    such promise.
+    """
+
+    feed: str
+    format: str
+    bytes: int
+    records: int
+    sha256: str
+    sealed_time_ns: int
+    sealed_wall_time_ns: int
+    first_event_time_ns: int | None = None
+    last_event_time_ns: int | None = None
+    source_watermark_ns: int | None = None
+    schema_version: int = SEGMENT_META_VERSION
+
+    def to_json(self) -> str:
+        """One JSON object with sorted keys; `parse_segment_meta` reads it back equal."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def describe_segment(
+    data: bytes,
+    *,
+    feed: str,
+    segment_format: str,
+    sealed_time_ns: int,
+    sealed_wall_time_ns: int,
+    first_event_time_ns: int | None = None,
+    last_event_time_ns: int | None = None,
+    source_watermark_ns: int | None = None,
+) -> SegmentMeta:
+    """Metadata of `data`: counts its bytes and records and hashes it; the event times are the caller's."""
+    return SegmentMeta(
+        feed=feed,
+        format=segment_format,
+        bytes=len(data),
+        records=sum(1 for _ in split_records(data, segment_format)),
+        sha256=hashlib.sha256(data).hexdigest(),
+        sealed_time_ns=sealed_time_ns,
+        sealed_wall_time_ns=sealed_wall_time_ns,
+        first_event_time_ns=first_event_time_ns,
+        last_event_time_ns=last_event_time_ns,
+        source_watermark_ns=source_watermark_ns,
+    )
+
+
+def parse_segment_meta(text: str | bytes) -> SegmentMeta:
+    """The metadata in a JSON text; raises MetaError."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MetaError(f"not JSON: {str(error)[:200]}") from error
+    if not isinstance(value, dict):
+        raise MetaError(f"not a JSON object but a {type(value).__name__}")
+    if value.get("schema_version") != SEGMENT_META_VERSION:
+        raise MetaError(
+            f"schema_version is {value.get('schema_version')!r}, only {SEGMENT_META_VERSION} is known"
+        )
+    return SegmentMeta(**{f.name: _checked(f.name, value.get(f.name)) for f in fields(SegmentMeta)})
+
+
+def _checked(name: str, value: Any) -> Any:
+    if value is None:
+        if name in _OPTIONAL_FIELDS:
+            return None
+        raise MetaError(f"{name} is missing")
+    if name in _TEXT_FIELDS:
+        if not isinstance(value, str) or not value:
+            raise MetaError(f"{name} is {ascii(value)[:80]}, must be non-empty text")
+        if name == "sha256" and (len(value) != 64 or set(value) - set("0123456789abcdef")):
+            raise MetaError(f"sha256 is {ascii(value)[:80]}, must be 64 lower-case hexadecimal digits")
+        return value
+    if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
+        raise MetaError(f"{name} must be a 64-bit integer")
+    if value < 0 and name in ("bytes", "records"):
+        raise MetaError(f"{name} is {value}, must not be negative")
+    return value

@@ -1,0 +1,117 @@
+"""Two-line element sets, with or without a name line, ids in Alpha-5: text to `ElementSet`.
+
+Reading only: new sets are written as OMM, because real ids have outgrown Alpha-5 (339,999). Layout and
+checksum as in Space-Track's format description; `ELEMENT_SCHEMA` says what becomes of the derivatives.
+"""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.json_fields import encodable, finite
+from sda_platform.formats.omm import ElementSet
+
+_LINE_LENGTH: Final = 69
+_ALPHA_5: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O are left out
+_PIVOT_YEAR: Final = 57
+_NS_PER_DAY: Final = 86_400 * 1_000_000_000
+
+
+def parse_tle(payload: bytes) -> ElementSet:
+    """The lines of one set, separated by line feeds; raises RecordError. Columns past 69 are not read."""
+    try:
+        lines = payload.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise RecordError("bad_field", f"not text in UTF-8: {error}") from error
+    if len(lines) not in (2, 3):
+        raise RecordError("torn_record", f"{len(lines)} lines, a set has 2 or 3")
+    first, second = (_checked_line(line, number) for number, line in enumerate(lines[-2:], start=1))
+    if first[2:7] != second[2:7]:
+        raise RecordError("bad_field", f"line 1 is of object {first[2:7]}, line 2 of {second[2:7]}")
+    if first[62] == "4":
+        raise RecordError("out_of_range", "ephemeris type is 4 (SGP4-XP), which SGP4 cannot propagate")
+    return ElementSet(
+        norad_id=decode_alpha_5(first[2:7]),
+        object_name=_name(lines[0]) if len(lines) == 3 else None,
+        international_designator=_designator(first[9:17].strip()),
+        epoch_time_ns=_epoch_ns(first[18:32]),
+        mean_motion_rev_per_day=_number(second[52:63], "mean motion"),
+        eccentricity=_number("." + second[26:33].strip().replace(" ", "0"), "eccentricity"),
+        inclination_deg=_number(second[8:16], "inclination"),
+        raan_deg=_number(second[17:25], "right ascension of the node"),
+        arg_of_pericenter_deg=_number(second[34:42], "argument of perigee"),
+        mean_anomaly_deg=_number(second[43:51], "mean anomaly"),
+        bstar_per_earth_radius=_exponential(first[53:61], "B*"),
+        mean_motion_dot_rev_per_day2=_number(first[33:43].replace(" ", ""), "mean motion derivative"),
+        mean_motion_ddot_rev_per_day3=_exponential(first[44:52], "mean motion second derivative"),
+        element_set_number=_integer(first[64:68].strip() or "0", "element set number"),
+    )
+
+
+def decode_alpha_5(field: str) -> int:
+    """A catalogue number of up to 5 characters, the first perhaps a letter (10 to 33); RecordError."""
+    text = field.strip()
+    if text and text[0] in _ALPHA_5:
+        return (10 + _ALPHA_5.index(text[0])) * 10_000 + _integer(text[1:], "catalogue number")
+    return _integer(text, "catalogue number")
+
+
+def line_checksum(line: str) -> int:
+    """Modulo-10 checksum of the first 68 columns: digits at their value, minus signs as 1."""
+    return sum(int(c) if c in "0123456789" else c == "-" for c in line[:68]) % 10
+
+
+def _checked_line(line: str, number: int) -> str:
+    if len(line) < _LINE_LENGTH:
+        raise RecordError("bad_length", f"line {number} has {len(line)} columns, must have {_LINE_LENGTH}")
+    if not line.isascii():
+        raise RecordError("bad_field", f"line {number} has characters that are not ASCII")
+    if line[68] != str(line_checksum(line)):
+        text = f"line {number} ends in checksum {line[68]!r}, its columns give {line_checksum(line)}"
+        raise RecordError("bad_checksum", text)
+    return line
+
+
+def _name(line: str) -> str | None:
+    return encodable(line.removeprefix("0 ").strip(), "name") or None
+
+
+def _designator(field: str) -> str | None:
+    """`98067A` as `1998-067A`, the OMM's form; other text is kept as it is."""
+    if not field[:5].isdigit():
+        return field or None
+    year = int(field[:2])
+    return f"{1900 + year if year >= _PIVOT_YEAR else 2000 + year}-{field[2:]}"
+
+
+def _epoch_ns(field: str) -> int:
+    """YYDDD.DDDDDDDD exactly: a unit of the eighth decimal is 864,000 ns."""
+    whole, _, fraction = field.strip().replace(" ", "0").partition(".")
+    year, day = _integer(whole[:-3], "epoch year"), _integer(whole[-3:], "epoch day")
+    decimals = _integer(fraction[:8].ljust(8, "0"), "epoch day fraction")
+    if not (0 <= year <= 99 and 1 <= day <= 366):
+        raise RecordError("out_of_range", f"epoch {field!r} is no year and day of the year")
+    start = datetime(1900 + year if year >= _PIVOT_YEAR else 2000 + year, 1, 1, tzinfo=UTC)
+    return (
+        int(start.timestamp()) * 1_000_000_000 + (day - 1) * _NS_PER_DAY + decimals * (_NS_PER_DAY // 10**8)
+    )
+
+
+def _exponential(field: str, name: str) -> float:
+    """` 28098-4` is 0.28098e-4; blank is 0."""
+    text = field.strip().replace(" ", "")
+    if not text:
+        return 0.0
+    sign, digits = ("-", text[1:]) if text[0] == "-" else ("", text.removeprefix("+"))
+    mantissa, exponent = (digits[:-2], digits[-2:]) if digits[-2:-1] in ("+", "-") else (digits, "")
+    return _number(f"{sign}0.{mantissa.removeprefix('.')}" + (f"e{exponent}" if exponent else ""), name)
+
+
+def _number(text: str, name: str) -> float:
+    return finite(text.strip() or "absent", name)
+
+
+def _integer(text: str, name: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise RecordError("bad_field", f"{name} is {text!r}, must be digits")
+    return int(text)

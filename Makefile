@@ -1,0 +1,43 @@
+# The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test demo up test check format lock clean
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+help:  ## what can be done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup:  ## environment, Java and Spark's jars; quick when there is nothing to do
+	@$(PYTHON) setup/bootstrap.py
+
+setup-test: setup  ## also a browser for the tests that look at the UI
+	@$(PYTHON) setup/bootstrap.py --browser
+
+demo: setup  ## a day of real orbits, from frames to alerts; ONCE=1 exits when they are delivered
+	@$(BIN)/sda demo $(if $(ONCE),--once)
+
+up: setup  ## the platform without demo data
+	@$(BIN)/sda up
+
+test: setup-test  ## every test; TESTS=path or ARGS='-m unit' narrow it
+	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
+
+check: setup  ## lint, format, types, layers, definitions
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/dg check defs
+
+format: setup  ## put the code into the house format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: setup  ## resolve pyproject.toml anew into requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --output-file requirements.lock
+
+clean:  ## caches and build products; the environment and var/ stay
+	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

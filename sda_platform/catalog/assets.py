@@ -1,0 +1,40 @@
+"""Assets of the catalog room: landing zone → element_sets → orbital_catalog."""
+
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.catalog import decoding, transforms
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.ingest.feeds import ELEMENTS_FEED
+from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.bronze import land
+from sda_platform.lake.resource import LakeResource, LandingResource
+
+element_zone = dg.AssetSpec(
+    dg.AssetKey(["landing", ELEMENTS_FEED]),
+    group_name="catalog",
+    description="Element sets as files: OMM in CSV or JSON, two- and three-line sets.",
+    kinds={"file"},
+)
+
+
+@table_asset(ELEMENT_SETS, deps=[element_zone], pool="catalog")
+def element_sets(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
+    """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, carries the reason."""
+    return land(lake, landing, ELEMENT_SETS, [ELEMENTS_FEED], decoding.decode)
+
+
+@table_asset(ORBITAL_CATALOG, deps=[element_sets], pool="catalog")
+def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """The best element set of each object in orbit, by epoch, source priority, set number and source.
+
+    Older sets stay in `element_sets`; the catalogue as of any moment is an earlier version of this table.
+    """
+    store = lake.open()
+    plan = store.plan(ORBITAL_CATALOG, consume=[ELEMENT_SETS])
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    best = transforms.best_per_object(store.window(plan, ELEMENT_SETS))
+    receipt = store.merge(plan, best, update_when=transforms.REPLACES)
+    return materialized(store, receipt)

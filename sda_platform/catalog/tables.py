@@ -1,0 +1,76 @@
+"""Tables of the catalog room: every element set that arrived, and the best one of each object.
+
+Elements are mean elements for SGP4 in TEME of date, with the names and units of the CCSDS OMM (502.0-B-3).
+"""
+
+import pandera.pyspark as pa
+from pyspark.sql import types as T
+
+from sda_platform.lake.table import Provenance, Table
+
+
+class Elements(Provenance):
+    """The orbit of one object by one element set."""
+
+    object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
+    international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
+    epoch_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Epoch of the elements, Unix time UTC.", metadata={"unit": "ns"}
+    )
+    mean_motion_rev_per_day: T.DoubleType = pa.Field(
+        nullable=True, gt=0, lt=20, description="Mean motion (Kozai).", metadata={"unit": "rev/day"}
+    )
+    eccentricity: T.DoubleType = pa.Field(nullable=True, ge=0, lt=1, description="Eccentricity.")
+    inclination_deg: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=180, description="Inclination.", metadata={"unit": "deg"}
+    )
+    raan_deg: T.DoubleType = pa.Field(
+        nullable=True, description="Right ascension of the ascending node.", metadata={"unit": "deg"}
+    )
+    arg_of_pericenter_deg: T.DoubleType = pa.Field(
+        nullable=True, description="Argument of pericentre.", metadata={"unit": "deg"}
+    )
+    mean_anomaly_deg: T.DoubleType = pa.Field(nullable=True, description="Mean anomaly.", metadata={"unit": "deg"})
+    bstar_per_earth_radius: T.DoubleType = pa.Field(
+        nullable=True, description="SGP4 drag term B*.", metadata={"unit": "1/earth radius"}
+    )
+    mean_motion_dot_rev_per_day2: T.DoubleType = pa.Field(
+        nullable=True, description="First derivative of mean motion, OMM convention.", metadata={"unit": "rev/day²"}
+    )
+    mean_motion_ddot_rev_per_day3: T.DoubleType = pa.Field(
+        nullable=True, description="Second derivative of mean motion, OMM convention.", metadata={"unit": "rev/day³"}
+    )
+    element_set_number: T.LongType = pa.Field(nullable=True, description="The originator's number of the set.")
+    originator: T.StringType = pa.Field(nullable=True, description="Who published the set.")
+    source_priority: T.IntegerType = pa.Field(description="Rank of the originator; higher wins at equal epochs.")
+
+
+class ElementSet(Elements):
+    """Bronze: one row per landed element set, for ever; a set that cannot be used is a row with an error."""
+
+    norad_id: T.LongType = pa.Field(
+        nullable=True, ge=1, description="Catalogue number (BIGINT: real ids pass the TLE's 339,999)."
+    )
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
+    error_kind: T.StringType = pa.Field(nullable=True, description="Why the set is unusable; null: it is usable.")
+    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+
+
+class CatalogEntry(Elements):
+    """The best element set of each object by (epoch, source priority, set number, originator, segment, record)."""
+
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+
+
+_ELEMENTS = [name for name in CatalogEntry.to_schema().columns if name != "commit_sequence"]
+
+ELEMENT_SETS = Table("element_sets", "catalog", ElementSet, ("segment_sha256", "record_number"), "received_time_ns")
+ORBITAL_CATALOG = Table(
+    "orbital_catalog",
+    "catalog",
+    CatalogEntry,
+    ("norad_id",),
+    "epoch_time_ns",
+    sources={name: [("element_sets", name)] for name in _ELEMENTS},
+)

@@ -1,0 +1,45 @@
+"""What a screening covers: which objects, against which, over which span."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from sda_platform.lake.planning import Plan
+
+# Beyond this part of the catalogue, screening the changed objects one by one costs more than screening all.
+_FULL_FROM_SHARE = 0.2
+SCREENED_FROM, SCREENED_UPTO = "screened_from_ns", "screened_upto_ns"
+
+
+@dataclass(frozen=True)
+class Screening:
+    """A screening to be done: ``changed`` objects against the fleet, or, where it is None, all of them."""
+
+    start_ns: int
+    end_ns: int
+    changed: frozenset[int] | None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every object is screened."""
+        return self.changed is None
+
+
+def decide(
+    plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: int, refresh_ns: int
+) -> Screening | None:
+    """The screening that ``plan`` asks for, or None: nothing changed and the last full one is young enough."""
+    marks = plan.previous.watermarks if plan.previous else {}
+    last_full = marks.get(SCREENED_FROM)
+    is_due = last_full is None or plan.as_of_ns - last_full >= refresh_ns
+    if not catalogue_size or (plan.is_empty and not is_due):
+        return None
+    if is_due or len(changed) > _FULL_FROM_SHARE * catalogue_size:
+        return Screening(plan.as_of_ns, plan.as_of_ns + horizon_ns, None)
+    return Screening(plan.as_of_ns, marks[SCREENED_UPTO], frozenset(changed))
+
+
+def marks_after(plan: Plan, screening: Screening) -> dict[str, int]:
+    """What the checkpoint remembers of the span that is screened."""
+    if screening.is_full:
+        return {SCREENED_FROM: screening.start_ns, SCREENED_UPTO: screening.end_ns}
+    return dict(plan.previous.watermarks) if plan.previous else {}

@@ -1,0 +1,134 @@
+"""Tables of the conjunction room: who will come close to whom, how dangerous it is, and what we say about it.
+
+All three are journals keyed by ``event_id``, which stays with a close approach while its time of closest approach moves.
+"""
+
+import pandera.pyspark as pa
+from pyspark.sql import types as T
+
+from sda_platform.lake.journal import JournalModel
+from sda_platform.lake.table import Table
+
+
+class Approach(JournalModel):
+    """One close approach of a protected object."""
+
+    event_id: T.StringType = pa.Field(description="UUIDv5 of the pair and the first time of closest approach.")
+    norad_id_1: T.LongType = pa.Field(ge=1, description="The protected object.")
+    norad_id_2: T.LongType = pa.Field(ge=1, description="The object that approaches it.")
+    tca_time_ns: T.LongType = pa.Field(
+        description="Time of closest approach (TCA), Unix time UTC.", metadata={"unit": "ns"}
+    )
+    miss_distance_km: T.DoubleType = pa.Field(ge=0, description="Distance at TCA.", metadata={"unit": "km"})
+    relative_speed_km_s: T.DoubleType = pa.Field(
+        ge=0, lt=20, description="Relative speed at TCA.", metadata={"unit": "km/s"}
+    )
+
+
+class Candidate(Approach):
+    """An approach below the screening threshold, by both objects' element sets."""
+
+    elements_epoch_1_ns: T.LongType = pa.Field(
+        description="Epoch of the protected object's element set.", metadata={"unit": "ns"}
+    )
+    elements_epoch_2_ns: T.LongType = pa.Field(
+        description="Epoch of the other object's element set.", metadata={"unit": "ns"}
+    )
+
+
+class Assessment(Approach):
+    """A candidate with the best states known: relative geometry in the protected object's RTN frame, and risk."""
+
+    object_name_1: T.StringType = pa.Field(nullable=True, description="The protected object's name.")
+    object_name_2: T.StringType = pa.Field(nullable=True, description="The other object's name.")
+    radial_miss_km: T.DoubleType = pa.Field(description="Relative position, radial.", metadata={"unit": "km"})
+    in_track_miss_km: T.DoubleType = pa.Field(description="Relative position, in-track.", metadata={"unit": "km"})
+    cross_track_miss_km: T.DoubleType = pa.Field(description="Relative position, cross-track.", metadata={"unit": "km"})
+    mahalanobis_distance: T.DoubleType = pa.Field(ge=0, description="Miss over the combined covariance.")
+    collision_probability: T.DoubleType = pa.Field(
+        ge=0, le=1, description="Pc, two-dimensional (Foster 1992); screening only where states come from element sets."
+    )
+    maximum_probability: T.DoubleType = pa.Field(
+        ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
+    )
+    hard_body_radius_m: T.DoubleType = pa.Field(gt=0, description="Sum of both radii.", metadata={"unit": "m"})
+    risk: T.StringType = pa.Field(
+        isin=["red", "yellow", "green"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7; green: below."
+    )
+    state_source_1: T.StringType = pa.Field(
+        isin=["fused_track", "element_set"], description="Where the protected object's state and covariance come from."
+    )
+    state_source_2: T.StringType = pa.Field(
+        isin=["fused_track", "element_set"], description="Where the other object's state and covariance come from."
+    )
+    track_id_1: T.StringType = pa.Field(nullable=True, description="The protected object's fused track, if used.")
+    track_id_2: T.StringType = pa.Field(nullable=True, description="The other object's fused track, if used.")
+
+
+class Alert(Approach):
+    """What subscribers are told: an assessed approach at risk yellow or red."""
+
+    object_name_1: T.StringType = pa.Field(nullable=True, description="The protected object's name.")
+    object_name_2: T.StringType = pa.Field(nullable=True, description="The other object's name.")
+    collision_probability: T.DoubleType = pa.Field(ge=0, le=1, description="Pc as assessed.")
+    risk: T.StringType = pa.Field(isin=["red", "yellow"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7.")
+    track_id_1: T.StringType = pa.Field(nullable=True, description="The protected object's fused track, if used.")
+    track_id_2: T.StringType = pa.Field(nullable=True, description="The other object's fused track, if used.")
+
+
+_APPROACH = ["event_id", "norad_id_1", "norad_id_2"]
+_ELEMENTS = [
+    ("orbital_catalog", c)
+    for c in ("epoch_time_ns", "mean_motion_rev_per_day", "eccentricity", "inclination_deg", "mean_anomaly_deg")
+]
+_ENCOUNTER = [
+    *[("conjunction_candidates", c) for c in ("tca_time_ns", "miss_distance_km")],
+    *[("fused_tracks", c) for c in ("x_km", "y_km", "z_km", "covariance")],
+]
+_ALERT_COPIES = [
+    *_APPROACH, "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
+    "collision_probability", "risk", "track_id_1", "track_id_2",
+]  # fmt: skip
+
+CONJUNCTION_CANDIDATES = Table(
+    "conjunction_candidates",
+    "conjunction",
+    Candidate,
+    ("event_id", "sequence", "op"),
+    "tca_time_ns",
+    sources={
+        "norad_id_1": [("orbital_catalog", "norad_id")],
+        "norad_id_2": [("orbital_catalog", "norad_id")],
+        "elements_epoch_1_ns": [("orbital_catalog", "epoch_time_ns")],
+        "elements_epoch_2_ns": [("orbital_catalog", "epoch_time_ns")],
+        "tca_time_ns": _ELEMENTS,
+        "miss_distance_km": _ELEMENTS,
+        "relative_speed_km_s": _ELEMENTS,
+    },
+)
+CONJUNCTION_ASSESSMENTS = Table(
+    "conjunction_assessments",
+    "conjunction",
+    Assessment,
+    ("event_id", "sequence", "op"),
+    "tca_time_ns",
+    sources={
+        **{c: [("conjunction_candidates", c)] for c in _APPROACH},
+        **{
+            c: _ENCOUNTER
+            for c in ("tca_time_ns", "miss_distance_km", "radial_miss_km", "collision_probability", "risk")
+        },
+        "track_id_1": [("fused_tracks", "track_id")],
+        "track_id_2": [("fused_tracks", "track_id")],
+        "object_name_1": [("orbital_catalog", "object_name")],
+        "object_name_2": [("orbital_catalog", "object_name")],
+    },
+)
+CONJUNCTION_ALERTS = Table(
+    "conjunction_alerts",
+    "conjunction",
+    Alert,
+    ("event_id", "sequence", "op"),
+    "tca_time_ns",
+    sources={c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
+)

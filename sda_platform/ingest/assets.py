@@ -1,0 +1,78 @@
+"""Assets of the ingest room: landing zones → raw_records → observations and dead_letters."""
+
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.formats.observations import decode_observations
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.ingest import transforms
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.bronze import land
+from sda_platform.lake.lake import within
+from sda_platform.lake.resource import LakeResource, LandingResource
+
+landing_zones = [
+    dg.AssetSpec(
+        dg.AssetKey(["landing", feed.name]),
+        group_name="ingest",
+        description=f"{feed.description} Sealed segments wait here until raw_records holds them.",
+        kinds={"file"},
+        metadata={
+            "max_lateness_s": feed.max_lateness_ns / 1e9,
+            "replayable": feed.replayable,
+            "ordering": feed.ordering,
+            "delivery": feed.delivery,
+        },
+    )
+    for feed in OBSERVATION_FEEDS
+]
+
+
+@table_asset(RAW_RECORDS, deps=landing_zones, pool="hot")
+def raw_records(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
+    """Every record that radars, telescopes and inter-satellite links sent, one row each, kept for ever.
+
+    A record that cannot be decoded is a row with an error; a segment that is torn or altered is one row that says so.
+    """
+    return land(lake, landing, RAW_RECORDS, [feed.name for feed in OBSERVATION_FEEDS], _decode)
+
+
+@table_asset(OBSERVATIONS, deps=[raw_records], pool="hot")
+def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """Valid observations, each exactly once however often it was delivered: what was measured, when, and how well."""
+    store = lake.open()
+    plan = store.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    times = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns"]).column("sensor_time_ns")
+    bounds = pc.min_max(times).as_py()
+    known = store.snapshot(plan, OBSERVATIONS).where(within("sensor_time_ns", (bounds["min"] or 0, bounds["max"] or 0)))
+    receipt = store.append(plan, transforms.new_observations(store.window(plan, RAW_RECORDS), known))
+    valid = len(times) - times.null_count
+    return materialized(store, receipt, valid=valid, duplicates=valid - receipt.rows_written)
+
+
+@table_asset(DEAD_LETTERS, deps=[raw_records, "element_sets"], priority=-10)
+def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """What could not be used, with file, record, reason and the bytes, so that nothing is lost silently."""
+    store = lake.open()
+    plan = store.plan(DEAD_LETTERS, consume=[RAW_RECORDS, ELEMENT_SETS])
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    sources = (RAW_RECORDS, ELEMENT_SETS)
+    letters = [transforms.rejected_records(store.window(plan, table), table.name) for table in sources]
+    receipt = store.append(plan, letters[0].unionByName(letters[1]))
+    kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
+    return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})
+
+
+def _decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+    return decode_observations(
+        data, feed=meta.feed, segment_format=meta.format, sealed_time_ns=meta.sealed_time_ns
+    )

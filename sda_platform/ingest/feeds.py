@@ -1,0 +1,26 @@
+"""The feeds: what each source promises about time, order and delivery (DP1 section 1.3, property sheet)."""
+
+from dataclasses import dataclass
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One landing zone of observations. ``max_lateness_ns`` bounds arrival after event time (DP3-F2)."""
+
+    name: str
+    description: str
+    max_lateness_ns: int
+    replayable: str
+    ordering: str
+    delivery: str
+
+
+OBSERVATION_FEEDS = (
+    Feed("radar", "Frames of 14 X-band radars, as received by UDP.", NANOSECONDS_PER_SECOND // 10, "no", "none", "at most once"),
+    Feed("optical", "Records of 4 telescopes, as polled from their archive.", 30 * NANOSECONDS_PER_SECOND, "last 24 h", "by time", "re-pollable"),
+    Feed("isl", "Beacons over inter-satellite links, as received by TCP.", 10 * NANOSECONDS_PER_SECOND, "no", "per satellite", "at least once"),
+)
+ELEMENTS_FEED = "elements"
+FEED_NAMES = (*(feed.name for feed in OBSERVATION_FEEDS), ELEMENTS_FEED)

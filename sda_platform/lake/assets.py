@@ -1,0 +1,126 @@
+"""How a table appears in Dagster: its definition, and what a materialization tells a person."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from sda_platform.clock import iso
+from sda_platform.lake.commit import Receipt
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import Column, Table
+
+PREVIEW_ROWS = 5
+_PREVIEW_WIDTH = 40
+_RETRY_CONFLICTS = dg.RetryPolicy(max_retries=3, delay=0.5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.FULL)
+
+AssetBody = Callable[..., dg.MaterializeResult[Any]]
+Dependency = dg.AssetsDefinition | dg.AssetSpec | str
+
+
+def table_asset(
+    table: Table, *, deps: Iterable[Dependency] = (), pool: str | None = None, priority: int = 0
+) -> Callable[[AssetBody], dg.AssetsDefinition]:
+    """Declare the asset that writes ``table``; the docstring of the body is its description in the UI.
+
+    ``pool`` is the lane that the asset belongs to; ``priority`` orders independent assets of one run (higher first).
+    """
+
+    def declare(body: AssetBody) -> dg.AssetsDefinition:
+        return dg.asset(
+            name=table.name,
+            group_name=table.group,
+            deps=deps,
+            pool=pool,
+            op_tags={"dagster/priority": str(priority)},
+            retry_policy=_RETRY_CONFLICTS,
+            metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
+        )(body)
+
+    return declare
+
+
+def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeResult[Any]:
+    """What a commit tells: counts, the window it consumed, identity, preview, and the caller's own ``facts``."""
+    table, plan = receipt.plan.table, receipt.plan
+    metadata: dict[str, Any] = {
+        "dagster/row_count": lake.log(table).row_count(),
+        "dagster/column_lineage": column_lineage(table),
+        "rows_written": receipt.rows_written,
+        "sequence": plan.sequence,
+        "delta_version": receipt.commit.version,
+        "as_of": iso(plan.as_of_ns),
+        "consumed": dg.MetadataValue.md(_consumed(plan)),
+        "preview": dg.MetadataValue.md(_preview(lake, receipt)),
+        **facts,
+    }
+    return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(str(plan.sequence)))
+
+
+def nothing_new(lake: Lake, plan: Plan) -> dg.MaterializeResult[Any]:
+    """The result of a plan that found nothing to consume: no commit, and the reason."""
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": lake.log(plan.table).row_count(),
+            "rows_written": 0,
+            "sequence": plan.sequence - 1,
+            "as_of": iso(plan.as_of_ns),
+            "consumed": "nothing new upstream",
+        },
+        data_version=dg.DataVersion(str(plan.sequence - 1)),
+    )
+
+
+def column_schema(table: Table) -> dg.TableSchema:
+    """The table's columns for the UI, units in the description."""
+    return dg.TableSchema(columns=[_column(column) for column in table.columns])
+
+
+def column_lineage(table: Table) -> dg.TableColumnLineage:
+    """Which upstream columns each column comes from."""
+    deps: Mapping[str, list[dg.TableColumnDep]] = {
+        name: [dg.TableColumnDep(dg.AssetKey(source), column) for source, column in sources]
+        for name, sources in table.sources.items()
+    }
+    return dg.TableColumnLineage(deps_by_column=deps)
+
+
+def _column(column: Column) -> dg.TableColumn:
+    unit = f" [{column.unit}]" if column.unit else ""
+    return dg.TableColumn(
+        column.name,
+        column.data_type.simpleString(),
+        description=column.description + unit,
+        constraints=dg.TableColumnConstraints(nullable=column.nullable, other=[str(r.error) for r in column.rules]),
+    )
+
+
+def _consumed(plan: Plan) -> str:
+    lines = [f"- {window}" for window in plan.windows]
+    lines += [f"- {s.table} as of v{s.version}" for s in plan.snapshots]
+    lines += [f"- {s.zone}/{s.name}: {s.defect or f'{s.records} records'}" for s in plan.segments[:20]]
+    if len(plan.segments) > 20:
+        lines.append(f"- and {len(plan.segments) - 20} more segments")
+    return "\n".join(lines) or "nothing"
+
+
+def _preview(lake: Lake, receipt: Receipt) -> str:
+    sequence = receipt.plan.sequence
+    rows = lake.log(receipt.plan.table).rows_of((sequence - 1, sequence)) if receipt.rows_written else None
+    return markdown_table(rows.slice(0, PREVIEW_ROWS)) if rows is not None else "no rows"
+
+
+def markdown_table(rows: pa.Table) -> str:
+    """``rows`` as a Markdown table, long cells cut, columns without a value left out."""
+    names = [n for n in rows.column_names if rows.column(n).null_count < rows.num_rows]
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    lines += ["| " + " | ".join(_cell(row[n]) for n in names) + " |" for row in rows.select(names).to_pylist()]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    text = value.hex() if isinstance(value, bytes) else f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = text.replace("|", "¦").replace("\n", " ")
+    return text if len(text) <= _PREVIEW_WIDTH else text[: _PREVIEW_WIDTH - 1] + "…"

@@ -1,0 +1,107 @@
+"""The checkpoint: how far a table has consumed its inputs, written as JSON into the table's own commits.
+
+Because it travels in the commit that holds the rows, output and progress cannot disagree (design section 2.1).
+Only values and their JSON form live here; reading it back from a log is `lake.log`.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sda_platform.lake.errors import InvariantError
+
+SCHEMA_VERSION = 1
+GENESIS = "genesis"
+
+
+@dataclass(frozen=True)
+class TableWindow:
+    """The commits ``(after_sequence, upto_sequence]`` of an upstream table, and the Delta versions that held them."""
+
+    table: str
+    after_sequence: int
+    upto_sequence: int
+    after_version: int
+    upto_version: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the window selects no commit."""
+        return self.upto_sequence <= self.after_sequence
+
+    def __str__(self) -> str:
+        return f"{self.table} v{self.after_version + 1}..v{self.upto_version}" if not self.is_empty else f"{self.table} –"
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """A table read whole, as it stood at ``version``; it informs a commit but does not trigger one."""
+
+    table: str
+    version: int
+    sequence: int
+
+
+@dataclass(frozen=True)
+class SegmentRef:
+    """A sealed segment that a commit consumed: ``records`` rows, or one row that tells its ``defect``."""
+
+    zone: str
+    name: str
+    sha256: str
+    bytes: int
+    records: int
+    defect: str | None = None
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What one commit consumed and under which identity it was made."""
+
+    table: str
+    sequence: int
+    previous_sha256: str
+    as_of_ns: int
+    run_id: str
+    nonce: str
+    windows: tuple[TableWindow, ...] = ()
+    snapshots: tuple[TableSnapshot, ...] = ()
+    segments: tuple[SegmentRef, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal checkpoints give equal text."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the canonical JSON; the successor names it as ``previous_sha256``."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+    def window(self, table: str) -> TableWindow | None:
+        """The window on ``table``, if the commit consumed it."""
+        return next((w for w in self.windows if w.table == table), None)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Checkpoint":
+        """Read a checkpoint of any known schema version.
+
+        Raises InvariantError for text that is no checkpoint or comes from a newer platform.
+        """
+        try:
+            facts: dict[str, Any] = json.loads(text)
+            version = int(facts["schema_version"])
+            if version > SCHEMA_VERSION:
+                raise InvariantError(
+                    f"checkpoint of {facts.get('table')} has schema version {version}, this platform knows up to "
+                    f"{SCHEMA_VERSION}: update the platform before it writes this table"
+                )
+            for name, kind in (("windows", TableWindow), ("snapshots", TableSnapshot), ("segments", SegmentRef)):
+                facts[name] = tuple(kind(**each) for each in facts[name])
+            return cls(**facts)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvariantError(f"not a checkpoint: {error!r} in {text[:120]!r}") from error

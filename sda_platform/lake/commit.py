@@ -1,0 +1,141 @@
+"""The write door: the only module that changes a table.
+
+Each write is one Delta commit with the plan's identity (``txnAppId``, ``txnVersion``) and checkpoint
+(``userMetadata``). Delta skips a repeated identity *silently*, so after every write, and after every doubt, the
+transaction is read back from the log and its nonce compared: only that tells whether *our* rows landed.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.errors import CommitConflict, InvariantError
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import COMMIT_SEQUENCE
+
+# Nothing may expire the log while a checkpoint in it is the only memory of progress, and a transaction id must never
+# be forgotten (setTransactionRetentionDuration stays unset).
+_TABLE_PROPERTIES = {"delta.logRetentionDuration": "interval 3650 days"}
+_TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
+_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof, read back from the log, that a plan's rows landed."""
+
+    plan: Plan
+    commit: Commit
+
+    @property
+    def rows_written(self) -> int:
+        """Rows that the commit added (or, for a merge, inserted and updated)."""
+        return self.commit.rows_written
+
+
+def append(
+    log: TableLog,
+    plan: Plan,
+    rows: DataFrame,
+    *,
+    counts: Mapping[str, int] | None = None,
+    watermarks: Mapping[str, int] | None = None,
+) -> Receipt:
+    """Append ``rows`` as the plan's commit.
+
+    Raises CommitConflict when another writer took the sequence, SchemaMismatch when the columns are not the table's.
+    """
+    checkpoint = plan.checkpoint(str(uuid.uuid4()), counts, watermarks)
+    declared = _as_declared(plan, rows)
+
+    def write() -> None:
+        writer = declared.write.format("delta").mode("append")
+        writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
+        writer = writer.option("userMetadata", checkpoint.to_json())
+        writer.options(**(_TABLE_PROPERTIES if plan.base_version < 0 else {})).save(log.uri)
+
+    return settle(log, plan, checkpoint, write)
+
+
+def merge(
+    session: SparkSession,
+    log: TableLog,
+    plan: Plan,
+    rows: DataFrame,
+    *,
+    update_when: str,
+    counts: Mapping[str, int] | None = None,
+) -> Receipt:
+    """Merge ``rows`` (one per key) into the table: insert new keys, replace a row where ``update_when`` holds.
+
+    ``update_when`` compares ``new`` and ``old``. The transaction ids go through the session's conf, the only way that
+    MERGE takes them; that is safe because a lane's session has one writer. Raises as `append` does.
+    """
+    checkpoint = plan.checkpoint(str(uuid.uuid4()), counts)
+    declared = _as_declared(plan, rows)
+    if plan.base_version < 0:
+        empty = session.createDataFrame([], plan.table.schema).write.format("delta")
+        empty.mode("ignore").options(**_TABLE_PROPERTIES).save(log.uri)
+    view = f"{plan.table.name}_{uuid.uuid4().hex[:8]}"
+
+    def write() -> None:
+        declared.createOrReplaceTempView(view)
+        with _transaction_conf(session, plan, checkpoint):
+            session.sql(_merge_sql(log.uri, view, plan.table.key, update_when)).collect()
+        session.catalog.dropTempView(view)
+
+    return settle(log, plan, checkpoint, write)
+
+
+def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+    """Run ``write`` and decide from the log, not from its outcome, whether the plan's rows landed."""
+    failure: Exception | None = None
+    try:
+        write()
+    except Exception as error:  # the outcome of a failed commit is unknown: the log knows
+        failure = error
+    landed = log.find(plan.sequence)
+    if landed is not None and landed.checkpoint.nonce == checkpoint.nonce:
+        return Receipt(plan, landed)
+    if landed is not None:
+        raise CommitConflict(
+            f"{plan.table.name}: run {landed.checkpoint.run_id} committed sequence {plan.sequence} first; plan again"
+        ) from failure
+    if failure is not None:
+        raise failure
+    raise InvariantError(
+        f"{plan.table.name}: the engine reported success for sequence {plan.sequence}, but the log does not have it"
+    )
+
+
+def _as_declared(plan: Plan, rows: DataFrame) -> DataFrame:
+    plan.table.check_schema(rows.schema)
+    stamped = rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
+    return stamped.select(*[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in plan.table.columns])
+
+
+@contextmanager
+def _transaction_conf(session: SparkSession, plan: Plan, checkpoint: Checkpoint) -> Iterator[None]:
+    conf = {_TXN_APP_ID: plan.table.app_id, _TXN_VERSION: str(plan.sequence), _USER_METADATA: checkpoint.to_json()}
+    for name, value in conf.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in conf:
+            session.conf.unset(name)
+
+
+def _merge_sql(uri: str, view: str, key: Sequence[str], update_when: str) -> str:
+    on = " AND ".join(f"new.{column} = old.{column}" for column in key)
+    return (
+        f"MERGE INTO delta.`{uri}` AS old USING {view} AS new ON {on} "
+        f"WHEN MATCHED AND {update_when} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )

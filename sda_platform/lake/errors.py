@@ -1,0 +1,21 @@
+"""What can go wrong in the lake, by what the caller should do about it."""
+
+
+class LakeError(Exception):
+    """Base of the lake's errors; its text is written for the person who reads the run's log."""
+
+
+class CommitConflict(LakeError):
+    """Another writer took this sequence number; nothing of ours landed. Plan again."""
+
+
+class InvariantError(LakeError):
+    """The table's log contradicts itself or the plan. No retry mends this: a person must look."""
+
+
+class SchemaMismatch(LakeError):
+    """The rows do not have the columns that the table declares."""
+
+
+class EngineUnavailable(LakeError):
+    """The Spark engine does not answer."""

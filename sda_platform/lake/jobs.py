@@ -1,0 +1,16 @@
+"""Lanes as jobs: one run carries a batch through the whole chain, in one process, in topological order."""
+
+import dagster as dg
+
+from sda_platform.lake.spark import LANE_TAG
+
+
+def lane_job(name: str, lane: str, selection: dg.AssetSelection, description: str) -> dg.UnresolvedAssetJobDefinition:
+    """The job of ``lane`` over ``selection`` with its checks."""
+    return dg.define_asset_job(
+        name,
+        selection=selection,
+        run_tags={LANE_TAG: lane},
+        description=description,
+        executor_def=dg.in_process_executor,
+    )

@@ -1,0 +1,69 @@
+"""Journals: tables that correct themselves by appending.
+
+A fact is inserted with sequence 0; a correction retracts sequence N and inserts N + 1; a fact that no longer holds is
+retracted and may return later with the next sequence (DP3 sections 3.3 and 3.5, I17). A reader folds a journal by
+taking the last entry of each key.
+"""
+
+from collections.abc import Sequence
+
+import pandera.pyspark as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from sda_platform.lake.table import COMMIT_SEQUENCE, TableModel
+
+INSERT, RETRACT = "insert", "retract"
+
+
+class JournalModel(TableModel):
+    """Columns of every journal."""
+
+    sequence: T.LongType = pa.Field(ge=0, description="Number of the entry within its key, rising with each correction.")
+    op: T.StringType = pa.Field(isin=[INSERT, RETRACT], description="insert: holds from now on; retract: no longer holds.")
+    as_of_ns: T.LongType = pa.Field(
+        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
+    )
+
+
+def standing(journal: DataFrame, key: str) -> DataFrame:
+    """The entries that hold now: the last of each key, unless it is a retract."""
+    return _last(journal, key).where(F.col("op") == INSERT)
+
+
+def corrections(journal: DataFrame, fresh: DataFrame, *, key: str, content: Sequence[str], as_of_ns: int) -> DataFrame:
+    """The entries that turn the journal's state into ``fresh``.
+
+    ``journal`` holds every entry of the keys under review, and no others: what stands there and is missing from
+    ``fresh`` is retracted. Both have ``key`` and ``content``; two facts are equal when all of ``content`` is.
+    """
+    columns = [key, *content]
+    last = _last(journal, key).select(
+        F.col(key).alias("old_key"),
+        F.col("op").alias("old_op"),
+        F.col("sequence").alias("old_sequence"),
+        F.struct(*columns).alias("old"),
+    )
+    now = fresh.select(F.col(key).alias("new_key"), F.struct(*columns).alias("new"))
+    both = last.join(now, F.col("old_key") == F.col("new_key"), "full_outer")
+    stands = F.coalesce(F.col("old_op") == INSERT, F.lit(False))
+    changed = both.where(~(stands & F.col("new").isNotNull() & F.col("old").eqNullSafe(F.col("new"))))
+    retract = F.when(
+        stands, F.struct(F.col("old_sequence").alias("sequence"), F.lit(RETRACT).alias("op"), F.col("old").alias("fact"))
+    )
+    following = F.coalesce(F.col("old_sequence") + 1, F.lit(0).cast("long"))
+    insert = F.when(
+        F.col("new").isNotNull(),
+        F.struct(following.alias("sequence"), F.lit(INSERT).alias("op"), F.col("new").alias("fact")),
+    )
+    entries = changed.select(F.explode(F.array(retract, insert)).alias("entry")).where(F.col("entry").isNotNull())
+    return entries.select("entry.sequence", "entry.op", F.lit(as_of_ns).cast("long").alias("as_of_ns"), "entry.fact.*")
+
+
+def _last(journal: DataFrame, key: str) -> DataFrame:
+    # Of two entries with one sequence the retract is the later, and "retract" > "insert".
+    others = [c for c in journal.columns if c not in (key, COMMIT_SEQUENCE)]
+    row = F.struct("sequence", "op", *[c for c in others if c not in ("sequence", "op")])
+    last = journal.groupBy(key).agg(F.max_by(row, F.struct("sequence", "op")).alias("last"))
+    return last.select(key, "last.*")

@@ -1,0 +1,113 @@
+"""The lake as the rooms see it: plan what is new, read it, commit what follows.
+
+An asset's body is these four verbs in this order. The class joins the pieces of the kernel (`planning`, `log`,
+`landing`, `commit`) for one place, one clock and one run; it decides nothing itself.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sda_platform.clock import MissionClock
+from sda_platform.lake import commit
+from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.commit import Receipt
+from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.planning import Plan, plan_segments, plan_windows
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+
+class Lake:
+    """The tables below ``uri``, seen from one run."""
+
+    def __init__(
+        self, uri: str, clock: MissionClock, session: Callable[[], SparkSession], run_id: str = "none"
+    ) -> None:
+        self.uri = uri
+        self.clock = clock
+        self.run_id = run_id
+        self._session = session
+
+    @property
+    def session(self) -> SparkSession:
+        """The lane's Spark session; the first use attaches to the engine."""
+        return self._session()
+
+    def log(self, table: Table) -> TableLog:
+        """The table's log."""
+        return TableLog(table, f"{self.uri}/{table.name}")
+
+    def head(self, table: Table) -> Head:
+        """Where the table stands."""
+        return self.log(table).head()
+
+    def plan(self, table: Table, *, consume: Sequence[Table], observe: Sequence[Table] = ()) -> Plan:
+        """Plan to consume what ``consume`` committed since; ``observe`` are read whole and pinned."""
+        return plan_windows(
+            table,
+            self.head(table),
+            [(source, self.head(source)) for source in consume],
+            observed=[(source, self.head(source)) for source in observe],
+            now_ns=self.clock.now_ns(),
+            run_id=self.run_id,
+        )
+
+    def plan_landing(self, table: Table, segments: Sequence[SegmentRef]) -> Plan:
+        """Plan to consume these segments."""
+        return plan_segments(
+            table, self.head(table), segments, now_ns=self.clock.now_ns(), run_id=self.run_id
+        )
+
+    def window(self, plan: Plan, source: Table) -> DataFrame:
+        """The rows of the plan's window on ``source``."""
+        window = plan.window(source)
+        sequence = F.col(COMMIT_SEQUENCE)
+        return self._at(source, window.upto_version).where(
+            (sequence > window.after_sequence) & (sequence <= window.upto_sequence)
+        )
+
+    def snapshot(self, plan: Plan, source: Table) -> DataFrame:
+        """``source`` as the plan pins it: as a snapshot, as a window's end, or (the target itself) as its base."""
+        if source.name == plan.table.name:
+            return self._at(source, plan.base_version)
+        if any(w.table == source.name for w in plan.windows):
+            return self._at(source, plan.window(source).upto_version)
+        return self._at(source, plan.snapshot(source).version)
+
+    def new_rows(self, plan: Plan, source: Table, columns: Sequence[str] | None = None) -> pa.Table:
+        """Some columns of the plan's window on ``source`` as Arrow, without the engine."""
+        window = plan.window(source)
+        span = (window.after_sequence, window.upto_sequence)
+        return self.log(source).rows_of(span, columns, version=window.upto_version)
+
+    def written_rows(self, receipt: Receipt, columns: Sequence[str]) -> pa.Table:
+        """Some columns of the rows that a commit wrote, as Arrow, without the engine."""
+        return self.log(receipt.plan.table).rows_of((receipt.plan.sequence - 1, receipt.plan.sequence), columns)
+
+    def append(
+        self,
+        plan: Plan,
+        rows: DataFrame,
+        *,
+        counts: Mapping[str, int] | None = None,
+        watermarks: Mapping[str, int] | None = None,
+    ) -> Receipt:
+        """Commit ``rows`` as an append; see `lake.commit.append`."""
+        return commit.append(self.log(plan.table), plan, rows, counts=counts, watermarks=watermarks)
+
+    def merge(self, plan: Plan, rows: DataFrame, *, update_when: str) -> Receipt:
+        """Commit ``rows`` as a merge on the table's key; see `lake.commit.merge`."""
+        return commit.merge(self.session, self.log(plan.table), plan, rows, update_when=update_when)
+
+    def _at(self, table: Table, version: int) -> DataFrame:
+        if version < 0:
+            return self.session.createDataFrame([], table.schema)
+        reader = self.session.read.format("delta").option("versionAsOf", version)
+        return reader.load(f"{self.uri}/{table.name}")
+
+
+def within(column: str, bounds_ns: tuple[int, int]) -> Column:
+    """Whether ``column`` lies in the closed interval; written so that file statistics prune."""
+    return F.col(column).between(F.lit(bounds_ns[0]), F.lit(bounds_ns[1]))

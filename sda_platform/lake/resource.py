@@ -1,0 +1,52 @@
+"""The lake and the landing zones as Dagster resources."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+
+from sda_platform.clock import MissionClock
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.spark import SparkResource
+
+
+class LakeResource(dg.ConfigurableResource[Lake]):
+    """Hands a run the `Lake`, bound to its Spark session, its mission clock and its run id."""
+
+    uri: str = Field(description="Where the tables are: a path or an object store's URI.")
+    home: str = Field(description="The platform's home on this machine; its mission clock is read there.")
+    spark: dg.ResourceDependency[SparkResource]
+    _run_id: str = PrivateAttr(default="none")
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Remember the run for the checkpoints' sake."""
+        self._run_id = context.run_id or "none"
+
+    def open(self) -> Lake:
+        """The lake as this run sees it; starts no session."""
+        return Lake(self.uri, MissionClock.load(Path(self.home)), lambda: self.spark.spark_session, self._run_id)
+
+
+class LandingResource(dg.ConfigurableResource["LandingResource"]):
+    """The landing zones below one root."""
+
+    root: str = Field(description="Where the landing zones are: a path or an object store's URI.")
+
+    max_segments: int = Field(256, description="Most segments one materialization takes.")
+    max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes.")
+    orphan_grace_s: float = Field(60.0, description="Age from which a lone file counts as an orphan, seconds.")
+
+    def zone(self, feed: str) -> LandingZone:
+        """The zone of one feed."""
+        return LandingZone(self.root, feed)
+
+    def zones(self, feeds: Iterable[str]) -> list[LandingZone]:
+        """The zones of several feeds."""
+        return [self.zone(feed) for feed in feeds]
+
+    @property
+    def batch_bounds(self) -> dict[str, int]:
+        """How much one materialization takes."""
+        return {"max_segments": self.max_segments, "max_bytes": self.max_bytes}

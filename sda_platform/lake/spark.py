@@ -1,0 +1,81 @@
+"""The Spark resource: one setting chooses between the local engine, a remote one and a session in this process.
+
+Runs attach to the engine with a session id that is constant per lane, so that the lane's Python workers and caches
+stay warm from run to run; they never stop that session. Nothing here starts an engine: a dead one fails the run at
+once with a message, because the Connect client by itself would retry for minutes.
+"""
+
+import socket
+import uuid
+from typing import Any
+from urllib.parse import urlparse
+
+import dagster as dg
+from dagster_pyspark import LazyPySparkResource
+from pydantic import Field, PrivateAttr
+from pyspark.sql import SparkSession
+
+from sda_platform.lake import engine
+from sda_platform.lake.errors import EngineUnavailable
+
+LANE_TAG = "sda/lane"
+LANES = ("hot", "catalog", "maintenance")
+IN_PROCESS = "local"
+_PROBE_TIMEOUT_S = 2.0
+
+
+class SparkResource(LazyPySparkResource):
+    """dagster-pyspark's lazy session, attached to the lane's engine session.
+
+    ``remote``: ``sc://host:port``, or ``local`` for a classic session inside this process.
+    """
+
+    spark_config: dict[str, Any] = Field(default_factory=dict)
+    remote: str = Field(description="sc://host:port of a Spark Connect engine, or 'local'.")
+    _lane: str = PrivateAttr(default="adhoc")
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Learn the lane from the run's tags; opens nothing."""
+        run = context.run
+        if run is not None:
+            self._lane = run.tags.get(LANE_TAG, f"adhoc-{run.run_id}")
+
+    def _init_session(self) -> None:
+        if self._spark_session is None:
+            self._spark_session = attach(self.remote, self._lane, self.spark_config)
+
+
+def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None) -> SparkSession:
+    """The session of ``lane`` on the engine at ``remote``. Raises EngineUnavailable when nobody answers there."""
+    if remote == IN_PROCESS:
+        builder = SparkSession.builder.master("local[2]").appName("sda")
+        for name, value in {**engine.spark_conf(), **(extra_conf or {})}.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+    if not remote:
+        raise EngineUnavailable(
+            "no Spark engine: start one with `sda up`, or set SDA_SPARK_REMOTE to sc://host:port or to 'local'"
+        )
+    probe(remote)
+    session = SparkSession.builder.remote(f"{remote}/;session_id={session_id(lane)};user_id=sda").getOrCreate()
+    for name, value in (extra_conf or {}).items():
+        session.conf.set(name, value)
+    return session
+
+
+def session_id(lane: str) -> str:
+    """The constant Connect session id of a lane."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"sda-platform/lane/{lane}"))
+
+
+def probe(remote: str) -> None:
+    """Raise EngineUnavailable unless something listens at ``remote`` now."""
+    address = urlparse(remote)
+    try:
+        with socket.create_connection((address.hostname or "", address.port or 15002), timeout=_PROBE_TIMEOUT_S):
+            return
+    except OSError as error:
+        raise EngineUnavailable(
+            f"the Spark engine at {remote} does not answer ({error}); `sda status` shows the platform's processes, "
+            "`sda up` starts the local engine"
+        ) from error

@@ -1,0 +1,114 @@
+"""What a table is: name, schema, key, and how its rows are told apart in time.
+
+The pandera model is the one place where a table's columns are declared; the Spark schema, the column documentation in
+the UI and the contract check are derived from it. Nothing here reads or writes a table.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pandera.pyspark as pa
+import pyarrow as arrow
+from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from sda_platform.lake.errors import SchemaMismatch
+
+COMMIT_SEQUENCE = "commit_sequence"
+
+
+class TableModel(pa.DataFrameModel):
+    """Base of every table's model: the columns that the kernel itself fills in."""
+
+    commit_sequence: T.LongType = pa.Field(
+        ge=1, description="Sequence number of the commit that wrote the row; version windows select on it."
+    )
+
+
+class Provenance(TableModel):
+    """Which record of which sealed segment a row comes from."""
+
+    segment_sha256: T.StringType = pa.Field(description="SHA-256 of the sealed segment's bytes.")
+    segment_name: T.StringType = pa.Field(description="Name of the segment in its landing zone.")
+    record_number: T.LongType = pa.Field(
+        ge=-1, description="Position of the record in its segment, from 0; -1: the segment as a whole."
+    )
+    received_time_ns: T.LongType = pa.Field(
+        description="When the record reached us, Unix time UTC.", metadata={"unit": "ns"}
+    )
+
+
+class Column(NamedTuple):
+    """One declared column: its Spark type, meaning, unit and rules."""
+
+    name: str
+    data_type: T.DataType
+    nullable: bool
+    description: str
+    unit: str | None
+    rules: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the lake.
+
+    ``key`` identifies a row; ``time_column`` is an instant that follows from the key, so that a search for the
+    duplicates of some rows need only read the files that cover their times. ``sources`` says, for columns that copy or
+    derive from other tables, which: ``{column: [(table name, column), …]}``.
+    """
+
+    name: str
+    group: str
+    model: type[TableModel]
+    key: tuple[str, ...]
+    time_column: str
+    sources: Mapping[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def app_id(self) -> str:
+        """The constant ``txnAppId`` of every commit to this table."""
+        return f"sda.{self.name}"
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The declared columns, in order."""
+        return tuple(self._declared())
+
+    @cached_property
+    def schema(self) -> T.StructType:
+        """The Spark schema; descriptions become column comments."""
+        return T.StructType(
+            [T.StructField(c.name, c.data_type, True, {"comment": c.description}) for c in self.columns]
+        )
+
+    @cached_property
+    def arrow_schema(self) -> arrow.Schema:
+        """The Arrow schema of the same columns."""
+        return to_arrow_schema(self.schema)
+
+    def check_schema(self, actual: T.StructType) -> None:
+        """Raise SchemaMismatch, naming every difference, unless ``actual`` has the declared columns and types."""
+        declared = {c.name: c.data_type.simpleString() for c in self.columns if c.name != COMMIT_SEQUENCE}
+        found = {f.name: f.dataType.simpleString() for f in actual.fields if f.name != COMMIT_SEQUENCE}
+        differences = [
+            f"{name}: declared {declared.get(name, 'nothing')}, found {found.get(name, 'nothing')}"
+            for name in {**declared, **found}
+            if declared.get(name) != found.get(name)
+        ]
+        if differences:
+            raise SchemaMismatch(f"rows for {self.name} differ from its model: " + "; ".join(differences))
+
+    def _declared(self) -> Iterator[Column]:
+        for name, column in self.model.to_schema().columns.items():
+            facts = column.metadata or {}
+            yield Column(
+                name,
+                column.dtype.type,
+                bool(column.nullable),
+                column.description or "",
+                facts.get("unit"),
+                tuple(column.checks),
+            )

@@ -1,7 +1,7 @@
 """How uncertain a state is: a prior for objects known only by element sets, and its transport in time.
 
 Holds the model and the linear algebra around it; the two-body dynamics live in ``orbits.two_body``.
-Probabilities built on this prior are good for screening only: it describes a population, not the object at hand.
+Probabilities built on this prior are good for screening only: it describes a population, not one object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_AXIS_TIMING_CORRELATION = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class PriorSigmas:
-    """One-sigma position errors of an element set at its epoch and their growth with age, on a circular orbit."""
+    """One-sigma position errors of an element set on a circular orbit: at its epoch, and growth with age."""
 
     radial_km: float
     transverse_km: float
@@ -36,8 +36,9 @@ LEO = PriorSigmas(0.176, 0.695, 0.168, 0.125, 0.392)
 MEO = PriorSigmas(0.250, 0.800, 0.200, 0.030, 0.250)
 GEO = PriorSigmas(0.400, 1.200, 0.150, 0.050, 0.300)
 HEO = PriorSigmas(1.000, 3.000, 1.000, 0.200, 1.000)
-"""Eccentricity above 0.1. MEO, GEO and HEO are rounded engineering figures of the size seen when element sets are
-compared with precise orbits; they are not taken from one source."""
+"""Eccentricity above 0.1. MEO, GEO and HEO are rounded engineering figures of the size seen when element sets
+are compared with precise orbits; they are not taken from one source.
+"""
 
 
 def prior_covariance_rtn(
@@ -45,12 +46,13 @@ def prior_covariance_rtn(
 ) -> FloatArray:
     """Covariance (n, 6, 6) of position (km) and inertial velocity (km/s), in the RTN axes of each state.
 
-    Built from six independent-by-nature element errors instead of six independent coordinates, so that velocity
-    errors are the ones the position errors imply: semi-major axis, timing along the orbit, eccentricity vector (two),
-    tilt of the plane (two). On a circular orbit the position sigmas are exactly those of the regime, radial
-    ``s_R + g_R age`` (up to the few metres of the axis error), transverse ``s_T + g_T age``, normal ``s_N``, at every
-    phase. The axis sigma is the one whose drift is the transverse growth, ``g_T = 1.5 n s_a``, and it is correlated
-    with the timing error it has already caused. The energy error is that of the axis alone.
+    Built from six independent-by-nature element errors instead of six independent coordinates, so that
+    velocity errors are the ones the position errors imply: semi-major axis, timing along the orbit,
+    eccentricity vector (two), tilt of the plane (two). On a circular orbit the position sigmas are exactly
+    those of the regime, radial ``s_R + g_R age`` (up to the few metres of the axis error), transverse
+    ``s_T + g_T age``, normal ``s_N``, at every phase. The axis sigma is the one whose drift is the transverse
+    growth, ``g_T = 1.5 n s_a``, and it is correlated with the timing error it has already caused. The energy
+    error is that of the axis alone.
 
     Args:
         r_teme_km, v_teme_km_s: (n, 3) inertial states; rows that are not closed orbits give NaN.
@@ -94,8 +96,9 @@ def transport(
 ) -> tuple[FloatArray, FloatArray]:
     """Carry deviations and covariances linearly from a reference state to ``dt_s`` later (or earlier).
 
-    The reference is propagated elsewhere (SGP4); only the small difference moves by two-body dynamics. Neglecting J2
-    in the difference costs about 0.1 % of it per radian of perigee or node motion, well below the covariance itself.
+    The reference is propagated elsewhere (SGP4); only the small difference moves by two-body dynamics.
+    Neglecting J2 in the difference costs about 0.1 % of it per radian of perigee or node motion, well below
+    the covariance itself.
 
     Args:
         deviation: (n, 6) TEME, km and km/s, true minus reference.
@@ -136,7 +139,7 @@ def _element_covariance(
     radial_km = sigma[:, 0] + sigma[:, 3] * age
     transverse_km = sigma[:, 1] + sigma[:, 4] * age
     axis_sigma = sigma[:, 4] / (1.5 * mean_motion * _DAY_S)
-    # An eccentricity error that moves the object s_R up and down moves it 2 s_R to and fro; timing is what is left.
+    # An eccentricity error that moves the object s_R up and down moves it 2 s_R to and fro; timing is the rest.
     timing_km = np.sqrt(np.maximum(transverse_km**2 - 4 * radial_km**2, 0.0))
     drift_km = np.minimum(sigma[:, 4] * age, _MAX_AXIS_TIMING_CORRELATION * timing_km)
     covariance = np.zeros((len(age), 6, 6))
@@ -150,10 +153,10 @@ def _element_covariance(
 
 
 def _error_directions(r: FloatArray, v: FloatArray, axis_km: FloatArray) -> FloatArray:
-    """What one unit of each cause does to the state: (n, 6, 6), rows R T N and their rates, one column per cause.
+    """What one unit of each cause does to the state: (n, 6, 6), rows R T N and rates, a column per cause.
 
-    Columns: axis (km), time (s), eccentricity in and out of phase (km), tilt about the radial and transverse axes
-    (rad). All but the first keep the orbit's energy exactly, for any eccentricity.
+    Columns: axis (km), time (s), eccentricity in and out of phase (km), tilt about the radial and transverse
+    axes (rad). All but the first keep the orbit's energy exactly, for any eccentricity.
     """
     radius = np.linalg.norm(r, axis=-1)
     radial = np.einsum("ni,ni->n", r, v) / radius

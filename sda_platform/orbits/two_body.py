@@ -99,7 +99,7 @@ def _eccentric_anomaly_step(e_cos: FloatArray, e_sin: FloatArray, mean_step: Flo
     mean = start - e_sin + mean_step
     turns = 2 * np.pi * np.round(mean / (2 * np.pi))
     reduced = mean - turns
-    # Starting at +-pi Newton converges for every eccentricity below one; nearer orbits start near their answer.
+    # From +-pi Newton converges for every eccentricity below one; rounder orbits start near their answer.
     anomaly = np.where(
         eccentricity < 0.8, reduced + eccentricity * np.sin(reduced), np.copysign(np.pi, reduced)
     )

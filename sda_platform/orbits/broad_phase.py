@@ -1,0 +1,240 @@
+"""Which pairs come near each other, and roughly when: the coarse half of screening.
+
+SGP4 runs only at knots; between them positions are cubic Hermite polynomials, sampled every ten seconds. A
+hashed cell table marks the surroundings of the primaries, so that a secondary costs one table look-up per
+sample and only those in a marked cell meet a spatial tree. Times are multiples of the spacing since the Unix
+epoch, whatever window is asked for: neighbouring windows see the same samples. Nothing here decides what an
+event is (see ``orbits.closest_approach``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial import cKDTree
+
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+
+KNOT_S = 180
+STEP_S = 10
+STEPS_PER_KNOT = KNOT_S // STEP_S
+
+_NS = 1_000_000_000
+_STEP_FRACTION = (np.arange(STEPS_PER_KNOT) + 0.5) / STEPS_PER_KNOT
+# Cell units are 1/256 of a cell, so that an integer shift is a floor; 64 cells a side, then the pattern
+# repeats (a false match costs a look in the tree, nothing more).
+_UNITS_PER_CELL_LOG2 = 8
+_CELLS_LOG2 = 6
+_TABLE_CELLS = 1 << (3 * _CELLS_LOG2)
+_NEIGHBOURS = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3), axis=-1).reshape(-1, 3).astype(np.int32)
+# Osculating perigee and apogee of one instant stand for two hours: J2 and J3 move them by up to 25 km in
+# between, and the apogee of an eccentric orbit by up to one per cent of its axis.
+_SIEVE_PAD_KM = 50.0
+_SIEVE_APOGEE_PAD_RATIO = 0.02
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tracks:
+    """States of ``n`` objects at ``k`` knots.
+
+    Attributes:
+        index: (n,) positions in the propagator.
+        knot_time_ns: (k,) spaced by ``KNOT_S``.
+        error: (n, k) SGP4 error codes.
+        state: (k, 2, 3, n) position in km and velocity times knot spacing (km), TEME; NaN on error.
+    """
+
+    index: IntArray
+    knot_time_ns: IntArray
+    error: ErrorArray
+    state: FloatArray
+
+    @classmethod
+    def propagate(cls, propagator: Propagator, index: IntArray, knot_time_ns: IntArray) -> Tracks:
+        error, r_km, v_km_s = propagator.take(index).grid(knot_time_ns)
+        state = np.empty((len(knot_time_ns), 2, 3, len(index)))
+        state[:, 0] = r_km.transpose(1, 2, 0)
+        np.multiply(v_km_s.transpose(1, 2, 0), KNOT_S, out=state[:, 1])
+        return cls(index, knot_time_ns, error, state)
+
+    def at_steps(self, row: IntArray, interval: IntArray, step: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Interpolated positions (m, 3) km and velocities (m, 3) km/s of the rows at the centres of steps."""
+        ends = np.concatenate([self.state[interval, :, :, row], self.state[interval + 1, :, :, row]], axis=1)
+        position = np.einsum("mb,mbc->mc", hermite_basis(_STEP_FRACTION[step]), ends)
+        slope = np.einsum("mb,mbc->mc", _hermite_slope(_STEP_FRACTION[step]), ends)
+        return position, slope / KNOT_S
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nearby:
+    """Samples at which a pair is near: rows of the two ``Tracks``, knot interval, step within it; each (m,)."""
+
+    primary: IntArray
+    secondary: IntArray
+    interval: IntArray
+    step: IntArray
+
+
+def step_time_ns(knot_time_ns: IntArray, interval: IntArray, step: IntArray) -> IntArray:
+    """Centre of each step, shape (m,)."""
+    return np.asarray(knot_time_ns[interval] + (2 * step + 1) * (STEP_S * _NS // 2), dtype=np.int64)
+
+
+def hermite_basis(fraction: FloatArray) -> FloatArray:
+    """Weights (m, 4) of start position, start slope, end position, end slope at fractions (m,) of a knot."""
+    s = np.asarray(fraction)
+    return np.stack(
+        [(1 + 2 * s) * (1 - s) ** 2, s * (1 - s) ** 2, s**2 * (3 - 2 * s), s**2 * (s - 1)], axis=-1
+    )
+
+
+def _hermite_slope(fraction: FloatArray) -> FloatArray:
+    s = fraction
+    return np.stack([6 * s * (s - 1), (1 - s) * (1 - 3 * s), 6 * s * (1 - s), s * (3 * s - 2)], axis=-1)
+
+
+def interpolation_error_km(perigee_km: FloatArray, eccentricity: FloatArray) -> FloatArray:
+    """Upper bound of the Hermite position error for orbits of the given perigee radius (km), same shape.
+
+    The error of a cubic Hermite interpolant is at most max|r''''| h^4 / 384, and on an ellipse |r''''| peaks
+    at perigee with mu^2 (1 + 3 e) / r_p^5. The factor of two covers what J2 and drag add to the derivative.
+    """
+    fourth_derivative = MU_EARTH_KM3_S2**2 * (1 + 3 * eccentricity) / perigee_km**5
+    return np.asarray(2 * fourth_derivative * KNOT_S**4 / 384)
+
+
+def radius_limits_km(tracks: Tracks) -> tuple[FloatArray, FloatArray]:
+    """Smallest and largest distance from the Earth's centre at the knots, (n,); NaN where none is known."""
+    radius = np.linalg.norm(tracks.state[:, 0], axis=1)
+    with np.errstate(all="ignore"):
+        return np.fmin.reduce(radius, axis=0), np.fmax.reduce(radius, axis=0)
+
+
+def sieve(
+    propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: int, pad_km: float
+) -> tuple[IntArray, float]:
+    """Drop objects whose perigee-apogee shell meets no primary's shell near ``time_ns``.
+
+    Returns the kept part of ``index`` and the largest interpolation error bound (km) of kept objects and
+    primaries. Objects that SGP4 refuses at ``time_ns`` are kept, so that their failure is reported, not
+    hidden.
+    """
+    everything = np.concatenate([index, primaries.index])
+    error, r_km, v_km_s = propagator.at(everything, np.int64(time_ns))
+    perigee_km, apogee_km, eccentricity = _osculating_shell(r_km, v_km_s)
+    bounds_km = interpolation_error_km(np.maximum(perigee_km - _SIEVE_PAD_KM, 6300.0), eccentricity)
+    low_km, high_km = radius_limits_km(primaries)
+    shells = np.stack([low_km - _SIEVE_PAD_KM - pad_km, high_km + _SIEVE_PAD_KM + pad_km], axis=-1)
+    bottom_km = perigee_km[: len(index)]
+    top_km = apogee_km[: len(index)]
+    meets = error[: len(index)] != 0
+    for low, high in _merged(shells[np.isfinite(shells).all(axis=-1)]):
+        meets |= (bottom_km <= high) & (top_km >= low)
+    relevant = np.concatenate([bounds_km[: len(index)][meets], bounds_km[len(index) :], [0.0]])
+    return index[meets], float(np.nanmax(relevant))
+
+
+def find_nearby(primaries: Tracks, secondaries: Tracks, radius_km: float) -> Nearby:
+    """Every sample at which a secondary is within ``radius_km`` of a primary (never the object itself)."""
+    unit_km = 1.02 * radius_km / (1 << _UNITS_PER_CELL_LOG2)
+    basis = hermite_basis(_STEP_FRACTION) / unit_km
+    primary_knots, secondary_knots = _sampling_table(primaries), _sampling_table(secondaries)
+    table = np.zeros((STEPS_PER_KNOT, _TABLE_CELLS), dtype=np.bool_)
+    parts: list[tuple[IntArray, ...]] = []
+    for interval in range(len(primaries.knot_time_ns) - 1):
+        targets = _sample(basis, primary_knots, interval)
+        if not len(targets[0, 0]):
+            break
+        cells = _mark(table, targets)
+        points = _sample(basis, secondary_knots, interval)
+        inside = _look_up(table, points)
+        table.reshape(-1)[cells] = False
+        found = _pairs_within(targets, points, inside, radius_km / unit_km)
+        parts.append((found[0], found[1], np.full(len(found[0]), interval), found[2]))
+    if not parts:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Nearby(nothing, nothing, nothing, nothing)
+    primary, secondary, intervals, step = (np.concatenate(column) for column in zip(*parts, strict=True))
+    usable = primaries.index[primary] != secondaries.index[secondary]
+    for tracks, row in ((primaries, primary), (secondaries, secondary)):
+        usable &= (tracks.error[row, intervals] == 0) & (tracks.error[row, intervals + 1] == 0)
+    return Nearby(primary[usable], secondary[usable], intervals[usable], step[usable])
+
+
+def _osculating_shell(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    radius = np.linalg.norm(r_km, axis=-1)
+    with np.errstate(all="ignore"):
+        axis = 1 / (2 / radius - np.einsum("ni,ni->n", v_km_s, v_km_s) / MU_EARTH_KM3_S2)
+        radial = np.einsum("ni,ni->n", r_km, v_km_s) / np.sqrt(MU_EARTH_KM3_S2 * np.abs(axis))
+        eccentricity = np.hypot(1 - radius / axis, radial)
+        perigee_km = axis * (1 - eccentricity)
+        apogee_km = np.where(axis > 0, axis * (1 + eccentricity + _SIEVE_APOGEE_PAD_RATIO), np.inf)
+    return perigee_km, apogee_km, eccentricity
+
+
+def _merged(shells: FloatArray) -> list[tuple[float, float]]:
+    merged: list[tuple[float, float]] = []
+    for low, high in sorted(map(tuple, shells.tolist())):
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _sampling_table(tracks: Tracks) -> npt.NDArray[np.float32]:
+    """Knots as (k, 2, 3 n) single precision; a failed one sits at the Earth's centre, out of reach."""
+    single = tracks.state.reshape(*tracks.state.shape[:2], -1).astype(np.float32)
+    return np.nan_to_num(single, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _sample(basis: FloatArray, knots: npt.NDArray[np.float32], interval: int) -> npt.NDArray[np.float32]:
+    """Positions (steps, 3, n) over one knot interval, in cell units."""
+    ends = knots[interval : interval + 2].reshape(4, -1)
+    return np.asarray((basis.astype(np.float32) @ ends).reshape(STEPS_PER_KNOT, 3, -1))
+
+
+def _mark(table: npt.NDArray[np.bool_], targets: npt.NDArray[np.float32]) -> IntArray:
+    """Mark the 27 cells around each target (steps, 3, p); returns the flat positions marked."""
+    cell = targets.astype(np.int32) >> _UNITS_PER_CELL_LOG2
+    around = cell[:, None] + _NEIGHBOURS[None, :, :, None]
+    flat = _code(around[:, :, 0], around[:, :, 1], around[:, :, 2]).reshape(len(targets), -1)
+    positions: IntArray = (flat + np.arange(len(targets))[:, None] * _TABLE_CELLS).reshape(-1)
+    table.reshape(-1)[positions] = True
+    return positions
+
+
+def _look_up(table: npt.NDArray[np.bool_], points: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+    """Whether each point (steps, 3, n) lies in a marked cell, (steps, n)."""
+    cell = points.astype(np.int32) >> _UNITS_PER_CELL_LOG2
+    code = _code(cell[:, 0], cell[:, 1], cell[:, 2])
+    return np.stack([np.take(marked, row) for marked, row in zip(table, code, strict=True)])
+
+
+def _code(
+    x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], z: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    mask = (1 << _CELLS_LOG2) - 1
+    return np.asarray((x & mask) | ((y & mask) << _CELLS_LOG2) | ((z & mask) << (2 * _CELLS_LOG2)))
+
+
+def _pairs_within(
+    targets: npt.NDArray[np.float32],
+    points: npt.NDArray[np.float32],
+    inside: npt.NDArray[np.bool_],
+    radius_units: float,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Target row, point row and step of every pair within the radius at the same step."""
+    step, row = np.nonzero(inside)
+    # The step is a fourth coordinate, so wide that different steps never meet: one tree serves an interval.
+    spread = 4 * radius_units
+    near = np.column_stack([points[step, 0, row], points[step, 1, row], points[step, 2, row], step * spread])
+    count = targets.shape[2]
+    steps = np.repeat(np.arange(STEPS_PER_KNOT), count)
+    sought = np.column_stack([targets.transpose(0, 2, 1).reshape(-1, 3), steps * spread])
+    pairs = cKDTree(sought).sparse_distance_matrix(cKDTree(near), radius_units, output_type="ndarray")
+    return pairs["i"] % count, row[pairs["j"]], step[pairs["j"]]

@@ -1,0 +1,142 @@
+"""When exactly two objects pass, and how close: the fine half of screening.
+
+Takes samples at which a pair is near, keeps those whose relative motion can come within the threshold around
+that sample, and finds the instant where the distance is stationary with SGP4 itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.broad_phase import STEP_S, Nearby, Tracks, step_time_ns
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+
+_NS = 1_000_000_000
+# Interpolated velocity error and the bend of relative motion (gravity gradient) over half a step, generously.
+_VELOCITY_ERROR_KM_S = 0.001
+_BEND_KM = 0.02
+_NEWTON_STEPS = 12
+_NEWTON_TOLERANCE_S = 1e-7
+_LONGEST_NEWTON_STEP_S = 60.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Seeds:
+    """Pairs (positions in the propagator) and instants near which their distance may be least, each (m,)."""
+
+    first: IntArray
+    second: IntArray
+    time_ns: IntArray
+
+    def take(self, index: IntArray) -> Seeds:
+        return Seeds(self.first[index], self.second[index], self.time_ns[index])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Passes:
+    """Where the search for least distance ended, each (m,).
+
+    ``error`` is an SGP4 code; where it is set, ``failed_index`` says whose (-1 otherwise) and distances are NaN.
+    """
+
+    first: IntArray
+    second: IntArray
+    time_ns: IntArray
+    distance_km: FloatArray
+    speed_km_s: FloatArray
+    is_minimum: npt.NDArray[np.bool_]
+    error: ErrorArray
+    failed_index: IntArray
+
+
+def seed(
+    primaries: Tracks,
+    secondaries: Tracks,
+    nearby: Nearby,
+    reach_km: float,
+    slowest_km_s: float,
+) -> tuple[Seeds, Seeds]:
+    """Instants worth refining, and instants at which a pair moves together.
+
+    Args:
+        reach_km: threshold plus the interpolation errors of both objects.
+        slowest_km_s: relative speed below which a near pair counts as moving together.
+
+    Returns:
+        Seeds of close approaches, at the linearly predicted minimum, and samples (within ``reach_km`` and
+        slower than ``slowest_km_s``) of pairs that keep together.
+    """
+    first_r, first_v = primaries.at_steps(nearby.primary, nearby.interval, nearby.step)
+    second_r, second_v = secondaries.at_steps(nearby.secondary, nearby.interval, nearby.step)
+    dr_km, dv_km_s = second_r - first_r, second_v - first_v
+    distance_km, speed_km_s = np.linalg.norm(dr_km, axis=-1), np.linalg.norm(dv_km_s, axis=-1)
+    together = (distance_km <= reach_km) & (speed_km_s < slowest_km_s)
+    moving = np.maximum(speed_km_s, _VELOCITY_ERROR_KM_S)
+    offset_s = -np.einsum("mi,mi->m", dr_km, dv_km_s) / moving**2
+    # How wrong that instant can be: for a slow pair, much. Neighbouring samples then seed the same minimum.
+    slack_s = (reach_km * _VELOCITY_ERROR_KM_S / moving + _BEND_KM + 0.1 * reach_km) / moving
+    half_s = STEP_S / 2 + slack_s
+    inside_s = np.clip(offset_s, -half_s, half_s)
+    least_km = np.linalg.norm(dr_km + dv_km_s * inside_s[:, None], axis=-1)
+    worth = (least_km <= reach_km + _BEND_KM) & (np.abs(offset_s) <= half_s)
+    worth &= speed_km_s >= slowest_km_s - _VELOCITY_ERROR_KM_S
+    time_ns = step_time_ns(primaries.knot_time_ns, nearby.interval, nearby.step)
+    guess_ns = time_ns + np.round(np.clip(offset_s, -STEP_S, STEP_S) * _NS).astype(np.int64)
+    first, second = primaries.index[nearby.primary], secondaries.index[nearby.secondary]
+    return Seeds(first, second, guess_ns).take(np.flatnonzero(worth)), Seeds(first, second, time_ns).take(
+        np.flatnonzero(together)
+    )
+
+
+def refine(propagator: Propagator, seeds: Seeds) -> Passes:
+    """Newton's method on r.v = 0 with SGP4 at every step; under a microsecond off for fast passes."""
+    time_ns = seeds.time_ns.copy()
+    active = np.arange(len(time_ns))
+    for _ in range(_NEWTON_STEPS):
+        if not len(active):
+            break
+        dr, dv, slope, _, _ = _relative(
+            propagator, seeds.first[active], seeds.second[active], time_ns[active]
+        )
+        with np.errstate(all="ignore"):
+            step_s = -np.einsum("mi,mi->m", dr, dv) / np.abs(slope)
+        step_s = np.clip(np.nan_to_num(step_s), -_LONGEST_NEWTON_STEP_S, _LONGEST_NEWTON_STEP_S)
+        time_ns[active] += np.round(step_s * _NS).astype(np.int64)
+        active = active[np.abs(step_s) > _NEWTON_TOLERANCE_S]
+    dr, dv, slope, error, failed = _relative(propagator, seeds.first, seeds.second, time_ns)
+    settled = np.ones(len(time_ns), dtype=np.bool_)
+    settled[active] = False
+    return Passes(
+        seeds.first,
+        seeds.second,
+        time_ns,
+        np.linalg.norm(dr, axis=-1),
+        np.linalg.norm(dv, axis=-1),
+        settled & (slope > 0),
+        error,
+        failed,
+    )
+
+
+def _relative(
+    propagator: Propagator, first: IntArray, second: IntArray, time_ns: IntArray
+) -> tuple[FloatArray, FloatArray, FloatArray, ErrorArray, IntArray]:
+    """Relative position, velocity, d(r.v)/dt, error code and the object it belongs to (-1: none)."""
+    error_1, r1, v1 = propagator.at(first, time_ns)
+    error_2, r2, v2 = propagator.at(second, time_ns)
+    dr, dv = r2 - r1, v2 - v1
+    gravity = _gravity(r2) - _gravity(r1)
+    slope = np.einsum("mi,mi->m", dv, dv) + np.einsum("mi,mi->m", dr, gravity)
+    error = np.where(error_1 != 0, error_1, error_2)
+    failed = np.where(error_1 != 0, first, np.where(error_2 != 0, second, -1))
+    return dr, dv, slope, error, failed
+
+
+def _gravity(r_km: FloatArray) -> FloatArray:
+    with np.errstate(all="ignore"):
+        return np.asarray(-MU_EARTH_KM3_S2 * r_km / np.linalg.norm(r_km, axis=-1, keepdims=True) ** 3)

@@ -1,0 +1,232 @@
+"""Which objects pass each other within a threshold during a window of time.
+
+Complete by construction for closed orbits: samples are ten seconds apart, so a pair that passes within the
+threshold is, at the sample nearest to its closest approach, no farther apart than
+
+    threshold + (fastest primary + escape speed at the lowest primary) * 5 s + interpolation error of both,
+
+and every pair within that radius at a sample is looked at. The interpolation error is bounded from the fourth
+derivative of the orbit (``orbits.broad_phase``), the answer itself always comes from SGP4. Samples sit at
+fixed instants, so the events of a window are the union of the events of its parts, in any division.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.broad_phase import KNOT_S, STEP_S, Tracks, find_nearby, radius_limits_km, sieve
+from sda_platform.orbits.closest_approach import Passes, Seeds, refine, seed
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+
+SLOWEST_EVENT_KM_S = 0.010
+"""Near pairs slower than this move together (docked, in formation); they are reported once, not as events."""
+
+_NS = 1_000_000_000
+_KNOT_NS = KNOT_S * _NS
+# Two hours: long enough that per-block overhead vanishes, short enough that 27,000 objects fit in 100 MB.
+_BLOCK_NS = 40 * _KNOT_NS
+_SAME_EVENT_NS = _NS
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Events:
+    """Close approaches, each column (m,), ordered by time, then pair.
+
+    ``lo`` and ``hi`` are positions in the propagator's elements, the lower NORAD id first.
+    """
+
+    lo: IntArray
+    hi: IntArray
+    tca_time_ns: IntArray
+    miss_distance_km: FloatArray
+    relative_speed_km_s: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CoLocated:
+    """Pairs seen near at less than ``SLOWEST_EVENT_KM_S``, once per pair, with the first such sample.
+
+    The threshold here carries the interpolation error (tens of metres).
+    """
+
+    lo: IntArray
+    hi: IntArray
+    time_ns: IntArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Failures:
+    """Objects SGP4 refused in the window, once each: not screened in knot intervals that touch a refusal.
+
+    ``time_ns`` is the first knot (every ``KNOT_S`` seconds) refused; ``error`` a key of ``SGP4_ERRORS``.
+    """
+
+    index: IntArray
+    time_ns: IntArray
+    error: ErrorArray
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Screening:
+    """What a window holds: events, pairs that move together, and objects that could not be screened."""
+
+    events: Events
+    colocated: CoLocated
+    failures: Failures
+
+
+def screen(
+    propagator: Propagator,
+    primary_index: npt.ArrayLike,
+    secondary_index: npt.ArrayLike,
+    start_time_ns: int,
+    end_time_ns: int,
+    threshold_km: float = 5.0,
+) -> Screening:
+    """Find every minimum of distance <= ``threshold_km`` in [start, end) between a primary and a secondary.
+
+    Args:
+        primary_index, secondary_index: positions in ``propagator.elements``; they may overlap, and a
+            pair is reported once.
+        start_time_ns, end_time_ns: nanoseconds since the Unix epoch, UTC, end exclusive.
+
+    The cost grows with the secondaries and the window; primaries cost little until there are thousands.
+
+    Raises:
+        ValueError: the window is empty or the threshold not positive.
+    """
+    if end_time_ns <= start_time_ns:
+        raise ValueError(f"screening window is empty: start {start_time_ns} ns, end {end_time_ns} ns")
+    if not threshold_km > 0:
+        raise ValueError(f"threshold_km is {threshold_km}, must be positive")
+    primaries = np.unique(np.asarray(primary_index, dtype=np.int64))
+    secondaries = np.unique(np.asarray(secondary_index, dtype=np.int64))
+    found: list[Seeds] = []
+    together: list[Seeds] = []
+    failures: list[Failures] = []
+    for block_ns in range(start_time_ns // _BLOCK_NS * _BLOCK_NS, end_time_ns, _BLOCK_NS):
+        knots = _knots(block_ns, start_time_ns, end_time_ns)
+        block = _screen_block(
+            propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km
+        )
+        found.append(block[0])
+        together.append(block[1])
+        failures.extend(block[2])
+    passes = refine(propagator, _joined(found))
+    failures.append(_refine_failures(passes))
+    return Screening(
+        _events(propagator, passes, start_time_ns, end_time_ns, threshold_km),
+        _colocated(propagator, _joined(together), start_time_ns, end_time_ns),
+        _first_failures(failures),
+    )
+
+
+def _knots(block_ns: int, start_time_ns: int, end_time_ns: int) -> IntArray:
+    """Knots of a block, cut to the intervals the window touches."""
+    first = max(block_ns, start_time_ns // _KNOT_NS * _KNOT_NS)
+    last = min(block_ns + _BLOCK_NS, -(-end_time_ns // _KNOT_NS) * _KNOT_NS)
+    return np.arange(first, last + 1, _KNOT_NS, dtype=np.int64)
+
+
+def _screen_block(
+    propagator: Propagator,
+    primary_index: IntArray,
+    secondary_index: IntArray,
+    knots: IntArray,
+    middle_ns: int,
+    threshold_km: float,
+) -> tuple[Seeds, Seeds, list[Failures]]:
+    primaries = Tracks.propagate(propagator, primary_index, knots)
+    kept, error_km = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
+    secondaries = Tracks.propagate(propagator, kept, knots)
+    reach_km = threshold_km + 2 * error_km
+    radius_km = reach_km + _fastest_closing_km_s(primaries) * STEP_S / 2
+    nearby = find_nearby(primaries, secondaries, radius_km)
+    close, together = seed(primaries, secondaries, nearby, reach_km, SLOWEST_EVENT_KM_S)
+    return close, together, [_failures(primaries), _failures(secondaries)]
+
+
+def _fastest_closing_km_s(primaries: Tracks) -> float:
+    """No secondary on a closed orbit can be faster than this relative to any primary it is near."""
+    lowest_km, _ = radius_limits_km(primaries)
+    if not np.isfinite(lowest_km).any():
+        return 0.0
+    speed = np.linalg.norm(primaries.state[:, 1], axis=1) / KNOT_S
+    # Between knots a primary may be a little lower and faster than at them.
+    floor_km = max(0.9 * float(np.nanmin(lowest_km)), 6300.0)
+    escape_km_s = float(np.sqrt(2 * MU_EARTH_KM3_S2 / floor_km))
+    return escape_km_s + min(1.05 * float(np.nanmax(speed)), escape_km_s)
+
+
+def _events(
+    propagator: Propagator, passes: Passes, start_time_ns: int, end_time_ns: int, threshold_km: float
+) -> Events:
+    with np.errstate(invalid="ignore"):
+        wanted = passes.is_minimum & (passes.distance_km <= threshold_km) & (passes.error == 0)
+        wanted &= passes.speed_km_s >= SLOWEST_EVENT_KM_S
+    wanted &= (passes.time_ns >= start_time_ns) & (passes.time_ns < end_time_ns)
+    chosen = np.flatnonzero(wanted)
+    lo, hi = _ordered(propagator, passes.first[chosen], passes.second[chosen])
+    order = np.lexsort((passes.time_ns[chosen], hi, lo))
+    chosen, lo, hi = chosen[order], lo[order], hi[order]
+    time_ns = passes.time_ns[chosen]
+    repeated = np.zeros(len(chosen), dtype=np.bool_)
+    repeated[1:] = (np.diff(lo) == 0) & (np.diff(hi) == 0) & (np.diff(time_ns) < _SAME_EVENT_NS)
+    single = np.flatnonzero(~repeated)
+    single = single[np.lexsort((hi[single], lo[single], time_ns[single]))]
+    chosen = chosen[single]
+    return Events(
+        lo[single], hi[single], time_ns[single], passes.distance_km[chosen], passes.speed_km_s[chosen]
+    )
+
+
+def _colocated(propagator: Propagator, samples: Seeds, start_time_ns: int, end_time_ns: int) -> CoLocated:
+    inside = np.flatnonzero((samples.time_ns >= start_time_ns) & (samples.time_ns < end_time_ns))
+    lo, hi = _ordered(propagator, samples.first[inside], samples.second[inside])
+    time_ns = samples.time_ns[inside]
+    order = np.lexsort((time_ns, hi, lo))
+    _, first = np.unique(np.stack([lo[order], hi[order]]), axis=1, return_index=True)
+    chosen = order[first]
+    return CoLocated(lo[chosen], hi[chosen], time_ns[chosen])
+
+
+def _ordered(propagator: Propagator, first: IntArray, second: IntArray) -> tuple[IntArray, IntArray]:
+    norad_id = propagator.elements.norad_id
+    swap = norad_id[first] > norad_id[second]
+    return np.where(swap, second, first), np.where(swap, first, second)
+
+
+def _joined(parts: list[Seeds]) -> Seeds:
+    return Seeds(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "time_ns"))
+    )
+
+
+def _failures(tracks: Tracks) -> Failures:
+    failed = tracks.error != 0
+    rows = np.flatnonzero(failed.any(axis=1))
+    knot = failed[rows].argmax(axis=1)
+    return Failures(tracks.index[rows], tracks.knot_time_ns[knot], tracks.error[rows, knot])
+
+
+def _refine_failures(passes: Passes) -> Failures:
+    rows = np.flatnonzero(passes.error != 0)
+    return Failures(passes.failed_index[rows], passes.time_ns[rows], passes.error[rows])
+
+
+def _first_failures(parts: list[Failures]) -> Failures:
+    index = np.concatenate([part.index for part in parts])
+    time_ns = np.concatenate([part.time_ns for part in parts])
+    error = np.concatenate([part.error for part in parts])
+    order = np.lexsort((time_ns, index))
+    _, first = np.unique(index[order], return_index=True)
+    chosen = order[first]
+    return Failures(index[chosen], time_ns[chosen], error[chosen])

@@ -1,0 +1,83 @@
+"""Sees to it that a platform leaves no process behind, whatever happens to the one that started it.
+
+Two tiny programs, run as a script by the supervisor. ``leash`` becomes another program that the kernel ends when its
+parent dies (Linux). ``guard`` waits until the supervisor closes its pipe or dies, then ends every process that carries
+the platform's mark in its environment: children of children too, which no signal to a process group would reach.
+Stdlib only, imports nothing of this package: it starts in milliseconds and works when little else does.
+"""
+
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+MARK = "SDA_PLATFORM_ID"
+"""The environment variable by which a platform's processes know, and are known, to belong to it."""
+
+_PR_SET_PDEATHSIG = 1
+_PATIENCE_S = 5.0
+
+
+def leash(parent_pid: int, command: list[str]) -> None:
+    """Become ``command``, to be killed when ``parent_pid`` dies; where the kernel can't do that, `guard` still will."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # it died before the kernel was told
+        sys.exit(1)
+    os.execvp(command[0], command)
+
+
+def guard(mark: str) -> None:
+    """Wait for the end of standard input, then end everything that carries ``mark``."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    sweep(mark)
+
+
+def sweep(mark: str) -> int:
+    """Kill every process that carries ``mark`` but this one, until none is left; returns how many were killed."""
+    killed: set[int] = set()
+    deadline = time.monotonic() + _PATIENCE_S
+    while (alive := marked(mark) - {os.getpid()}) and time.monotonic() < deadline:
+        for pid in alive:
+            try:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+            except (ProcessLookupError, PermissionError):
+                continue
+        time.sleep(0.05)
+    return len(killed)
+
+
+def marked(mark: str) -> set[int]:
+    """Ids of the running processes of this user whose environment carries ``mark``."""
+    wanted = f"{MARK}={mark}".encode()
+    if not Path("/proc/self/environ").exists():
+        return _marked_by_ps(wanted)
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                    found.add(int(entry.name))
+            except OSError:  # gone meanwhile, or somebody else's
+                continue
+    return found
+
+
+def _marked_by_ps(wanted: bytes) -> set[int]:
+    listing = subprocess.run(["ps", "axeww", "-o", "pid=,command="], capture_output=True, check=False).stdout
+    found = (re.match(rb"\s*(\d+)", line) for line in listing.splitlines() if wanted in line.split())
+    return {int(match[1]) for match in found if match}
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "leash":
+        leash(int(sys.argv[2]), sys.argv[3:])
+    else:
+        guard(sys.argv[2])

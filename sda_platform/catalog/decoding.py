@@ -1,13 +1,18 @@
 """Element-set segments to bronze rows: decoding, then the question whether SGP4 accepts the set."""
 
+from dataclasses import fields
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import refusal_reasons
+
+ELEMENT_COLUMNS = tuple(field.name for field in fields(ElementSets))
 
 # Who publishes element sets, by how much we trust them at equal epochs; unknown originators come last.
 SOURCE_PRIORITY = {"OWNER/OPERATOR": 30, "18 SPCS": 20, "18 SDS": 20, "CELESTRAK": 10}
@@ -22,7 +27,7 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
 
 def _with_refusals(rows: pa.Table, time_ns: int) -> pa.Table:
     usable = np.flatnonzero(rows.column("error_kind").is_null().to_numpy())
-    elements = ElementSets.from_columns(numeric_columns(rows.take(usable)))
+    elements = ElementSets.from_columns(arrays(rows.take(usable), ELEMENT_COLUMNS))
     reasons = np.full(rows.num_rows, None, dtype=object)
     reasons[usable] = refusal_reasons(elements, time_ns)
     refused = pa.array([None if reason is None else "propagation_refused" for reason in reasons], pa.string())
@@ -30,14 +35,3 @@ def _with_refusals(rows: pa.Table, time_ns: int) -> pa.Table:
     for name, found in (("error_kind", refused), ("error", told)):
         rows = rows.set_column(rows.column_names.index(name), name, pc.coalesce(rows.column(name), found))
     return rows
-
-
-def numeric_columns(rows: pa.Table) -> dict[str, np.ndarray]:
-    """The element columns of ``rows`` as arrays; absent values are NaN, and 0 in integer columns."""
-    names = [f for f in ElementSets.__dataclass_fields__ if f in rows.column_names]
-    return {
-        name: rows.column(name).fill_null(0).to_numpy()
-        if pa.types.is_integer(rows.column(name).type)
-        else rows.column(name).to_numpy()
-        for name in names
-    }

@@ -59,7 +59,7 @@ def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeRe
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(str(plan.sequence)))
 
 
-def nothing_new(lake: Lake, plan: Plan) -> dg.MaterializeResult[Any]:
+def nothing_new(lake: Lake, plan: Plan, reason: str = "nothing new upstream") -> dg.MaterializeResult[Any]:
     """The result of a plan that found nothing to consume: no commit, and the reason."""
     return dg.MaterializeResult(
         metadata={
@@ -67,7 +67,7 @@ def nothing_new(lake: Lake, plan: Plan) -> dg.MaterializeResult[Any]:
             "rows_written": 0,
             "sequence": plan.sequence - 1,
             "as_of": iso(plan.as_of_ns),
-            "consumed": "nothing new upstream",
+            "consumed": reason,
         },
         data_version=dg.DataVersion(str(plan.sequence - 1)),
     )

@@ -1,11 +1,13 @@
 """Lanes as jobs: one run carries a batch through the whole chain, in one process, in topological order."""
 
+from typing import Any
+
 import dagster as dg
 
 from sda_platform.lake.spark import LANE_TAG
 
 
-def lane_job(name: str, lane: str, selection: dg.AssetSelection, description: str) -> dg.UnresolvedAssetJobDefinition:
+def lane_job(name: str, lane: str, selection: dg.AssetSelection, description: str) -> Any:
     """The job of ``lane`` over ``selection`` with its checks."""
     return dg.define_asset_job(
         name,

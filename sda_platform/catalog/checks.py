@@ -1,0 +1,45 @@
+"""What must hold for the catalog room's tables."""
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.lake.checks import DataFreshness, table_checks
+from sda_platform.lake.freshness import newest
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.verification import unbalanced_segments
+
+MAX_ELEMENTS_AGE_S = 3 * 86_400.0
+
+
+def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Every object with a usable element set in the newest window is in the catalogue, with no older epoch."""
+    window = commits[0].checkpoint.window(ELEMENT_SETS.name) if commits else None
+    if window is None:
+        return []
+    columns = ["norad_id", "epoch_time_ns", "error_kind"]
+    landed = store.log(ELEMENT_SETS).rows_of((window.after_sequence, window.upto_sequence), columns)
+    usable = landed.filter(pc.is_null(landed.column("error_kind")))
+    newest_landed = usable.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
+    entries = log.rows(["norad_id", "epoch_time_ns"])
+    both = newest_landed.join(entries, "norad_id", join_type="left outer")
+    absent = pc.sum(pc.is_null(both.column("epoch_time_ns"))).as_py() or 0
+    older = pc.sum(pc.less(both.column("epoch_time_ns"), both.column("epoch_time_ns_max"))).as_py() or 0
+    told = ((absent, "objects landed but are not in the catalogue"), (older, "entries are older than what landed"))
+    return [f"{count} {what}" for count, what in told if count]
+
+
+checks = [
+    table_checks(
+        ELEMENT_SETS,
+        balance=[unbalanced_segments],
+        freshness=DataFreshness("element sets still arrive", MAX_ELEMENTS_AGE_S, newest("received_time_ns")),
+    ),
+    table_checks(
+        ORBITAL_CATALOG,
+        balance=[catalog_balance],
+        freshness=DataFreshness("the newest epoch is recent", MAX_ELEMENTS_AGE_S, newest("epoch_time_ns")),
+    ),
+]

@@ -1,0 +1,100 @@
+"""Assets of the conjunction room: orbital_catalog → candidates → assessments (with fused_tracks) → alerts."""
+
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from sda_platform.catalog.assets import orbital_catalog
+from sda_platform.catalog.orbits import catalogue_at
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.conjunction import planning, screen, transforms
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.fusion.assets import fused_tracks
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.resource import LakeResource
+
+# A track's covariance is carried by two-body dynamics; beyond a day the element set is the better guide.
+MAX_TRACK_AGE_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
+
+
+@table_asset(CONJUNCTION_CANDIDATES, deps=[orbital_catalog])
+def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
+    """Every approach of a protected object below the threshold within the horizon, by both element sets.
+
+    New element sets are screened at once against the fleet; everything is screened again when the horizon has moved.
+    """
+    store = lake.open()
+    plan = store.plan(CONJUNCTION_CANDIDATES, consume=[ORBITAL_CATALOG])
+    changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
+    catalogue = catalogue_at(store, plan.window(ORBITAL_CATALOG).upto_version)
+    bounds = {"horizon_ns": screening.horizon_ns, "refresh_ns": screening.refresh_ns}
+    task = planning.decide(plan, changed, len(catalogue), **bounds)
+    if task is None:
+        return nothing_new(store, plan)
+    fleet = screening.fleet_norad_ids()
+    work = screen.sweeps(catalogue, fleet, task.changed)
+    span = {"start_ns": task.start_ns, "end_ns": task.end_ns, "threshold_km": screening.threshold_km}
+    found = screen.approaches(store.session, catalogue, fleet, work, **span)
+    journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
+    entries = transforms.candidate_corrections(found, journal, task, as_of_ns=plan.as_of_ns)
+    counts = {"objects": len(catalogue), "changed": len(changed), "fleet": len(fleet)}
+    receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
+    span_told = f"{iso(task.start_ns)} to {iso(task.end_ns)}"
+    return materialized(store, receipt, screening="full" if task.is_full else "changed objects", span=span_told, **counts)
+
+
+@table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, fused_tracks, orbital_catalog])
+def conjunction_assessments(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """Each candidate with the best states known: geometry in RTN at the refined TCA, probability of collision, risk.
+
+    A fused track replaces an object's element set as soon as there is one, and every open event of it is assessed anew.
+    """
+    store = lake.open()
+    plan = store.plan(
+        CONJUNCTION_ASSESSMENTS, consume=[CONJUNCTION_CANDIDATES, FUSED_TRACKS], observe=[ORBITAL_CATALOG]
+    )
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    tracked = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id")).to_pylist()
+    candidates = store.snapshot(plan, CONJUNCTION_CANDIDATES)
+    entries = transforms.assessment_corrections(
+        candidates,
+        store.snapshot(plan, FUSED_TRACKS).where(F.col("window_start_ns") > plan.as_of_ns - MAX_TRACK_AGE_NS),
+        store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
+        catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version),
+        under_review=transforms.to_assess(
+            candidates, store.window(plan, CONJUNCTION_CANDIDATES), tracked, as_of_ns=plan.as_of_ns
+        ),
+        as_of_ns=plan.as_of_ns,
+    )
+    receipt = store.append(plan, entries, counts={"objects_tracked": len(tracked)})
+    written = store.written_rows(receipt, ["op", "risk"])
+    risks = Counter(written.filter(pc.equal(written.column("op"), "insert")).column("risk").to_pylist())
+    return materialized(store, receipt, objects_tracked=len(tracked), risks=dict(risks))
+
+
+@table_asset(CONJUNCTION_ALERTS, deps=[conjunction_assessments], priority=10)
+def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """What subscribers are told: approaches at risk yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
+
+    Sequences of one alert rise strictly; a withdrawn alert is a retract, so that a subscriber can always fold the journal.
+    """
+    store = lake.open()
+    plan = store.plan(CONJUNCTION_ALERTS, consume=[CONJUNCTION_ASSESSMENTS])
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    entries = transforms.alert_corrections(
+        store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
+        store.snapshot(plan, CONJUNCTION_ALERTS),
+        under_review=store.window(plan, CONJUNCTION_ASSESSMENTS).select("event_id").distinct(),
+        as_of_ns=plan.as_of_ns,
+    )
+    receipt = store.append(plan, entries)
+    said = Counter(store.written_rows(receipt, ["op"]).column("op").to_pylist())
+    return materialized(store, receipt, inserts=said["insert"], retracts=said["retract"])

@@ -1,0 +1,57 @@
+"""What must hold for the conjunction room's tables."""
+
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from sda_platform.conjunction.planning import SCREENED_FROM
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.lake.checks import DataFreshness, table_checks
+from sda_platform.lake.freshness import nothing_waits, watermark
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.verification import broken_journals, missing_or_surplus, standing_keys
+
+MAX_SCREENING_AGE_S = 12 * 3600.0
+MAX_WAIT_S = 120.0
+
+
+def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Every standing candidate that was consumed has one standing assessment, and no other event has one."""
+    window = commits[0].checkpoint.window(CONJUNCTION_CANDIDATES.name) if commits else None
+    if window is None:
+        return []
+    expected = standing_keys(store.log(CONJUNCTION_CANDIDATES), version=window.upto_version)
+    return missing_or_surplus(expected.column("event_id"), standing_keys(log).column("event_id"), "assessed events")
+
+
+def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Every standing assessment at risk that was consumed has one standing alert, and no other event has one."""
+    window = commits[0].checkpoint.window(CONJUNCTION_ASSESSMENTS.name) if commits else None
+    if window is None:
+        return []
+    assessed = standing_keys(store.log(CONJUNCTION_ASSESSMENTS), ["risk"], version=window.upto_version)
+    expected = assessed.filter(pc.not_equal(assessed.column("risk"), "green"))
+    return missing_or_surplus(expected.column("event_id"), standing_keys(log).column("event_id"), "alerts")
+
+
+checks = [
+    table_checks(
+        CONJUNCTION_CANDIDATES,
+        balance=[broken_journals],
+        freshness=DataFreshness("the last full screening is recent", MAX_SCREENING_AGE_S, watermark(SCREENED_FROM)),
+    ),
+    table_checks(
+        CONJUNCTION_ASSESSMENTS,
+        balance=[broken_journals, assessments_follow_candidates],
+        freshness=DataFreshness(
+            "no candidate or track waits to be assessed", MAX_WAIT_S, nothing_waits([CONJUNCTION_CANDIDATES, FUSED_TRACKS])
+        ),
+    ),
+    table_checks(
+        CONJUNCTION_ALERTS,
+        balance=[broken_journals, alerts_follow_assessments],
+        freshness=DataFreshness("no assessment waits", MAX_WAIT_S, nothing_waits([CONJUNCTION_ASSESSMENTS])),
+    ),
+]

@@ -1,0 +1,109 @@
+"""Transforms of the conjunction room: DataFrames in, a DataFrame out."""
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+from sda_platform.catalog.orbits import Catalogue
+from sda_platform.conjunction.assess import TRACK_COLUMNS, assessor
+from sda_platform.conjunction.planning import Screening
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.lake.journal import JournalModel, corrections, standing
+from sda_platform.lake.table import Table
+
+# A screening that moves a TCA by less than this meets the same event again; two passes of a pair lie at least a
+# quarter of an orbit apart.
+SAME_EVENT_NS = 600 * 1_000_000_000
+
+
+def content(table: Table) -> list[str]:
+    """The columns of a conjunction journal that say something about the event."""
+    return [c.name for c in table.columns if c.name not in {*JournalModel.to_schema().columns, "event_id"}]
+
+
+def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Screening, *, as_of_ns: int) -> DataFrame:
+    """What a screening changes: new events, moved ones, and those that are gone from the span and pairs it covered."""
+    last_tca = F.max_by("tca_time_ns", F.struct("sequence", "op")).over(Window.partitionBy("event_id"))
+    covered = last_tca.between(F.lit(screening.start_ns), F.lit(screening.end_ns - 1))
+    spanned = F.col("tca_time_ns") >= F.lit(screening.start_ns - SAME_EVENT_NS)
+    reviewed = journal.where(spanned).where(_is_screened(screening)).withColumn("covered", covered)
+    reviewed = reviewed.where("covered").drop("covered")
+    fresh = _identified(found, standing(reviewed, "event_id"))
+    return corrections(reviewed, fresh, key="event_id", content=content(CONJUNCTION_CANDIDATES), as_of_ns=as_of_ns)
+
+
+def to_assess(candidates: DataFrame, changed: DataFrame, tracked: Sequence[int], *, as_of_ns: int) -> DataFrame:
+    """Events to assess: ``changed`` candidates, and those still ahead of objects that were ``tracked`` anew (event_id)."""
+    seen = F.col("norad_id_1").isin(list(tracked)) | F.col("norad_id_2").isin(list(tracked))
+    ahead = candidates.where(seen & (F.col("tca_time_ns") > as_of_ns))
+    return changed.select("event_id").union(ahead.select("event_id")).distinct()
+
+
+def assessment_corrections(
+    candidates: DataFrame, tracks: DataFrame, journal: DataFrame, catalogue: Catalogue, *, under_review: DataFrame, as_of_ns: int
+) -> DataFrame:
+    """Assess the events ``under_review`` (column event_id) anew; those without a standing candidate are retracted."""
+    open_events = standing(candidates, "event_id").join(under_review, "event_id", "left_semi")
+    latest = _latest_tracks(tracks)
+    for number in (1, 2):
+        suffixed = latest.select(
+            F.col("norad_id").alias(f"norad_id_{number}"), *[F.col(c).alias(f"{c}_{number}") for c in TRACK_COLUMNS]
+        )
+        open_events = open_events.join(F.broadcast(suffixed), f"norad_id_{number}", "left")
+    fresh = open_events.mapInArrow(assessor(catalogue), _types(CONJUNCTION_ASSESSMENTS))
+    known = journal.join(under_review, "event_id", "left_semi")
+    return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
+
+
+def alert_corrections(assessments: DataFrame, journal: DataFrame, *, under_review: DataFrame, as_of_ns: int) -> DataFrame:
+    """Alerts for the events ``under_review``: standing assessments at risk, to the precision that a person acts on.
+
+    Rounding (TCA to 1 ms, miss to 1 m, Pc to three digits) keeps changes without meaning from being sent.
+    """
+    risky = standing(assessments, "event_id").join(under_review, "event_id", "left_semi").where(F.col("risk") != "green")
+    rounded = risky.withColumns(
+        {
+            "tca_time_ns": (F.round(F.col("tca_time_ns") / 1e6).cast("long") * F.lit(1_000_000)).cast("long"),
+            "miss_distance_km": F.round("miss_distance_km", 3),
+            "relative_speed_km_s": F.round("relative_speed_km_s", 4),
+            "collision_probability": _significant(F.col("collision_probability"), 3),
+        }
+    )
+    known = journal.join(under_review, "event_id", "left_semi")
+    return corrections(known, rounded, key="event_id", content=content(CONJUNCTION_ALERTS), as_of_ns=as_of_ns)
+
+
+def _identified(found: DataFrame, known: DataFrame) -> DataFrame:
+    """Give each approach the id of the standing event that it continues, or its own."""
+    old = known.select("norad_id_1", "norad_id_2", F.col("event_id").alias("old_id"), F.col("tca_time_ns").alias("old_tca"))
+    apart = F.abs(F.col("tca_time_ns") - F.col("old_tca"))
+    pairs = found.join(F.broadcast(old), ["norad_id_1", "norad_id_2"], "left")
+    near = F.when(apart < SAME_EVENT_NS, F.struct(apart.alias("apart"), F.col("old_id").alias("id")))
+    columns = [c for c in found.columns if c != "first_event_id"]
+    nearest = pairs.groupBy("first_event_id", *columns).agg(F.min(near).alias("near"))
+    return nearest.select(F.coalesce("near.id", "first_event_id").alias("event_id"), *columns)
+
+
+def _is_screened(screening: Screening) -> Column:
+    if screening.changed is None:
+        return F.lit(True)
+    changed = sorted(screening.changed)
+    return F.col("norad_id_1").isin(changed) | F.col("norad_id_2").isin(changed)
+
+
+def _latest_tracks(tracks: DataFrame) -> DataFrame:
+    columns = [c for c in TRACK_COLUMNS if c != "epoch_time_ns"]
+    newest = F.max_by(F.struct("epoch_time_ns", *columns), F.col("epoch_time_ns")).alias("track")
+    return standing(tracks, "track_id").groupBy("norad_id").agg(newest).select("norad_id", "track.*")
+
+
+def _types(table: Table) -> str:
+    chosen = {"event_id", *content(table)}
+    return ", ".join(f"{c.name} {c.data_type.simpleString()}" for c in table.columns if c.name in chosen)
+
+
+def _significant(value: Column, digits: int) -> Column:
+    scale = F.pow(F.lit(10.0), F.lit(digits - 1) - F.floor(F.log10(F.greatest(value, F.lit(1e-300)))))
+    return F.round(value * scale) / scale

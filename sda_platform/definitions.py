@@ -1,0 +1,129 @@
+"""The platform's one Definitions object; reads like a table of contents.
+
+Loading this module starts nothing and reads nothing but the environment: no session, no listing, no file.
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.catalog import assets as catalog
+from sda_platform.catalog import checks as catalog_checks
+from sda_platform.catalog import sensors as catalog_sensors
+from sda_platform.conjunction import assets as conjunction
+from sda_platform.conjunction import checks as conjunction_checks
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.delivery import assets as delivery
+from sda_platform.delivery import checks as delivery_checks
+from sda_platform.delivery.resource import SubscriberResource
+from sda_platform.fusion import assets as fusion
+from sda_platform.fusion import checks as fusion_checks
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.ingest import assets as ingest
+from sda_platform.ingest import checks as ingest_checks
+from sda_platform.ingest import sensors as ingest_sensors
+from sda_platform.lake.jobs import lane_job
+from sda_platform.lake.resource import LakeResource, LandingResource
+from sda_platform.lake.spark import SparkResource
+from sda_platform.settings import Settings
+
+OWNERS = {
+    "ingest": ["team:sensor-operations"],
+    "catalog": ["team:catalogue"],
+    "fusion": ["team:orbit-determination"],
+    "conjunction": ["team:conjunction-assessment"],
+}
+FRESHNESS = {
+    "ingest": dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=1), warn_window=timedelta(minutes=10)),
+    "fusion": dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=1), warn_window=timedelta(minutes=10)),
+    "catalog": dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=48), warn_window=timedelta(hours=24)),
+    "conjunction": dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=24), warn_window=timedelta(hours=12)),
+}
+
+EXTERNAL = [*ingest.landing_zones, catalog.element_zone]
+INGEST = [ingest.raw_records, ingest.observations, ingest.dead_letters]
+CATALOG = [catalog.element_sets, catalog.orbital_catalog]
+CONJUNCTION = [
+    conjunction.conjunction_candidates,
+    conjunction.conjunction_assessments,
+    conjunction.conjunction_alerts,
+    delivery.alert_deliveries,
+]
+CHECKS = [
+    *ingest_checks.checks,
+    *catalog_checks.checks,
+    *fusion_checks.checks,
+    *conjunction_checks.checks,
+    *delivery_checks.checks,
+]
+
+hot = lane_job(
+    "hot",
+    "hot",
+    dg.AssetSelection.assets(*INGEST, fusion.fused_tracks, *CONJUNCTION[1:]),
+    "Observations from the landing zones to delivered alerts, in one run.",
+)
+catalog_lane = lane_job(
+    "catalog",
+    "catalog",
+    dg.AssetSelection.assets(*CATALOG, ingest.dead_letters, *CONJUNCTION),
+    "Element sets from the landing zone through screening to delivered alerts, in one run.",
+)
+
+
+def default_resources(settings: Settings) -> dict[str, Any]:
+    """The resources that ``settings`` describe; building them opens nothing."""
+    spark = SparkResource(remote=settings.spark_remote)
+    return {
+        "lake": LakeResource(uri=settings.lake_uri, home=str(settings.home.absolute()), spark=spark),
+        "landing": LandingResource(
+            root=settings.landing_uri,
+            max_segments=settings.batch_max_segments,
+            max_bytes=settings.batch_max_bytes,
+            orphan_grace_s=settings.orphan_grace_s,
+        ),
+        "fusion": FusionResource(window_s=settings.window_s, allowed_lateness_s=settings.allowed_lateness_s),
+        "screening": ScreeningResource(
+            fleet=settings.fleet,
+            horizon_h=settings.screening_horizon_h,
+            refresh_h=settings.screening_refresh_h,
+            threshold_km=settings.screening_threshold_km,
+        ),
+        "subscriber": SubscriberResource(path=str(settings.subscriber_path)),
+    }
+
+
+def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | None = None) -> dg.Definitions:
+    """The definitions, with some resources replaced (for tests) or other settings than the environment's."""
+    chosen = settings or Settings()
+    assets = [*EXTERNAL, *INGEST, *CATALOG, fusion.fused_tracks, *CONJUNCTION]
+    sensors = [
+        *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
+        *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),
+    ]
+    return dg.Definitions(
+        assets=dg.map_asset_specs(_with_policy, assets),
+        asset_checks=CHECKS,
+        jobs=[hot, catalog_lane],
+        sensors=sensors,
+        schedules=catalog_sensors.build_schedules(catalog_lane),
+        resources={**default_resources(chosen), **(resources or {})},
+        executor=dg.in_process_executor,
+    )
+
+
+def _with_policy(spec: dg.AssetSpec) -> dg.AssetSpec:
+    """What holds for every asset of a group: owners, kinds, tags, and how fresh Dagster expects it."""
+    group = spec.group_name or "ingest"
+    is_table = "file" not in spec.kinds
+    mapped = spec.replace_attributes(
+        owners=OWNERS[group],
+        kinds={"spark", "deltalake"} if is_table else spec.kinds,
+        tags={**spec.tags, "domain": "space-domain-awareness", "stage": group},
+    )
+    return dg.apply_freshness_policy(mapped, FRESHNESS[group]) if is_table else mapped
+
+
+defs = build_defs()

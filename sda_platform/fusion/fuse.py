@@ -1,0 +1,102 @@
+"""One fusion window: which object each observation is of, and one fit per object. Arrow in, Arrow out, no Spark."""
+
+import uuid
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.association import associate
+from sda_platform.orbits.estimation import StateFits, fit_windows
+from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.propagation import Propagator
+
+_TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
+_LOWER = np.tril_indices(6)
+
+TRACK_SCHEMA = pa.schema(
+    [
+        ("track_id", pa.string()),
+        ("norad_id", pa.int64()),
+        ("window_start_ns", pa.int64()),
+        ("epoch_time_ns", pa.int64()),
+        *((name, pa.float64()) for name in ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")),
+        ("covariance", pa.list_(pa.float64())),
+        *((name, pa.float64()) for name in ("offset_radial_km", "offset_in_track_km", "offset_cross_track_km")),
+        ("chi_square", pa.float64()),
+        *(
+            (name, pa.int64())
+            for name in ("degrees_of_freedom", "radar_count", "optical_count", "isl_count", "rejected_count")
+        ),
+        ("observation_ids", pa.list_(pa.string())),
+    ]
+)
+
+
+def window_fuser(propagator: Propagator, window_ns: int) -> Callable[[pa.Table], pa.Table]:
+    """The function that fuses the observations of one window, in the columns of TRACK_SCHEMA."""
+
+    def fuse(rows: pa.Table) -> pa.Table:
+        # Canonical order first: what follows must not depend on files, partitions or arrival.
+        ordered = rows.sort_by([("sensor_time_ns", "ascending"), ("observation_id", "ascending")])
+        start_ns = int(ordered.column("window_start_ns")[0].as_py())
+        return _fuse(ordered, propagator, start_ns, window_ns)
+
+    return fuse
+
+
+def _fuse(rows: pa.Table, propagator: Propagator, start_ns: int, window_ns: int) -> pa.Table:
+    observations = ObservationArrays.from_columns(arrays(rows))
+    chosen = associate(observations, propagator).index
+    seen = np.flatnonzero(chosen >= 0)
+    objects, group = np.unique(chosen[seen], return_inverse=True)
+    if not len(objects):
+        return TRACK_SCHEMA.empty_table()
+    middle_ns = np.full(len(objects), start_ns + window_ns // 2, dtype=np.int64)
+    fits = fit_windows(observations.take(seen), group, propagator, objects, middle_ns)
+    ids = np.asarray(rows.column("observation_id").to_pylist())[seen]
+    members = [sorted(ids[(group == g) & fits.used].tolist()) for g in range(len(objects))]
+    norad_id = propagator.elements.norad_id[objects]
+    return _tracks(fits, norad_id, start_ns, middle_ns, members)
+
+
+def _tracks(
+    fits: StateFits, norad_id: npt.NDArray[np.int64], start_ns: int, middle_ns: npt.NDArray[np.int64], members: list[list[str]]
+) -> pa.Table:
+    basis = rtn_basis(fits.predicted_r_teme_km, fits.predicted_v_teme_km_s)
+    offset_km = np.einsum("gij,gj->gi", basis, fits.r_teme_km - fits.predicted_r_teme_km)
+    columns = [
+        pa.array([str(uuid.uuid5(_TRACKS, f"{n}/{start_ns}")) for n in norad_id.tolist()]),
+        pa.array(norad_id),
+        pa.array(np.full(len(norad_id), start_ns)),
+        pa.array(middle_ns),
+        *(pa.array(fits.r_teme_km[:, axis]) for axis in range(3)),
+        *(pa.array(fits.v_teme_km_s[:, axis]) for axis in range(3)),
+        pa.array([covariance[_LOWER].tolist() for covariance in fits.covariance_teme], pa.list_(pa.float64())),
+        *(pa.array(offset_km[:, axis]) for axis in range(3)),
+        pa.array(fits.chi_square),
+        *(
+            pa.array(counts.astype(np.int64))
+            for counts in (
+                fits.degrees_of_freedom,
+                fits.radar_count,
+                fits.optical_count,
+                fits.isl_count,
+                fits.outliers_rejected,
+            )
+        ),
+        pa.array(members, pa.list_(pa.string())),
+    ]
+    settled = fits.converged & np.array([len(m) > 0 for m in members])
+    return pa.Table.from_arrays(columns, schema=TRACK_SCHEMA).filter(pa.array(settled))
+
+
+def covariance_from_lower(terms: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The symmetric 6×6 matrices (n, 6, 6) of lower triangles (n, 21) as stored."""
+    lower = np.asarray(terms, dtype=np.float64).reshape(-1, 21)
+    full = np.zeros((len(lower), 6, 6))
+    full[:, _LOWER[0], _LOWER[1]] = lower
+    return full + np.tril(full, -1).swapaxes(1, 2)

@@ -1,0 +1,30 @@
+"""How the fusion cuts time: windows and lateness, as a Dagster resource so that a run records them."""
+
+import dagster as dg
+from pydantic import Field
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.watermarks import Lateness
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+
+
+class FusionResource(dg.ConfigurableResource["FusionResource"]):
+    """Window length and lateness, seconds of event time."""
+
+    window_s: int = Field(30, description="Length of a fusion window (DP3-F5).")
+    allowed_lateness_s: float = Field(5.0, description="How long a window takes data after the watermark passed it.")
+    idle_after_s: float = Field(60.0, description="Silence after which a kind of source holds nobody up (E20).")
+
+    @property
+    def window_ns(self) -> int:
+        """Window length, ns."""
+        return self.window_s * NANOSECONDS_PER_SECOND
+
+    @property
+    def lateness(self) -> Lateness:
+        """The bounds that the watermarks obey."""
+        return Lateness(
+            {feed.name: feed.max_lateness_ns for feed in OBSERVATION_FEEDS},
+            round(self.allowed_lateness_s * NANOSECONDS_PER_SECOND),
+            round(self.idle_after_s * NANOSECONDS_PER_SECOND),
+        )

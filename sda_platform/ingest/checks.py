@@ -1,0 +1,99 @@
+"""What must hold for the ingest room's tables."""
+
+import time
+from collections.abc import Sequence
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.ingest.feeds import FEED_NAMES
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.checks import DataFreshness, table_checks
+from sda_platform.lake.freshness import newest, nothing_waits
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing import Orphan, unknown_zones
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.resource import LandingResource
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.verification import (
+    consumed_rows,
+    joined_keys,
+    missing_or_surplus,
+    reviewed_span,
+    unbalanced_segments,
+)
+
+MAX_OBSERVATION_LAG_S = 300.0
+
+
+def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Valid records = observations + duplicates, id by id: each valid id of the consumed window is stored once."""
+    after, _ = reviewed_span(commits)
+    valid = consumed_rows(store, commits, RAW_RECORDS, ["observation_id", "error_kind", "sensor_time_ns"])
+    valid = valid.filter(pc.is_null(valid.column("error_kind")))
+    if not valid.num_rows:
+        return []
+    bounds = pc.min_max(valid.column("sensor_time_ns"))
+    near = (ds.field("sensor_time_ns") >= bounds["min"]) & (ds.field("sensor_time_ns") <= bounds["max"])
+    earlier = log.rows(["observation_id"], near & (ds.field(COMMIT_SEQUENCE) <= after)).column("observation_id")
+    expected = valid.column("observation_id")
+    expected = expected.filter(pc.invert(pc.is_in(expected, earlier.combine_chunks())))
+    found = log.rows_of(reviewed_span(commits), ["observation_id"]).column("observation_id")
+    return missing_or_surplus(expected, found, "observations")
+
+
+def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Every record with an error is a dead letter, once."""
+    key, expected = DEAD_LETTERS.key, []
+    for table in (RAW_RECORDS, ELEMENT_SETS):
+        rows = consumed_rows(store, commits, table, ["segment_sha256", "record_number", "error_kind"])
+        dead = rows.filter(pc.is_valid(rows.column("error_kind")))
+        expected.append(joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key))
+    found = joined_keys(log.rows_of(reviewed_span(commits), key), key)
+    return missing_or_surplus(pa.chunked_array([c for e in expected for c in e.chunks], pa.string()), found, "letters")
+
+
+@dg.asset_check(asset=RAW_RECORDS.name, description="No file lies in the landing zones that nothing will ever read.")
+def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
+    """Data without metadata, metadata without data, and directories of unknown feeds, with path, reason and age."""
+    orphans = find_orphans(landing)
+    lines = [f"{orphan.path}: {orphan.reason}, {orphan.age_s:.0f} s old" for orphan in orphans]
+    return dg.AssetCheckResult(
+        passed=not orphans,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(lines)[:1000] or None,
+        metadata={"orphans": len(orphans), **({"files": lines[:50]} if lines else {})},
+    )
+
+
+def find_orphans(landing: LandingResource) -> list[Orphan]:
+    """Everything in the landing zones that no segment accounts for."""
+    found = unknown_zones(landing.root, FEED_NAMES)
+    for zone in landing.zones(FEED_NAMES):
+        found += zone.orphans(time.time(), landing.orphan_grace_s)
+    return found
+
+
+checks = [
+    table_checks(
+        RAW_RECORDS,
+        balance=[unbalanced_segments],
+        freshness=DataFreshness("records still arrive", MAX_OBSERVATION_LAG_S, newest("received_time_ns")),
+    ),
+    table_checks(
+        OBSERVATIONS,
+        balance=[observations_balance],
+        freshness=DataFreshness("the newest observation is recent", MAX_OBSERVATION_LAG_S, newest("sensor_time_ns")),
+    ),
+    table_checks(
+        DEAD_LETTERS,
+        balance=[dead_letters_balance],
+        freshness=DataFreshness(
+            "no rejected record waits", MAX_OBSERVATION_LAG_S, nothing_waits([RAW_RECORDS, ELEMENT_SETS])
+        ),
+    ),
+    no_orphans,
+]

@@ -1,0 +1,105 @@
+"""Asset checks, generated for every table: `exactly_once`, `contract`, `data_is_fresh`.
+
+The first two block: what fails them does not flow on in the run. All read the log and the stored columns through
+delta-rs, so they cost milliseconds, start no session and can be run from the UI at any time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.lake.contract import schema_differences, violations
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.table import Table
+from sda_platform.lake.verification import broken_chain, duplicate_keys, reviewed_span
+
+# What a room adds to exactly-once: the balance of its table against its inputs; returns what is wrong, in words.
+Balance = Callable[[Lake, TableLog, Sequence[Commit]], list[str]]
+
+
+@dataclass(frozen=True)
+class DataFreshness:
+    """How old the newest data may be. ``newest_ns`` tells the instant up to which the table is complete, or None."""
+
+    meaning: str
+    max_lag_s: float
+    newest_ns: Callable[[Lake, TableLog], int | None]
+
+
+def table_checks(table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness) -> dg.AssetChecksDefinition:
+    """The checks of one table, as one step."""
+    specs = [
+        dg.AssetCheckSpec(
+            "exactly_once",
+            asset=table.name,
+            blocking=True,
+            description="No key twice, no sequence missing, every upstream commit consumed once, sums conserved.",
+        ),
+        dg.AssetCheckSpec(
+            "contract",
+            asset=table.name,
+            blocking=True,
+            description="Columns, nulls and ranges are those of the table's pandera model.",
+        ),
+        dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=f"By mission time: {freshness.meaning}."),
+    ]
+
+    @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs)
+    def checks(lake: LakeResource) -> Any:
+        store = lake.open()
+        log = store.log(table)
+        commits = log.commits()
+        yield _exactly_once(store, log, commits, balance)
+        yield _contract(log, commits)
+        yield _fresh(store, log, freshness)
+
+    return checks
+
+
+def _exactly_once(
+    store: Lake, log: TableLog, commits: Sequence[Commit], balance: Sequence[Balance]
+) -> dg.AssetCheckResult:
+    problems = [*broken_chain(commits), *duplicate_keys(log, commits)]
+    problems += [problem for check in balance for problem in check(store, log, commits)]
+    return _result(log.table, "exactly_once", problems, {"commits_reviewed": len(commits)})
+
+
+def _contract(log: TableLog, commits: Sequence[Commit]) -> dg.AssetCheckResult:
+    rows = log.rows_of(reviewed_span(commits))
+    problems = schema_differences(log.table, rows.schema)
+    problems = problems or [str(violation) for violation in violations(log.table, rows)]
+    return _result(log.table, "contract", problems, {"rows_reviewed": rows.num_rows})
+
+
+def _fresh(store: Lake, log: TableLog, freshness: DataFreshness) -> dg.AssetCheckResult:
+    newest, now = freshness.newest_ns(store, log), store.clock.now_ns()
+    lag_s = None if newest is None else (now - newest) / NANOSECONDS_PER_SECOND
+    return dg.AssetCheckResult(
+        asset_key=log.table.name,
+        check_name="data_is_fresh",
+        passed=lag_s is not None and lag_s <= freshness.max_lag_s,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=freshness.meaning,
+        metadata={
+            "mission_time": iso(now),
+            "newest": "no data yet" if newest is None else iso(newest),
+            "max_lag_s": freshness.max_lag_s,
+            **({} if lag_s is None else {"lag_s": lag_s}),
+        },
+    )
+
+
+def _result(table: Table, name: str, problems: list[str], facts: dict[str, Any]) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=table.name,
+        check_name=name,
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.ERROR,
+        description="; ".join(problems)[:1000] or None,
+        metadata={**facts, **({"problems": problems[:20]} if problems else {})},
+    )

@@ -1,0 +1,48 @@
+"""Ways to tell up to which instant of mission time a table is complete; for the `data_is_fresh` checks."""
+
+from collections.abc import Callable, Sequence
+
+import pyarrow.compute as pc
+
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.table import Table
+from sda_platform.lake.verification import reviewed_span
+
+NewestNs = Callable[[Lake, TableLog], int | None]
+
+
+def newest(column: str) -> NewestNs:
+    """The greatest value of a time column among the newest commits."""
+
+    def newest_ns(store: Lake, log: TableLog) -> int | None:
+        values = log.rows_of(reviewed_span(log.commits()), [column]).column(column)
+        return pc.max(values).as_py() if len(values) else None
+
+    return newest_ns
+
+
+def watermark(name: str) -> NewestNs:
+    """A watermark of the newest checkpoint."""
+
+    def newest_ns(store: Lake, log: TableLog) -> int | None:
+        commit = log.head().commit
+        return commit.checkpoint.watermarks.get(name) if commit else None
+
+    return newest_ns
+
+
+def nothing_waits(upstream: Sequence[Table]) -> NewestNs:
+    """Now, when every upstream commit is consumed; else when the oldest that waits was committed."""
+
+    def newest_ns(store: Lake, log: TableLog) -> int | None:
+        commit = log.head().commit
+        waiting = [store.clock.now_ns()]
+        for source in upstream:
+            window = commit.checkpoint.window(source.name) if commit else None
+            consumed = window.upto_sequence if window else 0
+            commits = store.log(source).commits()
+            waiting += [c.checkpoint.as_of_ns for c in commits if c.checkpoint.sequence > consumed]
+        return min(waiting)
+
+    return newest_ns

@@ -1,0 +1,132 @@
+"""Exactly once, verified from the stored bytes: each function returns what is wrong, in words; nothing means all is well.
+
+Columns are read, never only statistics: ``count()`` would answer even when a data file is gone.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sda_platform.lake.checkpoint import GENESIS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.table import Table
+
+# Commits that one verification covers: the newest, and enough before it that a run which died unverified is caught up.
+REVIEWED_COMMITS = 5
+
+
+def reviewed_span(commits: Sequence[Commit]) -> tuple[int, int]:
+    """``(after, upto]`` sequences that a verification covers, given the commits newest first."""
+    if not commits:
+        return (0, 0)
+    upto = commits[0].checkpoint.sequence
+    return (max(0, upto - REVIEWED_COMMITS), upto)
+
+
+def consumed_rows(store: Lake, commits: Sequence[Commit], source: Table, columns: Sequence[str]) -> pa.Table:
+    """Rows of ``source`` that the reviewed commits consumed."""
+    after, _ = reviewed_span(commits)
+    windows = [c.checkpoint.window(source.name) for c in commits if c.checkpoint.sequence > after]
+    spans = [(w.after_sequence, w.upto_sequence) for w in windows if w]
+    span = (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else (0, 0)
+    return store.log(source).rows_of(span, columns)
+
+
+def joined_keys(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
+    """The values of several columns of each row as one text, to compare keys of more than one column."""
+    return pc.binary_join_element_wise(*(pc.cast(rows.column(name), pa.string()) for name in columns), "/")
+
+
+def broken_chain(commits: Sequence[Commit]) -> list[str]:
+    """Gaps and forks in a table's checkpoints, and upstream commits skipped or consumed twice; newest first."""
+    problems = []
+    for newer, older in pairwise(c.checkpoint for c in commits):
+        if newer.sequence != older.sequence + 1:
+            problems.append(f"sequence {newer.sequence} follows {older.sequence}")
+        elif newer.previous_sha256 != older.sha256:
+            problems.append(f"sequence {newer.sequence} names another predecessor than sequence {older.sequence}")
+        for window in newer.windows:
+            before = older.window(window.table)
+            expected = before.upto_sequence if before else 0
+            if window.after_sequence != expected:
+                problems.append(
+                    f"sequence {newer.sequence} consumed {window.table} after {window.after_sequence}, "
+                    f"but sequence {older.sequence} ended at {expected}"
+                )
+    if commits and commits[-1].checkpoint.sequence == 1 and commits[-1].checkpoint.previous_sha256 != GENESIS:
+        problems.append("sequence 1 is not the first of its chain")
+    return problems
+
+
+def duplicate_keys(log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Keys of the reviewed commits that any row of the table repeats."""
+    table, span = log.table, reviewed_span(commits)
+    times = log.rows_of(span, [table.time_column]).column(table.time_column)
+    if not len(times):
+        return []
+    bounds = pc.min_max(times)
+    time = ds.field(table.time_column)
+    near = (time >= bounds["min"]) & (time <= bounds["max"])
+    keys = log.rows(table.key, near if times.null_count == 0 else near | time.is_null())
+    repeated = keys.group_by(list(table.key)).aggregate([([], "count_all")])
+    repeated = repeated.filter(pc.greater(repeated.column("count_all"), 1))
+    shown = ", ".join(str(tuple(row[k] for k in table.key)) for row in repeated.slice(0, 3).to_pylist())
+    return [f"{repeated.num_rows} keys occur more than once, such as {shown}"] if repeated.num_rows else []
+
+
+def unbalanced_segments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Segments of a bronze table whose stored rows differ from the records that landed: valid + dead = landed."""
+    after, _ = reviewed_span(commits)
+    rows = log.rows_of(reviewed_span(commits), ["segment_sha256", "error_kind"])
+    grouped = rows.group_by("segment_sha256").aggregate([([], "count_all")])
+    stored = dict(zip(grouped.column("segment_sha256").to_pylist(), grouped.column("count_all").to_pylist(), strict=True))
+    problems = []
+    for checkpoint in (c.checkpoint for c in commits if c.checkpoint.sequence > after):
+        for segment in checkpoint.segments:
+            found = stored.pop(segment.sha256, 0)
+            if found != segment.records:
+                problems.append(f"{segment.zone}/{segment.name}: {segment.records} records landed, {found} rows stored")
+    problems += [f"{count} rows of a segment {sha256[:12]}… that no commit names" for sha256, count in stored.items()]
+    return problems
+
+
+def missing_or_surplus(expected: pa.ChunkedArray, found: pa.ChunkedArray, what: str) -> list[str]:
+    """How two collections of keys differ: what is expected and absent, found and unexpected, or found twice."""
+    wanted, present = pc.unique(expected), pc.unique(found)
+    absent = pc.sum(pc.invert(pc.is_in(wanted, present))).as_py() or 0
+    surplus = pc.sum(pc.invert(pc.is_in(present, wanted))).as_py() or 0
+    twice = len(found) - len(present)
+    told = ((absent, "missing"), (surplus, "unexpected"), (twice, "repeated"))
+    return [f"{count} {what} {how}" for count, how in told if count]
+
+
+def broken_journals(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Keys touched by the reviewed commits whose entries are not insert 0, retract 0, insert 1, … (DP3-I17)."""
+    key = log.table.key[0]
+    touched = pc.unique(log.rows_of(reviewed_span(commits), [key]).column(key))
+    entries = log.rows([key, "sequence", "op"], ds.field(key).isin(touched))
+    entries = entries.sort_by([(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")])
+    said: dict[str, list[tuple[int, str]]] = {}
+    for row in entries.to_pylist():
+        said.setdefault(row[key], []).append((row["sequence"], row["op"]))
+    wrong = [name for name, turns in said.items() if not _alternates(turns)]
+    return [f"{len(wrong)} journals do not alternate, such as {wrong[0]}: {said[wrong[0]]}"] if wrong else []
+
+
+def _alternates(turns: Sequence[tuple[int, str]]) -> bool:
+    return all(turn == (n // 2, "retract" if n % 2 else "insert") for n, turn in enumerate(turns))
+
+
+def standing_keys(log: TableLog, columns: Sequence[str] = (), version: int | None = None) -> pa.Table:
+    """Key and ``columns`` of the entries of a journal that hold now, or held at ``version``."""
+    key = log.table.key[0]
+    entries = log.rows([key, "sequence", "op", *columns], version=version)
+    order = [(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")]
+    ordered = entries.sort_by(order)
+    last = ordered.group_by(key, use_threads=False).aggregate([(c, "last") for c in ("op", *columns)])
+    last = last.filter(pc.equal(last.column("op_last"), "insert"))
+    return last.rename_columns([name.removesuffix("_last") for name in last.column_names])

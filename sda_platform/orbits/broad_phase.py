@@ -71,7 +71,7 @@ class Tracks:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Nearby:
-    """Samples at which a pair is near: rows of the two ``Tracks``, knot interval, step within it; each (m,)."""
+    """Samples at which a pair is near, each (m,): rows of the two ``Tracks``, knot interval, step in it."""
 
     primary: IntArray
     secondary: IntArray

@@ -41,7 +41,7 @@ class Seeds:
 class Passes:
     """Where the search for least distance ended, each (m,).
 
-    ``error`` is an SGP4 code; where it is set, ``failed_index`` says whose (-1 otherwise) and distances are NaN.
+    ``error`` is an SGP4 code; where set, ``failed_index`` says whose (-1 otherwise) and distances are NaN.
     """
 
     first: IntArray
@@ -58,28 +58,30 @@ def seed(
     primaries: Tracks,
     secondaries: Tracks,
     nearby: Nearby,
-    reach_km: float,
+    threshold_km: float,
+    interpolation_km: float,
     slowest_km_s: float,
 ) -> tuple[Seeds, Seeds]:
     """Instants worth refining, and instants at which a pair moves together.
 
     Args:
-        reach_km: threshold plus the interpolation errors of both objects.
+        interpolation_km: bound of the interpolation error of either object.
         slowest_km_s: relative speed below which a near pair counts as moving together.
 
     Returns:
-        Seeds of close approaches, at the linearly predicted minimum, and samples (within ``reach_km`` and
+        Seeds of close approaches, at the linearly predicted minimum, and samples (within ``threshold_km`` and
         slower than ``slowest_km_s``) of pairs that keep together.
     """
+    reach_km = threshold_km + 2 * interpolation_km
     first_r, first_v = primaries.at_steps(nearby.primary, nearby.interval, nearby.step)
     second_r, second_v = secondaries.at_steps(nearby.secondary, nearby.interval, nearby.step)
     dr_km, dv_km_s = second_r - first_r, second_v - first_v
     distance_km, speed_km_s = np.linalg.norm(dr_km, axis=-1), np.linalg.norm(dv_km_s, axis=-1)
-    together = (distance_km <= reach_km) & (speed_km_s < slowest_km_s)
+    together = (distance_km <= threshold_km) & (speed_km_s < slowest_km_s)
     moving = np.maximum(speed_km_s, _VELOCITY_ERROR_KM_S)
     offset_s = -np.einsum("mi,mi->m", dr_km, dv_km_s) / moving**2
     # How wrong that instant can be: for a slow pair, much. Neighbouring samples then seed the same minimum.
-    slack_s = (reach_km * _VELOCITY_ERROR_KM_S / moving + _BEND_KM + 0.1 * reach_km) / moving
+    slack_s = (reach_km * _VELOCITY_ERROR_KM_S / moving + _BEND_KM + 2 * interpolation_km) / moving
     half_s = STEP_S / 2 + slack_s
     inside_s = np.clip(offset_s, -half_s, half_s)
     least_km = np.linalg.norm(dr_km + dv_km_s * inside_s[:, None], axis=-1)

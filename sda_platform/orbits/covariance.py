@@ -139,7 +139,7 @@ def _element_covariance(
     radial_km = sigma[:, 0] + sigma[:, 3] * age
     transverse_km = sigma[:, 1] + sigma[:, 4] * age
     axis_sigma = sigma[:, 4] / (1.5 * mean_motion * _DAY_S)
-    # An eccentricity error that moves the object s_R up and down moves it 2 s_R to and fro; timing is the rest.
+    # An eccentricity error that moves an object s_R up and down moves it 2 s_R to and fro; timing is left.
     timing_km = np.sqrt(np.maximum(transverse_km**2 - 4 * radial_km**2, 0.0))
     drift_km = np.minimum(sigma[:, 4] * age, _MAX_AXIS_TIMING_CORRELATION * timing_km)
     covariance = np.zeros((len(age), 6, 6))

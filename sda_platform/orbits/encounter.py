@@ -1,6 +1,6 @@
 """The geometry of a close approach: relative state in the primary's axes, and the encounter plane.
 
-Says where two objects are relative to each other at one instant; ``orbits.probability`` how likely they touch.
+How likely two objects touch is ``orbits.probability``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class RelativeStates:
     """Secondary minus primary in the primary's radial, transverse and normal axes.
 
     Attributes:
-        position_rtn_km, velocity_rtn_km_s: (n, 3). The velocity is the inertial difference, not that seen from the
-            turning axes (the convention of the CDM's RELATIVE_VELOCITY, CCSDS 508.0-B-1).
+        position_rtn_km, velocity_rtn_km_s: (n, 3). The velocity is the inertial difference, not that seen
+            from the turning axes, as the CDM's RELATIVE_VELOCITY (CCSDS 508.0-B-1).
         miss_distance_km, relative_speed_km_s: (n,).
     """
 

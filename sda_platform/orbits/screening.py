@@ -54,7 +54,7 @@ class Events:
 class CoLocated:
     """Pairs seen near at less than ``SLOWEST_EVENT_KM_S``, once per pair, with the first such sample.
 
-    The threshold here carries the interpolation error (tens of metres).
+    Judged on interpolated states: the threshold is good to tens of metres, the speed to 1 m/s.
     """
 
     lo: IntArray
@@ -147,10 +147,9 @@ def _screen_block(
     primaries = Tracks.propagate(propagator, primary_index, knots)
     kept, error_km = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
     secondaries = Tracks.propagate(propagator, kept, knots)
-    reach_km = threshold_km + 2 * error_km
-    radius_km = reach_km + _fastest_closing_km_s(primaries) * STEP_S / 2
+    radius_km = threshold_km + 2 * error_km + _fastest_closing_km_s(primaries) * STEP_S / 2
     nearby = find_nearby(primaries, secondaries, radius_km)
-    close, together = seed(primaries, secondaries, nearby, reach_km, SLOWEST_EVENT_KM_S)
+    close, together = seed(primaries, secondaries, nearby, threshold_km, error_km, SLOWEST_EVENT_KM_S)
     return close, together, [_failures(primaries), _failures(secondaries)]
 
 

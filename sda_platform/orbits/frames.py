@@ -1,8 +1,8 @@
 """Frames, sites, the Sun and the Earth's shadow: what lies between an orbit and what a sensor sees.
 
-TEME is the true-equator mean-equinox frame SGP4 works in. The Earth-fixed frame here is the *pseudo* Earth-fixed
-frame (PEF): UT1 is taken as UTC (< 0.9 s, < 420 m at the equator) and polar motion (< 15 m) is left out, which
-simulation and association share. No light time, aberration or refraction.
+TEME is the true-equator mean-equinox frame SGP4 works in. The Earth-fixed frame here is the *pseudo*
+Earth-fixed frame (PEF): UT1 is taken as UTC (< 0.9 s, < 420 m at the equator) and polar motion (< 15 m) is
+left out, which simulation and association share. No light time, aberration or refraction.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def topocentric(
     altitude_m: npt.ArrayLike,
     time_ns: npt.ArrayLike,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Geometric azimuth [0, 2 pi) from north over east, elevation, range_km and range_rate_km_s, each (...)."""
+    """Geometric azimuth [0, 2 pi) from north by east, elevation, range_km, range_rate_km_s, each (...)."""
     site_km, site_km_s = site_to_teme(latitude_deg, longitude_deg, altitude_m, time_ns)
     line_km = np.asarray(r_teme_km, dtype=np.float64) - site_km
     enu_km = np.einsum("...ij,...j->...i", enu_basis_teme(latitude_deg, longitude_deg, time_ns), line_km)
@@ -166,7 +166,7 @@ def sun_teme_km(time_ns: npt.ArrayLike) -> FloatArray:
 
 
 def sunlit_fraction(r_teme_km: npt.ArrayLike, sun_km: npt.ArrayLike) -> FloatArray:
-    """Visible part of the Sun's disc seen from satellites (..., 3) past a spherical Earth: 0 umbra … 1 full light.
+    """Visible part of the Sun's disc from satellites (..., 3) past a spherical Earth: 0 umbra, 1 full light.
 
     Source: Montenbruck & Gill, Satellite Orbits (2000), section 3.4.2, eqs. 3.85-3.94.
     """

@@ -1,6 +1,7 @@
 """SGP4 over many objects and times (WGS72, TEME), with refusals as codes and as text.
 
-Holds no element parsing and no frame conversion. Object ids never enter SGP4: real ids have outgrown its field.
+Holds no element parsing and no frame conversion. Object ids never enter SGP4: real ids have outgrown its
+field.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _ARRAY_CALL_PAYS_FROM = 6
 class Propagator:
     """SGP4 for a fixed list of element sets; rows are addressed by position in ``elements``.
 
-    SGP4 initialisation happens once, on first use. Pickling carries only the elements; a process that unpickles
-    the same elements again gets its already initialised propagator back.
+    SGP4 initialisation happens once, on first use. Pickling carries only the elements; a process that
+    unpickles the same elements again gets its already initialised propagator back.
     """
 
     def __init__(self, elements: ElementSets) -> None:
@@ -76,7 +77,8 @@ class Propagator:
             time_ns: (t,) nanoseconds since the Unix epoch, UTC.
 
         Returns:
-            error (n, t): 0 or a key of ``SGP4_ERRORS``; r_teme_km (n, t, 3); v_teme_km_s (n, t, 3), NaN on error.
+            error (n, t): 0 or a key of ``SGP4_ERRORS``; r_teme_km (n, t, 3); v_teme_km_s (n, t, 3), NaN on
+            error.
         """
         day, fraction = _julian(np.atleast_1d(np.asarray(time_ns, dtype=np.int64)))
         if not len(self.elements):

@@ -115,7 +115,8 @@ def test_sun_agrees_with_the_published_worked_example() -> None:
 @pytest.mark.parametrize(
     ("instant", "declination_deg", "distance_au"),
     [("2024-03-20T03:06", 0.0, None), ("2024-06-20T20:51", 23.437, None), ("2024-09-22T12:44", 0.0, None),
-     ("2024-12-21T09:21", -23.437, None), ("2024-01-03T00:38", None, 0.98331), ("2024-07-05T05:06", None, 1.01673)],
+     ("2024-12-21T09:21", -23.437, None), ("2024-01-03T00:38", None, 0.98331), ("2024-07-05T05:06", None,
+     1.01673)],
 )  # fmt: skip
 def test_sun_at_equinoxes_solstices_and_apsides_of_2024(
     instant: str, declination_deg: float | None, distance_au: float | None

@@ -1,0 +1,172 @@
+"""Which catalogued object each observation saw, by gated residuals against the SGP4 prediction.
+
+Two stages: a coarse gate on geometry that cannot lose an object the fine gate would accept, then the exact
+residual at the observation's own time against prior plus measurement covariance. Each observation is judged
+alone: no track is built here and nothing forces two observations of one instant onto different objects.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import chi2
+
+from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.gating import coarse_candidates
+from sda_platform.orbits.measurements import ISL, Measurements, prepare
+from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensors import Sensor, sensor_registry
+
+__all__ = ["Association", "ObservationArrays", "Reason", "associate"]
+
+_DAY_NS = 86_400_000_000_000
+# The best candidate must be twenty times as likely as the next, else the choice is flagged.
+_AMBIGUOUS_BELOW = 2 * float(np.log(20.0))
+
+
+class Reason(enum.IntEnum):
+    """Why an observation was, or was not, given an object."""
+
+    ASSOCIATED = 0
+    AMBIGUOUS = 1
+    """Given the likelier of two objects that both fit, less than 20 times as likely as the other."""
+    NO_CANDIDATE = 2
+    """No catalogued object anywhere near."""
+    OUTSIDE_GATE = 3
+    """Objects near, none within the gate."""
+    UNKNOWN_SENSOR = 4
+    """The source is not in the sensor registry, or is there as another kind."""
+    INCOMPLETE = 5
+    """A number this kind of observation needs is missing."""
+    CLAIM_REFUTED = 6
+    """A link beacon names a catalogued satellite, but reports a state outside that satellite's gate."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Association:
+    """The verdict on ``m`` observations, each array (m,)."""
+
+    index: IntArray
+    """Position of the object in the propagator's elements, or -1."""
+    runner_up: IntArray
+    """Position of the second likeliest object within the gate, or -1."""
+    mahalanobis2: FloatArray
+    """Squared Mahalanobis distance to the chosen object, else to the likeliest refused one, else NaN."""
+    reason: npt.NDArray[np.uint8]
+    """A ``Reason`` each."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Observation-object pairs (p,) under comparison."""
+
+    observation: IntArray
+    candidate: IntArray
+    mahalanobis2: FloatArray
+    score: FloatArray
+    inside: npt.NDArray[np.bool_]
+
+
+def associate(
+    observations: ObservationArrays,
+    propagator: Propagator,
+    sensors: Mapping[str, Sensor] | None = None,
+    *,
+    gate_probability: float = 0.999,
+) -> Association:
+    """Choose for every observation the catalogued object it most likely saw.
+
+    Among the candidates within the gate the likeliest wins: smallest squared Mahalanobis distance plus log
+    determinant of the innovation covariance. The distance alone would favour badly known objects, to which
+    everything is near. A link beacon's own name decides as long as its state is within that satellite's gate.
+
+    Args:
+        observations: (m,) in any order.
+        propagator: the catalogue.
+        sensors: registry by source id; the built-in one if not given.
+        gate_probability: share of true pairs the gate lets through (chi-square of the observation's size).
+
+    Source: Blackman & Popoli, Design and Analysis of Modern Tracking Systems (1999), section 6.4.
+    """
+    measurements = prepare(observations, sensor_registry() if sensors is None else sensors)
+    usable = np.flatnonzero(measurements.usable)
+    gate = np.concatenate([[0.0], chi2.ppf(gate_probability, np.arange(1, 7))])
+    rows, candidates = coarse_candidates(measurements.take(usable), propagator, float(np.sqrt(gate[6])))
+    pairs = _compare(measurements, propagator, usable[rows], candidates, gate)
+    claimed = _claimed_index(observations, measurements, propagator)
+    pairs, refuted = _keep_claims(pairs, claimed, len(observations))
+    verdict = _likeliest(pairs, len(observations))
+    verdict.reason[refuted] = Reason.CLAIM_REFUTED
+    verdict.reason[~measurements.complete] = Reason.INCOMPLETE
+    verdict.reason[~measurements.known_source] = Reason.UNKNOWN_SENSOR
+    return verdict
+
+
+def _compare(
+    measurements: Measurements, propagator: Propagator, rows: IntArray, candidates: IntArray, gate: FloatArray
+) -> _Pairs:
+    pair = measurements.take(rows)
+    error, r_teme_km, v_teme_km_s = propagator.at(candidates, pair.time_ns)
+    age_days = (pair.time_ns - propagator.elements.epoch_time_ns[candidates]) / _DAY_NS
+    prior = rtn_to_teme(prior_covariance_rtn(r_teme_km, v_teme_km_s, age_days), r_teme_km, v_teme_km_s)
+    known = (error == 0) & np.isfinite(prior).all(axis=(1, 2))
+    rows, candidates, pair = rows[known], candidates[known], pair.take(known)
+    line = pair.linearise(r_teme_km[known], v_teme_km_s[known])
+    innovation = line.partials @ prior[known] @ line.partials.swapaxes(-1, -2) + line.noise
+    solved = np.linalg.solve(innovation, line.residual[:, :, None])[:, :, 0]
+    mahalanobis2 = np.einsum("pi,pi->p", line.residual, solved)
+    score = mahalanobis2 + np.linalg.slogdet(innovation)[1]
+    return _Pairs(rows, candidates, mahalanobis2, score, mahalanobis2 <= gate[pair.dimension])
+
+
+def _claimed_index(
+    observations: ObservationArrays, measurements: Measurements, propagator: Propagator
+) -> IntArray:
+    """Position (m,) of the satellite a link beacon says it is, -1 where that is none in the catalogue."""
+    claimed = np.full(len(observations), -1, dtype=np.int64)
+    by_id = {norad_id: row for row, norad_id in enumerate(propagator.elements.norad_id.tolist())}
+    for row in np.flatnonzero(measurements.kind == ISL).tolist():
+        _, _, number = str(observations.source_id[row]).partition("-")
+        claimed[row] = by_id.get(int(number), -1) if number.isdecimal() else -1
+    return claimed
+
+
+def _keep_claims(pairs: _Pairs, claimed: IntArray, count: int) -> tuple[_Pairs, npt.NDArray[np.bool_]]:
+    """Drop the rivals of a claimed object; also which observations (m,) claim an object they do not fit."""
+    has_claim = claimed >= 0
+    matches = pairs.candidate == claimed[pairs.observation]
+    confirmed = np.zeros(count, dtype=bool)
+    confirmed[pairs.observation[matches & pairs.inside]] = True
+    keep = ~has_claim[pairs.observation] | matches
+    kept = {field.name: getattr(pairs, field.name)[keep] for field in dataclasses.fields(pairs)}
+    return _Pairs(**kept), has_claim & ~confirmed
+
+
+def _likeliest(pairs: _Pairs, count: int) -> Association:
+    index = np.full(count, -1, dtype=np.int64)
+    runner_up = np.full(count, -1, dtype=np.int64)
+    mahalanobis2 = np.full(count, np.nan)
+    reason = np.full(count, Reason.NO_CANDIDATE, dtype=np.uint8)
+    # Candidates inside the gate first, then the likeliest; the position settles exact ties.
+    order = np.lexsort((pairs.candidate, pairs.score, ~pairs.inside, pairs.observation))
+    observation, inside = pairs.observation[order], pairs.inside[order]
+    first = np.flatnonzero(np.diff(observation, prepend=-1) != 0)
+    seen = observation[first]
+    mahalanobis2[seen] = pairs.mahalanobis2[order][first]
+    reason[seen] = np.where(inside[first], Reason.ASSOCIATED, Reason.OUTSIDE_GATE)
+    index[seen] = np.where(inside[first], pairs.candidate[order][first], -1)
+    second = first + 1
+    exists = second < len(order)
+    exists[exists] = (observation[second[exists]] == seen[exists]) & inside[second[exists]]
+    first, second = first[exists], second[exists]
+    score = pairs.score[order]
+    runner_up[observation[first]] = pairs.candidate[order][second]
+    close = score[second] - score[first] < _AMBIGUOUS_BELOW
+    reason[observation[first[close]]] = Reason.AMBIGUOUS
+    return Association(index=index, runner_up=runner_up, mahalanobis2=mahalanobis2, reason=reason)

@@ -1,0 +1,300 @@
+"""What each kind of sensor would measure of an orbit: residuals, partial derivatives and noise.
+
+Every observation is padded to six components, so that one array serves all kinds: radar range,
+cross-elevation, elevation, range rate; telescope right ascension (times cosine), declination; link position
+and velocity. An absent component has residual and partials zero and variance one: it adds nothing to a sum of
+squares or a determinant. Units are km, km/s and rad. Holds no association and no estimation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits import frames
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensors import Sensor
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+
+BoolArray = npt.NDArray[np.bool_]
+
+RADAR, OPTICAL, ISL, UNKNOWN_KIND = 0, 1, 2, 3
+_KINDS = {"radar": RADAR, "optical": OPTICAL, "isl": ISL}
+# Which components each kind can't do without: a range rate or a velocity is welcome but optional.
+_NEEDED = np.arange(6) < np.array([3, 2, 3, 0])[:, None]
+_NAN_PLACE = (np.nan, np.nan, np.nan)
+# Below this cosine the azimuth of a radar carries no direction worth weighting by.
+_MIN_COS_ELEVATION = 0.01
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Linearisation:
+    """Measured minus predicted and its first order, for ``m`` observations against ``m`` states."""
+
+    residual: FloatArray
+    """(m, 6) measured minus predicted."""
+    partials: FloatArray
+    """(m, 6, 6) derivative of the prediction by TEME position (km) and velocity (km/s)."""
+    noise: FloatArray
+    """(m, 6, 6) covariance of the measurement, its clock error carried along the predicted motion."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measurements:
+    """Observations made ready for comparison with states: all of shape (m, ...)."""
+
+    kind: IntArray
+    known_source: BoolArray
+    complete: BoolArray
+    time_ns: IntArray
+    time_sigma_s: FloatArray
+    site_km: FloatArray
+    site_km_s: FloatArray
+    pole: FloatArray
+    direction: FloatArray
+    value: FloatArray
+    variance: FloatArray
+    present: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def take(self, index: npt.ArrayLike) -> Self:
+        """The measurements at ``index`` (positions or a boolean mask), in that order."""
+        chosen = np.asarray(index)
+        columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
+        return type(self)(**columns)
+
+    @property
+    def usable(self) -> BoolArray:
+        """(m,) whether the source is known and everything its kind needs is there."""
+        return self.known_source & self.complete
+
+    @property
+    def dimension(self) -> IntArray:
+        """(m,) how many numbers each observation contributes."""
+        return np.asarray(self.present.sum(axis=1), dtype=np.int64)
+
+    def position_km(self) -> FloatArray:
+        """(m, 3) TEME position each radar or link observation points at; a telescope's is NaN."""
+        along = np.where(self.kind == RADAR, self.value[:, 0], np.nan)[:, None]
+        return np.where((self.kind == ISL)[:, None], self.value[:, :3], self.site_km + along * self.direction)
+
+    def linearise(self, r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> Linearisation:
+        """Compare with states (m, 3), (m, 3), TEME; rows that are not usable give NaN or zero.
+
+        Geometric partials: Montenbruck & Gill, Satellite Orbits (2000), section 7.3 (range, range rate,
+        angles).
+        """
+        count = len(self)
+        predicted, rate = np.zeros((count, 6)), np.zeros((count, 6))
+        partials = np.zeros((count, 6, 6))
+        residual = np.zeros((count, 6))
+        ground = np.flatnonzero((self.kind == RADAR) | (self.kind == OPTICAL))
+        link = np.flatnonzero(self.kind == ISL)
+        gravity = -MU_EARTH_KM3_S2 * r_teme_km / np.linalg.norm(r_teme_km, axis=-1, keepdims=True) ** 3
+        residual[ground], partials[ground], rate[ground] = self.take(ground)._from_ground(
+            r_teme_km[ground], v_teme_km_s[ground], gravity[ground]
+        )
+        predicted[link] = np.hstack([r_teme_km[link], v_teme_km_s[link]])
+        residual[link] = self.value[link] - predicted[link]
+        partials[link] = np.eye(6)
+        rate[link] = np.hstack([v_teme_km_s[link], gravity[link]])
+        slip = np.where(self.present, rate, 0.0) * self.time_sigma_s[:, None]
+        noise = slip[:, :, None] * slip[:, None, :]
+        diagonal = np.arange(6)
+        noise[:, diagonal, diagonal] += np.where(self.present, self.variance, 1.0)
+        return Linearisation(
+            residual=np.where(self.present, residual, 0.0),
+            partials=np.where(self.present[:, :, None], partials, 0.0),
+            noise=noise,
+        )
+
+    def _from_ground(
+        self, r_teme_km: FloatArray, v_teme_km_s: FloatArray, gravity: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Residual (m, 6), partials (m, 6, 6) and rates of change (m, 6), radar and telescope rows alike."""
+        line, closing = r_teme_km - self.site_km, v_teme_km_s - self.site_km_s
+        distance = np.linalg.norm(line, axis=-1)
+        unit = line / distance[:, None]
+        range_rate = _dot(unit, closing)
+        radar = self.kind == RADAR
+        # Azimuth runs clockwise about the zenith, right ascension anticlockwise about the pole.
+        sideways = np.where(radar[:, None], 1.0, -1.0) * np.cross(unit, self.pole)
+        sideways /= np.maximum(np.linalg.norm(sideways, axis=-1), 1e-12)[:, None]
+        upward = np.where(radar[:, None], 1.0, -1.0) * np.cross(sideways, unit)
+        forward = _dot(self.direction, unit)
+        across = np.arctan2(_dot(self.direction, sideways), forward)
+        above = np.arctan2(_dot(self.direction, upward), forward)
+        # A radar's angles turn with the Earth, a telescope's stand against the stars.
+        apparent = np.where(radar[:, None], v_teme_km_s - frames.earth_rotation_cross(r_teme_km), closing)
+        side_rate, up_rate = _dot(sideways, apparent) / distance, _dot(upward, apparent) / distance
+        site_pull = frames.earth_rotation_cross(self.site_km_s)
+        range_acceleration = (_dot(closing, closing) - range_rate**2) / distance + _dot(
+            unit, gravity - site_pull
+        )
+        zero = np.zeros_like(distance)
+        of_range = _row(unit)
+        of_rate = np.hstack([(closing - range_rate[:, None] * unit) / distance[:, None], unit])
+        of_side, of_up = _row(sideways / distance[:, None]), _row(upward / distance[:, None])
+        nothing = np.zeros_like(of_range)
+        chosen, chosen_rows = radar[:, None], radar[:, None, None]
+        residual = np.where(
+            chosen,
+            _columns(self.value[:, 0] - distance, across, above, self.value[:, 3] - range_rate, zero, zero),
+            _columns(across, above, zero, zero, zero, zero),
+        )
+        partials = np.where(
+            chosen_rows,
+            np.stack([of_range, of_side, of_up, of_rate, nothing, nothing], axis=1),
+            np.stack([of_side, of_up, nothing, nothing, nothing, nothing], axis=1),
+        )
+        rate = np.where(
+            chosen,
+            _columns(range_rate, side_rate, up_rate, range_acceleration, zero, zero),
+            _columns(side_rate, up_rate, zero, zero, zero, zero),
+        )
+        return residual, partials, rate
+
+
+def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> Measurements:
+    """Resolve sites, directions and noise of ``m`` observations.
+
+    A sigma the observation does not carry comes from the registry; one found in neither makes the row
+    incomplete.
+    """
+    kinds = [_KINDS.get(name, UNKNOWN_KIND) for name in observations.source_kind.tolist()]
+    kind = np.array(kinds, dtype=np.int64)
+    time_ns = observations.sensor_time_ns
+    places, registered = _from_registry(observations.source_id, kind, sensors)
+    site_km, site_km_s = frames.site_to_teme(places[:, 0], places[:, 1], places[:, 2], time_ns)
+    enu = frames.enu_basis_teme(places[:, 0], places[:, 1], time_ns)
+    radar = kind == RADAR
+    value, variance = _values(observations, kind, registered)
+    present = np.isfinite(value) & (variance > 0) & np.isfinite(variance)
+    sighting = np.where(
+        radar[:, None],
+        np.einsum(
+            "nij,ni->nj", enu, _towards(np.pi / 2 - observations.azimuth_rad, observations.elevation_rad)
+        ),
+        _towards(observations.right_ascension_rad, observations.declination_rad),
+    )
+    return Measurements(
+        kind=kind,
+        known_source=(kind == ISL) | np.isfinite(places).all(axis=1),
+        complete=(present | ~_NEEDED[kind]).all(axis=1) & (kind != UNKNOWN_KIND),
+        time_ns=time_ns,
+        time_sigma_s=clock_sigma_s(observations.clock_quality, observations.clock_age_s, kind == ISL),
+        site_km=site_km,
+        site_km_s=site_km_s,
+        pole=np.where(radar[:, None], enu[:, 2], np.array([0.0, 0.0, 1.0])),
+        direction=sighting,
+        value=value,
+        variance=variance,
+        present=present,
+    )
+
+
+def clock_sigma_s(clock_quality: TextArray, clock_age_s: FloatArray, is_link: BoolArray) -> FloatArray:
+    """One sigma of the time stamp in seconds, (m,), taking each quality's skew bound as a uniform spread.
+
+    Bounds: GPS 1 us; NTP 10 ms and 1 ms per minute since synchronisation; on-board 100 us per second since;
+    unknown 5 s. A ground sensor that says nothing is taken as GPS-disciplined, a satellite that says nothing
+    as unknown.
+    """
+    age_s = np.nan_to_num(np.maximum(clock_age_s, 0.0))
+    quality = np.where((clock_quality == "") & ~is_link, "gps_locked", clock_quality)
+    bound_s = np.select(
+        [quality == "gps_locked", quality == "ntp_synced", quality == "onboard_drift"],
+        [np.full_like(age_s, 1e-6), 0.010 + 0.001 * age_s / 60.0, 1e-4 * age_s],
+        default=5.0,
+    )
+    return np.asarray(np.minimum(bound_s, 5.0) / np.sqrt(3.0))
+
+
+def _from_registry(
+    source_id: TextArray, kind: IntArray, sensors: Mapping[str, Sensor]
+) -> tuple[FloatArray, FloatArray]:
+    """Latitude, longitude, altitude (m, 3) and range, azimuth, elevation, range-rate, angle sigmas (m, 5)."""
+    names, position = np.unique(source_id, return_inverse=True)
+    known = [sensors.get(name) for name in names.tolist()]
+    kinds = np.array(
+        [_KINDS.get(sensor.kind, UNKNOWN_KIND) if sensor else -1 for sensor in known], dtype=np.int64
+    )
+    places = np.array([(s.latitude_deg, s.longitude_deg, s.altitude_m) if s else _NAN_PLACE for s in known])
+    sigmas = np.array(
+        [
+            (
+                s.range_sigma_m,
+                s.azimuth_sigma_rad,
+                s.elevation_sigma_rad,
+                s.range_rate_sigma_m_s,
+                s.angle_sigma_rad,
+            )
+            if s
+            else (np.nan,) * 5
+            for s in known
+        ]
+    )
+    matches = (kinds[position] == kind)[:, None] if len(known) else np.zeros((0, 1), dtype=bool)
+    return (
+        np.where(matches, places.reshape(-1, 3)[position], np.nan),
+        np.where(matches, sigmas.reshape(-1, 5)[position], np.nan),
+    )
+
+
+def _values(o: ObservationArrays, kind: IntArray, registered: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Measured values (m, 6) in km, km/s, rad and their variances (m, 6), in each kind's component order."""
+    range_sigma_km = _first(o.range_sigma_m, registered[:, 0]) / 1000.0
+    rate_sigma_km_s = _first(o.range_rate_sigma_m_s, registered[:, 3]) / 1000.0
+    side_sigma = registered[:, 1] * np.maximum(np.cos(o.elevation_rad), _MIN_COS_ELEVATION)
+    angle_sigma = _first(o.angle_sigma_rad, registered[:, 4])
+    position_km, speed_km_s = o.position_sigma_m / 1000.0, o.velocity_sigma_m_s / 1000.0
+    nothing = np.full(len(o), np.nan)
+    kilometres = [column / 1000.0 for column in (o.x_m, o.y_m, o.z_m, o.vx_m_s, o.vy_m_s, o.vz_m_s)]
+    value = np.stack(
+        [
+            _columns(
+                o.range_m / 1000, o.azimuth_rad, o.elevation_rad, o.range_rate_m_s / 1000, nothing, nothing
+            ),
+            _columns(o.right_ascension_rad, o.declination_rad, nothing, nothing, nothing, nothing),
+            _columns(*kilometres),
+            np.full((len(o), 6), np.nan),
+        ]
+    )
+    sigma = np.stack(
+        [
+            _columns(range_sigma_km, side_sigma, registered[:, 2], rate_sigma_km_s, nothing, nothing),
+            _columns(angle_sigma, angle_sigma, nothing, nothing, nothing, nothing),
+            _columns(position_km, position_km, position_km, speed_km_s, speed_km_s, speed_km_s),
+            np.full((len(o), 6), np.nan),
+        ]
+    )
+    rows = np.arange(len(o))
+    return value[kind, rows], sigma[kind, rows] ** 2
+
+
+def _first(reported: FloatArray, registered: FloatArray) -> FloatArray:
+    return np.where(np.isfinite(reported), reported, registered)
+
+
+def _towards(longitude_rad: FloatArray, latitude_rad: FloatArray) -> FloatArray:
+    across = np.cos(latitude_rad)
+    return _columns(across * np.cos(longitude_rad), across * np.sin(longitude_rad), np.sin(latitude_rad))
+
+
+def _dot(left: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ni,ni->n", left, right))
+
+
+def _columns(*columns: FloatArray) -> FloatArray:
+    return np.stack(columns, axis=1)
+
+
+def _row(position_part: FloatArray) -> FloatArray:
+    return np.hstack([position_part, np.zeros_like(position_part)])

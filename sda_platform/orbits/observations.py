@@ -1,0 +1,101 @@
+"""Observations as a struct of arrays: what sensors reported, before any orbit is involved.
+
+Holds no decoding (see ``formats``) and no measurement model (see ``orbits.measurements``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import FloatArray, IntArray
+
+TextArray = npt.NDArray[np.str_]
+
+_TEXT_COLUMNS = frozenset({"source_kind", "source_id", "clock_quality"})
+_REQUIRED_COLUMNS = ("source_kind", "source_id", "sensor_time_ns")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ObservationArrays:
+    """``m`` observations, one array of shape (m,) per column, named like the observation schema.
+
+    A number that its kind does not report is NaN, a text is empty. Radar angles are Earth-fixed topocentric,
+    optical angles topocentric TEME of date, link states TEME.
+    """
+
+    source_kind: TextArray
+    source_id: TextArray
+    sensor_time_ns: IntArray
+    range_m: FloatArray
+    range_sigma_m: FloatArray
+    range_rate_m_s: FloatArray
+    range_rate_sigma_m_s: FloatArray
+    azimuth_rad: FloatArray
+    elevation_rad: FloatArray
+    right_ascension_rad: FloatArray
+    declination_rad: FloatArray
+    angle_sigma_rad: FloatArray
+    x_m: FloatArray
+    y_m: FloatArray
+    z_m: FloatArray
+    vx_m_s: FloatArray
+    vy_m_s: FloatArray
+    vz_m_s: FloatArray
+    position_sigma_m: FloatArray
+    velocity_sigma_m_s: FloatArray
+    clock_quality: TextArray
+    clock_age_s: FloatArray
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any]) -> Self:
+        """Build from a mapping of column name to array-like; other keys are ignored, absent numbers are NaN.
+
+        Raises:
+            ValueError: ``source_kind``, ``source_id`` or ``sensor_time_ns`` is missing, or lengths differ.
+        """
+        for name in _REQUIRED_COLUMNS:
+            if name not in columns:
+                raise ValueError(f"observation column {name} is missing")
+        count = len(columns["sensor_time_ns"])
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for field in dataclasses.fields(cls):
+            arrays[field.name] = _column(field.name, columns.get(field.name), count)
+            shape = arrays[field.name].shape
+            if shape != (count,):
+                raise ValueError(f"observation column {field.name} has shape {shape}, expected ({count},)")
+        return cls(**arrays)
+
+    def __len__(self) -> int:
+        return len(self.sensor_time_ns)
+
+    def take(self, index: npt.ArrayLike) -> Self:
+        """The observations at ``index`` (positions or a boolean mask), in that order."""
+        chosen = np.asarray(index)
+        columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
+        return type(self)(**columns)
+
+    def canonical_order(self, group: IntArray) -> IntArray:
+        """Positions that sort by ``group`` (m,), then time, source and every reported number.
+
+        The order depends on the rows alone, not on how they arrived; rows that tie are equal in every column.
+        """
+        keys = [
+            getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in ("sensor_time_ns", "source_id")
+        ]
+        return np.lexsort((*keys, self.source_id, self.sensor_time_ns, group))
+
+
+def _column(name: str, values: Any, count: int) -> npt.NDArray[Any]:
+    if name == "sensor_time_ns":
+        return np.asarray(values, dtype=np.int64)
+    if name in _TEXT_COLUMNS:
+        texts = [""] * count if values is None else ["" if value is None else value for value in values]
+        return np.asarray(texts, dtype=np.str_)
+    return np.full(count, np.nan) if values is None else np.asarray(values, dtype=np.float64)

@@ -1,0 +1,158 @@
+"""Builders: the real catalogue, and what sensors would report of objects displaced from it by a known
+amount."""
+
+import dataclasses
+import gzip
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+import sda_platform
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.orbits import frames
+from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.two_body import two_body_state
+
+DAY_NS = 86_400_000_000_000
+SECOND_NS = 1_000_000_000
+START_NS = int(np.datetime64("2024-11-01T06:00:00", "ns").astype(np.int64))
+CATALOGUE = "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
+
+
+@cache
+def catalogue() -> Propagator:
+    """All 26,834 objects, initialised."""
+    data = gzip.decompress((Path(sda_platform.__file__).parent / CATALOGUE).read_bytes())
+    table = decode_element_sets(data, segment_format="omm-csv")
+    table = table.filter(pc.is_null(table["error_kind"]))
+    return Propagator(ElementSets.from_columns({name: table[name].to_numpy() for name in table.column_names
+                                                if name in ElementSets.__dataclass_fields__}))  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Sightings:
+    """(k,) pairs of an object and the ground sensor that sees it at ``time_ns``."""
+
+    index: IntArray
+    source_id: np.ndarray
+    time_ns: IntArray
+
+    def take(self, chosen: Any) -> "Sightings":
+        return Sightings(self.index[chosen], self.source_id[chosen], self.time_ns[chosen])
+
+
+def visible(kind: str, time_ns: int, margin_deg: float = 2.0) -> Sightings:
+    """Every catalogued object above the mask and within reach of every sensor of a kind, in registry
+    order."""
+    error, r, v = catalogue().grid([time_ns])
+    index, source = [], []
+    for sensor in sensor_registry().values():
+        if sensor.kind == kind:
+            _, elevation, distance, _ = frames.topocentric(r[:, 0], v[:, 0], *place(sensor), time_ns)
+            up = elevation > np.radians(sensor.min_elevation_deg + margin_deg)
+            seen = np.flatnonzero((error[:, 0] == 0) & up & (distance < sensor.max_range_km))
+            index.append(seen)
+            source.append(np.full(len(seen), sensor.source_id))
+    rows = np.concatenate(index)
+    return Sightings(rows, np.concatenate(source), np.full(len(rows), time_ns, dtype=np.int64))
+
+
+def place(sensor: Sensor) -> tuple[float, float, float]:
+    return sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m
+
+
+def prior_draw(index: IntArray, time_ns: IntArray, rng: np.random.Generator) -> FloatArray:
+    """Deviations (k, 6) TEME, km and km/s, as large as the prior says catalogued elements err."""
+    _, r, v = catalogue().at(index, time_ns)
+    age_days = (time_ns - catalogue().elements.epoch_time_ns[index]) / DAY_NS
+    factor = np.linalg.cholesky(rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v))
+    return np.einsum("kij,kj->ki", factor, rng.normal(size=(len(index), 6)))
+
+
+def displaced(
+    index: IntArray, time_ns: IntArray, deviation: FloatArray, at_ns: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """True states at ``time_ns`` of objects off their prediction by ``deviation`` at ``at_ns``, by full
+    two-body motion."""
+    _, r_at, v_at = catalogue().at(index, at_ns)
+    _, r, v = catalogue().at(index, time_ns)
+    elapsed_s = (time_ns - at_ns) / 1e9
+    r_off, v_off = two_body_state(r_at + deviation[:, :3], v_at + deviation[:, 3:], elapsed_s)
+    r_ref, v_ref = two_body_state(r_at, v_at, elapsed_s)
+    return r + r_off - r_ref, v + v_off - v_ref
+
+
+def observe(
+    source_id: np.ndarray, time_ns: IntArray, r: FloatArray, v: FloatArray, rng: np.random.Generator
+) -> ObservationArrays:
+    """Noisy readings of true states (k, 3) by ground sensors, each with its registered noise."""
+    sensors = [sensor_registry()[name] for name in source_id.tolist()]
+    places = np.array([place(sensor) for sensor in sensors])
+    azimuth, elevation, distance, rate = frames.topocentric(r, v, *places.T, time_ns)
+    right_ascension, declination = frames.topocentric_radec(r, *places.T, time_ns)
+
+    def sigma(name: str) -> FloatArray:
+        return np.array([getattr(sensor, name) for sensor in sensors])
+
+    def noisy(value: FloatArray, spread: FloatArray) -> FloatArray:
+        return value + spread * rng.normal(size=len(value))
+
+    is_radar = np.array([sensor.kind == "radar" for sensor in sensors])
+    columns = {
+        "range_m": noisy(distance * 1000.0, sigma("range_sigma_m")),
+        "range_rate_m_s": noisy(rate * 1000.0, sigma("range_rate_sigma_m_s")),
+        "azimuth_rad": noisy(azimuth, sigma("azimuth_sigma_rad")),
+        "elevation_rad": noisy(elevation, sigma("elevation_sigma_rad")),
+        "range_sigma_m": sigma("range_sigma_m"),
+        "range_rate_sigma_m_s": sigma("range_rate_sigma_m_s"),
+    }
+    angle_sigma = sigma("angle_sigma_rad")
+    sky = {
+        "right_ascension_rad": noisy(right_ascension, angle_sigma / np.cos(declination)),
+        "declination_rad": noisy(declination, angle_sigma),
+        "angle_sigma_rad": angle_sigma,
+    }
+    return ObservationArrays.from_columns(
+        {
+            "source_kind": np.where(is_radar, "radar", "optical"),
+            "source_id": source_id,
+            "sensor_time_ns": time_ns,
+        }
+        | {name: np.where(is_radar, column, np.nan) for name, column in columns.items()}
+        | {name: np.where(is_radar, np.nan, column) for name, column in sky.items()}
+        | {"clock_quality": np.full(len(sensors), "gps_locked")}
+    )
+
+
+def link_reports(
+    source_id: np.ndarray, time_ns: IntArray, r: FloatArray, v: FloatArray, rng: np.random.Generator
+) -> ObservationArrays:
+    """Beacons of satellites that know their state to 20 m and 5 cm/s."""
+    position = r * 1000.0 + 20.0 * rng.normal(size=r.shape)
+    velocity = v * 1000.0 + 0.05 * rng.normal(size=v.shape)
+    count = len(time_ns)
+    return ObservationArrays.from_columns(
+        {"source_kind": ["isl"] * count, "source_id": source_id, "sensor_time_ns": time_ns}
+        | dict(zip(("x_m", "y_m", "z_m"), position.T, strict=True))
+        | dict(zip(("vx_m_s", "vy_m_s", "vz_m_s"), velocity.T, strict=True))
+        | {"position_sigma_m": np.full(count, 20.0), "velocity_sigma_m_s": np.full(count, 0.05)}
+        | {"clock_quality": ["gps_locked"] * count, "clock_age_s": np.zeros(count)}
+    )
+
+
+def stack(*parts: ObservationArrays) -> ObservationArrays:
+    names = ObservationArrays.__dataclass_fields__
+    return ObservationArrays.from_columns(
+        {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    )
+
+
+def changed(observations: ObservationArrays, **columns: Any) -> ObservationArrays:
+    return dataclasses.replace(observations, **columns)

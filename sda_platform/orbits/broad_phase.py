@@ -35,6 +35,15 @@ _NEIGHBOURS = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3), axis=-1).reshape(-1, 3).a
 # between, and the apogee of an eccentric orbit by up to one per cent of its axis.
 _SIEVE_PAD_KM = 50.0
 _SIEVE_APOGEE_PAD_RATIO = 0.02
+# Where SGP4's velocity strays from the derivative of its position: deep space (periods from 225 minutes),
+# drag.
+_DEEP_SPACE_AXIS_KM = 12_000.0
+_LOW_PERIGEE_KM = 6680.0
+_HEAVY_DRAG = 0.01
+# Near the middle and near a quarter: where an error of like, and of opposite, sign at both ends is greatest.
+_MEASURED_STEPS = (4, 9)
+_LOWEST_RADIUS_KM = 6300.0
+_LARGEST_ERROR_KM = 10.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,13 +107,38 @@ def _hermite_slope(fraction: FloatArray) -> FloatArray:
 
 
 def interpolation_error_km(perigee_km: FloatArray, eccentricity: FloatArray) -> FloatArray:
-    """Upper bound of the Hermite position error for orbits of the given perigee radius (km), same shape.
+    """Upper bound of the Hermite position error on orbits of the given perigee radius (km), same shape.
 
     The error of a cubic Hermite interpolant is at most max|r''''| h^4 / 384, and on an ellipse |r''''| peaks
     at perigee with mu^2 (1 + 3 e) / r_p^5. The factor of two covers what J2 and drag add to the derivative.
     """
     fourth_derivative = MU_EARTH_KM3_S2**2 * (1 + 3 * eccentricity) / perigee_km**5
     return np.asarray(2 * fourth_derivative * KNOT_S**4 / 384)
+
+
+def error_bounds_km(propagator: Propagator, tracks: Tracks) -> FloatArray:
+    """Bound of the interpolation error of each object, (n,), at most ``_LARGEST_ERROR_KM``.
+
+    Follows from the orbit where SGP4's velocity is the derivative of its position. It is not quite that in
+    deep space, at very low perigee and under heavy drag: there the error is measured between the knots, and
+    doubled. An object with a larger error still (in its last minutes of orbit) may be missed.
+    """
+    middle = tracks.state[len(tracks.knot_time_ns) // 2]
+    axis_km, eccentricity = _osculating_orbit(middle[0].T, middle[1].T / KNOT_S)
+    perigee_km = axis_km * (1 - eccentricity)
+    bounds = interpolation_error_km(np.maximum(perigee_km - _SIEVE_PAD_KM, _LOWEST_RADIUS_KM), eccentricity)
+    drag = np.abs(propagator.elements.bstar_per_earth_radius[tracks.index])
+    plain = (
+        (axis_km > 0)
+        & (axis_km < _DEEP_SPACE_AXIS_KM)
+        & (perigee_km > _LOW_PERIGEE_KM)
+        & (drag < _HEAVY_DRAG)
+    )
+    awkward = np.flatnonzero(~plain)
+    bounds[awkward] = np.maximum(
+        2 * _measured_error_km(propagator, tracks, awkward), np.nan_to_num(bounds[awkward])
+    )
+    return np.minimum(bounds, _LARGEST_ERROR_KM)
 
 
 def radius_limits_km(tracks: Tracks) -> tuple[FloatArray, FloatArray]:
@@ -115,27 +149,25 @@ def radius_limits_km(tracks: Tracks) -> tuple[FloatArray, FloatArray]:
 
 
 def sieve(
-    propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: int, pad_km: float
-) -> tuple[IntArray, float]:
-    """Drop objects whose perigee-apogee shell meets no primary's shell near ``time_ns``.
+    propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: int, threshold_km: float
+) -> IntArray:
+    """The part of ``index`` whose perigee-apogee shell comes within ``threshold_km`` of a primary's near
+    ``time_ns``.
 
-    Returns the kept part of ``index`` and the largest interpolation error bound (km) of kept objects and
-    primaries. Objects that SGP4 refuses at ``time_ns`` are kept, so that their failure is reported, not
-    hidden.
+    Objects that SGP4 refuses at ``time_ns`` are kept, so that their failure is reported, not hidden.
     """
-    everything = np.concatenate([index, primaries.index])
-    error, r_km, v_km_s = propagator.at(everything, np.int64(time_ns))
-    perigee_km, apogee_km, eccentricity = _osculating_shell(r_km, v_km_s)
-    bounds_km = interpolation_error_km(np.maximum(perigee_km - _SIEVE_PAD_KM, 6300.0), eccentricity)
+    error, r_km, v_km_s = propagator.at(index, np.int64(time_ns))
+    axis_km, eccentricity = _osculating_orbit(r_km, v_km_s)
+    perigee_km = axis_km * (1 - eccentricity)
+    apogee_km = np.where(axis_km > 0, axis_km * (1 + eccentricity + _SIEVE_APOGEE_PAD_RATIO), np.inf)
     low_km, high_km = radius_limits_km(primaries)
-    shells = np.stack([low_km - _SIEVE_PAD_KM - pad_km, high_km + _SIEVE_PAD_KM + pad_km], axis=-1)
-    bottom_km = perigee_km[: len(index)]
-    top_km = apogee_km[: len(index)]
-    meets = error[: len(index)] != 0
+    pad_km = threshold_km + _SIEVE_PAD_KM
+    shells = np.stack([low_km - pad_km, high_km + pad_km], axis=-1)
+    meets = error != 0
     for low, high in _merged(shells[np.isfinite(shells).all(axis=-1)]):
-        meets |= (bottom_km <= high) & (top_km >= low)
-    relevant = np.concatenate([bounds_km[: len(index)][meets], bounds_km[len(index) :], [0.0]])
-    return index[meets], float(np.nanmax(relevant))
+        meets |= (perigee_km <= high) & (apogee_km >= low)
+    kept: IntArray = index[meets]
+    return kept
 
 
 def find_nearby(primaries: Tracks, secondaries: Tracks, radius_km: float) -> Nearby:
@@ -165,15 +197,32 @@ def find_nearby(primaries: Tracks, secondaries: Tracks, radius_km: float) -> Nea
     return Nearby(primary[usable], secondary[usable], intervals[usable], step[usable])
 
 
-def _osculating_shell(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _osculating_orbit(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Semi-major axis (km) and eccentricity of states (n, 3)."""
     radius = np.linalg.norm(r_km, axis=-1)
     with np.errstate(all="ignore"):
-        axis = 1 / (2 / radius - np.einsum("ni,ni->n", v_km_s, v_km_s) / MU_EARTH_KM3_S2)
-        radial = np.einsum("ni,ni->n", r_km, v_km_s) / np.sqrt(MU_EARTH_KM3_S2 * np.abs(axis))
-        eccentricity = np.hypot(1 - radius / axis, radial)
-        perigee_km = axis * (1 - eccentricity)
-        apogee_km = np.where(axis > 0, axis * (1 + eccentricity + _SIEVE_APOGEE_PAD_RATIO), np.inf)
-    return perigee_km, apogee_km, eccentricity
+        axis_km = 1 / (2 / radius - np.einsum("ni,ni->n", v_km_s, v_km_s) / MU_EARTH_KM3_S2)
+        radial = np.einsum("ni,ni->n", r_km, v_km_s) / np.sqrt(MU_EARTH_KM3_S2 * np.abs(axis_km))
+        return axis_km, np.hypot(1 - radius / axis_km, radial)
+
+
+def _measured_error_km(propagator: Propagator, tracks: Tracks, row: IntArray) -> FloatArray:
+    """Largest Hermite error of the rows at ``_MEASURED_STEPS``, (m,); 0 where it cannot be told."""
+    largest = np.zeros(len(row))
+    if not len(row):
+        return largest
+    intervals = np.arange(len(tracks.knot_time_ns) - 1)
+    objects = propagator.take(tracks.index[row])
+    for step in _MEASURED_STEPS:
+        weights = hermite_basis(_STEP_FRACTION[step : step + 1])[0].reshape(2, 2)
+        ends = np.stack([tracks.state[:-1][..., row], tracks.state[1:][..., row]])
+        between = np.einsum("eb,ekbcm->mkc", weights, ends)
+        _, exact, _ = objects.grid(
+            step_time_ns(tracks.knot_time_ns, intervals, np.full(len(intervals), step))
+        )
+        error = np.fmax.reduce(np.linalg.norm(between - exact, axis=-1), axis=1, initial=0.0)
+        largest = np.maximum(largest, np.nan_to_num(error))
+    return largest
 
 
 def _merged(shells: FloatArray) -> list[tuple[float, float]]:

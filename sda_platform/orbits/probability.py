@@ -130,10 +130,12 @@ def maximum_probability_2d(
     overlapping = np.hypot(x, y) <= radius
     mahalanobis = np.where(overlapping, 1.0, np.hypot(x / sigma_x, y / sigma_y))
     centre = np.log(mahalanobis / np.sqrt(2.0))
-    low, high = centre - 3.0, centre + 1.5
+    # A body that all but touches wants a covariance no wider than the gap.
+    gap = np.where(overlapping, 1.0, (np.hypot(x, y) - radius) / np.maximum(sigma_x, sigma_y))
+    low, high = np.minimum(centre, np.log(np.maximum(gap, 1e-9))) - 3.0, centre + 1.5
     inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_inner, at_outer = probability(inner), probability(outer)
-    for _ in range(30):
+    for _ in range(40):
         rising = at_inner < at_outer
         low, high = np.where(rising, inner, low), np.where(rising, high, outer)
         kept, at_kept = np.where(rising, outer, inner), np.where(rising, at_outer, at_inner)
@@ -141,7 +143,7 @@ def maximum_probability_2d(
         at_fresh = probability(fresh)
         inner, at_inner = np.where(rising, kept, fresh), np.where(rising, at_kept, at_fresh)
         outer, at_outer = np.where(rising, fresh, kept), np.where(rising, at_fresh, at_kept)
-    return np.where(overlapping, 1.0, np.maximum(at_inner, at_outer))
+    return np.where(overlapping, 1.0, np.maximum(np.maximum(at_inner, at_outer), probability(0 * centre)))
 
 
 def chan_probability_2d(

@@ -6,8 +6,9 @@ threshold is, at the sample nearest to its closest approach, no farther apart th
     threshold + (fastest primary + escape speed at the lowest primary) * 5 s + interpolation error of both,
 
 and every pair within that radius at a sample is looked at. The interpolation error is bounded from the fourth
-derivative of the orbit (``orbits.broad_phase``), the answer itself always comes from SGP4. Samples sit at
-fixed instants, so the events of a window are the union of the events of its parts, in any division.
+derivative of the orbit, or measured (``orbits.broad_phase``), the answer itself always comes from SGP4.
+Samples sit at fixed instants, so the events of a window are the union of the events of its parts, in any
+division.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.broad_phase import KNOT_S, STEP_S, Tracks, find_nearby, radius_limits_km, sieve
+from sda_platform.orbits.broad_phase import (
+    KNOT_S,
+    STEP_S,
+    Tracks,
+    error_bounds_km,
+    find_nearby,
+    radius_limits_km,
+    sieve,
+)
 from sda_platform.orbits.closest_approach import Passes, Seeds, refine, seed
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
@@ -145,8 +154,10 @@ def _screen_block(
     threshold_km: float,
 ) -> tuple[Seeds, Seeds, list[Failures]]:
     primaries = Tracks.propagate(propagator, primary_index, knots)
-    kept, error_km = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
+    kept = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
     secondaries = Tracks.propagate(propagator, kept, knots)
+    bounds_km = [error_bounds_km(propagator, tracks) for tracks in (primaries, secondaries)]
+    error_km = float(np.nanmax(np.concatenate([*bounds_km, [0.0]])))
     radius_km = threshold_km + 2 * error_km + _fastest_closing_km_s(primaries) * STEP_S / 2
     nearby = find_nearby(primaries, secondaries, radius_km)
     close, together = seed(primaries, secondaries, nearby, threshold_km, error_km, SLOWEST_EVENT_KM_S)

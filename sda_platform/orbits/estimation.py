@@ -117,15 +117,21 @@ def fit_windows(
         mid_time_ns: (g,) time of each window's state.
         sensors: registry by source id; the built-in one if not given.
 
+    Raises:
+        ValueError: a window's object is not in the catalogue.
+
     Source: Tapley, Schutz & Born, Statistical Orbit Determination (2004), section 4.6; deletion residuals:
     Baarda (1968), A Testing Procedure for Use in Geodetic Networks.
     """
     groups: IntArray = np.asarray(group, dtype=np.int64)
+    objects: IntArray = np.asarray(index, dtype=np.int64)
+    if ((objects < 0) | (objects >= len(propagator))).any():
+        raise ValueError(f"object positions must be in [0, {len(propagator)}), got {objects.tolist()}")
     problem, order = _pose(
         observations,
         groups,
         propagator,
-        np.asarray(index, dtype=np.int64),
+        objects,
         np.asarray(mid_time_ns, dtype=np.int64),
         sensor_registry() if sensors is None else sensors,
     )

@@ -20,10 +20,11 @@ from sda_platform.orbits.measurements import OPTICAL, RADAR, Measurements
 from sda_platform.orbits.propagation import Propagator
 
 _DAY_NS = 86_400_000_000_000
-# Cubic Hermite over 60 s errs by (60 s)^4 / 384 times the fourth derivative: below a metre.
-_KNOT_NS = 60_000_000_000
-_BIN_NS = 2_000_000_000
-_INTERPOLATION_KM = 0.01
+# Cubic Hermite errs by step^4 / 384 times the fourth derivative: metres in a low circular orbit, tens of
+# metres at an eccentric perigee.
+_KNOT_NS = 120_000_000_000
+_INTERPOLATION_KM = 0.2
+_BIN_NS = 6_000_000_000
 _FASTEST_KM_S = 11.3
 # An element set that could be further off than this finds nothing trustworthy, only coincidences.
 _LARGEST_PRIOR_RADIUS_KM = 500.0
@@ -79,7 +80,7 @@ def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Pred
     r_teme_km, v_teme_km_s = r_teme_km[index], v_teme_km_s[index]
     age_days = (start_ns - propagator.elements.epoch_time_ns[index]) / _DAY_NS
     prior = prior_covariance_rtn(r_teme_km[:, 0], v_teme_km_s[:, 0], age_days)
-    # The prior follows the eccentric orbits' changing speed; a quarter more covers a minute of it.
+    # The prior follows the eccentric orbits' changing speed; a quarter more covers two minutes of it.
     radius_km = 1.25 * gate_sigmas * np.sqrt(np.einsum("nii->n", prior[:, :3, :3]))
     return _Predictions(
         index=index,
@@ -147,7 +148,7 @@ def _near_rays(
     gate_sigmas: float,
 ) -> tuple[IntArray, IntArray]:
     site_km = measurements.site_km[len(rows) // 2]
-    # The site itself moves less than a kilometre within a bin.
+    # The site itself moves less than two kilometres within a bin.
     moved_km = moved_km + np.linalg.norm(measurements.site_km - site_km, axis=1)
     line_km = r_teme_km - site_km
     distance_km = np.linalg.norm(line_km, axis=1)

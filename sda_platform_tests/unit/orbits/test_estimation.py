@@ -205,3 +205,9 @@ def test_any_readings_give_a_finite_state_and_a_positive_covariance(
     assert (np.linalg.eigvalsh(fit.covariance_teme) > 0).all()
     counted = fit.radar_count + fit.outliers_rejected + fit.unusable
     assert counted == len(rows)
+
+
+def test_object_outside_the_catalogue_is_an_error() -> None:
+    watched = scene("radar", 1, 1, seed=7)
+    with pytest.raises(ValueError, match="object positions"):
+        fit_windows(watched.observations, watched.group, catalogue(), [-1], [MID_NS])

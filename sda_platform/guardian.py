@@ -1,9 +1,10 @@
 """Sees to it that a platform leaves no process behind, whatever happens to the one that started it.
 
-Two tiny programs, run as a script by the supervisor. ``leash`` becomes another program that the kernel ends when its
-parent dies (Linux). ``guard`` waits until the supervisor closes its pipe or dies, then ends every process that carries
-the platform's mark in its environment: children of children too, which no signal to a process group would reach.
-Stdlib only, imports nothing of this package: it starts in milliseconds and works when little else does.
+Two tiny programs, run as a script by the supervisor. ``leash`` becomes another program that the kernel ends
+when its parent dies (Linux). ``guard`` waits until the supervisor closes its pipe or dies, then ends every
+process that carries the platform's mark in its environment: children of children too, which no signal to a
+group would reach. Stdlib only, imports nothing of this package: it starts in milliseconds and works when
+little else does.
 """
 
 import ctypes
@@ -23,12 +24,12 @@ _PATIENCE_S = 5.0
 
 
 def leash(parent_pid: int, command: list[str]) -> None:
-    """Become ``command``, to be killed when ``parent_pid`` dies; where the kernel can't do that, `guard` still will."""
+    """Become ``command``, killed when ``parent_pid`` dies; where the kernel can't, `guard` does it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it died before the kernel was told
         sys.exit(1)
-    os.execvp(command[0], command)
+    os.execvp(command[0], command)  # noqa: S606
 
 
 def guard(mark: str) -> None:
@@ -40,7 +41,7 @@ def guard(mark: str) -> None:
 
 
 def sweep(mark: str) -> int:
-    """Kill every process that carries ``mark`` but this one, until none is left; returns how many were killed."""
+    """Kill every process that carries ``mark`` but this one, until none is left; returns how many."""
     killed: set[int] = set()
     deadline = time.monotonic() + _PATIENCE_S
     while (alive := marked(mark) - {os.getpid()}) and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""One supervised process: started on a leash in its own group, logged to a file, restarted with growing pauses.
+"""One supervised process: on a leash, in a group of its own, logged to a file, restarted with growing pauses.
 
 Knows nothing of what the processes are; `supervisor` does. Stdlib only.
 """
@@ -36,14 +36,14 @@ class Service:
     _failures: int = 0
     _due: float | None = None
 
-    def start(self, stdin: int = subprocess.DEVNULL) -> None:
+    def start(self) -> None:
         """Start it in a process group of its own; its output is appended to the log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         leash = [sys.executable, "-I", "-S", guardian.__file__, "leash", str(os.getpid())]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [*leash, *self.command],
-                stdin=stdin,
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=dict(self.environment),
@@ -94,10 +94,10 @@ class Service:
             except (ProcessLookupError, PermissionError):
                 return
 
-    def close_input(self) -> None:
-        """Close the pipe to its standard input, where it has one."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+    def wait(self) -> None:
+        """Return when the process has ended."""
+        if self._process is not None:
+            self._process.wait()
 
     def last_words(self, lines: int = 12) -> str:
         """The end of its log."""
@@ -106,7 +106,7 @@ class Service:
 
 
 def stop_all(services: Iterable[Service], number: int, grace_s: float) -> None:
-    """Ask every process group to end by signal ``number``; kill those that have not after ``grace_s`` seconds."""
+    """Ask every process group to end by signal ``number``; kill what remains after ``grace_s`` seconds."""
     waiting = list(services)
     for service in waiting:
         service.signal(number)

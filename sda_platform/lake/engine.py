@@ -1,8 +1,9 @@
 """How the Spark engine is configured and started: one place for the local server and the in-process session.
 
-The engine is one Spark Connect server: a JVM on this machine, bound to loopback, that every run attaches to. This
-module describes its command and its environment and can tell whether it answers; starting, watching and restarting
-it is the supervisor's work, opening sessions on it `spark`'s. Nothing here imports PySpark or starts a process.
+The engine is one Spark Connect server: a JVM on this machine, bound to loopback, that every run attaches to.
+This module describes its command and environment and can tell whether it answers; starting, watching and
+restarting it is the supervisor's work, opening sessions `spark`'s. Nothing here imports PySpark or starts a
+process.
 """
 
 import os
@@ -36,7 +37,7 @@ _JAVA_OPENS = (
     "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
-"""What Spark 4.1 opens for itself when its own launcher starts it (org.apache.spark.launcher.JavaModuleOptions)."""
+"""What Spark 4.1 opens when its own launcher starts it (org.apache.spark.launcher.JavaModuleOptions)."""
 
 
 def spark_conf() -> dict[str, str]:
@@ -73,7 +74,7 @@ def server_conf(directory: Path, port: int) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
-        # A lane's session stays for the engine's life: dropping it would cost the lane's next run its warm workers.
+        # A lane's session stays for the engine's life: its next run shall find it warm.
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
     }
     del conf["spark.jars"]  # on the server's class path from the start, so no session has to load them
@@ -97,15 +98,19 @@ def server_command(java: Java, directory: Path, *, port: int, driver_memory: str
 
 def server_environment(directory: Path) -> dict[str, str]:
     """What the server's environment adds: its workers are this Python, and can import this package."""
-    search_path = [str(_PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(search_path),
+        "PYTHONPATH": python_path(),
         "SPARK_HOME": str(spark_jars_directory().parent),
         "SPARK_LOCAL_IP": HOST,
         "SPARK_LOCAL_DIRS": str(directory / "scratch"),
     }
+
+
+def python_path() -> str:
+    """PYTHONPATH by which a child process imports this very package, installed or not."""
+    return os.pathsep.join([str(_PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def remote_address(port: int) -> str:
@@ -114,12 +119,12 @@ def remote_address(port: int) -> str:
 
 
 def session_url(remote: str, session_id: str) -> str:
-    """Where a client attaches to the session ``session_id`` (a UUID), making it if the server does not have it."""
+    """Where a client attaches to the session ``session_id`` (a UUID), making it if there is none."""
     return f"{remote.rstrip('/')}/;session_id={session_id};user_id={USER_ID}"
 
 
 def is_listening(port: int, timeout_s: float = 1.0) -> bool:
-    """True when something on this machine accepts connections on ``port``; the server does once it is ready."""
+    """True when something on this machine accepts connections on ``port``; the server does when ready."""
     try:
         with socket.create_connection((HOST, port), timeout=timeout_s):
             return True

@@ -1,7 +1,7 @@
 """The two jars that teach Spark Delta Lake: which, how they are checked, where they are kept.
 
-Set-up fetches them once per user (``python -m sda_platform.lake.jars``); the engine only looks. Stdlib only. The
-transport is the Ivy client inside PySpark's own jars, so a site's Java and Ivy settings apply.
+Set-up fetches them once per user (``python -m sda_platform.lake.jars``); the engine only looks. Stdlib only.
+The transport is the Ivy client inside PySpark's own jars, so a site's Java and Ivy settings apply.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ DELTA_JARS = (
 
 
 def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
-    """Where this user's jars are kept: ``$XDG_CACHE_HOME/sda-platform/jars``, by default below ``~/.cache``."""
+    """Where this user's jars are: ``$XDG_CACHE_HOME/sda-platform/jars``, by default in ``~/.cache``."""
     values = os.environ if environment is None else environment
     root = values.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "sda-platform" / "jars"
@@ -80,7 +80,7 @@ def spark_jars_directory() -> Path:
 
 
 def fetch(java: Java, directory: Path | None = None) -> list[Path]:
-    """Bring every missing or damaged jar into the cache; returns those fetched. Safe to interrupt and to repeat."""
+    """Bring every missing or damaged jar into the cache; returns those fetched. Safe to interrupt."""
     root = directory or cache_directory()
     root.mkdir(parents=True, exist_ok=True)
     wanted = [jar for jar in DELTA_JARS if not _is_sound(root / jar.file_name, jar)]

@@ -49,8 +49,8 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     tried = "\n".join(refusals) or "  none was found in JAVA_HOME, on PATH or in the usual places"
     raise JavaMissing(
         f"Spark needs Java {OLDEST} to {NEWEST} with the module {VECTOR_MODULE}:\n{tried}\n"
-        "Install one (Debian/Ubuntu: apt install openjdk-17-jre-headless; Fedora: dnf install java-21-openjdk-headless; "
-        "macOS: brew install openjdk@17), or point JAVA_HOME at one, then run `make setup` again."
+        "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; Fedora: dnf install "
+        "java-21-openjdk-headless; macOS: brew install openjdk@17), or set JAVA_HOME; then `make setup`."
     )
 
 

@@ -1,9 +1,9 @@
 """The process from which Spark forks its Python workers, with the numeric libraries already loaded.
 
-Spark starts it as ``spark.python.daemon.module``, one per session, and lets an idle worker go after a minute. A
-worker forked from here starts in milliseconds, where a plain one would import numpy, pandas, pyarrow, scipy and sgp4
-for seconds. Only imports happen before the fork: no open file, no random state, and no thread but the one of Arrow's
-allocator, which is made for forking.
+Spark starts it as ``spark.python.daemon.module``, one per session, and lets an idle worker go after a minute.
+A worker forked from here starts in milliseconds, where a plain one would import numpy, pandas, pyarrow, scipy
+and sgp4 for seconds. Only imports happen before the fork: no open file, no random state, and no thread but
+that of Arrow's allocator, which is made for forking.
 """
 
 import gc
@@ -35,7 +35,7 @@ def preload() -> list[str]:
             importlib.import_module(name)
         except ImportError:
             missing.append(name)
-    # What is loaded now lives as long as the daemon: keep the collector of every fork from touching (copying) it.
+    # What is loaded now lives as long as the daemon: the collectors of its forks need not touch (copy) it.
     gc.collect()
     gc.freeze()
     return missing
@@ -46,7 +46,7 @@ def main() -> None:
     preload()
     from pyspark import daemon
 
-    daemon.manager()
+    daemon.manager()  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

@@ -1,19 +1,20 @@
 """Warms a running engine: ``python -m sda_platform.lake.warm sc://host:port SCRATCH``.
 
-The first Python function of a Spark Connect session costs seconds (its daemon imports numpy and friends), and so does
-the JVM's first Delta commit. The supervisor spends those seconds here, at start, so that no run does. It also proves
-that the engine works: it answers queries, finds its Python, commits to Delta. Writes only below SCRATCH.
+The first Python function of a Spark Connect session costs seconds (its daemon imports numpy and friends), and
+so does the JVM's first Delta commit. The supervisor spends those seconds here, at start, so that no run does.
+It also proves that the engine works: it answers queries, finds its Python, commits to Delta. Writes only
+below SCRATCH.
 """
 
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 
 from sda_platform.lake import engine
@@ -21,7 +22,7 @@ from sda_platform.lake.spark import LANES, session_id
 
 
 def warm_lane(remote: str, lane: str, scratch: Path | None = None) -> float:
-    """Run a tiny Python function in the session of ``lane``, and Delta commits when given a place; returns seconds."""
+    """Run a tiny function in the session of ``lane``, Delta commits in ``scratch``; gives seconds."""
     began = time.monotonic()
     spark = SparkSession.builder.remote(engine.session_url(remote, session_id(lane))).create()
     rows = spark.range(0, 64, 1, 2).selectExpr("id", "id % 7 AS lane", "cast(id AS double) AS range_m")
@@ -33,7 +34,7 @@ def warm_lane(remote: str, lane: str, scratch: Path | None = None) -> float:
     return time.monotonic() - began
 
 
-def _identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _identity(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     yield from batches
 
 

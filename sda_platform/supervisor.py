@@ -1,0 +1,338 @@
+"""`sda up`: starts the platform's processes, keeps them running, and leaves none behind.
+
+    engine (Spark Connect server) ── lanes warmed ──┐
+    code server (one, shared) ── webserver ─────────┴── daemon
+
+One thread starts and watches them; a dead one is started again with growing pauses. Their addresses and ids
+are kept in ``<home>/platform.json``, their output in ``<home>/logs``. Knows the commands of Dagster and Spark
+but imports neither; what a run, a table or an asset is, is not known here.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, Self
+
+from sda_platform import guardian, platform_home
+from sda_platform.lake import engine
+from sda_platform.lake.jars import JarsMissing
+from sda_platform.lake.java import JavaMissing, find_java
+from sda_platform.processes import Service, describe_exit, free_port, stop_all
+
+_ENGINE_READY_S = 90.0
+_DAGSTER_READY_S = 120.0
+_WARM_S = 180.0
+_DAGSTER_GRACE_S = 5.0
+_ENGINE_GRACE_S = 2.5
+_TICK_S = 0.25
+
+
+class PlatformError(RuntimeError):
+    """The platform could not start or go on; the text is for the person who asked."""
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the platform answers. ``engine`` is what SDA_SPARK_REMOTE is set to for its processes."""
+
+    webserver: str
+    code_server: str
+    engine: str
+
+
+class Platform:
+    """The platform of one home directory; a context manager that stops it on the way out.
+
+    ``environment``: what every process inherits (default: this one's). ``spark_remote``: empty = run the
+    local engine; otherwise that engine is used and none is started. ``driver_memory``: the engine's heap in
+    JVM notation.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        webserver_port: int = 3000,
+        engine_port: int = 15002,
+        driver_memory: str = "3g",
+        spark_remote: str = "",
+        module: str = "sda_platform.definitions",
+    ) -> None:
+        self.home = home.absolute()
+        self._inherited = dict(os.environ if environment is None else environment)
+        self._webserver_port, self._engine_port = webserver_port, engine_port
+        self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
+        self._mark = uuid.uuid4().hex
+        self._report: Callable[[str], None] = lambda _line: None
+        self._services: dict[str, Service] = {}
+        self._guardian: subprocess.Popen[bytes] | None = None
+        self._warming: subprocess.Popen[bytes] | None = None
+        self._is_cold = True
+        self._addresses: Addresses | None = None
+        self._failure: PlatformError | None = None
+        self._lock: IO[str] | None = None
+        self._thread: threading.Thread | None = None
+        self._stop_wanted, self._started, self._ended = (
+            threading.Event(),
+            threading.Event(),
+            threading.Event(),
+        )
+
+    @property
+    def addresses(self) -> Addresses:
+        """Where it answers; PlatformError before `start` has got that far."""
+        if self._addresses is None:
+            raise PlatformError("the platform has not been started")
+        return self._addresses
+
+    def start(self, progress: Callable[[str], None] | None = None) -> Addresses:
+        """Start everything; returns when the UI answers, the engine is warm and the daemon runs.
+
+        ``progress`` is called with lines for people, then and later, from the watching thread. Called on the
+        main thread it also takes over SIGINT, SIGTERM and SIGHUP: the first of them raises KeyboardInterrupt
+        here or in `wait`, later ones are ignored while the platform stops. Raises
+        platform_home.AlreadyRunning, or PlatformError with the reason.
+        """
+        self._report = progress or self._report
+        self._lock = platform_home.take_lock(self.home)
+        self._listen_for_signals()
+        # The kernel ends a leashed process with the *thread* that started it, so one thread starts and
+        # watches all.
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+        self._thread.start()
+        while not self._started.wait(_TICK_S):
+            if self._ended.is_set():
+                raise self._failure or PlatformError("the platform was stopped while it started")
+        return self.addresses
+
+    def wait(self) -> None:
+        """Return on a signal or `stop`. Raises PlatformError if the platform gave up."""
+        with contextlib.suppress(KeyboardInterrupt):
+            while not self._ended.wait(_TICK_S) and not self._stop_wanted.is_set():
+                continue
+        if self._failure:
+            raise self._failure
+
+    def stop(self) -> None:
+        """End every process, run workers too, within about ten seconds. Twice is fine, from any thread."""
+        self._stop_wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            self._bring_up()
+            self._started.set()
+            while not self._stop_wanted.wait(_TICK_S):
+                self._watch()
+        except PlatformError as failure:
+            self._failure = failure
+        except Exception as error:  # a fault of ours: the caller must hear of it, and the processes must end
+            self._failure = PlatformError(f"the supervisor failed: {type(error).__name__}: {error}")
+        finally:
+            self._tear_down()
+            self._ended.set()
+
+    def _bring_up(self) -> None:
+        self._sweep_left_overs()
+        code_port, webserver_port = free_port(0), free_port(self._webserver_port)
+        with_postgres = bool(self._inherited.get(platform_home.POSTGRES_VARIABLE))
+        workspace = platform_home.prepare(self.home, code_port, with_postgres=with_postgres)
+        self._start_guardian()
+        remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
+        self._addresses = Addresses(f"http://127.0.0.1:{webserver_port}", f"127.0.0.1:{code_port}", remote)
+        serve = ["-m", "dagster", "api", "grpc", "-m", self._module, "--location-name", "sda_platform"]
+        self._start_python(
+            "code-server",
+            [*serve, "-h", "127.0.0.1", "-p", str(code_port)],
+            lambda: engine.is_listening(code_port),
+        )
+        if "engine" in self._services:
+            self._await("engine", _ENGINE_READY_S)
+            self._begin_warming()
+        self._await("code-server", _DAGSTER_READY_S)
+        show = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(webserver_port), "-w", str(workspace)]
+        self._start_python("webserver", show, self._webserver_answers)
+        self._await("webserver", _DAGSTER_READY_S)
+        self._await_warm()
+        # The daemon comes last: a sensor that fires now finds everything its run needs.
+        self._start_python("daemon", ["-m", "dagster._daemon", "run", "-w", str(workspace)], lambda: True)
+        self._report(f"the platform is up: {self._addresses.webserver}")
+
+    def _sweep_left_overs(self) -> None:
+        mark = platform_home.read_state(self.home).get("mark")
+        if mark and (killed := guardian.sweep(mark)):
+            self._report(f"ended {killed} processes that an earlier platform had left")
+
+    def _start_guardian(self) -> None:
+        # It carries no mark and is not leashed: it must outlive this process for a moment.
+        command = [sys.executable, "-I", "-S", guardian.__file__, "guard", self._mark]
+        quiet = subprocess.DEVNULL
+        self._guardian = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
+        )
+
+    def _start_engine(self, port: int) -> str:
+        directory = self.home / "engine"
+        try:
+            java = find_java(self._inherited)
+            command = engine.server_command(java, directory, port=port, driver_memory=self._driver_memory)
+        except (JavaMissing, JarsMissing) as problem:
+            raise PlatformError(str(problem)) from None
+        environment = {**self._environment(), **engine.server_environment(directory)}
+        log = self.home / "logs" / "engine.log"
+        self._add(Service("engine", command, environment, directory, log, lambda: engine.is_listening(port)))
+        return engine.remote_address(port)
+
+    def _start_python(self, name: str, arguments: list[str], is_ready: Callable[[], bool]) -> None:
+        log = self.home / "logs" / f"{name}.log"
+        self._add(Service(name, [sys.executable, *arguments], self._environment(), self.home, log, is_ready))
+
+    def _add(self, service: Service) -> None:
+        self._report(f"{service.name}: starting")
+        self._services[service.name] = service
+        service.start()
+        self._write_state()
+
+    def _environment(self) -> dict[str, str]:
+        added = {
+            guardian.MARK: self._mark,
+            "DAGSTER_HOME": str(self.home / "dagster"),
+            "SDA_HOME": str(self.home),
+            "PYTHONPATH": engine.python_path(),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if self._addresses is not None:
+            added["SDA_SPARK_REMOTE"] = self._addresses.engine
+        return {**self._inherited, **added}
+
+    def _await(self, name: str, patience_s: float) -> None:
+        service, began = self._services[name], time.monotonic()
+        while not service.is_ready():
+            if not service.is_alive:
+                raise PlatformError(
+                    f"{name} did not start ({describe_exit(service.exit_code)}); the end of {service.log}:\n"
+                    + service.last_words()
+                )
+            if time.monotonic() - began > patience_s:
+                raise PlatformError(f"{name} did not answer within {patience_s:.0f} s; see {service.log}")
+            self._pause()
+        self._report(f"{name}: ready")
+
+    def _webserver_answers(self) -> bool:
+        url = f"{self.addresses.webserver}/server_info"
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def _pause(self) -> None:
+        if self._stop_wanted.wait(_TICK_S):
+            raise PlatformError("the platform was stopped while it started")
+
+    def _begin_warming(self) -> None:
+        self._report("engine: warming the lanes")
+        self._is_cold = False
+        command = [
+            sys.executable,
+            "-m",
+            "sda_platform.lake.warm",
+            self.addresses.engine,
+            str(self.home / "engine"),
+        ]
+        with (self.home / "logs" / "warm-up.log").open("ab") as log:
+            self._warming = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment(),
+                cwd=self.home,
+            )
+
+    def _await_warm(self) -> None:
+        """Wait for the warm-up. Its failure stops a start, because no run could succeed either."""
+        if self._warming is None:
+            return
+        deadline = time.monotonic() + _WARM_S
+        while self._warming.poll() is None:
+            if time.monotonic() > deadline:
+                self._warming.kill()
+            self._pause()
+        if self._warming.returncode:
+            raise PlatformError(
+                f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}"
+            )
+        self._report("engine: warm")
+
+    def _watch(self) -> None:
+        lines = [line for service in self._services.values() if (line := service.revive(time.monotonic()))]
+        for line in lines:
+            self._report(line)
+        if lines:
+            self._write_state()
+        local_engine = self._services.get("engine")
+        if local_engine is None:
+            return
+        if not local_engine.is_alive:
+            self._is_cold = True
+        elif self._is_cold and local_engine.is_ready():
+            self._begin_warming()
+
+    def _tear_down(self) -> None:
+        self._report("stopping")
+        dagster = [service for name, service in self._services.items() if name != "engine"]
+        # SIGINT reaches the run workers in the code server's group too: they record their runs as failed.
+        stop_all(dagster, signal.SIGINT, _DAGSTER_GRACE_S)
+        stop_all(
+            [service for service in self._services.values() if service.is_alive],
+            signal.SIGTERM,
+            _ENGINE_GRACE_S,
+        )
+        if self._guardian is not None:
+            self._guardian.communicate()  # closes its input: it sweeps what is left, then ends
+        for process in (self._warming, *self._services.values()):
+            if process is not None:
+                process.wait()
+        platform_home.clear_state(self.home)
+        if self._lock is not None:
+            self._lock.close()
+
+    def _listen_for_signals(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def on_signal(_number: int, _frame: FrameType | None) -> None:
+            if not self._stop_wanted.is_set():
+                self._stop_wanted.set()
+                raise KeyboardInterrupt
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, on_signal)
+
+    def _write_state(self) -> None:
+        processes = {
+            name: {"pid": service.pid, "restarts": service.restarts, "log": str(service.log)}
+            for name, service in self._services.items()
+        }
+        addresses = asdict(self._addresses) if self._addresses else {}
+        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark}
+        platform_home.write_state(self.home, {**state, "addresses": addresses, "processes": processes})

@@ -21,7 +21,8 @@ _NS = 1_000_000_000
 _VELOCITY_ERROR_KM_S = 0.001
 _BEND_KM = 0.02
 _NEWTON_STEPS = 12
-_NEWTON_TOLERANCE_S = 1e-7
+_NEWTON_TOLERANCE_NS = 100
+_MILLISECOND_NS = 1_000_000
 _LONGEST_NEWTON_STEP_S = 60.0
 
 
@@ -102,14 +103,12 @@ def refine(propagator: Propagator, seeds: Seeds) -> Passes:
     for _ in range(_NEWTON_STEPS):
         if not len(active):
             break
-        dr, dv, slope, _, _ = _relative(
-            propagator, seeds.first[active], seeds.second[active], time_ns[active]
-        )
-        with np.errstate(all="ignore"):
-            step_s = -np.einsum("mi,mi->m", dr, dv) / np.abs(slope)
-        step_s = np.clip(np.nan_to_num(step_s), -_LONGEST_NEWTON_STEP_S, _LONGEST_NEWTON_STEP_S)
-        time_ns[active] += np.round(step_s * _NS).astype(np.int64)
-        active = active[np.abs(step_s) > _NEWTON_TOLERANCE_S]
+        step_ns = _newton_step_ns(propagator, seeds.take(active), time_ns[active])
+        time_ns[active] += step_ns
+        active = active[np.abs(step_ns) > _NEWTON_TOLERANCE_NS]
+    # The last step starts from a whole millisecond, so that every seed of a pass ends at the same nanosecond.
+    time_ns = (time_ns + _MILLISECOND_NS // 2) // _MILLISECOND_NS * _MILLISECOND_NS
+    time_ns += _newton_step_ns(propagator, seeds, time_ns)
     dr, dv, slope, error, failed = _relative(propagator, seeds.first, seeds.second, time_ns)
     settled = np.ones(len(time_ns), dtype=np.bool_)
     settled[active] = False
@@ -123,6 +122,14 @@ def refine(propagator: Propagator, seeds: Seeds) -> Passes:
         error,
         failed,
     )
+
+
+def _newton_step_ns(propagator: Propagator, seeds: Seeds, time_ns: IntArray) -> IntArray:
+    dr, dv, slope, _, _ = _relative(propagator, seeds.first, seeds.second, time_ns)
+    with np.errstate(all="ignore"):
+        step_s = np.nan_to_num(-np.einsum("mi,mi->m", dr, dv) / np.abs(slope))
+    step_s = np.clip(step_s, -_LONGEST_NEWTON_STEP_S, _LONGEST_NEWTON_STEP_S)
+    return np.asarray(np.round(step_s * _NS), dtype=np.int64)
 
 
 def _relative(

@@ -60,6 +60,10 @@ def rows(screening: Screening, propagator: Propagator) -> list[tuple[int, int, i
     )
 
 
+def columns(screening: Screening) -> tuple[np.ndarray, ...]:
+    return screening.events.lo, screening.events.hi, screening.events.tca_time_ns
+
+
 def partners() -> np.ndarray:
     """The fleet and everything it meets that day: small enough to screen in tenths of a second."""
     return positions([norad for event in truth() for norad in event[:2]])
@@ -122,9 +126,8 @@ def test_the_events_of_a_window_are_the_union_of_the_events_of_its_parts(
     borders = sorted({START_NS, START_NS + 6 * HOUR_NS, at_event + 1000, *(START_NS + cut for cut in cuts)})
     parts = [screen(catalogue(), fleet, partners(), a, b, 20.0) for a, b in itertools.pairwise(borders)]
     together = [event for part in parts for event in rows(part, catalogue())]
-    assert [event[:2] for event in together] == [event[:2] for event in rows(whole, catalogue())]
-    np.testing.assert_allclose([event[2] for event in together], whole.events.tca_time_ns, rtol=0, atol=1000)
-    np.testing.assert_allclose([event[3] for event in together], whole.events.miss_distance_km, atol=1e-8)
+    assert [event[:3] for event in together] == [event[:3] for event in rows(whole, catalogue())]
+    np.testing.assert_allclose([event[3] for event in together], whole.events.miss_distance_km, atol=1e-9)
     pairs = {pair for part in parts for pair in zip(part.colocated.lo, part.colocated.hi, strict=True)}
     assert pairs == set(zip(whole.colocated.lo, whole.colocated.hi, strict=True))
 
@@ -135,11 +138,11 @@ def test_re_screening_part_of_the_catalogue_gives_that_part_of_the_full_result()
     part = screen(catalogue(), fleet, changed, START_NS, START_NS + 6 * HOUR_NS, 20.0)
     guarded, renewed = set(fleet.tolist()), set(changed.tolist())
     expected = [
-        (lo, hi)
-        for lo, hi in zip(whole.events.lo.tolist(), whole.events.hi.tolist(), strict=True)
+        (lo, hi, tca)
+        for lo, hi, tca in zip(*(column.tolist() for column in columns(whole)), strict=True)
         if (lo in guarded and hi in renewed) or (hi in guarded and lo in renewed)
     ]
-    got = list(zip(part.events.lo.tolist(), part.events.hi.tolist(), strict=True))
+    got = list(zip(*(column.tolist() for column in columns(part)), strict=True))
     assert len(expected) >= 10
     assert got == expected
 
@@ -147,7 +150,7 @@ def test_re_screening_part_of_the_catalogue_gives_that_part_of_the_full_result()
 def test_the_order_of_primaries_and_secondaries_does_not_matter() -> None:
     whole, fleet = six_hours()
     swapped = screen(catalogue(), partners()[::-1], fleet[::-1], START_NS, START_NS + 6 * HOUR_NS, 20.0)
-    assert [e[:2] for e in rows(swapped, catalogue())] == [e[:2] for e in rows(whole, catalogue())]
+    assert [e[:3] for e in rows(swapped, catalogue())] == [e[:3] for e in rows(whole, catalogue())]
 
 
 def test_iridium_33_and_cosmos_2251_are_seen_to_collide() -> None:

@@ -1,0 +1,208 @@
+"""The steps of set-up: environment, locked packages, Java, Spark's jars, on request a browser for tests.
+
+Stdlib only, Python 3.11 or newer. Each step looks whether it is needed, so an interrupted set-up resumes;
+when a stamp says that nothing has changed since the last success, none is even looked at.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "setup")]
+
+from system_packages import install_chromium, install_java, install_venv  # noqa: E402
+
+from sda_platform.lake import jars  # noqa: E402
+from sda_platform.lake.java import Java, JavaMissing, find_java  # noqa: E402
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+LOCK = ROOT / "requirements.lock"
+STAMP = VENV / "set-up.json"
+LOG = VENV / "set-up.log"
+UNFINISHED = VENV / "unfinished"
+"""Is there while packages are being installed: what an interruption leaves behind is not to be trusted."""
+_INPUTS = (
+    "requirements.lock",
+    "pyproject.toml",
+    "setup/bootstrap.py",
+    "setup/steps.py",
+    "setup/system_packages.py",
+    "sda_platform/lake/jars.py",
+)
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+class SetupFailed(Exception):
+    """Set-up can't go on; the text says why and what to do."""
+
+
+def main(arguments: list[str]) -> int:
+    """Set up what is missing. ``--browser`` also sees to a Chromium, which tests of the UI use."""
+    try:
+        if not _is_current():
+            _set_up()
+        if "--browser" in arguments:
+            _browser()
+    except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
+        sys.stderr.write(f"\nset-up stopped: {problem}\n")
+        return 1
+    return 0
+
+
+def _set_up() -> None:
+    began = time.monotonic()
+    STAMP.unlink(missing_ok=True)
+    _environment()
+    _packages()
+    java = _java()
+    _jars(java)
+    _write_stamp(java)
+    _say(f"ready after {time.monotonic() - began:.0f} s")
+
+
+def _environment() -> None:
+    """A virtual environment whose Python runs and is new enough, with pip."""
+    if not UNFINISHED.exists() and _runs(
+        [str(PYTHON), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]
+    ):
+        return
+    _say(f"virtual environment .venv (Python {sys.version_info.major}.{sys.version_info.minor})")
+    command = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+    if not _runs(command):
+        install_venv(_say)
+        if not _runs(command):
+            version = f"{sys.version_info.major}.{sys.version_info.minor}"
+            raise SetupFailed(
+                f"{sys.executable} cannot make a virtual environment with pip (no module ensurepip).\n"
+                f"Install it (Debian, Ubuntu: sudo apt install python{version}-venv), or use another Python: "
+                "make setup PYTHON=/path/to/python3"
+            )
+
+
+def _packages() -> None:
+    """Every package of the lock, its hash checked, then this project itself, editable."""
+    UNFINISHED.touch()
+    uv, stanza = VENV / "bin" / "uv", _locked("uv")
+    wanted_version = stanza.split()[0].split("==")[1]
+    if not _runs([str(uv), "--version"]) or wanted_version not in _output([str(uv), "--version"]):
+        _say("uv, the installer")
+        with tempfile.NamedTemporaryFile("w", suffix=".txt", dir=VENV) as pinned:
+            pinned.write(stanza)
+            pinned.flush()
+            pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+            _run([*pip, "--force-reinstall", "--require-hashes", "-r", pinned.name], "installing uv")
+    _say("packages (the first time this downloads about 700 MB)")
+    install = [str(uv), "pip", "install", "--python", str(PYTHON)]
+    # PySpark comes as source only: what builds it is pinned by the same lock.
+    locked = ["--require-hashes", "--build-constraints", str(LOCK), "-r", str(LOCK)]
+    _run([*install, *locked], "installing the locked packages", visible=True)
+    project = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+    _run([*install, "--quiet", *project], "installing the project")
+    UNFINISHED.unlink()
+
+
+def _java() -> Java:
+    try:
+        return find_java()
+    except JavaMissing:
+        install_java(_say)
+        return find_java()
+
+
+def _jars(java: Java) -> None:
+    """The Delta jars, fetched by the Ivy client among PySpark's jars (hence in the environment's Python)."""
+    _say(f"Spark's jars (Java {java.version} at {java.executable})")
+    _run([str(PYTHON), "-m", "sda_platform.lake.jars"], "fetching Spark's Delta jars")
+    jars.jar_paths()
+
+
+def _browser() -> None:
+    if not any(map(shutil.which, CHROMIUM_NAMES)):
+        install_chromium(_say)
+    if not any(map(shutil.which, CHROMIUM_NAMES)):
+        _say("no Chromium here and none could be installed: the tests that look at the UI will be skipped")
+
+
+def _is_current() -> bool:
+    """True when the last success was with these very inputs, and what it left is still there."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return False
+    there = [PYTHON, VENV / "bin" / "sda", Path(stamp.get("java", "")), *map(Path, stamp.get("jars", []))]
+    is_same = stamp.get("inputs") == _fingerprint() and bool(stamp.get("jars"))
+    return is_same and all(path.exists() for path in there)
+
+
+def _write_stamp(java: Java) -> None:
+    jar_files = [str(path) for path in jars.jar_paths()]
+    content = {"inputs": _fingerprint(), "java": str(java.executable), "jars": jar_files}
+    partial = STAMP.with_suffix(".tmp")
+    partial.write_text(json.dumps(content, indent=1))
+    partial.replace(STAMP)
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256(f"{ROOT} {jars.cache_directory()}".encode())
+    for name in _INPUTS:
+        digest.update((ROOT / name).read_bytes())
+    return digest.hexdigest()
+
+
+def _locked(name: str) -> str:
+    """The lines of the lock that pin ``name``, with hashes."""
+    found = re.search(rf"^{name}==.*?(?=^\S|\Z)", LOCK.read_text(), re.MULTILINE | re.DOTALL)
+    if not found:
+        raise SetupFailed(f"{LOCK.name} does not pin {name}: run `make lock` in a working checkout")
+    return found[0]
+
+
+def _run(command: list[str], doing: str, *, visible: bool = False) -> None:
+    """Run a command; its output goes to the log, or to the terminal when ``visible``. Raises SetupFailed."""
+    with LOG.open("a") as log:
+        done = subprocess.run(
+            command,
+            stdout=None if visible else log,
+            stderr=None if visible else subprocess.PIPE,
+            text=True,
+            check=False,
+            cwd=ROOT,
+            env={**os.environ, "VIRTUAL_ENV": str(VENV)},
+        )
+    if done.returncode:
+        said = (done.stderr or "see the lines above").strip()[-1500:]
+        failure = f"{doing} failed (exit code {done.returncode})"
+        raise SetupFailed(f"{failure}:\n{said}\nMend it and run `make setup` again.")
+
+
+def _runs(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"set-up: {line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted; `make setup` goes on from here\n")
+        sys.exit(130)

@@ -1,0 +1,77 @@
+"""Installs what only the operating system can provide, as root or by sudo without a password.
+
+Every function tries and returns; whether the thing is there afterwards is for the caller to see. Never asks.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+Say = Callable[[str], None]
+_TIMEOUT_S = 900
+
+
+def install_java(say: Say) -> None:
+    """A Java runtime that Spark can use."""
+    _install(say, "Java", apt="openjdk-17-jre-headless", dnf="java-21-openjdk-headless", brew="openjdk@17")
+
+
+def install_venv(say: Say) -> None:
+    """The part of Python that Debian and Ubuntu ship apart."""
+    _install(say, "Python's venv module", apt=f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
+
+
+def install_chromium(say: Say) -> None:
+    """A browser for the tests that look at the UI."""
+    _install(say, "Chromium, for the tests of the UI", apt="chromium", dnf="chromium", brew="chromium")
+
+
+def _install(say: Say, what: str, **package_by_manager: str) -> None:
+    for manager, package in package_by_manager.items():
+        commands = _commands(manager, package)
+        if commands:
+            say(f"{what}: {' '.join(commands[-1])}")
+            for command in commands:
+                _try(command)
+            return
+
+
+def _commands(manager: str, package: str) -> list[list[str]]:
+    """What to run, empty when this manager is absent or this user may not use it."""
+    executable = shutil.which({"apt": "apt-get"}.get(manager, manager))
+    if executable is None:
+        return []
+    if manager == "brew":
+        return [[executable, "install", "--quiet", package]]
+    rise = _rise()
+    if rise is None:
+        return []
+    if manager == "apt":
+        install = [executable, "install", "--yes", "--quiet", "--no-install-recommends", package]
+        return [[*rise, executable, "update", "--quiet"], [*rise, *install]]
+    return [[*rise, executable, "install", "--assumeyes", "--quiet", package]]
+
+
+def _rise() -> list[str] | None:
+    """The prefix that gives a command root's rights, None when that would need a password."""
+    if os.geteuid() == 0:
+        return []
+    sudo = shutil.which("sudo")
+    if sudo and subprocess.run([sudo, "-n", "true"], capture_output=True, check=False).returncode == 0:
+        return [sudo, "-n"]
+    return None
+
+
+def _try(command: list[str]) -> None:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        sys.stderr.write(f"  {error}\n")
+        return
+    if done.returncode:
+        sys.stderr.write(f"  {(done.stderr or done.stdout).strip()[-600:]}\n")

@@ -30,5 +30,5 @@ def alert_deliveries(lake: LakeResource, subscriber: SubscriberResource) -> dg.M
     sent = outbox.entries(alerts)
     outcomes = receiver.apply(batch, sent)
     rows = outbox.ledger(alerts, sent, outcomes, batch=batch, subscriber=receiver.name, as_of_ns=plan.as_of_ns)
-    receipt = store.append(plan, store.session.createDataFrame(rows), counts={"sent": len(sent)})
+    receipt = store.append(plan, store.frame(ALERT_DELIVERIES, rows), counts={"sent": len(sent)})
     return materialized(store, receipt, subscriber=receiver.name, outcomes=dict(Counter(outcomes)))

@@ -1,6 +1,7 @@
 """How a table appears in Dagster: its definition, and what a materialization tells a person."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
 
 import dagster as dg
@@ -8,13 +9,15 @@ import pyarrow as pa
 
 from sda_platform.clock import iso
 from sda_platform.lake.commit import Receipt
+from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Column, Table
 
 PREVIEW_ROWS = 5
 _PREVIEW_WIDTH = 40
-_RETRY_CONFLICTS = dg.RetryPolicy(max_retries=3, delay=0.5, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.FULL)
+_CONFLICT_RETRIES = 5
+_CONFLICT_PAUSE_S = 0.2
 
 AssetBody = Callable[..., dg.MaterializeResult[Any]]
 Dependency = dg.AssetsDefinition | dg.AssetSpec | str
@@ -35,11 +38,23 @@ def table_asset(
             deps=deps,
             pool=pool,
             op_tags={"dagster/priority": str(priority)},
-            retry_policy=_RETRY_CONFLICTS,
             metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
-        )(body)
+        )(_replanning(body))
 
     return declare
+
+
+def _replanning(body: AssetBody) -> AssetBody:
+    """Where two lanes write one table the loser plans again; any other failure is not mended by repeating it."""
+
+    @wraps(body)
+    def run(*args: Any, **kwargs: Any) -> dg.MaterializeResult[Any]:
+        try:
+            return body(*args, **kwargs)
+        except CommitConflict as conflict:
+            raise dg.RetryRequested(_CONFLICT_RETRIES, _CONFLICT_PAUSE_S) from conflict
+
+    return run
 
 
 def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeResult[Any]:

@@ -50,7 +50,7 @@ def land(
     plan = store.plan_landing(table, batch.segments)
     if plan.is_empty:
         return nothing_new(store, plan)
-    receipt = store.append(plan, store.session.createDataFrame(batch.rows), counts=batch.counts)
+    receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
     intake.finish_last_commit(zones, store.head(table))
     return materialized(store, receipt, **batch.counts)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit
@@ -85,6 +86,13 @@ class Lake:
     def written_rows(self, receipt: Receipt, columns: Sequence[str]) -> pa.Table:
         """Some columns of the rows that a commit wrote, as Arrow, without the engine."""
         return self.log(receipt.plan.table).rows_of((receipt.plan.sequence - 1, receipt.plan.sequence), columns)
+
+    def frame(self, table: Table, rows: pa.Table) -> DataFrame:
+        """Arrow rows in the columns of ``table`` (without the kernel's own) as a DataFrame."""
+        fields = [f for f in table.schema.fields if f.name != COMMIT_SEQUENCE]
+        # Spark cannot tell the columns of an Arrow table without rows.
+        content = rows.select([f.name for f in fields]) if rows.num_rows else []
+        return self.session.createDataFrame(content, T.StructType(fields))
 
     def append(
         self,

@@ -1,0 +1,185 @@
+"""`sda`: the command line. Each command is a few lines; what it does lives in the module it calls.
+
+A user's mistake ends with one clear line and exit code 2, a failure of the platform with its reason and exit code 1.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table as Grid
+
+from sda_platform.settings import Settings
+
+_console = Console(highlight=False)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--home", type=click.Path(path_type=Path), help="The platform's home directory (default: SDA_HOME or var).")
+@click.pass_context
+def main(context: click.Context, home: Path | None) -> None:
+    """Space domain awareness: from raw frames to conjunction alerts, each delivered exactly once."""
+    context.obj = Settings(home=home) if home else Settings()
+
+
+def _for_people(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn expected failures into one line instead of a traceback."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        from sda_platform.failures import EXPECTED
+
+        try:
+            return command(*args, **kwargs)
+        except EXPECTED as error:
+            raise click.ClickException(str(error)) from None
+
+    return run
+
+
+@main.command()
+@click.pass_obj
+@_for_people
+def up(settings: Settings) -> None:
+    """Run the platform: engine, webserver, daemon; landing zones as they are. Ctrl-C stops it."""
+    from sda_platform.running import run_platform
+
+    run_platform(settings, _console)
+
+
+@main.command()
+@click.option("--once", is_flag=True, help="Exit when the alerts are delivered: 0, or 1 with the reason.")
+@click.option("--scenario", type=click.Choice(["nominal", "fragmentation", "outage"]), default="nominal")
+@click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulated world.")
+@click.option("--minutes", type=float, default=10.0, show_default=True, help="Mission time to simulate.")
+@click.pass_obj
+@_for_people
+def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: float) -> None:
+    """A day of real orbits: screen 26,834 objects, observe them, deliver alerts; then keep serving the UI."""
+    from sda_platform.demo import Demo
+
+    sys.exit(Demo(settings, _console, scenario=scenario, seed=seed, minutes=minutes).run(once=once))
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--feed", help="The landing zone; by default it follows from the format.")
+@click.option("--format", "segment_format", help="The segment format; by default it follows from the file's ending.")
+@click.pass_obj
+@_for_people
+def land(settings: Settings, files: tuple[Path, ...], feed: str | None, segment_format: str | None) -> None:
+    """Put FILES into a landing zone the safe way: data first, metadata last."""
+    from sda_platform.clock import MissionClock
+    from sda_platform.ingest.partner_files import land_file
+
+    clock = MissionClock.load(settings.home)
+    for path in files:
+        done = land_file(path, settings.landing_uri, clock, feed=feed, segment_format=segment_format)
+        verdict = f"{done.records:,} records" if done.is_new else "nothing to do: these bytes were landed before"
+        _console.print(f"{path} → {done.zone}/{done.segment}: {verdict}")
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def status(settings: Settings, as_json: bool) -> None:
+    """Every table and landing zone: rows, version, freshness, watermark, backlog, last run."""
+    from sda_platform.status import platform_status
+
+    found = platform_status(_lake(settings), settings.landing_uri, orphan_grace_s=settings.orphan_grace_s)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        _show_status(settings, found)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def alerts(settings: Settings, as_json: bool) -> None:
+    """The alerts that hold at the subscriber, most dangerous first."""
+    from sda_platform.alerts import alert_grid, standing_alerts
+
+    found = standing_alerts(settings.subscriber_path)
+    if as_json:
+        click.echo(json.dumps([asdict(alert) for alert in found], indent=2))
+    else:
+        _console.print(alert_grid(found))
+
+
+@main.command()
+@click.argument("alert")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def trace(settings: Settings, alert: str, as_json: bool) -> None:
+    """Follow ALERT (an id or its beginning) back to the raw frames."""
+    from sda_platform.alerts import trace_lines
+    from sda_platform.trace import trace_alert
+
+    found = trace_alert(_lake(settings), alert)
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2, default=str))
+    else:
+        for line in trace_lines(found):
+            _console.print(line)
+
+
+@main.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--scenario", type=click.Choice(["nominal", "fragmentation", "outage"]), default="nominal")
+@click.option("--start", default="2024-11-01T00:00:00Z", show_default=True, help="Mission time, ISO 8601.")
+@click.option("--minutes", type=float, default=5.0, show_default=True)
+@click.option("--seed", type=int, default=20241101, show_default=True)
+@_for_people
+def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
+    """Write simulated segments, and the truth beside them, into DIRECTORY."""
+    from sda_platform.demo import write_simulation
+
+    count = write_simulation(directory, scenario, start=start, minutes=minutes, seed=seed)
+    _console.print(f"{count} segments and the truth are in {directory}")
+
+
+def _lake(settings: Settings) -> Any:
+    from sda_platform.clock import MissionClock
+    from sda_platform.lake.lake import Lake
+
+    def no_session() -> Any:
+        raise RuntimeError("the command line reads logs only")
+
+    return Lake(settings.lake_uri, MissionClock.load(settings.home), no_session)
+
+
+def _show_status(settings: Settings, found: Any) -> None:
+    from sda_platform.status import table_lines
+
+    from sda_platform.platform_home import running_platform
+
+    state = running_platform(settings.home.absolute())
+    where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
+    _console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}\n")
+    grid = Grid("table", "rows", "version", "as of", "age", "watermark", "backlog", "last run", box=None)
+    for column in grid.columns[1:3]:
+        column.justify = "right"
+    for line in table_lines(found.tables):
+        grid.add_row(*line)
+    _console.print(grid)
+    zones = Grid("\nlanding zone", "\npending", "\nbytes", "\noldest", box=None)
+    for zone in found.zones:
+        oldest = "–" if zone.oldest_s is None else f"{zone.oldest_s:,.0f} s"
+        zones.add_row(zone.zone, str(zone.pending), f"{zone.bytes:,}", oldest)
+    _console.print(zones)
+    for orphan in [*found.unknown, *(o for z in found.zones for o in z.orphans)]:
+        _console.print(f"orphan: {orphan}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+"""The failures that a person caused or can mend: the command line shows their text and no traceback."""
+
+from sda_platform.conjunction.fleet import FleetError
+from sda_platform.ingest.partner_files import PartnerFileError
+from sda_platform.lake.errors import LakeError
+from sda_platform.platform_home import AlreadyRunning
+from sda_platform.supervisor import PlatformError
+from sda_platform.trace import UnknownAlert
+
+EXPECTED: tuple[type[Exception], ...] = (
+    AlreadyRunning,
+    FleetError,
+    LakeError,
+    PartnerFileError,
+    PlatformError,
+    UnknownAlert,
+)

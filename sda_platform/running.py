@@ -1,0 +1,49 @@
+"""Running the platform in the foreground: what `sda up` and `sda demo` share."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+
+from sda_platform.settings import Settings
+from sda_platform.supervisor import Addresses, Platform
+
+
+def progress_printer(console: Console) -> Callable[[str], None]:
+    """Lines with the seconds since start, so that a person sees where the time goes."""
+    began = time.monotonic()
+
+    def say(line: str) -> None:
+        console.print(f"[dim]{time.monotonic() - began:6.1f} s[/]  {line}")
+
+    return say
+
+
+@contextmanager
+def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Platform, Addresses]]:
+    """The platform of ``settings``, started; stopped on the way out whatever happens."""
+    platform = Platform(
+        settings.home,
+        webserver_port=settings.webserver_port,
+        engine_port=settings.engine_port,
+        driver_memory=settings.driver_memory,
+        spark_remote=settings.spark_remote,
+    )
+    try:
+        yield platform, platform.start(say)
+    finally:
+        platform.stop()
+        say("stopped; no process is left")
+
+
+def run_platform(settings: Settings, console: Console) -> None:
+    """`sda up`: run until Ctrl-C."""
+    say = progress_printer(console)
+    try:
+        with running(settings, say) as (platform, addresses):
+            say(f"landing zones: {settings.landing_uri}")
+            say(f"UI: {addresses.webserver} – Ctrl-C stops the platform")
+            platform.wait()
+    except KeyboardInterrupt:
+        return

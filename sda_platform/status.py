@@ -1,0 +1,116 @@
+"""`sda status`: where every table and landing zone stands, read from logs and directories, without an engine."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.watermarks import PIPELINE
+from sda_platform.ingest.feeds import FEED_NAMES
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing import LandingZone, unknown_zones
+from sda_platform.lake.log import Head
+from sda_platform.lake.table import Table
+from sda_platform.registry import TABLES
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table. ``backlog`` counts upstream commits not consumed; ages are in seconds of mission time."""
+
+    table: str
+    group: str
+    rows: int
+    version: int
+    sequence: int
+    age_s: float | None
+    as_of_utc: str | None
+    watermark_utc: str | None
+    backlog: int
+    last_run: str | None
+
+
+@dataclass(frozen=True)
+class ZoneStatus:
+    """One landing zone. ``oldest_s``: mission seconds since the oldest waiting segment was sealed."""
+
+    zone: str
+    pending: int
+    bytes: int
+    oldest_s: float | None
+    orphans: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlatformStatus:
+    """Everything `sda status` shows."""
+
+    mission_time_utc: str
+    tables: tuple[TableStatus, ...]
+    zones: tuple[ZoneStatus, ...]
+    unknown: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> PlatformStatus:
+    """Read the state of all tables and zones; a table that does not exist yet has version -1."""
+    now_ns = lake.clock.now_ns()
+    heads = {table.name: lake.head(table) for table in TABLES}
+    return PlatformStatus(
+        iso(now_ns),
+        tuple(_table(lake, table, heads, now_ns) for table in TABLES),
+        tuple(_zone(LandingZone(landing_root, feed), now_ns, orphan_grace_s) for feed in FEED_NAMES),
+        tuple(f"{o.path}: {o.reason}" for o in unknown_zones(landing_root, FEED_NAMES)),
+    )
+
+
+def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> TableStatus:
+    head = heads[table.name]
+    checkpoint = head.commit.checkpoint if head.commit else None
+    mark = checkpoint.watermarks.get(PIPELINE) if checkpoint else None
+    waiting = [heads[w.table].sequence - w.upto_sequence for w in checkpoint.windows] if checkpoint else []
+    return TableStatus(
+        table=table.name,
+        group=table.group,
+        rows=lake.log(table).row_count(),
+        version=head.version,
+        sequence=head.sequence,
+        age_s=(now_ns - checkpoint.as_of_ns) / NANOSECONDS_PER_SECOND if checkpoint else None,
+        as_of_utc=iso(checkpoint.as_of_ns) if checkpoint else None,
+        watermark_utc=iso(mark) if mark else None,
+        backlog=sum(waiting),
+        last_run=checkpoint.run_id if checkpoint else None,
+    )
+
+
+def _zone(zone: LandingZone, now_ns: int, grace_s: float) -> ZoneStatus:
+    pending = zone.pending()
+    sealed = [s.sealed_time_ns for s in pending if s.meta]
+    return ZoneStatus(
+        zone.feed,
+        len(pending),
+        sum(s.bytes for s in pending),
+        (now_ns - min(sealed)) / NANOSECONDS_PER_SECOND if sealed else None,
+        tuple(f"{o.path}: {o.reason}" for o in zone.orphans(time.time(), grace_s)),
+    )
+
+
+def table_lines(tables: Sequence[TableStatus]) -> list[tuple[str, ...]]:
+    """The tables as rows of text: table, rows, version, as of, age, watermark, backlog, last run."""
+    return [
+        (
+            t.table,
+            f"{t.rows:,}",
+            "–" if t.version < 0 else str(t.version),
+            t.as_of_utc or "never",
+            "–" if t.age_s is None else f"{t.age_s:,.0f} s",
+            t.watermark_utc or "–",
+            str(t.backlog),
+            (t.last_run or "–")[:8],
+        )
+        for t in tables
+    ]

@@ -17,6 +17,7 @@ from sda_platform.lake import intake
 from sda_platform.lake.assets import materialized, nothing_new
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.intake import LoadedSegment
+from sda_platform.lake.landing import segment_sha256
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
@@ -45,9 +46,10 @@ def land(
 ) -> dg.MaterializeResult[Any]:
     """Take the next segments of ``feeds``, commit their records to ``table``, then clear the zones."""
     store, zones = lake.open(), landing.zones(feeds)
-    segments = intake.take(zones, store.head(table), **landing.batch_bounds)
-    batch = decode_batch(table, segments, decoder)
-    plan = store.plan_landing(table, batch.segments)
+    # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
+    head = store.head(table)
+    batch = decode_batch(table, intake.take(zones, head, **landing.batch_bounds), decoder)
+    plan = store.plan_landing(table, head, batch.segments)
     if plan.is_empty:
         return nothing_new(store, plan)
     receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
@@ -72,7 +74,8 @@ def _decode(segment: LoadedSegment, decoder: Decoder) -> tuple[pa.Table, LoadedS
         if rows.num_rows == segment.meta.records:
             return rows, segment
         defect = f"{segment.name}: metadata says {segment.meta.records} records, found {rows.num_rows}"
-        segment = replace(segment, defect=defect)
+        sha256 = segment_sha256(segment.zone, segment.name, segment.data, defect)
+        segment = replace(segment, defect=defect, sha256=sha256)
     return _defect_row(segment), segment
 
 

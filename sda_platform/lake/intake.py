@@ -4,19 +4,21 @@ Membership decides, never an order of names: a segment is done when the newest c
 clean-up is missing, and is done here) or when its bytes are in the archive (then it is a second delivery).
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.landing import LandingZone, PendingSegment
+from sda_platform.lake.landing import LandingZone, PendingSegment, segment_sha256
 from sda_platform.lake.log import Head
 
 
 @dataclass(frozen=True)
 class LoadedSegment:
-    """A segment's bytes; ``defect`` is set where they are not what the metadata promises."""
+    """A segment's bytes; ``defect`` is set where they are not what the metadata promises.
+
+    ``sha256`` is the hash by which it is known, see `lake.landing.segment_sha256`.
+    """
 
     zone: str
     name: str
@@ -61,8 +63,9 @@ def _fresh(pending: Sequence[PendingSegment], zones: dict[str, LandingZone]) -> 
     for segment in pending:
         zone = zones[segment.feed]
         data, defect = zone.read(segment)
-        sha256 = hashlib.sha256(data).hexdigest()
-        if defect is None and zone.was_archived(sha256):
+        sha256 = segment_sha256(zone.feed, segment.name, data, defect)
+        known = zone.was_archived(sha256) if defect is None else zone.was_quarantined(segment.name, sha256)
+        if known:
             zone.discard_duplicate(segment.name)
         else:
             yield LoadedSegment(segment.feed, segment.name, sha256, data, segment.meta, defect)

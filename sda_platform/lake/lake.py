@@ -55,11 +55,9 @@ class Lake:
             run_id=self.run_id,
         )
 
-    def plan_landing(self, table: Table, segments: Sequence[SegmentRef]) -> Plan:
-        """Plan to consume these segments."""
-        return plan_segments(
-            table, self.head(table), segments, now_ns=self.clock.now_ns(), run_id=self.run_id
-        )
+    def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
+        """Plan to consume these segments, which were taken when the table stood at ``head``."""
+        return plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id)
 
     def window(self, plan: Plan, source: Table) -> DataFrame:
         """The rows of the plan's window on ``source``."""

@@ -3,17 +3,18 @@
 A zone is ``<root>/<feed>/`` with ``pending/``, ``archive/`` and ``quarantine/``. A segment is data plus
 ``<name>.meta.json``; the metadata is written last, so a segment without it is not there yet (an orphan, once it is
 older than the grace time). After the commit the metadata goes first, then the data moves to the archive; a crash
-between the two is mended at the next plan. Nothing here decodes records.
+between the two is mended at the next plan. A name may be used again once its segment is consumed, so a segment is
+known by its bytes. Nothing here decodes records; it only counts them.
 """
 
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from upath import UPath
 
+from sda_platform.formats.records import split_records
 from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_meta
 from sda_platform.lake.checkpoint import SegmentRef
 
@@ -88,23 +89,34 @@ class LandingZone:
             return data, f"{segment.name}: checksum differs from the metadata's {segment.meta.sha256[:12]}…"
         return data, None
 
+        records = sum(1 for _ in split_records(data, segment.meta.format))
+        if records != segment.meta.records:
+            return data, f"{segment.name}: metadata says {segment.meta.records} records, found {records}"
     def was_archived(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""
         return self._path("archive", sha256).exists()
 
     def acknowledge(self, segments: Iterable[SegmentRef]) -> None:
         """The table holds these segments: drop their metadata, then move their data away. Repeating it is harmless.
+    def was_quarantined(self, name: str, sha256: str) -> bool:
+        """Whether this defective segment was told before."""
+        return self._quarantined(name, sha256).exists()
 
-        Sound ones go to the archive, named by their content; defective ones to quarantine, under their own name.
+
+        Sound ones go to the archive, named by their content; defective ones to quarantine, under their own name. What
+        has come since under the name of one of them has other bytes, and stays.
         """
         for segment in segments:
-            target = ("quarantine", segment.name) if segment.defect else ("archive", segment.sha256)
-            self._path("pending", segment.name + META_SUFFIX).unlink(missing_ok=True)
-            data = self._path("pending", segment.name)
-            if data.exists():
-                path = self._path(*target)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                data.rename(path)
+            target, data = self._resting_place(segment), self._path("pending", segment.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            found = data.read_bytes() if data.exists() else b""
+            if segment_sha256(self.feed, segment.name, found, segment.defect) == segment.sha256:
+                self._path("pending", segment.name + META_SUFFIX).unlink(missing_ok=True)
+                if data.exists():
+                    data.rename(target)
+            # Where its data is gone, or was replaced after a crash, it must still be known as consumed.
+            if not target.exists():
+                target.touch()
 
     def discard_duplicate(self, name: str) -> None:
         """Drop a second delivery of bytes that were consumed."""
@@ -150,10 +162,27 @@ class LandingZone:
 
     def _path(self, place: str, name: str) -> UPath:
         return self.root / place / name
+    def _resting_place(self, segment: SegmentRef) -> UPath:
+        if segment.defect is None:
+            return self._path("archive", segment.sha256)
+        return self._quarantined(segment.name, segment.sha256)
+
+    def _quarantined(self, name: str, sha256: str) -> UPath:
+        return self._path("quarantine", f"{name}.{sha256[:12]}")
+
 
 
 def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
     """Directories below ``root`` that belong to no known feed: what lies there is never read, and must be reported."""
+def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:
+    """By which hash a segment is known: of its bytes, so that a second delivery under another name is seen.
+
+    That of a defective one covers zone and name too: two files torn to nothing are two losses, and both are told.
+    """
+    prefix = b"" if defect is None else f"{zone}/{name}\0".encode()
+    return hashlib.sha256(prefix + data).hexdigest()
+
+
     base, known = UPath(root), set(feeds)
     if not base.exists():
         return []

@@ -30,7 +30,9 @@ class TableModel(pa.DataFrameModel):
 class Provenance(TableModel):
     """Which record of which sealed segment a row comes from."""
 
-    segment_sha256: T.StringType = pa.Field(description="SHA-256 of the sealed segment's bytes.")
+    segment_sha256: T.StringType = pa.Field(
+        description="SHA-256 of the sealed segment's bytes; of a defective one, of its zone, name and bytes."
+    )
     segment_name: T.StringType = pa.Field(description="Name of the segment in its landing zone.")
     record_number: T.LongType = pa.Field(
         ge=-1, description="Position of the record in its segment, from 0; -1: the segment as a whole."

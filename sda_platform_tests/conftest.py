@@ -1,0 +1,21 @@
+"""What every test shares: the marker of its folder, and hypothesis without a clock."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+_HERE = Path(__file__).parent
+_KINDS = ("unit", "pipeline", "system")
+
+# No timed unit tests: on a busy machine a deadline fails what is right.
+settings.register_profile("platform", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("platform")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with its folder's kind: ``-m unit`` is ``sda_platform_tests/unit``."""
+    for item in items:
+        kind = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
+        if kind in _KINDS:
+            item.add_marker(kind)

@@ -1,0 +1,124 @@
+"""Small Delta tables with the platform's checkpoints, written by delta-rs: what a test breaks, a check must see."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from pyspark.sql import types as T
+
+from sda_platform.clock import MissionClock
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint, SegmentRef, TableWindow
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+from sda_platform_tests.segments import START_NS
+
+
+def no_engine() -> Any:
+    """The session of a lake that must not need one."""
+    raise AssertionError("this needs no engine")
+
+
+def lake_at(root: Path, *, now_ns: int = START_NS) -> Lake:
+    """The lake below ``root`` with its mission clock standing at ``now_ns``."""
+    return Lake(str(root), MissionClock(now_ns, 0, 0.0), no_engine)
+
+
+def row(table: Table, **values: Any) -> dict[str, Any]:
+    """A row that keeps the table's contract, with ``values`` in place."""
+    return {c.name: values.get(c.name, _plain_value(c)) for c in table.columns}
+
+
+def rows_of(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Such rows as Arrow."""
+    return pa.Table.from_pylist([row(table, **r) for r in rows], schema=table.arrow_schema)
+
+
+def commit(
+    lake: Lake,
+    table: Table,
+    rows: Iterable[Mapping[str, Any]] = (),
+    *,
+    windows: Sequence[TableWindow] = (),
+    segments: Sequence[SegmentRef] = (),
+    watermarks: Mapping[str, int] | None = None,
+    **forged: Any,
+) -> Checkpoint:
+    """Append ``rows`` as the table's next commit; ``forged`` replaces fields of its checkpoint."""
+    head = lake.head(table) if not forged else _last_known(lake, table)
+    checkpoint = Checkpoint(
+        table=table.name,
+        sequence=head.sequence + 1,
+        previous_sha256=head.checkpoint_sha256,
+        as_of_ns=lake.clock.now_ns(),
+        run_id="test",
+        nonce=f"nonce-{head.sequence + 1}",
+        windows=tuple(windows),
+        segments=tuple(segments),
+        watermarks=dict(watermarks or {}),
+    )
+    checkpoint = replace(checkpoint, **forged)
+    stamped = [{COMMIT_SEQUENCE: checkpoint.sequence, **r} for r in rows]
+    write_deltalake(
+        lake.log(table).uri,
+        rows_of(table, stamped),
+        mode="append",
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": checkpoint.to_json()},
+            app_transactions=[Transaction(table.app_id, checkpoint.sequence)],
+        ),
+    )
+    return checkpoint
+
+
+def lose_rows(lake: Lake, table: Table, predicate: str) -> None:
+    """Delete rows behind the platform's back."""
+    DeltaTable(lake.log(table).uri).delete(predicate)
+
+
+def genesis_window(source: Table, upto: int = 1) -> TableWindow:
+    """The first ``upto`` commits of a table that holds nothing else."""
+    return TableWindow(source.name, 0, upto, -1, upto - 1)
+
+
+def next_window(window: TableWindow, commits: int = 1) -> TableWindow:
+    """The ``commits`` that follow ``window``."""
+    return TableWindow(
+        window.table,
+        window.upto_sequence,
+        window.upto_sequence + commits,
+        window.upto_version,
+        window.upto_version + commits,
+    )
+
+
+def _last_known(lake: Lake, table: Table) -> Any:
+    """The newest commit, without the head's own verification, which a forged chain would fail."""
+    commits = lake.log(table).commits()
+
+    class _Head:
+        sequence = commits[0].checkpoint.sequence if commits else 0
+        checkpoint_sha256 = commits[0].checkpoint.sha256 if commits else GENESIS
+
+    return _Head
+
+
+def _plain_value(column: Column) -> Any:
+    allowed = [rule.statistics["allowed_values"] for rule in column.rules if rule.name == "isin"]
+    if column.nullable:
+        return None
+    if allowed:
+        return sorted(allowed[0])[0]
+    match column.data_type:
+        case T.StringType():
+            return "text"
+        case T.BinaryType():
+            return b""
+        case T.ArrayType():
+            return []
+        case T.DoubleType():
+            return 0.5
+        case _:
+            return 1

@@ -1,0 +1,100 @@
+"""From segments to bronze rows: one row per record, good or bad, each with where it came from."""
+
+import hashlib
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sda_platform.formats.records import pack_records
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.ingest.assets import _decode
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.bronze import DecodedBatch, decode_batch
+from sda_platform.lake.contract import violations
+from sda_platform.lake.intake import LoadedSegment
+from sda_platform_tests.segments import after, described, radar_payloads, radar_segment
+
+DATA = radar_segment(3)
+
+
+def loaded(data: bytes, *, name: str = "a", meta: SegmentMeta | None = None, defect: str | None = None) -> LoadedSegment:
+    return LoadedSegment("radar", name, hashlib.sha256(data).hexdigest(), data, meta or described(data), defect)
+
+
+def decoded(*segments: LoadedSegment) -> DecodedBatch:
+    return decode_batch(RAW_RECORDS, segments, _decode)
+
+
+def facts(batch: DecodedBatch, *columns: str) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in batch.rows.select(columns).to_pylist()]
+
+
+def test_each_record_is_a_row_with_its_provenance() -> None:
+    batch = decoded(loaded(DATA))
+    sha256 = hashlib.sha256(DATA).hexdigest()
+    assert facts(batch, "segment_sha256", "segment_name", "record_number", "feed", "error") == [
+        (sha256, "a", n, "radar", None) for n in range(3)
+    ]
+    assert batch.rows.column("payload").to_pylist() == radar_payloads(3)
+    assert batch.counts == {"landed": 3, "valid": 3, "dead": 0}
+
+
+def test_the_rows_have_the_tables_columns_and_keep_its_contract() -> None:
+    batch = decoded(loaded(DATA), loaded(b"", name="b", defect="b: metadata without data"))
+    declared = [f for f in RAW_RECORDS.arrow_schema if f.name != "commit_sequence"]
+    assert [(f.name, f.type) for f in batch.rows.schema] == [(f.name, f.type) for f in declared]
+    stamped = batch.rows.append_column("commit_sequence", pa.array([1] * batch.rows.num_rows, pa.int64()))
+    assert violations(RAW_RECORDS, stamped) == []
+
+
+def test_a_record_that_cannot_be_read_says_file_record_and_reason() -> None:
+    good, _, last = radar_payloads(3)
+    batch = decoded(loaded(pack_records([good, b"short", last], [after(1)] * 3)))
+    assert facts(batch, "record_number", "error_kind", "error") == [
+        (0, None, None),
+        (1, "bad_length", "radar/a record 1: radar frame has 5 bytes, must have 60"),
+        (2, None, None),
+    ]
+    assert batch.counts == {"landed": 3, "valid": 2, "dead": 1}
+
+
+@pytest.mark.parametrize("claimed", [2, 4])
+def test_a_segment_with_another_number_of_records_than_promised_is_one_row_that_says_so(claimed: int) -> None:
+    meta = SegmentMeta(**{**_fields(described(DATA)), "records": claimed})
+    batch = decoded(loaded(DATA, meta=meta))
+    assert facts(batch, "record_number", "error_kind", "error") == [
+        (-1, "bad_segment", f"a: metadata says {claimed} records, found 3")
+    ]
+    assert [(s.records, s.defect) for s in batch.segments] == [(1, f"a: metadata says {claimed} records, found 3")]
+
+
+def test_a_defective_segment_is_one_row_and_the_others_are_whole() -> None:
+    batch = decoded(loaded(b"torn", name="bad", defect="bad: truncated"), loaded(DATA))
+    assert facts(batch, "segment_name", "record_number", "error") == [
+        ("bad", -1, "bad: truncated"),
+        *(("a", n, None) for n in range(3)),
+    ]
+    assert batch.counts == {"landed": 4, "valid": 3, "dead": 1}
+
+
+def test_no_segments_are_no_rows() -> None:
+    assert decoded().rows.num_rows == 0
+
+
+@given(st.lists(st.tuples(st.binary(max_size=200), st.booleans()), max_size=4))
+def test_any_bytes_become_as_many_rows_as_they_have_records(contents: Sequence[tuple[bytes, bool]]) -> None:
+    segments = [
+        loaded(data, name=str(n), defect="torn" if torn else None) for n, (data, torn) in enumerate(contents)
+    ]
+    batch = decoded(*segments)
+    assert batch.counts["landed"] == batch.rows.num_rows == batch.counts["valid"] + batch.counts["dead"]
+    for ref in batch.segments:
+        assert pc.sum(pc.equal(batch.rows.column("segment_name"), ref.name)).as_py() in (ref.records, None)
+
+
+def _fields(meta: SegmentMeta) -> dict[str, object]:
+    return {name: getattr(meta, name) for name in meta.__slots__}

@@ -1,0 +1,129 @@
+"""Intake: what the next commit takes from the zones, and that a second delivery is no second commit."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake import intake
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint
+from sda_platform.lake.intake import LoadedSegment
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.log import Commit, Head
+from sda_platform_tests.segments import described, land, radar_segment
+
+DATA, OTHER, THIRD = (radar_segment(3, first_track=n) for n in (0, 100, 200))
+
+
+@pytest.fixture
+def zone(tmp_path: Path) -> LandingZone:
+    return LandingZone(str(tmp_path), "radar")
+
+
+def take(*zones: LandingZone, head: Head | None = None, max_segments: int = 100, max_bytes: int = 10**6) -> list[LoadedSegment]:
+    return intake.take(zones, head or Head(), max_segments=max_segments, max_bytes=max_bytes)
+
+
+def committed(*segments: LoadedSegment) -> Head:
+    refs = tuple(s.ref(3 if s.defect is None else 1) for s in segments)
+    checkpoint = Checkpoint(RAW_RECORDS.name, 1, GENESIS, 0, "run", "nonce", segments=refs)
+    return Head(0, 1, Commit(0, 0, 0, checkpoint))
+
+
+def test_zones_are_taken_together_oldest_seal_first(tmp_path: Path) -> None:
+    radar, isl = LandingZone(str(tmp_path), "radar"), LandingZone(str(tmp_path), "isl")
+    land(radar, "b", DATA, seconds=3)
+    land(isl, "c", OTHER, seconds=2)
+    land(radar, "a", THIRD, seconds=1)
+    assert [(s.zone, s.name) for s in take(radar, isl)] == [("radar", "a"), ("isl", "c"), ("radar", "b")]
+
+
+def test_a_batch_keeps_within_its_bounds_but_never_starves(zone: LandingZone) -> None:
+    for second, data in enumerate((DATA, OTHER, THIRD)):
+        land(zone, f"s{second}", data, seconds=second)
+    assert [s.name for s in take(zone, max_segments=2)] == ["s0", "s1"]
+    assert [s.name for s in take(zone, max_bytes=2 * len(DATA))] == ["s0", "s1"]
+    assert [s.name for s in take(zone, max_bytes=2 * len(DATA) - 1)] == ["s0"]
+    assert [s.name for s in take(zone, max_bytes=1)] == ["s0"], "a segment larger than a batch is a batch of its own"
+
+
+def test_a_second_delivery_in_one_batch_is_taken_once(zone: LandingZone) -> None:
+    assert land(zone, "a", DATA)
+    assert land(zone, "copy of a", DATA, seconds=2)
+    assert [s.name for s in take(zone)] == ["a"]
+    assert zone.pending_names() == ["a"]
+
+
+def test_a_second_delivery_after_the_commit_is_discarded_under_any_name(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    land(zone, "late copy", DATA)
+    head = committed(take(zone, max_segments=1)[0])
+    zone._write("pending", "a", DATA)
+    zone._write("pending", "a.meta.json", described(DATA).to_json().encode())
+    assert take(zone, head=head) == []
+    assert zone.pending_names() == []
+
+
+def test_a_crash_before_the_clean_up_is_mended_by_the_next_take(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    head = committed(*take(zone))
+    assert take(zone, head=head) == []
+    assert zone.pending_names() == []
+    assert zone.was_archived(described(DATA).sha256)
+
+
+def test_a_crash_inside_the_clean_up_is_mended_by_the_next_take(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    head = committed(*take(zone))
+    (Path(str(zone.root)) / "pending" / "a.meta.json").unlink()
+    assert take(zone, head=head) == []
+    assert list(zone.orphans(4e9, 0)) == []
+    assert zone.was_archived(described(DATA).sha256)
+
+
+def test_a_crash_before_the_commit_takes_the_same_segments_again(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    assert take(zone) == take(zone)
+
+
+def test_a_new_file_under_a_consumed_name_is_taken(zone: LandingZone) -> None:
+    land(zone, "catalogue.csv", DATA)
+    head = committed(*take(zone))
+    intake.finish_last_commit([zone], head)
+    assert land(zone, "catalogue.csv", OTHER)
+    assert [s.data for s in take(zone, head=head)] == [OTHER]
+
+
+def test_a_defect_does_not_count_as_a_delivery_of_what_it_was_meant_to_be(zone: LandingZone) -> None:
+    zone.seal("a", DATA[:-1], described(DATA))
+    (torn,) = take(zone)
+    assert torn.defect == "a: truncated: has 215 bytes, metadata says 216"
+    head = committed(torn)
+    assert take(zone, head=head) == []
+    assert land(zone, "a", DATA), "the partner sends it again, whole"
+    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
+
+
+def test_sound_bytes_with_wrong_metadata_are_a_defect_even_beside_their_twin(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    zone.seal("b", DATA, replace(described(DATA), sha256="0" * 64))
+    assert [(s.name, s.defect is None) for s in take(zone)] == [("a", True), ("b", False)]
+
+
+def test_every_defective_segment_is_told_even_when_their_bytes_are_equal(zone: LandingZone) -> None:
+    """Two files torn to nothing are two losses, and each must become a dead letter."""
+    zone.seal("a", b"", described(DATA))
+    zone.seal("b", b"", described(OTHER))
+    taken = take(zone)
+    assert [s.name for s in taken] == ["a", "b"]
+    assert len({s.sha256 for s in taken}) == 2, "rows are keyed by (segment, record)"
+
+
+def test_the_same_defect_delivered_again_is_told_once(zone: LandingZone) -> None:
+    zone.seal("a", b"torn", described(DATA))
+    head = committed(*take(zone))
+    intake.finish_last_commit([zone], head)
+    zone.seal("a", b"torn", described(DATA))
+    assert take(zone, head=head) == []
+    assert zone.pending_names() == []

@@ -1,0 +1,184 @@
+"""The platform's processes for real, with a stand-in for the definitions: up, hurt, stopped, killed.
+
+One platform is started for the module (a cold engine takes half a minute); the tests run in the order they stand in,
+each leaving it up but the last two.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from sda_platform import guardian, platform_home
+from sda_platform.lake.jars import JarsMissing, jar_paths
+
+pytestmark = [pytest.mark.timeout(420), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
+
+DEFINITIONS = """
+import time
+import dagster as dg
+
+@dg.asset
+def endless() -> None:
+    time.sleep(600)
+
+@dg.sensor(target=[endless], minimum_interval_seconds=1, default_status=dg.DefaultSensorStatus.RUNNING)
+def once(context: dg.SensorEvaluationContext) -> dg.RunRequest:
+    return dg.RunRequest(run_key="once")
+
+defs = dg.Definitions(assets=[endless], sensors=[once], executor=dg.in_process_executor)
+"""
+RUNNER = """
+import sys
+from pathlib import Path
+from sda_platform.supervisor import Platform
+
+with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", webserver_port=0, engine_port=0) as platform:
+    platform.start(lambda line: print(line, flush=True))
+    platform.wait()
+"""
+
+
+class Supervised:
+    """A supervisor in a process of its own, as a user's terminal would hold it."""
+
+    def __init__(self, home: Path, code: Path) -> None:
+        self.home, self._output = home, home.with_suffix(".out")
+        path = os.pathsep.join([str(code), str(Path(guardian.__file__).parents[1])])
+        with self._output.open("w") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", RUNNER, str(home)],
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        self._expect("the platform is up", 180)
+        self.mark = str(self.state["mark"])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return platform_home.read_state(self.home)
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+    def _expect(self, text: str, within_s: float) -> None:
+        eventually(lambda: text in self.output or self.process.poll() is not None, within_s)
+        assert text in self.output, self.output
+
+    def runs(self) -> list[dg.DagsterRun]:
+        with dg.DagsterInstance.from_config(str(self.home / "dagster")) as instance:
+            return list(instance.get_runs())
+
+    def run_worker(self) -> int:
+        """Process id of the run's worker."""
+        workers = [pid for pid in guardian.marked(self.mark) if b"spawn_main" in _command_line(pid)]
+        assert len(workers) == 1, workers
+        return workers[0]
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def eventually(condition: Callable[[], bool], within_s: float) -> bool:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    try:
+        jar_paths()
+    except JarsMissing as missing:
+        pytest.skip(str(missing))
+    directory = tmp_path_factory.mktemp("supervised")
+    (directory / "stand_in.py").write_text(DEFINITIONS)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def platform(workspace: Path) -> Iterator[Supervised]:
+    supervised = Supervised(workspace / "home", workspace)
+    yield supervised
+    supervised.process.kill()
+    supervised.process.wait()
+    assert eventually(lambda: not guardian.marked(supervised.mark), 10)
+
+
+def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
+    addresses = platform.state["addresses"]
+    with urllib.request.urlopen(f"{addresses['webserver']}/server_info", timeout=10) as answer:
+        assert json.load(answer)["dagster_version"] == dg.__version__
+    assert set(platform.state["processes"]) == {"engine", "code-server", "webserver", "daemon"}
+    assert eventually(lambda: [run.status for run in platform.runs()] == [dg.DagsterRunStatus.STARTED], 60)
+
+
+def test_a_second_platform_on_the_home_is_refused(platform: Supervised, workspace: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(guardian.__file__).parents[1])}
+    second = subprocess.run(
+        [sys.executable, "-c", RUNNER, str(platform.home)], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert second.returncode != 0
+    assert f"already runs in {platform.home}" in second.stderr
+    assert platform.process.poll() is None
+
+
+def test_a_killed_run_worker_frees_its_lane_within_a_minute(platform: Supervised) -> None:
+    os.kill(platform.run_worker(), signal.SIGKILL)
+    assert eventually(lambda: platform.runs()[-1].status == dg.DagsterRunStatus.FAILURE, 60)
+
+
+def test_a_dead_engine_is_restarted_at_its_address(platform: Supervised) -> None:
+    before = platform.state
+    os.kill(before["processes"]["engine"]["pid"], signal.SIGKILL)
+    assert eventually(lambda: platform.state["processes"]["engine"]["restarts"] == 1, 30)
+    assert platform.state["processes"]["engine"]["pid"] != before["processes"]["engine"]["pid"]
+    assert platform.state["addresses"] == before["addresses"]
+    assert "engine ended (by SIGKILL)" in platform.output
+    assert eventually(lambda: platform.output.count("engine: warming the lanes") == 2, 90)
+
+
+def test_killing_the_supervisor_leaves_no_process_and_the_next_start_mends_its_run(
+    platform: Supervised, workspace: Path
+) -> None:
+    assert eventually(lambda: platform.runs()[0].status == dg.DagsterRunStatus.STARTED, 60)  # the retry
+    orphan = platform.runs()[0].run_id
+    platform.process.kill()
+    platform.process.wait()
+    assert eventually(lambda: not guardian.marked(platform.mark), 5)
+    assert platform_home.running_platform(platform.home) is None
+
+    successor = Supervised(platform.home, workspace)
+    try:
+        status = {run.run_id: run.status for run in successor.runs()}
+        assert status[orphan] in {dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.FAILURE}
+        assert eventually(
+            lambda: {run.run_id: run.status for run in successor.runs()}[orphan] == dg.DagsterRunStatus.FAILURE, 60
+        )
+        began = time.monotonic()
+        successor.process.terminate()
+        assert successor.process.wait(timeout=30) == 0, successor.output
+        assert time.monotonic() - began < 12
+        assert guardian.marked(successor.mark) == set()
+        assert platform_home.read_state(platform.home) == {}
+        assert all(run.is_finished for run in successor.runs() if run.status != dg.DagsterRunStatus.QUEUED)
+    finally:
+        successor.process.kill()

@@ -1,0 +1,223 @@
+"""Any interleaving of landing, planning, crashing, repeating and racing consumes each input exactly once.
+
+The zones are real directories; intake, planning and settling are the platform's own. Only the log is a stand-in that
+keeps Delta's rules for transaction ids (`in_memory_log`).
+"""
+
+import hashlib
+import shutil
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
+from sda_platform.formats.records import pack_records
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake import intake
+from sda_platform.lake.bronze import DecodedBatch, decode_batch, land
+from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.commit import Receipt, settle
+from sda_platform.lake.errors import CommitConflict
+from sda_platform.lake.landing import META_SUFFIX, LandingZone
+from sda_platform.lake.log import Head
+from sda_platform.lake.planning import Plan, plan_segments
+from sda_platform.lake.verification import broken_chain
+from sda_platform_tests.in_memory_log import ConcurrentTransaction, EngineLost, InMemoryLog
+from sda_platform_tests.segments import described
+from sda_platform_tests.segments import land as seal_into
+
+CONTENTS = [pack_records([b"%d" % n] * (n % 3 + 1), [1] * (n % 3 + 1)) for n in range(6)]
+NAMES = ["a", "b", "catalogue.csv"]
+BOUNDS = {"max_segments": 2, "max_bytes": 10**6}
+
+feeds = st.sampled_from(["radar", "isl"])
+names = st.sampled_from(NAMES)
+contents = st.sampled_from(CONTENTS)
+
+
+def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+    """Just enough of a decoder: one row per record."""
+    count = meta.records
+    rows = [{"record_number": n, "error_kind": "any", "error": "any", "received_time_ns": 0} for n in range(count)]
+    return pa.Table.from_pylist(rows)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A plan in some process's hands, and how many commits its engine has seen."""
+
+    plan: Plan
+    batch: DecodedBatch
+    seen: int
+
+
+class Landing(RuleBasedStateMachine):
+    """Two feeds, one table, any number of processes that come and go."""
+
+    work = Bundle("work")
+
+    @initialize()
+    def start(self) -> None:
+        self.root = Path(tempfile.mkdtemp())
+        self.zones = {feed: LandingZone(str(self.root), feed) for feed in ("radar", "isl")}
+        self.log = InMemoryLog()
+        self.accepted: set[tuple[str, str]] = set()
+
+    @rule(feed=feeds, name=names, data=contents)
+    def a_segment_lands(self, feed: str, name: str, data: bytes) -> None:
+        # Two feeds never carry the same bytes: the feed's name is in the first record.
+        data = pack_records([feed.encode()], [1]) + data
+        if seal_into(self.zones[feed], name, data):
+            self.accepted.add((feed, hashlib.sha256(data).hexdigest()))
+
+    @rule(feed=feeds, name=names, data=contents)
+    def a_lander_dies_before_the_metadata(self, feed: str, name: str, data: bytes) -> None:
+        if name not in self.zones[feed].pending_names():
+            self.zones[feed]._write("pending", name, data[:-1])
+
+    @rule(feed=feeds, name=names, data=contents)
+    def a_torn_segment_lands(self, feed: str, name: str, data: bytes) -> None:
+        self.zones[feed].seal(name, data[:-1], described(data, feed))
+
+    @rule(target=work)
+    def a_process_plans(self) -> Work:
+        head = self.log.head()
+        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), decode)
+        plan = plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run")
+        return Work(plan, batch, len(self.log.commits()))
+
+    @rule(work=consumes(work))
+    def it_dies_before_the_commit(self, work: Work) -> None:
+        pass
+
+    @rule(work=consumes(work), cleans_up=st.booleans(), fails=st.sampled_from(["no", "before", "after"]), sees_all=st.booleans())
+    def it_commits(self, work: Work, cleans_up: bool, fails: str, sees_all: bool) -> None:
+        """``fails``: the engine is lost before or after the rows landed; ``sees_all``: it noticed a rival's commit."""
+        self._commit(work, cleans_up, fails, None if sees_all else work.seen)
+
+    @rule(work=work, sees_all=st.booleans())
+    def it_commits_and_another_process_repeats_it(self, work: Work, sees_all: bool) -> None:
+        self._commit(work, False, "no", None if sees_all else work.seen)
+
+    @rule(feed=feeds)
+    def a_clean_up_dies_half_way(self, feed: str) -> None:
+        head = self.log.head()
+        for ref in head.commit.checkpoint.segments if head.commit else ():
+            data = self.root / ref.zone / "pending" / ref.name
+            if data.exists() and hashlib.sha256(data.read_bytes()).hexdigest() == ref.sha256:
+                data.with_name(ref.name + META_SUFFIX).unlink(missing_ok=True)
+                return
+
+    @invariant()
+    def nothing_is_consumed_twice(self) -> None:
+        twice = [row for row, count in Counter(self.log.rows).items() if count > 1]
+        assert not twice
+
+    @invariant()
+    def the_chain_of_checkpoints_is_whole(self) -> None:
+        assert broken_chain(self.log.commits()) == []
+
+    def teardown(self) -> None:
+        if not hasattr(self, "root"):
+            return
+        for _ in range(50):
+            work = self.a_process_plans_alone()
+            if work.plan.is_empty:
+                break
+            self._commit(work, True, "no", None)
+        sound = {(s.zone, s.sha256) for c in self.log.commits() for s in c.checkpoint.segments if s.defect is None}
+        assert sound == self.accepted, "every accepted segment was consumed"
+        assert all(zone.pending_names() == [] for zone in self.zones.values())
+        self.nothing_is_consumed_twice()
+        self.the_chain_of_checkpoints_is_whole()
+        shutil.rmtree(self.root)
+
+    def a_process_plans_alone(self) -> Work:
+        head = self.log.head()
+        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), decode)
+        return Work(
+            plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run"), batch, len(self.log.commits())
+        )
+
+    def _commit(self, work: Work, cleans_up: bool, fails: str, began_at: int | None) -> None:
+        if work.plan.is_empty:
+            return
+        checkpoint = work.plan.checkpoint(f"nonce-{len(self.log.commits())}-{id(work)}")
+        rows = [(r["segment_sha256"], r["record_number"]) for r in work.batch.rows.to_pylist()]
+
+        def write() -> None:
+            if fails == "before":
+                raise EngineLost
+            self.log.write(checkpoint, rows, began_at=began_at)
+            if fails == "after":
+                raise EngineLost
+
+        try:
+            settle(self.log, work.plan, checkpoint, write)  # type: ignore[arg-type]
+        except (CommitConflict, EngineLost, ConcurrentTransaction):
+            return
+        if cleans_up:
+            intake.finish_last_commit(list(self.zones.values()), self.log.head())
+
+
+TestLanding = Landing.TestCase
+TestLanding.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+class _Store:
+    """A lake over the stand-in log, as far as `bronze.land` uses one."""
+
+    def __init__(self, log: InMemoryLog) -> None:
+        self._log = log
+
+    def open(self) -> "_Store":
+        return self
+
+    def frame(self, table: object, rows: pa.Table) -> pa.Table:
+        return rows
+
+    def head(self, table: object) -> Head:
+        return self._log.head()
+
+    def plan_landing(self, table: object, head: Head, segments: object) -> Plan:
+        return plan_segments(RAW_RECORDS, head, segments, now_ns=0, run_id="run")  # type: ignore[arg-type]
+
+    def append(self, plan: Plan, rows: pa.Table, *, counts: dict[str, int]) -> Receipt:
+        checkpoint: Checkpoint = plan.checkpoint(f"nonce of {id(plan)}", counts)
+        keys = [(r["segment_sha256"], r["record_number"]) for r in rows.to_pylist()]
+        return settle(self._log, plan, checkpoint, lambda: self._log.write(checkpoint, keys))  # type: ignore[arg-type]
+
+
+class _Zones:
+    batch_bounds = BOUNDS
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def zones(self, feeds: list[str]) -> list[LandingZone]:
+        return [LandingZone(str(self._root), feed) for feed in feeds]
+
+
+def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sda_platform.lake.bronze.materialized", lambda *args, **facts: None)
+    log, zones = InMemoryLog(), _Zones(tmp_path)
+    seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
+
+    def overtaken(data: bytes, meta: SegmentMeta) -> pa.Table:
+        land(_Store(log), zones, RAW_RECORDS, ["radar"], decode)  # type: ignore[arg-type]
+        return decode(data, meta)
+
+    with pytest.raises(CommitConflict, match="plan again"):
+        land(_Store(log), zones, RAW_RECORDS, ["radar"], overtaken)  # type: ignore[arg-type]
+    assert len(log.rows) == 1

@@ -77,6 +77,11 @@ class LandingZone:
 
     def read(self, segment: PendingSegment) -> tuple[bytes, str | None]:
         """The segment's data and, where it is not what its metadata promises, the defect in words."""
+    def pending_marks(self) -> list[str]:
+        """The waiting segments, sorted, each with the moment its metadata came: tells today's file from yesterday's
+        of the same name. One that is consumed meanwhile is left out."""
+        return sorted(f"{name}@{came}" for name in self.pending_names() if (came := self._came(name)) is not None)
+
         path = self._path("pending", segment.name)
         if not path.exists():
             return b"", f"{segment.name}: metadata without data"
@@ -87,23 +92,23 @@ class LandingZone:
             return data, f"{segment.name}: truncated: has {len(data)} bytes, metadata says {segment.meta.bytes}"
         if hashlib.sha256(data).hexdigest() != segment.meta.sha256:
             return data, f"{segment.name}: checksum differs from the metadata's {segment.meta.sha256[:12]}…"
-        return data, None
-
         records = sum(1 for _ in split_records(data, segment.meta.format))
         if records != segment.meta.records:
             return data, f"{segment.name}: metadata says {segment.meta.records} records, found {records}"
     def was_archived(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""
+        return data, None
+
         return self._path("archive", sha256).exists()
 
-    def acknowledge(self, segments: Iterable[SegmentRef]) -> None:
-        """The table holds these segments: drop their metadata, then move their data away. Repeating it is harmless.
     def was_quarantined(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was told before."""
         return self._quarantined(name, sha256).exists()
 
 
         Sound ones go to the archive, named by their content; defective ones to quarantine, under their own name. What
+    def acknowledge(self, segments: Iterable[SegmentRef]) -> None:
+        """The table holds these segments: drop their metadata, then move their data away. Repeating it is harmless.
         has come since under the name of one of them has other bytes, and stays.
         """
         for segment in segments:
@@ -160,8 +165,12 @@ class LandingZone:
         folder = self.root / place
         return [p.name for p in folder.iterdir() if not p.name.startswith(".")] if folder.exists() else []
 
-    def _path(self, place: str, name: str) -> UPath:
-        return self.root / place / name
+    def _came(self, name: str) -> float | None:
+        try:
+            return float(self._path("pending", name + META_SUFFIX).stat().st_mtime)
+        except FileNotFoundError:
+            return None
+
     def _resting_place(self, segment: SegmentRef) -> UPath:
         if segment.defect is None:
             return self._path("archive", segment.sha256)
@@ -172,8 +181,8 @@ class LandingZone:
 
 
 
-def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
-    """Directories below ``root`` that belong to no known feed: what lies there is never read, and must be reported."""
+    def _path(self, place: str, name: str) -> UPath:
+        return self.root / place / name
 def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:
     """By which hash a segment is known: of its bytes, so that a second delivery under another name is seen.
 
@@ -185,6 +194,8 @@ def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str
 
     base, known = UPath(root), set(feeds)
     if not base.exists():
+def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
+    """Directories below ``root`` that belong to no known feed: what lies there is never read, and must be reported."""
         return []
     return [
         Orphan(str(p), f"unknown feed {p.name!r}; known are {', '.join(sorted(known))}", 0.0)

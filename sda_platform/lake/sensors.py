@@ -49,7 +49,7 @@ def request_landing(
     names = zone.pending_names()
     if not names:
         return dg.SkipReason(f"{zone.feed}: no sealed segment is pending")
-    batch = batch_hash(names)
+    batch = batch_hash(zone.pending_marks())
     coming = _coming_run(context.instance, lane, batch)
     if coming:
         return dg.SkipReason(f"{zone.feed}: {_described(names)} pending; run {coming[:8]} will take them")
@@ -80,9 +80,9 @@ def _coming_run(instance: dg.DagsterInstance, lane: str, batch: str) -> str | No
     return records[0].dagster_run.run_id if records else None
 
 
-def batch_hash(names: Sequence[str]) -> str:
-    """Identity of a set of waiting segments."""
-    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
+def batch_hash(marks: Sequence[str]) -> str:
+    """Identity of a set of waiting segments, by name and arrival."""
+    return hashlib.sha256("\n".join(sorted(marks)).encode()).hexdigest()[:16]
 
 
 def _described(names: Sequence[str]) -> str:

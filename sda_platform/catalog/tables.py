@@ -73,4 +73,5 @@ ORBITAL_CATALOG = Table(
     ("norad_id",),
     "epoch_time_ns",
     sources={name: [("element_sets", name)] for name in _ELEMENTS},
+    time_follows_from_key=False,
 )

@@ -68,14 +68,19 @@ def duplicate_keys(log: TableLog, commits: Sequence[Commit]) -> list[str]:
     times = log.rows_of(span, [table.time_column]).column(table.time_column)
     if not len(times):
         return []
-    bounds = pc.min_max(times)
-    time = ds.field(table.time_column)
-    near = (time >= bounds["min"]) & (time <= bounds["max"])
-    keys = log.rows(table.key, near if times.null_count == 0 else near | time.is_null())
+    keys = log.rows(table.key, _near(table, times) if table.time_follows_from_key else None)
     repeated = keys.group_by(list(table.key)).aggregate([([], "count_all")])
     repeated = repeated.filter(pc.greater(repeated.column("count_all"), 1))
     shown = ", ".join(str(tuple(row[k] for k in table.key)) for row in repeated.slice(0, 3).to_pylist())
     return [f"{repeated.num_rows} keys occur more than once, such as {shown}"] if repeated.num_rows else []
+
+
+def _near(table: Table, times: pa.ChunkedArray) -> ds.Expression:
+    """The rows at which duplicates of rows at ``times`` can be."""
+    bounds = pc.min_max(times)
+    time = ds.field(table.time_column)
+    near = (time >= bounds["min"]) & (time <= bounds["max"])
+    return near if times.null_count == 0 else near | time.is_null()
 
 
 def unbalanced_segments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:

@@ -54,7 +54,7 @@ class TableLog:
 
     def head(self) -> Head:
         """The newest commit of ours. Raises InvariantError when the log lost its checkpoint."""
-        delta = self._open(without_files=True)
+        delta = self._open()
         if delta is None:
             return Head()
         sequence = delta.transaction_version(self.table.app_id) or 0
@@ -71,7 +71,7 @@ class TableLog:
 
     def commits(self, limit: int = _SEARCH_DEPTH) -> list[Commit]:
         """Our commits among the newest ``limit`` of the log, newest first."""
-        delta = self._open(without_files=True)
+        delta = self._open()
         return [] if delta is None else list(_commits(delta, self.table.app_id, limit))
 
     def find(self, sequence: int) -> Commit | None:
@@ -80,7 +80,7 @@ class TableLog:
 
     def version(self) -> int:
         """The Delta version; -1 where the table does not exist yet."""
-        delta = self._open(without_files=True)
+        delta = self._open()
         return -1 if delta is None else delta.version()
 
     def row_count(self) -> int:
@@ -95,7 +95,7 @@ class TableLog:
         self, columns: Sequence[str] | None = None, where: ds.Expression | None = None, version: int | None = None
     ) -> pa.Table:
         """Rows as Arrow; ``where`` prunes files by their statistics. An absent table has no rows."""
-        delta = self._open(version=version)
+        delta = self._open(version)
         names = list(columns) if columns is not None else [c.name for c in self.table.columns]
         if delta is None or version == -1:
             return self.table.arrow_schema.empty_table().select(names)
@@ -109,9 +109,9 @@ class TableLog:
         chosen = (ds.field(COMMIT_SEQUENCE) > after) & (ds.field(COMMIT_SEQUENCE) <= upto)
         return self.rows(columns, chosen, version)
 
-    def _open(self, *, without_files: bool = False, version: int | None = None) -> DeltaTable | None:
+    def _open(self, version: int | None = None) -> DeltaTable | None:
         try:
-            return DeltaTable(self.uri, version=version if version != -1 else None, without_files=without_files)
+            return DeltaTable(self.uri, version=version if version != -1 else None)
         except TableNotFoundError:
             return None
 

@@ -40,6 +40,7 @@ def commit(
     lake: Lake,
     table: Table,
     rows: Iterable[Mapping[str, Any]] = (),
+    /,
     *,
     windows: Sequence[TableWindow] = (),
     segments: Sequence[SegmentRef] = (),

@@ -1,0 +1,63 @@
+"""When everything is screened, when only what changed, and when nothing."""
+
+from collections.abc import Set
+from dataclasses import replace
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO, Screening, decide, marks_after
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint, TableWindow
+from sda_platform.lake.planning import Plan
+
+HOUR_NS = 3600 * 10**9
+NOW_NS = 480_000 * HOUR_NS
+NEWS = TableWindow(ORBITAL_CATALOG.name, 1, 2, 1, 2)
+NO_NEWS = TableWindow(ORBITAL_CATALOG.name, 2, 2, 2, 2)
+
+
+def planned(window: TableWindow, *, last_full_ns: int | None) -> Plan:
+    marks = {} if last_full_ns is None else {SCREENED_FROM: last_full_ns, SCREENED_UPTO: last_full_ns + 24 * HOUR_NS}
+    previous = Checkpoint(CONJUNCTION_CANDIDATES.name, 1, GENESIS, 0, "run", "nonce", watermarks=marks)
+    return Plan(CONJUNCTION_CANDIDATES, 2, previous.sha256, 0, NOW_NS, "run", windows=(window,), previous=previous)
+
+
+def decided(plan: Plan, changed: Set[int] = frozenset(), size: int = 100) -> Screening | None:
+    return decide(plan, changed, size, horizon_ns=24 * HOUR_NS, refresh_ns=6 * HOUR_NS)
+
+
+FULL = Screening(NOW_NS, NOW_NS + 24 * HOUR_NS, None)
+
+
+def test_the_first_screening_is_of_everything() -> None:
+    assert decided(planned(NEWS, last_full_ns=None), {1}) == FULL
+    assert decided(replace(planned(NEWS, last_full_ns=None), previous=None), {1}) == FULL
+
+
+def test_an_empty_catalogue_is_not_screened() -> None:
+    assert decided(planned(NO_NEWS, last_full_ns=None), size=0) is None
+
+
+def test_nothing_changed_and_a_young_screening_is_nothing_to_do() -> None:
+    assert decided(planned(NO_NEWS, last_full_ns=NOW_NS - 6 * HOUR_NS + 1)) is None
+
+
+def test_a_screening_of_the_refresh_age_is_repeated_without_any_news() -> None:
+    assert decided(planned(NO_NEWS, last_full_ns=NOW_NS - 6 * HOUR_NS)) == FULL
+
+
+def test_a_few_changed_objects_are_screened_alone_as_far_as_the_full_screening_reached() -> None:
+    last_full_ns = NOW_NS - 2 * HOUR_NS
+    found = decided(planned(NEWS, last_full_ns=last_full_ns), {7, 8})
+    assert found == Screening(NOW_NS, last_full_ns + 24 * HOUR_NS, frozenset({7, 8}))
+
+
+def test_beyond_a_fifth_of_the_catalogue_everything_is_screened() -> None:
+    plan = planned(NEWS, last_full_ns=NOW_NS)
+    assert decided(plan, set(range(20))) == Screening(NOW_NS, NOW_NS + 24 * HOUR_NS, frozenset(range(20)))
+    assert decided(plan, set(range(21))) == FULL
+
+
+def test_only_a_full_screening_moves_what_the_checkpoint_remembers() -> None:
+    plan = planned(NEWS, last_full_ns=NOW_NS - HOUR_NS)
+    assert marks_after(plan, FULL) == {SCREENED_FROM: NOW_NS, SCREENED_UPTO: NOW_NS + 24 * HOUR_NS}
+    assert marks_after(plan, Screening(NOW_NS, NOW_NS + HOUR_NS, frozenset({7}))) == plan.previous.watermarks  # type: ignore[union-attr]

@@ -1,0 +1,107 @@
+"""Watermarks and the closing of windows (DP3)."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.assets import open_windows
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.watermarks import PIPELINE, advance, is_closed, window_start
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint
+from sda_platform.lake.planning import Plan
+
+FUSION = FusionResource()
+LATENESS = FUSION.lateness
+WINDOW_NS = FUSION.window_ns
+KINDS = ("radar", "optical", "isl")
+T = 1_730_419_200 * NANOSECONDS_PER_SECOND  # a multiple of the window's 30 s
+
+
+def s(seconds: float) -> int:
+    return round(seconds * NANOSECONDS_PER_SECOND)
+
+
+times = st.integers(T - s(3600), T + s(3600))
+seen = st.dictionaries(st.sampled_from(KINDS), times)
+
+
+def test_each_kind_is_late_by_its_bound_exactly__DP3_F2() -> None:
+    assert LATENESS.bound_ns == {"radar": s(0.1), "optical": s(30), "isl": s(10)}
+    marks = advance({}, dict.fromkeys(KINDS, T), LATENESS, T)
+    assert marks == {"radar": T - s(0.1), "optical": T - s(30), "isl": T - s(10), PIPELINE: T - s(30)}
+
+
+def test_the_pipeline_is_as_complete_as_its_least_complete_source__DP3_F4() -> None:
+    marks = advance({}, {"radar": T, "optical": T - s(20), "isl": T}, LATENESS, T)
+    assert marks[PIPELINE] == marks["optical"] == T - s(50)
+
+
+def test_the_slowest_source_dominates_and_tightening_another_changes_nothing__DP3_I13() -> None:
+    marks = advance({}, dict.fromkeys(KINDS, T), LATENESS, T)
+    tighter = type(LATENESS)({**LATENESS.bound_ns, "radar": 0, "isl": 0}, LATENESS.allowed_ns, LATENESS.idle_after_ns)
+    assert advance({}, dict.fromkeys(KINDS, T), tighter, T)[PIPELINE] == marks[PIPELINE] == T - s(30)
+
+
+@given(st.lists(st.tuples(seen, times), max_size=6))
+def test_no_watermark_ever_moves_back__DP3_I10(batches: list[tuple[dict[str, int], int]]) -> None:
+    marks: Mapping[str, int] = {}
+    for newest, as_of_ns in batches:
+        after = advance(marks, newest, LATENESS, as_of_ns)
+        assert all(after[kind] >= mark for kind, mark in marks.items())
+        marks = after
+
+
+@given(seen, seen, times)
+def test_the_pipelines_watermark_is_never_ahead_of_a_source(
+    first: dict[str, int], second: dict[str, int], as_of_ns: int
+) -> None:
+    marks = advance(advance({}, first, LATENESS, as_of_ns), second, LATENESS, as_of_ns)
+    assert all(marks[PIPELINE] <= marks[kind] for kind in KINDS)
+
+
+def test_a_silent_source_advances_with_the_mission_clock_once_it_is_idle__E20() -> None:
+    marks = advance({}, dict.fromkeys(KINDS, T), LATENESS, T)
+    waiting = advance(marks, {"radar": T + s(59)}, LATENESS, T + s(59))
+    assert waiting["optical"] == T - s(30)
+    idle = advance(waiting, {"radar": T + s(300)}, LATENESS, T + s(300))
+    assert idle["optical"] == T + s(300) - s(30) - s(60)
+    assert idle[PIPELINE] == idle["optical"], "a telescope in daylight holds nobody up"
+
+
+def test_a_source_that_never_reported_puts_nothing_at_the_beginning_of_time__E20() -> None:
+    assert advance({}, {"radar": T}, LATENESS, T)[PIPELINE] == T - s(30) - s(60)
+
+
+def test_a_clock_that_runs_ahead_cannot_close_windows_of_the_future() -> None:
+    assert advance({}, dict.fromkeys(KINDS, T + s(86_400)), LATENESS, T)[PIPELINE] == T - s(30)
+
+
+@given(times)
+def test_windows_align_to_the_epoch_and_tile_time__DP3_I7(event_ns: int) -> None:
+    start = window_start(event_ns, WINDOW_NS)
+    assert start % WINDOW_NS == 0
+    assert start <= event_ns < start + WINDOW_NS
+
+
+@pytest.mark.parametrize(("watermark_ns", "closed"), [(T + s(35) - 1, False), (T + s(35), True), (T + s(36), True)])
+def test_a_window_closes_when_the_watermark_is_its_end_plus_the_allowed_lateness__DP3_I15(
+    watermark_ns: int, closed: bool
+) -> None:
+    assert is_closed(T, WINDOW_NS, watermark_ns, LATENESS) is closed
+
+
+def test_what_comes_after_the_lateness_budget_is_counted_and_left_out__DP3_Q4_E12() -> None:
+    previous = Checkpoint(FUSED_TRACKS.name, 1, GENESIS, T, "run", "nonce", watermarks={PIPELINE: T + s(35)})
+    plan = Plan(FUSED_TRACKS, 2, previous.sha256, 0, T, "run", previous=previous)
+    arrived = pa.table({"sensor_time_ns": [T, T + s(29.999), T + s(30), T + s(61), T + s(31)]})
+    assert open_windows(arrived, plan, FUSION) == ([T + s(30), T + s(60)], 2)
+
+
+def test_before_the_first_commit_every_window_is_open() -> None:
+    plan = Plan(FUSED_TRACKS, 1, GENESIS, -1, T, "run")
+    assert open_windows(pa.table({"sensor_time_ns": [T + s(30), 5]}), plan, FUSION) == ([0, T + s(30)], 0)

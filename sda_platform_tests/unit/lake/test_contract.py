@@ -1,0 +1,60 @@
+"""The contract check names the column, the rule, how many rows break it, and which."""
+
+import pyarrow as pa
+import pytest
+
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.contract import schema_differences, violations
+from sda_platform_tests.delta_tables import rows_of
+
+
+def told(*rows: dict[str, object]) -> list[str]:
+    good = {"observation_id": "good", "elevation_rad": 0.5}
+    return [str(v) for v in violations(OBSERVATIONS, rows_of(OBSERVATIONS, [good, *rows]))]
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"elevation_rad": 1.6}, "elevation_rad: 1 rows break less_than_or_equal_to(1.5707963267948966)"),
+        ({"range_m": 0.0}, "range_m: 1 rows break greater_than(0)"),
+        ({"range_m": 1e9}, "range_m: 1 rows break less_than(1000000000.0)"),
+        ({"source_kind": "lidar"}, "source_kind: 1 rows break isin(['isl', 'optical', 'radar'])"),
+        ({"record_number": -2}, "record_number: 1 rows break greater_than_or_equal_to(-1)"),
+        ({"segment_name": None}, "segment_name: 1 rows break not null"),
+    ],
+)
+def test_a_broken_rule_names_column_rule_and_row(row: dict[str, object], problem: str) -> None:
+    (found,) = told({"observation_id": "bad", **row})
+    column = problem.split(":", 1)[0]
+    assert found.startswith(problem.split("isin")[0])
+    assert found.endswith(f"such as {{'observation_id': 'bad', '{column}': {row[column]!r}}}")
+
+
+def test_values_on_the_bounds_and_absent_values_keep_the_contract() -> None:
+    assert told({"elevation_rad": None, "record_number": -1}, {"source_kind": "isl", "range_m": 1e-9}) == []
+
+
+def test_not_a_number_is_outside_every_range() -> None:
+    (found,) = {v.split(" break")[0] for v in told({"range_m": float("nan")})}
+    assert found == "range_m: 1 rows"
+
+
+def test_many_broken_rows_are_counted_and_a_few_are_shown() -> None:
+    (found,) = told(*({"observation_id": f"bad-{n}", "range_m": -1.0} for n in range(10)))
+    assert found.startswith("range_m: 10 rows break")
+    assert found.count("observation_id") == 3
+
+
+def test_a_missing_a_surplus_and_a_changed_column_are_named() -> None:
+    schema = ALERT_DELIVERIES.arrow_schema
+    assert schema_differences(ALERT_DELIVERIES, schema) == []
+    changed = schema.remove(schema.get_field_index("outcome")).append(pa.field("extra", pa.int64()))
+    index = changed.get_field_index("sequence")
+    changed = changed.set(index, pa.field("sequence", pa.string()))
+    assert schema_differences(ALERT_DELIVERIES, changed) == [
+        "sequence: declared int64, stored string",
+        "outcome: declared string, stored nothing",
+        "extra: declared nothing, stored int64",
+    ]

@@ -112,7 +112,5 @@ def _frame_error(payload: bytes) -> RecordError | None:
     if version != ISL_VERSION:
         return RecordError("unknown_format", f"ISL frame version is {version}, only {ISL_VERSION} is known")
     if payload[2] >= len(CLOCK_KINDS):
-        return RecordError(
-            "out_of_range", f"clock kind is {payload[2]}, must be at most {len(CLOCK_KINDS) - 1}"
-        )
+        return RecordError("out_of_range", f"clock kind is {payload[2]}, must be at most {len(CLOCK_KINDS) - 1}")
     return None

@@ -39,9 +39,7 @@ def integer_field(fields: Mapping[str, Any], name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise RecordError("bad_field", f"{name} is {_shown(value)}, must be an integer")
     if not 0 <= value <= _MAX_INT64:
-        raise RecordError(
-            "out_of_range", f"{name} is {_shown(value)}, must be at least 0 and at most {_MAX_INT64}"
-        )
+        raise RecordError("out_of_range", f"{name} is {_shown(value)}, must be at least 0 and at most {_MAX_INT64}")
     return value
 
 

@@ -96,9 +96,7 @@ def note_impossible_times(
     for row in np.flatnonzero(sensor_time_ns > latest):
         if errors[row] is None:
             ahead_s = (int(sensor_time_ns[row]) - int(received_time_ns[row])) / 1e9
-            text = (
-                f"sensor_time_ns {sensor_time_ns[row]} is {ahead_s:.3f} s after reception, at most 5 s can be"
-            )
+            text = f"sensor_time_ns {sensor_time_ns[row]} is {ahead_s:.3f} s after reception, at most 5 s can be"
             errors[row] = RecordError("out_of_range", text)
 
 

@@ -124,9 +124,7 @@ def _envelope(
     return columns
 
 
-def observation_id(
-    source_kind: str, source_id: str, native_id: str, sensor_time_ns: int, payload: bytes
-) -> str:
+def observation_id(source_kind: str, source_id: str, native_id: str, sensor_time_ns: int, payload: bytes) -> str:
     """The UUIDv5 (as `uuid.uuid5` would give) of a reading's identity; equal readings have equal ids."""
     digest = hashlib.sha256(payload).hexdigest()
     name = f"{source_kind}|{source_id}|{native_id}|{sensor_time_ns}|{digest}".encode()
@@ -151,7 +149,5 @@ def _table(
         "received_time_ns": pa.array(received_time_ns, pa.int64()),
         **envelope,
     }
-    arrays = [
-        columns[f.name] if f.name in columns else pa.nulls(len(records), f.type) for f in OBSERVATION_SCHEMA
-    ]
+    arrays = [columns[f.name] if f.name in columns else pa.nulls(len(records), f.type) for f in OBSERVATION_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=OBSERVATION_SCHEMA)

@@ -92,9 +92,7 @@ def element_set(fields: Mapping[str, Any]) -> ElementSet:
     """An ElementSet from values by OMM keyword, each text or number; RecordError names the keyword."""
     for keyword, allowed in _ONLY:
         if fields.get(keyword, allowed) not in (allowed, "", None):
-            raise RecordError(
-                "out_of_range", f"{keyword} is {ascii(fields[keyword])[:80]}, only {allowed} can be used"
-            )
+            raise RecordError("out_of_range", f"{keyword} is {ascii(fields[keyword])[:80]}, only {allowed} can be used")
     if _optional_int(fields, "EPHEMERIS_TYPE") == _SGP4_XP:
         raise RecordError("out_of_range", "EPHEMERIS_TYPE is 4 (SGP4-XP), which SGP4 cannot propagate")
     return ElementSet(

@@ -89,9 +89,7 @@ def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
     values = np.array(rows, dtype=np.float64).reshape(-1, len(_VALUES))
     return Decoded(
         errors=errors,
-        source_id=[
-            r.site_id if r.site_id.startswith("optical-") else f"optical-{r.site_id}" for r in records
-        ],
+        source_id=[r.site_id if r.site_id.startswith("optical-") else f"optical-{r.site_id}" for r in records],
         native_track_id=[r.obs_id for r in records],
         sensor_time_ns=np.array([r.timestamp_ns for r in records], dtype=np.uint64),
         values={name: values[:, column] for column, name in enumerate(_VALUES)},

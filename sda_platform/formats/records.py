@@ -45,9 +45,7 @@ def split_records(data: bytes, segment_format: str) -> Iterator[RawRecord]:
     splitter = _SPLITTERS.get(segment_format)
     if splitter is None:
         known = ", ".join(sorted(_SPLITTERS))
-        return iter(
-            [RawRecord(0, None, data, "unknown_format", f"format {segment_format!r} is none of {known}")]
-        )
+        return iter([RawRecord(0, None, data, "unknown_format", f"format {segment_format!r} is none of {known}")])
     return splitter(data)
 
 
@@ -112,9 +110,7 @@ def _split_json(data: bytes) -> Iterator[RawRecord]:
         try:
             end = _JSON.raw_decode(text, position)[1]
         except (ValueError, RecursionError) as error:
-            yield _json_rest(
-                number, text, position, f"JSON array cannot be read from here on: {_short(error)}"
-            )
+            yield _json_rest(number, text, position, f"JSON array cannot be read from here on: {_short(error)}")
             return
         yield RawRecord(number, None, _to_bytes(text[position:end]))
         number, position = number + 1, _skip_space(text, end)

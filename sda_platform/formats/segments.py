@@ -80,9 +80,7 @@ def parse_segment_meta(text: str | bytes) -> SegmentMeta:
     if not isinstance(value, dict):
         raise MetaError(f"not a JSON object but a {type(value).__name__}")
     if value.get("schema_version") != SEGMENT_META_VERSION:
-        raise MetaError(
-            f"schema_version is {value.get('schema_version')!r}, only {SEGMENT_META_VERSION} is known"
-        )
+        raise MetaError(f"schema_version is {value.get('schema_version')!r}, only {SEGMENT_META_VERSION} is known")
     return SegmentMeta(**{f.name: _checked(f.name, value.get(f.name)) for f in fields(SegmentMeta)})
 
 

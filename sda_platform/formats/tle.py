@@ -92,9 +92,7 @@ def _epoch_ns(field: str) -> int:
     if not (0 <= year <= 99 and 1 <= day <= 366):
         raise RecordError("out_of_range", f"epoch {field!r} is no year and day of the year")
     start = datetime(1900 + year if year >= _PIVOT_YEAR else 2000 + year, 1, 1, tzinfo=UTC)
-    return (
-        int(start.timestamp()) * 1_000_000_000 + (day - 1) * _NS_PER_DAY + decimals * (_NS_PER_DAY // 10**8)
-    )
+    return int(start.timestamp()) * 1_000_000_000 + (day - 1) * _NS_PER_DAY + decimals * (_NS_PER_DAY // 10**8)
 
 
 def _exponential(field: str, name: str) -> float:

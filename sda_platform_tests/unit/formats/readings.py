@@ -96,9 +96,7 @@ def isl_payload(
 def decode_radar(*payloads: bytes, received_time_ns: int = SEALED_TIME_NS) -> pa.Table:
     """A radar segment of these payloads, decoded."""
     data = pack_records(payloads, [received_time_ns] * len(payloads))
-    return decode_observations(
-        data, feed="radar", segment_format="radar-frames", sealed_time_ns=SEALED_TIME_NS
-    )
+    return decode_observations(data, feed="radar", segment_format="radar-frames", sealed_time_ns=SEALED_TIME_NS)
 
 
 def decode_isl(*payloads: bytes) -> pa.Table:
@@ -110,6 +108,4 @@ def decode_isl(*payloads: bytes) -> pa.Table:
 def decode_optical(*lines: bytes) -> pa.Table:
     """An optical segment of these lines, decoded."""
     data = b"\n".join(lines) + b"\n"
-    return decode_observations(
-        data, feed="optical", segment_format="optical-jsonl", sealed_time_ns=SEALED_TIME_NS
-    )
+    return decode_observations(data, feed="optical", segment_format="optical-jsonl", sealed_time_ns=SEALED_TIME_NS)

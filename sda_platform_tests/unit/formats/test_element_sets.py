@@ -176,9 +176,7 @@ element_sets = st.builds(
     norad_id=st.integers(1, 999_999_999),
     object_name=st.none() | names,
     international_designator=st.just("2024-001ZZZ"),
-    epoch_time_ns=st.integers(-386_380_800_000_000_000 // 1000, 4_102_444_800_000_000).map(
-        lambda us: us * 1000
-    ),
+    epoch_time_ns=st.integers(-386_380_800_000_000_000 // 1000, 4_102_444_800_000_000).map(lambda us: us * 1000),
     mean_motion_rev_per_day=st.floats(0.01, 18),
     eccentricity=st.floats(0, 0.99),
     inclination_deg=st.floats(0, 180),
@@ -206,13 +204,11 @@ def test_epochs_keep_every_nanosecond(time_ns: int) -> None:
 
 @pytest.mark.parametrize("segment_format", ["omm-csv", "omm-json", "tle", "sgml"])
 @given(data=st.data())
-def test_any_bytes_give_one_row_a_record_and_never_an_exception(
-    segment_format: str, data: st.DataObject
-) -> None:
+def test_any_bytes_give_one_row_a_record_and_never_an_exception(segment_format: str, data: st.DataObject) -> None:
     noise = st.binary(max_size=120) | st.text(max_size=120).map(str.encode)
-    damaged = st.tuples(
-        st.sampled_from([VANGUARD_CSV, TLE, '[{"EPOCH": 1}]']), st.integers(0, 60), noise
-    ).map(lambda parts: parts[0].encode()[: parts[1]] + parts[2] + parts[0].encode()[parts[1] :])
+    damaged = st.tuples(st.sampled_from([VANGUARD_CSV, TLE, '[{"EPOCH": 1}]']), st.integers(0, 60), noise).map(
+        lambda parts: parts[0].encode()[: parts[1]] + parts[2] + parts[0].encode()[parts[1] :]
+    )
     header = st.sampled_from([CSV_HEADER.encode() + b"\n", b""])
     segment = data.draw(header) + b"\n".join(data.draw(st.lists(noise | damaged, max_size=4)))
     table = decode_element_sets(segment, segment_format=segment_format)

@@ -50,9 +50,7 @@ def test_isl_frame_golden_bytes() -> None:
 
 
 def test_optical_record_golden_bytes() -> None:
-    assert (
-        encode_optical_record(OpticalRecord("m-1", SENSOR_TIME_NS, 1.5, -0.5, 1.0, "maui")) == GOLDEN_OPTICAL
-    )
+    assert encode_optical_record(OpticalRecord("m-1", SENSOR_TIME_NS, 1.5, -0.5, 1.0, "maui")) == GOLDEN_OPTICAL
 
 
 @given(st.lists(radar_readings, max_size=8))
@@ -159,9 +157,7 @@ def test_impossible_isl_values_are_errors__DP5_I20(payload: bytes, column: str) 
 def test_unusable_optical_fields_are_errors_that_name_the_field(change: dict[str, object], kind: str) -> None:
     (row,) = decode_optical(json.dumps({**json.loads(GOLDEN_OPTICAL), **change}).encode()).to_pylist()
     assert row["error_kind"] == kind
-    assert (
-        next(iter(change)) in row["error"] or "declination" in row["error"] or "angle_sigma" in row["error"]
-    )
+    assert next(iter(change)) in row["error"] or "declination" in row["error"] or "angle_sigma" in row["error"]
 
 
 @pytest.mark.parametrize("line", [b"{", b"[1]", b"\xff{}", b'{"ra_rad": NaN}', b"[" * 100_000])
@@ -201,9 +197,7 @@ def test_different_readings_have_different_ids(readings: list[RadarReading]) -> 
 @pytest.mark.parametrize(
     ("feed", "segment_format"), [("sonar", "radar-frames"), ("optical", "radar-frames"), ("radar", "avro")]
 )
-def test_a_feed_that_does_not_carry_the_format_has_only_unknown_format_rows(
-    feed: str, segment_format: str
-) -> None:
+def test_a_feed_that_does_not_carry_the_format_has_only_unknown_format_rows(feed: str, segment_format: str) -> None:
     data = pack_records([RadarReading().payload()], [SEALED_TIME_NS])
     table = decode_observations(data, feed=feed, segment_format=segment_format, sealed_time_ns=SEALED_TIME_NS)
     assert table["error_kind"].to_pylist() == ["unknown_format"]
@@ -217,9 +211,7 @@ def test_a_feed_that_does_not_carry_the_format_has_only_unknown_format_rows(
 def test_any_bytes_give_one_row_a_record_and_never_an_exception(
     feed: str, segment_format: str, data: st.DataObject
 ) -> None:
-    payload = (
-        st.binary(max_size=120) | st.binary(min_size=60, max_size=60) | st.binary(min_size=80, max_size=80)
-    )
+    payload = st.binary(max_size=120) | st.binary(min_size=60, max_size=60) | st.binary(min_size=80, max_size=80)
     framed = st.lists(payload, max_size=5).map(lambda payloads: pack_records(payloads, [0] * len(payloads)))
     lines = st.lists(st.text(max_size=60).map(str.encode) | payload, max_size=5).map(b"\n".join)
     segment = data.draw(st.binary(max_size=300) | framed | lines)
@@ -243,8 +235,6 @@ def test_one_flipped_bit_never_raises_and_never_keeps_the_id(reading: RadarReadi
 
 def test_a_torn_segment_keeps_its_whole_records() -> None:
     data = pack_records([RadarReading().payload()] * 2, [SEALED_TIME_NS] * 2)[:-1]
-    table = decode_observations(
-        data, feed="radar", segment_format="radar-frames", sealed_time_ns=SEALED_TIME_NS
-    )
+    table = decode_observations(data, feed="radar", segment_format="radar-frames", sealed_time_ns=SEALED_TIME_NS)
     assert table["error_kind"].to_pylist() == [None, "torn_record"]
     assert table["received_time_ns"].to_pylist() == [SEALED_TIME_NS, SEALED_TIME_NS]

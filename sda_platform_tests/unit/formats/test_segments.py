@@ -24,9 +24,7 @@ META = SegmentMeta(
 
 def test_describe_counts_bytes_and_records_and_hashes() -> None:
     data = pack_records([b"a" * 60, b"b" * 60], [1, 2])
-    meta = describe_segment(
-        data, feed="radar", segment_format="radar-frames", sealed_time_ns=5, sealed_wall_time_ns=6
-    )
+    meta = describe_segment(data, feed="radar", segment_format="radar-frames", sealed_time_ns=5, sealed_wall_time_ns=6)
     assert (meta.bytes, meta.records, meta.sha256) == (144, 2, hashlib.sha256(data).hexdigest())
 
 
@@ -53,9 +51,7 @@ def test_unknown_keys_are_left_to_newer_readers() -> None:
         ({"schema_version": 2}, "schema_version"),
     ],
 )
-def test_broken_metadata_is_refused_with_the_key_and_the_reason(
-    change: dict[str, object], reason: str
-) -> None:
+def test_broken_metadata_is_refused_with_the_key_and_the_reason(change: dict[str, object], reason: str) -> None:
     with pytest.raises(MetaError, match=reason):
         parse_segment_meta(json.dumps({**asdict(META), **change}))
 

@@ -1,0 +1,221 @@
+"""Simulated sensors: radars, telescopes and inter-satellite links, from true states to payloads on the wire.
+
+Noise is the registry's; every stretch of time has its own noise stream. Nothing is lost, late or broken here: that is
+the business of `faults`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.formats.isl import encode_isl_frames
+from sda_platform.formats.observations import observation_id
+from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
+from sda_platform.formats.radar import encode_radar_frames
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.frames import topocentric_radec
+from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.simulation.clocks import clock_reading
+from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
+from sda_platform.simulation.sightings import Sightings
+from sda_platform.simulation.sky import Sky
+from sda_platform.simulation.visibility import Looks, tick_times, visible_looks
+
+_HOUR_NS: Final = 3_600_000_000_000
+_POSITION_SIGMA_M: Final = 5.0
+_VELOCITY_SIGMA_M_S: Final = 0.01
+_DRIFTING_SHARE: Final = 0.2
+
+
+@dataclass(frozen=True)
+class ObservingPlan:
+    """How often each kind of sensor looks, and how much it can follow at once."""
+
+    radar_interval_s: float = 1.0
+    optical_interval_s: float = 10.0
+    isl_interval_s: float = 1.0
+    isl_satellites: int = 30
+    radar_capacity: int = 100
+    optical_capacity: int = 20
+    catalogue_error_s: float = 0.05
+
+
+@dataclass(frozen=True)
+class Observers:
+    """Every sensor of one world."""
+
+    sky: Sky
+    plan: ObservingPlan
+    seed: int
+
+    def radar(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
+        """What the radars measure in [start, stop)."""
+        sensors = _sensors("radar")
+        looks = self._looks(sensors, start_time_ns, stop_time_ns, self.plan.radar_interval_s, self.plan.radar_capacity)
+        noise = stream(self.seed, "radar", start_time_ns).standard_normal((4, len(looks.time_ns)))
+        source_id = _source_ids(sensors, looks)
+        sensor_time_ns, _ = clock_reading(self.seed, "gps_locked", source_id.tolist(), looks.time_ns)
+        sigma = {name: _per_look(sensors, looks, name) for name in _RADAR_SIGMAS}
+        track_id = self._track_ids(source_id, looks)
+        payloads = encode_radar_frames(
+            array_id=np.array([int(s.source_id.removeprefix("radar-")) for s in sensors])[looks.sensor],
+            target_track_id=track_id,
+            timestamp_ns=sensor_time_ns,
+            range_m=looks.range_km * 1e3 + noise[0] * sigma["range_sigma_m"],
+            range_rate_m_s=looks.range_rate_km_s * 1e3 + noise[1] * sigma["range_rate_sigma_m_s"],
+            azimuth_rad=(looks.azimuth_rad + noise[2] * sigma["azimuth_sigma_rad"]) % (2 * np.pi),
+            elevation_rad=np.clip(looks.elevation_rad + noise[3] * sigma["elevation_sigma_rad"], -np.pi / 2, np.pi / 2),
+            sigma_range_m=sigma["range_sigma_m"],
+            sigma_rate_m_s=sigma["range_rate_sigma_m_s"],
+        )
+        native = [str(number) for number in track_id.tolist()]
+        return self._sightings("radar", payloads, native, source_id, looks, sensor_time_ns)
+
+    def optical(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
+        """What the telescopes measure in [start, stop): lit objects over dark sites."""
+        sensors = _sensors("optical")
+        interval_s, capacity = self.plan.optical_interval_s, self.plan.optical_capacity
+        looks = self._looks(sensors, start_time_ns, stop_time_ns, interval_s, capacity)
+        noise = stream(self.seed, "optical", start_time_ns).standard_normal((2, len(looks.time_ns)))
+        source_id = _source_ids(sensors, looks)
+        sensor_time_ns, age_s = clock_reading(self.seed, "ntp_synced", source_id.tolist(), looks.time_ns)
+        latitude_deg, longitude_deg, altitude_m = (
+            _per_look(sensors, looks, name) for name in ("latitude_deg", "longitude_deg", "altitude_m")
+        )
+        ra_rad, dec_rad = topocentric_radec(looks.r_teme_km, latitude_deg, longitude_deg, altitude_m, looks.time_ns)
+        sigma_rad = _per_look(sensors, looks, "angle_sigma_rad")
+        ra_rad = (ra_rad + noise[0] * sigma_rad / np.maximum(np.cos(dec_rad), 1e-6)) % (2 * np.pi)
+        dec_rad = np.clip(dec_rad + noise[1] * sigma_rad, -np.pi / 2, np.pi / 2)
+        keys = list(
+            zip(source_id.tolist(), self.sky.norad_id[looks.index].tolist(), looks.time_ns.tolist(), strict=True)
+        )
+        native = [f"{key:016x}" for key in keyed_integers(self.seed, "obs_id", keys).tolist()]
+        columns = (sensor_time_ns, ra_rad, dec_rad, sigma_rad / RADIANS_PER_ARCSECOND, age_s)
+        payloads = [
+            encode_optical_record(
+                OpticalRecord(name, time, ra, dec, round(arcsec, 4), source.removeprefix("optical-"), clock_age_s=age)
+            )
+            for name, source, time, ra, dec, arcsec, age in zip(
+                native, source_id.tolist(), *(column.tolist() for column in columns), strict=True
+            )
+        ]
+        return self._sightings("optical", payloads, native, source_id, looks, sensor_time_ns)
+
+    def isl(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
+        """What the linked satellites report of themselves in [start, stop)."""
+        satellites = linked_satellites(self.sky, self.plan.isl_satellites, self.seed)
+        keys = [f"isl-{norad_id}" for norad_id in self.sky.norad_id[satellites].tolist()]
+        interval_ns = int(self.plan.isl_interval_s * 1e9)
+        row, time_ns = tick_times(keys, start_time_ns, stop_time_ns, interval_ns, self.seed)
+        order = np.lexsort((row, time_ns))
+        index, time_ns = satellites[row[order]], time_ns[order]
+        error, r_teme_km, v_teme_km_s = self.sky.states(index, time_ns)
+        there = error == 0
+        index, time_ns, r_teme_km, v_teme_km_s = index[there], time_ns[there], r_teme_km[there], v_teme_km_s[there]
+        norad_id = self.sky.norad_id[index]
+        source_id = np.array([f"isl-{number}" for number in norad_id.tolist()], dtype=np.str_)
+        drifting = keyed_uniform(self.seed, "drifting", source_id.tolist()) < _DRIFTING_SHARE
+        gps = clock_reading(self.seed, "gps_locked", source_id.tolist(), time_ns)
+        own = clock_reading(self.seed, "onboard_drift", source_id.tolist(), time_ns)
+        sensor_time_ns, age_s = (np.where(drifting, b, a) for a, b in zip(gps, own, strict=True))
+        noise = stream(self.seed, "isl", start_time_ns).standard_normal((2, len(index), 3))
+        payloads = encode_isl_frames(
+            norad_id=norad_id,
+            timestamp_ns=sensor_time_ns,
+            position_m=r_teme_km * 1e3 + noise[0] * _POSITION_SIGMA_M,
+            velocity_m_s=v_teme_km_s * 1e3 + noise[1] * _VELOCITY_SIGMA_M_S,
+            position_sigma_m=np.full(len(index), _POSITION_SIGMA_M),
+            velocity_sigma_m_s=np.full(len(index), _VELOCITY_SIGMA_M_S),
+            clock_quality=np.where(drifting, "onboard_drift", "gps_locked").tolist(),
+            clock_age_s=age_s,
+        )
+        native = [str(number) for number in norad_id.tolist()]
+        truth = (index, time_ns, r_teme_km, v_teme_km_s)
+        return self._with_truth("isl", payloads, native, source_id, truth, sensor_time_ns)
+
+    def _looks(
+        self, sensors: Sequence[Sensor], start_time_ns: int, stop_time_ns: int, interval_s: float, capacity: int
+    ) -> Looks:
+        return visible_looks(
+            self.sky,
+            sensors,
+            start_time_ns=start_time_ns,
+            stop_time_ns=stop_time_ns,
+            interval_ns=int(interval_s * 1e9),
+            capacity=capacity,
+            seed=self.seed,
+        )
+
+    def _track_ids(self, source_id: npt.NDArray[np.str_], looks: Looks) -> IntArray:
+        """The array's own track number: new for every object and hour, so it names no object."""
+        numbers = (source_id.tolist(), self.sky.norad_id[looks.index].tolist(), (looks.time_ns // _HOUR_NS).tolist())
+        keys = list(zip(*numbers, strict=True))
+        distinct = list(dict.fromkeys(keys))
+        hashed = keyed_integers(self.seed, "track", distinct) % np.uint64(2**32)
+        by_key = dict(zip(distinct, hashed.tolist(), strict=True))
+        return np.array([by_key[key] for key in keys], dtype=np.int64)
+
+    def _sightings(
+        self,
+        feed: str,
+        payloads: list[bytes],
+        native: list[str],
+        source_id: npt.NDArray[np.str_],
+        looks: Looks,
+        sensor_time_ns: IntArray,
+    ) -> Sightings:
+        truth = (looks.index, looks.time_ns, looks.r_teme_km, looks.v_teme_km_s)
+        return self._with_truth(feed, payloads, native, source_id, truth, sensor_time_ns)
+
+    def _with_truth(
+        self,
+        feed: str,
+        payloads: list[bytes],
+        native: list[str],
+        source_id: npt.NDArray[np.str_],
+        truth: tuple[IntArray, IntArray, FloatArray, FloatArray],
+        sensor_time_ns: IntArray,
+    ) -> Sightings:
+        index, time_ns, r_teme_km, v_teme_km_s = truth
+        readings = zip(source_id.tolist(), native, sensor_time_ns.tolist(), payloads, strict=True)
+        return Sightings(
+            feed=feed,
+            payloads=payloads,
+            observation_id=[observation_id(feed, *reading) for reading in readings],
+            source_id=source_id,
+            norad_id=self.sky.norad_id[index],
+            true_time_ns=time_ns,
+            sensor_time_ns=sensor_time_ns,
+            received_time_ns=time_ns,
+            r_teme_km=r_teme_km,
+            v_teme_km_s=v_teme_km_s,
+        )
+
+
+_RADAR_SIGMAS: Final = ("range_sigma_m", "range_rate_sigma_m_s", "azimuth_sigma_rad", "elevation_sigma_rad")
+
+
+def linked_satellites(sky: Sky, count: int, seed: int) -> IntArray:
+    """Positions in the sky of a seeded choice of `count` payloads (by name: no debris, no rocket body)."""
+    payloads = [
+        row
+        for row, name in enumerate(sky.object_name)
+        if name and not name.endswith((" DEB", " R/B")) and " DEB " not in name
+    ]
+    preference = keyed_uniform(seed, "linked", sky.norad_id[payloads].tolist())
+    return np.sort(np.array(payloads, dtype=np.int64)[np.argsort(preference, kind="stable")[:count]])
+
+
+def _sensors(kind: str) -> list[Sensor]:
+    return [sensor for sensor in sensor_registry().values() if sensor.kind == kind]
+
+
+def _source_ids(sensors: Sequence[Sensor], looks: Looks) -> npt.NDArray[np.str_]:
+    return np.array([sensor.source_id for sensor in sensors], dtype=np.str_)[looks.sensor]
+
+
+def _per_look(sensors: Sequence[Sensor], looks: Looks, name: str) -> FloatArray:
+    return np.array([getattr(sensor, name) for sensor in sensors], dtype=np.float64)[looks.sensor]

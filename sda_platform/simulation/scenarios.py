@@ -1,0 +1,67 @@
+"""What goes wrong in the world, besides the everyday faults of its links: a break-up, a silent radar."""
+
+from dataclasses import dataclass
+from typing import Final, Literal, get_args
+
+import numpy as np
+
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.omm import encode_omm_csv
+from sda_platform.formats.segments import describe_segment
+from sda_platform.simulation.breakup import Breakup, fragment_elements
+from sda_platform.simulation.segments import TRUTH_SCHEMA, SimulatedSegment
+from sda_platform.simulation.sightings import Sightings
+from sda_platform.simulation.sky import Sky
+
+Scenario = Literal["nominal", "fragmentation", "outage"]
+SCENARIOS: Final[tuple[str, ...]] = get_args(Scenario)
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A radar whose link is down for a share of the simulated time; it keeps measuring, and then sends its backlog.
+
+    The backlog takes `catch_up` of the outage's length to send, so its readings exceed the radars' lateness bound.
+    """
+
+    source_id: str = "radar-1"
+    from_share: float = 1 / 3
+    to_share: float = 2 / 3
+    catch_up: float = 0.05
+
+    def held_back(self, sightings: Sightings, start_time_ns: int, duration_ns: int) -> Sightings:
+        """The sightings with what the silent radar measured received after the outage, in its order."""
+        begin, end = (start_time_ns + int(share * duration_ns) for share in (self.from_share, self.to_share))
+        received = sightings.received_time_ns
+        silent = (sightings.source_id == self.source_id) & (received >= begin) & (received < end)
+        backlog = end + ((received - begin) * self.catch_up).astype(np.int64)
+        return sightings.received_at(np.where(silent, backlog, received))
+
+
+def elements_segment(data: bytes, available_time_ns: int) -> SimulatedSegment:
+    """An `omm-csv` segment of the elements feed; it has no truth rows."""
+    meta = describe_segment(
+        data,
+        feed="elements",
+        segment_format="omm-csv",
+        sealed_time_ns=available_time_ns,
+        sealed_wall_time_ns=available_time_ns,
+    )
+    return SimulatedSegment("elements", "omm-csv", data, meta, available_time_ns, TRUTH_SCHEMA.empty_table())
+
+
+def broken_up(sky: Sky, breakup: Breakup, start_time_ns: int, seed: int) -> tuple[Sky, bytes]:
+    """The sky in which the parent ends and its debris begins, and the debris's element sets as `omm-csv`.
+
+    Raises ValueError where the parent is not in the sky or cannot be propagated.
+    """
+    rows = np.flatnonzero(sky.norad_id == breakup.parent_norad_id)
+    if not len(rows):
+        raise ValueError(f"the object to break up, {breakup.parent_norad_id}, is not in the catalogue")
+    parent = int(rows[0])
+    time_ns = start_time_ns + int(breakup.after_s * 1e9)
+    data = encode_omm_csv(fragment_elements(sky, parent, time_ns, breakup.fragments, seed))
+    debris = Sky.of_catalogue(
+        decode_element_sets(data, segment_format="omm-csv"), objects=None, seed=seed, catalogue_error_s=0.0
+    )
+    return sky.with_debris(debris, parent, time_ns), data

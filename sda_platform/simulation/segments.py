@@ -1,0 +1,144 @@
+"""Sealing what the collectors received into segments, with the truth of every record beside it."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sda_platform.formats.records import FEED_FORMATS, pack_records
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.simulation.faults import LATENESS_BOUND_NS, Delivery
+from sda_platform.simulation.sightings import Sightings
+
+TRUTH_SCHEMA: Final = pa.schema(
+    [
+        pa.field("feed", pa.string(), nullable=False),
+        pa.field("available_time_ns", pa.int64(), nullable=False),
+        pa.field("record_number", pa.int64(), nullable=False),
+        pa.field("fault", pa.string(), nullable=False),
+        pa.field("observation_id", pa.string()),
+        pa.field("payload_sha256", pa.string(), nullable=False),
+        pa.field("source_id", pa.string(), nullable=False),
+        pa.field("norad_id", pa.int64(), nullable=False),
+        pa.field("true_time_ns", pa.int64(), nullable=False),
+        pa.field("sensor_time_ns", pa.int64(), nullable=False),
+        pa.field("received_time_ns", pa.int64(), nullable=False),
+        *(pa.field(name, pa.float64(), nullable=False) for name in ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s")),
+    ]
+)
+"""One row per landed record; `fault` is none, duplicate or corrupt, and a corrupt record has no observation_id."""
+
+
+@dataclass(frozen=True)
+class SimulatedSegment:
+    """A sealed segment, the mission time it reaches its landing zone, and its truth (TRUTH_SCHEMA; not for landing).
+
+    `meta.sealed_wall_time_ns` is mission time too: a simulation knows no wall clock, whoever lands it does.
+    """
+
+    feed: str
+    segment_format: str
+    data: bytes
+    meta: SegmentMeta
+    available_time_ns: int
+    truth: pa.Table
+
+
+class Collector:
+    """Holds what one feed received until the segment it belongs to is sealed."""
+
+    def __init__(self, feed: str, start_time_ns: int, segment_ns: int) -> None:
+        self._feed = feed
+        self._start_time_ns = start_time_ns
+        self._segment_ns = segment_ns
+        self._pending: list[tuple[int, int, Delivery, Sightings]] = []
+        self._count = 0
+
+    def receive(self, sightings: Sightings, deliveries: Iterable[Delivery]) -> None:
+        """Take deliveries in any order."""
+        for delivery in deliveries:
+            self._pending.append((delivery.received_time_ns, self._count, delivery, sightings))
+            self._count += 1
+
+    def seal_until(self, time_ns: int | None) -> Iterator[SimulatedSegment]:
+        """The non-empty segments that end at or before `time_ns`; all that is left where it is None."""
+        self._pending.sort(key=lambda item: item[:2])
+        batch: list[tuple[int, int, Delivery, Sightings]] = []
+        end = self._start_time_ns
+        kept: list[tuple[int, int, Delivery, Sightings]] = []
+        for position, item in enumerate(self._pending):
+            if item[0] >= end:
+                if batch:
+                    yield self._seal(batch, end)
+                batch = []
+                end = item[0] - (item[0] - self._start_time_ns) % self._segment_ns + self._segment_ns
+                if time_ns is not None and end > time_ns:
+                    kept = self._pending[position:]
+                    break
+            batch.append(item)
+        if batch:
+            yield self._seal(batch, end)
+        self._pending = kept
+
+    def _seal(self, batch: list[tuple[int, int, Delivery, Sightings]], end_time_ns: int) -> SimulatedSegment:
+        payloads = [delivery.payload for _, _, delivery, _ in batch]
+        if self._feed == "optical":
+            data = b"\n".join(payloads) + b"\n"
+        else:
+            data = pack_records(payloads, [received for received, _, _, _ in batch])
+        events = [int(sightings.sensor_time_ns[d.row]) for _, _, d, sightings in batch if d.fault != "corrupt"]
+        meta = SegmentMeta(
+            feed=self._feed,
+            format=FEED_FORMATS[self._feed][0],
+            bytes=len(data),
+            records=len(batch),
+            sha256=hashlib.sha256(data).hexdigest(),
+            sealed_time_ns=end_time_ns,
+            sealed_wall_time_ns=end_time_ns,
+            first_event_time_ns=min(events, default=None),
+            last_event_time_ns=max(events, default=None),
+            source_watermark_ns=end_time_ns - LATENESS_BOUND_NS[self._feed],
+        )
+        return SimulatedSegment(
+            self._feed, meta.format, data, meta, end_time_ns, _truth(self._feed, batch, end_time_ns)
+        )
+
+
+def write_truth(segments: Iterable[SimulatedSegment], path: Path) -> int:
+    """Write every record's truth as one Parquet file; returns the number of rows."""
+    rows = 0
+    with pq.ParquetWriter(path, TRUTH_SCHEMA) as writer:
+        for segment in segments:
+            writer.write_table(segment.truth)
+            rows += segment.truth.num_rows
+    return rows
+
+
+def _truth(feed: str, batch: list[tuple[int, int, Delivery, Sightings]], available_time_ns: int) -> pa.Table:
+    columns: list[list[object]] = [[] for _ in TRUTH_SCHEMA]
+    for number, (received, _, delivery, seen) in enumerate(batch):
+        row = delivery.row
+        values = (
+            feed,
+            available_time_ns,
+            number,
+            delivery.fault,
+            None if delivery.fault == "corrupt" else seen.observation_id[row],
+            hashlib.sha256(delivery.payload).hexdigest(),
+            str(seen.source_id[row]),
+            int(seen.norad_id[row]),
+            int(seen.true_time_ns[row]),
+            int(seen.sensor_time_ns[row]),
+            received,
+            *(seen.r_teme_km[row] * 1e3).tolist(),
+            *(seen.v_teme_km_s[row] * 1e3).tolist(),
+        )
+        for column, value in zip(columns, values, strict=True):
+            column.append(value)
+    return pa.Table.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, TRUTH_SCHEMA, strict=True)], schema=TRUTH_SCHEMA
+    )

@@ -1,0 +1,32 @@
+"""What the sensors saw in one stretch of time: wire payloads side by side with the truth behind each."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """n good readings of one feed, in order of true time; `payloads` carry no reception stamp yet."""
+
+    feed: str
+    payloads: list[bytes]
+    observation_id: list[str]
+    source_id: npt.NDArray[np.str_]
+    norad_id: IntArray
+    true_time_ns: IntArray
+    sensor_time_ns: IntArray
+    received_time_ns: IntArray
+    r_teme_km: FloatArray
+    v_teme_km_s: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def received_at(self, received_time_ns: IntArray) -> Self:
+        """The same readings with other reception times (n,)."""
+        return type(self)(**{**self.__dict__, "received_time_ns": received_time_ns})

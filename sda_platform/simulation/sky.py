@@ -1,0 +1,94 @@
+"""The objects of a simulated world and where they truly are.
+
+The truth is SGP4 on the published elements, each object running early or late by a time of its own: the along-track
+error that published elements have, and that tracking is there to find.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.special import ndtri
+
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.simulation.randomness import keyed_uniform
+
+_BEFORE_ALL_NS = -(2**62)
+_AFTER_ALL_NS = 2**62
+
+
+@dataclass(frozen=True)
+class Sky:
+    """n objects; an object is there in [born_time_ns, ended_time_ns)."""
+
+    propagator: Propagator
+    norad_id: IntArray
+    object_name: tuple[str, ...]
+    ahead_ns: IntArray
+    born_time_ns: IntArray
+    ended_time_ns: IntArray
+
+    @classmethod
+    def of_catalogue(
+        cls, catalogue: pa.Table, *, objects: Sequence[int] | None, seed: int, catalogue_error_s: float
+    ) -> Self:
+        """The valid rows of a decoded element-set table, limited to `objects` where given, in that order.
+
+        `catalogue_error_s` is the 1-sigma time by which an object is ahead of its elements.
+        """
+        good = catalogue.filter(pc.is_null(catalogue["error_kind"]))
+        ids = good["norad_id"].to_numpy()
+        row_of = {norad_id: row for row, norad_id in enumerate(ids.tolist())}
+        wanted = row_of if objects is None else {i: row_of[i] for i in dict.fromkeys(objects) if i in row_of}
+        good = good.take(pa.array(list(wanted.values()), pa.int64()))
+        columns = {name: good[name].to_numpy() for name in _NUMBERS}
+        chosen = list(wanted)
+        uniform = np.clip(keyed_uniform(seed, "catalogue error", chosen), 1e-9, 1 - 1e-9)
+        return cls(
+            propagator=Propagator(ElementSets.from_columns(columns)),
+            norad_id=np.array(chosen, dtype=np.int64),
+            object_name=tuple(name or "" for name in good["object_name"].to_pylist()),
+            ahead_ns=(ndtri(uniform) * catalogue_error_s * 1e9).astype(np.int64),
+            born_time_ns=np.full(len(chosen), _BEFORE_ALL_NS, dtype=np.int64),
+            ended_time_ns=np.full(len(chosen), _AFTER_ALL_NS, dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.norad_id)
+
+    def with_debris(self, debris: "Sky", parent: int, time_ns: int) -> "Sky":
+        """This sky with the object at position `parent` ended at `time_ns`, and the debris there from then on.
+
+        The debris keeps the parent's own error, so that it comes from where the parent truly was.
+        """
+        elements = (self.propagator.elements, debris.propagator.elements)
+        columns = {name: np.concatenate([getattr(part, name) for part in elements]) for name in _NUMBERS}
+        ended = np.concatenate([self.ended_time_ns, debris.ended_time_ns])
+        ended[parent] = time_ns
+        born = np.concatenate([self.born_time_ns, np.full(len(debris), time_ns, dtype=np.int64)])
+        ahead = np.concatenate([self.ahead_ns, np.full(len(debris), self.ahead_ns[parent], dtype=np.int64)])
+        return Sky(
+            propagator=Propagator(ElementSets.from_columns(columns)),
+            norad_id=np.concatenate([self.norad_id, debris.norad_id]),
+            object_name=self.object_name + debris.object_name,
+            ahead_ns=ahead,
+            born_time_ns=born,
+            ended_time_ns=ended,
+        )
+
+    def coarse(self, time_ns: IntArray) -> FloatArray:
+        """Positions (n, t, 3) km TEME at common times, without the objects' own errors; NaN where SGP4 refuses."""
+        return self.propagator.grid(time_ns)[1]
+
+    def states(self, index: IntArray, time_ns: IntArray) -> tuple[ErrorArray, FloatArray, FloatArray]:
+        """True states: error (m,), r_teme_km (m, 3), v_teme_km_s (m, 3); error also where the object is not there."""
+        error, r_teme_km, v_teme_km_s = self.propagator.at(index, time_ns + self.ahead_ns[index])
+        there = (self.born_time_ns[index] <= time_ns) & (time_ns < self.ended_time_ns[index])
+        return np.where(there, error, np.uint8(255)), r_teme_km, v_teme_km_s
+
+
+_NUMBERS = tuple(ElementSets.__dataclass_fields__)

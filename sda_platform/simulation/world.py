@@ -1,0 +1,116 @@
+"""A simulated world: real objects, real sites, what the sensors send, and when it arrives.
+
+Pure: the same arguments give the same bytes. Time is simulated a minute at a time, so memory does not grow with the
+duration. The truth travels beside each segment and is never part of what lands.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.simulation.breakup import Breakup
+from sda_platform.simulation.faults import FaultRates, delayed, deliveries
+from sda_platform.simulation.observers import Observers, ObservingPlan
+from sda_platform.simulation.randomness import stream
+from sda_platform.simulation.reference import reference_catalogue
+from sda_platform.simulation.scenarios import SCENARIOS, Outage, broken_up, elements_segment
+from sda_platform.simulation.segments import Collector, SimulatedSegment, write_truth
+from sda_platform.simulation.sightings import Sightings
+from sda_platform.simulation.sky import Sky
+
+__all__ = ["SimulatedSegment", "simulate", "write_truth"]
+
+_STRETCH_NS: Final = 60_000_000_000
+_FEEDS: Final = ("isl", "optical", "radar")
+
+
+def simulate(
+    scenario: str,
+    *,
+    start_time_ns: int,
+    duration_s: float,
+    seed: int,
+    objects: Sequence[int] | None = None,
+    catalogue: bytes | None = None,
+    with_catalogue: bool = False,
+    segment_seconds: float = 5.0,
+    rates: FaultRates = FaultRates(),  # noqa: B008 - frozen
+    plan: ObservingPlan = ObservingPlan(),  # noqa: B008 - frozen
+    breakup: Breakup = Breakup(),  # noqa: B008 - frozen
+    outage: Outage = Outage(),  # noqa: B008 - frozen
+) -> Iterator[SimulatedSegment]:
+    """Segments of every feed in order of `available_time_ns`, which starts no earlier than `start_time_ns`.
+
+    Args:
+        scenario: nominal; fragmentation (`breakup`: new debris, seen by the sensors at once and published as element
+            sets a little later); outage (`outage`: a radar falls silent, then sends its backlog).
+        start_time_ns: ns since the Unix epoch, UTC.
+        duration_s: for how long the sensors measure; late readings arrive up to 30 s after.
+        seed: the only source of chance.
+        objects: NORAD ids that the sensors follow, those unknown to the catalogue ignored; None for all of it.
+        catalogue: an `omm-csv` segment; the reference catalogue where None.
+        with_catalogue: also yield the catalogue itself, first, as a segment of the elements feed.
+        segment_seconds: how many seconds of arrivals of one feed a segment holds.
+
+    Raises:
+        ValueError: an unknown scenario, or a break-up that cannot happen.
+    """
+    if scenario not in SCENARIOS:
+        raise ValueError(f"scenario {scenario!r} is none of {', '.join(SCENARIOS)}")
+    data = reference_catalogue() if catalogue is None else catalogue
+    segment_ns, duration_ns = int(segment_seconds * 1e9), int(duration_s * 1e9)
+    followed = list(objects) if objects is not None else None
+    if followed is not None and scenario == "fragmentation":
+        followed.append(breakup.parent_norad_id)
+    sky = Sky.of_catalogue(
+        decode_element_sets(data, segment_format="omm-csv"),
+        objects=followed,
+        seed=seed,
+        catalogue_error_s=plan.catalogue_error_s,
+    )
+    published = [elements_segment(data, start_time_ns)] if with_catalogue else []
+    if scenario == "fragmentation":
+        sky, debris = broken_up(sky, breakup, start_time_ns, seed)
+        offset_ns = int((breakup.after_s + breakup.published_after_s) * 1e9)
+        published.append(elements_segment(debris, start_time_ns + offset_ns))
+    silence = outage if scenario == "outage" else None
+    feeds = _feeds(Observers(sky, plan, seed), rates, silence, start_time_ns, duration_ns, segment_ns)
+    yield from _merged(feeds, published)
+
+
+def _feeds(
+    observers: Observers,
+    rates: FaultRates,
+    outage: Outage | None,
+    start_time_ns: int,
+    duration_ns: int,
+    segment_ns: int,
+) -> Iterator[SimulatedSegment]:
+    """Segments of the three sensor feeds in order of arrival."""
+    collectors = {feed: Collector(feed, start_time_ns, segment_ns) for feed in _FEEDS}
+    stop_time_ns = start_time_ns + duration_ns
+    for begin in range(start_time_ns, stop_time_ns, _STRETCH_NS):
+        end = min(begin + _STRETCH_NS, stop_time_ns)
+        for feed in _FEEDS:
+            seen: Sightings = getattr(observers, feed)(begin, end)
+            noise = stream(observers.seed, "faults", feed, begin)
+            seen = delayed(seen, rates, noise)
+            if outage is not None:
+                seen = outage.held_back(seen, start_time_ns, duration_ns)
+            collectors[feed].receive(seen, deliveries(seen, rates, noise))
+        # Nothing measured from here on is received before it is measured: segments that end by now are complete.
+        yield from _sealed(collectors, end if end < stop_time_ns else None)
+
+
+def _sealed(collectors: dict[str, Collector], until_ns: int | None) -> list[SimulatedSegment]:
+    sealed = [segment for collector in collectors.values() for segment in collector.seal_until(until_ns)]
+    return sorted(sealed, key=lambda segment: (segment.available_time_ns, segment.feed))
+
+
+def _merged(segments: Iterator[SimulatedSegment], published: list[SimulatedSegment]) -> Iterator[SimulatedSegment]:
+    waiting = list(published)
+    for segment in segments:
+        while waiting and waiting[0].available_time_ns <= segment.available_time_ns:
+            yield waiting.pop(0)
+        yield segment
+    yield from waiting

@@ -1,0 +1,177 @@
+"""The definitions: they load, quietly and without an engine, and the graph is the one that was agreed.
+
+The graph is kept in ``data/asset_graph.json``. To accept a change of it, run
+
+    python -m sda_platform_tests.unit.test_definitions
+
+and commit the file; its diff is what a reviewer looks at.
+"""
+
+import difflib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from pyspark.sql import types as T
+
+from sda_platform.definitions import build_defs, defs
+from sda_platform.lake.resource import LandingResource
+from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+
+SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
+ROOT = Path(__file__).parents[2]
+TABLES = [
+    value
+    for room in ("ingest", "catalog", "fusion", "conjunction", "delivery")
+    for value in vars(__import__(f"sda_platform.{room}.tables", fromlist=["tables"])).values()
+    if isinstance(value, Table)
+]
+# Numbers that count, number, rank or identify, and pure ratios: they have no unit.
+UNITLESS = {
+    COMMIT_SEQUENCE, "record_number", "sequence", "schema_version", "norad_id", "norad_id_1", "norad_id_2",
+    "element_set_number", "source_priority", "eccentricity", "chi_square", "degrees_of_freedom", "radar_count",
+    "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
+    "maximum_probability",
+}  # fmt: skip
+
+
+def graph() -> dict[str, Any]:
+    """What the snapshot holds: every asset with its place and policy, the checks, jobs, sensors and schedules."""
+    repository = defs.get_repository_def()
+    nodes = repository.asset_graph.asset_nodes
+    return {
+        "assets": {
+            node.key.to_user_string(): {
+                "deps": sorted(key.to_user_string() for key in node.parent_keys),
+                "group": node.group_name,
+                "kinds": sorted(node.kinds),
+                "owners": sorted(node.owners),
+                "pool": None if node.is_external else node.assets_def.op.pool,
+                "is_external": node.is_external,
+            }
+            for node in sorted(nodes, key=lambda n: n.key.to_user_string())
+        },
+        "checks": {
+            f"{key.asset_key.to_user_string()}:{key.name}": "blocking" if spec.blocking else "warns"
+            for key, spec in sorted(_check_specs(repository).items(), key=lambda item: str(item[0]))
+        },
+        "jobs": {
+            job.name: sorted(key.to_user_string() for key in job.asset_layer.executable_asset_keys)
+            for job in repository.get_all_jobs()
+            if job.name in ("hot", "catalog")
+        },
+        "sensors": {sensor.name: sensor.job_name for sensor in repository.sensor_defs},
+        "schedules": {schedule.name: [schedule.job_name, str(schedule.cron_schedule)] for schedule in repository.schedule_defs},
+    }
+
+
+def _check_specs(repository: dg.RepositoryDefinition) -> dict[dg.AssetCheckKey, dg.AssetCheckSpec]:
+    definitions = repository.asset_checks_defs_by_key.values()
+    return {spec.key: spec for definition in definitions for spec in definition.check_specs}
+
+
+def rendered(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=1, sort_keys=True) + "\n"
+
+
+def test_the_definitions_are_loadable() -> None:
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_the_asset_graph_is_the_one_that_was_agreed() -> None:
+    expected, found = SNAPSHOT.read_text().splitlines(), rendered(graph()).splitlines()
+    difference = "\n".join(difflib.unified_diff(expected, found, "agreed", "as defined", lineterm="", n=2))
+    if difference:
+        pytest.fail(f"the asset graph changed; if that is meant, see the top of {Path(__file__).name}:\n{difference}")
+
+
+def test_loading_starts_no_jvm_opens_nothing_and_warns_of_nothing(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, warnings\n"
+        "start, started = subprocess.Popen.__init__, []\n"
+        "def watched(self, command, *args, **options):\n"
+        "    started.append(str(command))\n"
+        "    start(self, command, *args, **options)\n"
+        "subprocess.Popen.__init__ = watched\n"
+        "with warnings.catch_warnings(record=True) as told:\n"
+        "    warnings.simplefilter('always')\n"
+        "    import sda_platform.definitions as d\n"
+        "ours = [str(w) for w in told if 'sda_platform' in w.filename or 'dagster' in str(w.category).lower()\n"
+        "        or 'Dagster' in str(w.message)]\n"
+        "assert not ours, ours\n"
+        "assert not [c for c in started if 'java' in c or 'spark' in c], started\n"
+        "assert d.defs.resources\n"
+    )
+    home = tmp_path / "home"
+    environment = {**os.environ, "SDA_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(tmp_path.iterdir()) == [], "loading wrote something"
+
+
+def test_resources_can_be_replaced_for_a_test() -> None:
+    landing = LandingResource(root="elsewhere")
+    resources = build_defs({"landing": landing}).resources or {}
+    assert resources["landing"] is landing
+    assert set(resources) == set(defs.resources or {})
+
+
+def test_every_asset_has_what_a_person_needs() -> None:
+    for spec in defs.resolve_all_asset_specs():
+        name = spec.key.to_user_string()
+        assert len(spec.description or "") > 30, name
+        assert spec.owners, name
+        assert spec.kinds, name
+        assert spec.tags["stage"] == spec.group_name, name
+
+
+def test_every_table_is_an_asset_with_its_schema_freshness_and_three_checks() -> None:
+    specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+    checks = {(key.asset_key.to_user_string(), key.name) for key in _check_specs(defs.get_repository_def())}
+    assert {table.name for table in TABLES} == {name for name in specs if "/" not in name}
+    for table in TABLES:
+        schema = specs[table.name].metadata["dagster/column_schema"]
+        assert [column.name for column in schema.columns] == [column.name for column in table.columns]
+        assert specs[table.name].freshness_policy is not None
+        assert {(table.name, check) for check in ("exactly_once", "contract", "data_is_fresh")} <= checks
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_column_says_what_it_is(table: Table) -> None:
+    assert [c.name for c in table.columns if not c.description.rstrip().endswith((".", ")"))] == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_physical_number_has_a_unit_and_says_it_in_its_name(table: Table) -> None:
+    numbers = [c for c in table.columns if isinstance(c.data_type, T.NumericType)]
+    assert [c.name for c in numbers if (c.unit is None) != (c.name in UNITLESS)] == []
+    assert [c.name for c in numbers if c.unit and not _names_its_unit(c)] == []
+
+
+def _names_its_unit(column: Column) -> bool:
+    unit = (column.unit or "").replace("1/earth radius", "per_earth_radius").replace("²", "2").replace("³", "3")
+    return column.name.removesuffix("_1").removesuffix("_2").endswith(
+        (f"_{unit}", f"_{unit.replace('/', '_')}", f"_{unit.replace('/', '_per_')}")
+    )
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_column_lineage_names_columns_that_exist(table: Table) -> None:
+    columns = {t.name: {c.name for c in t.columns} for t in TABLES}
+    assert set(table.sources) <= columns[table.name]
+    wrong = [(source, c) for sources in table.sources.values() for source, c in sources if c not in columns[source]]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_a_tables_key_and_time_are_columns_of_it(table: Table) -> None:
+    assert {*table.key, table.time_column, COMMIT_SEQUENCE} <= {c.name for c in table.columns}
+
+
+if __name__ == "__main__":
+    SNAPSHOT.write_text(rendered(graph()))

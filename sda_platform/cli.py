@@ -33,7 +33,7 @@ def _for_people(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> Any:
-        from sda_platform.failures import EXPECTED
+        from sda_platform.operations.failures import EXPECTED
 
         try:
             return command(*args, **kwargs)
@@ -48,7 +48,7 @@ def _for_people(command: Callable[..., Any]) -> Callable[..., Any]:
 @_for_people
 def up(settings: Settings) -> None:
     """Run the platform: engine, webserver, daemon; landing zones as they are. Ctrl-C stops it."""
-    from sda_platform.running import run_platform
+    from sda_platform.operations.running import run_platform
 
     run_platform(settings, _console)
 
@@ -62,7 +62,7 @@ def up(settings: Settings) -> None:
 @_for_people
 def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: float) -> None:
     """A day of real orbits: screen 26,834 objects, observe them, deliver alerts; then keep serving the UI."""
-    from sda_platform.demo import Demo
+    from sda_platform.operations.demo import Demo
 
     sys.exit(Demo(settings, _console, scenario=scenario, seed=seed, minutes=minutes).run(once=once))
 
@@ -91,7 +91,7 @@ def land(settings: Settings, files: tuple[Path, ...], feed: str | None, segment_
 @_for_people
 def status(settings: Settings, as_json: bool) -> None:
     """Every table and landing zone: rows, version, freshness, watermark, backlog, last run."""
-    from sda_platform.status import platform_status
+    from sda_platform.operations.status import platform_status
 
     found = platform_status(_lake(settings), settings.landing_uri, orphan_grace_s=settings.orphan_grace_s)
     if as_json:
@@ -106,7 +106,7 @@ def status(settings: Settings, as_json: bool) -> None:
 @_for_people
 def alerts(settings: Settings, as_json: bool) -> None:
     """The alerts that hold at the subscriber, most dangerous first."""
-    from sda_platform.alerts import alert_grid, standing_alerts
+    from sda_platform.operations.alerts import alert_grid, standing_alerts
 
     found = standing_alerts(settings.subscriber_path)
     if as_json:
@@ -122,8 +122,8 @@ def alerts(settings: Settings, as_json: bool) -> None:
 @_for_people
 def trace(settings: Settings, alert: str, as_json: bool) -> None:
     """Follow ALERT (an id or its beginning) back to the raw frames."""
-    from sda_platform.alerts import trace_lines
-    from sda_platform.trace import trace_alert
+    from sda_platform.operations.alerts import trace_lines
+    from sda_platform.operations.trace import trace_alert
 
     found = trace_alert(_lake(settings), alert)
     if as_json:
@@ -142,7 +142,7 @@ def trace(settings: Settings, alert: str, as_json: bool) -> None:
 @_for_people
 def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
     """Write simulated segments, and the truth beside them, into DIRECTORY."""
-    from sda_platform.demo import write_simulation
+    from sda_platform.operations.demo import write_simulation
 
     count = write_simulation(directory, scenario, start=start, minutes=minutes, seed=seed)
     _console.print(f"{count} segments and the truth are in {directory}")
@@ -150,18 +150,15 @@ def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: i
 
 def _lake(settings: Settings) -> Any:
     from sda_platform.clock import MissionClock
-    from sda_platform.lake.lake import Lake
+    from sda_platform.lake.lake import Lake, without_session
 
-    def no_session() -> Any:
-        raise RuntimeError("the command line reads logs only")
-
-    return Lake(settings.lake_uri, MissionClock.load(settings.home), no_session)
+    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
 
 
 def _show_status(settings: Settings, found: Any) -> None:
-    from sda_platform.status import table_lines
+    from sda_platform.operations.status import table_lines
 
-    from sda_platform.platform_home import running_platform
+    from sda_platform.operations.platform_home import running_platform
 
     state = running_platform(settings.home.absolute())
     where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"

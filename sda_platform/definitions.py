@@ -84,7 +84,11 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             max_bytes=settings.batch_max_bytes,
             orphan_grace_s=settings.orphan_grace_s,
         ),
-        "fusion": FusionResource(window_s=settings.window_s, allowed_lateness_s=settings.allowed_lateness_s),
+        "fusion": FusionResource(
+            window_s=settings.window_s,
+            allowed_lateness_s=settings.allowed_lateness_s,
+            idle_after_s=settings.idle_after_s,
+        ),
         "screening": ScreeningResource(
             fleet=settings.fleet,
             horizon_h=settings.screening_horizon_h,
@@ -98,7 +102,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
 def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | None = None) -> dg.Definitions:
     """The definitions, with some resources replaced (for tests) or other settings than the environment's."""
     chosen = settings or Settings()
-    assets = [*EXTERNAL, *INGEST, *CATALOG, fusion.fused_tracks, *CONJUNCTION]
+    assets: list[Any] = [*EXTERNAL, *INGEST, *CATALOG, fusion.fused_tracks, *CONJUNCTION]
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),

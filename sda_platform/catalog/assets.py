@@ -5,8 +5,7 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.catalog import decoding, transforms
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.ingest.feeds import ELEMENTS_FEED
+from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.bronze import land
 from sda_platform.lake.resource import LakeResource, LandingResource

@@ -4,8 +4,8 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.ingest.feeds import ELEMENTS_FEED
-from sda_platform.ingest.sensors import landing_sensor
+from sda_platform.catalog.tables import ELEMENTS_FEED
+from sda_platform.lake.sensors import landing_sensor
 
 
 def build_sensors(catalog_job: Any, interval_s: int) -> list[dg.SensorDefinition]:

@@ -9,6 +9,10 @@ from pyspark.sql import types as T
 from sda_platform.lake.table import Provenance, Table
 
 
+ELEMENTS_FEED = "elements"
+"""The landing zone of element sets."""
+
+
 class Elements(Provenance):
     """The orbit of one object by one element set."""
 

@@ -1,6 +1,6 @@
 """Assessing approaches: best states carried to the refined TCA, relative geometry, risk. Arrow in, Arrow out, no Spark."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.fuse import covariance_from_lower
+from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
 from sda_platform.orbits.encounter import relative_states
@@ -54,10 +54,10 @@ ASSESSED_SCHEMA = pa.schema(
 )
 
 
-def assessor(catalogue: Catalogue) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def assessor(catalogue: Catalogue) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from assess_candidates(pa.Table.from_batches([batch]), catalogue).to_batches()
 

@@ -7,14 +7,12 @@ import dagster as dg
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
-from sda_platform.catalog.assets import orbital_catalog
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction import planning, screen, transforms
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
-from sda_platform.fusion.assets import fused_tracks
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.resource import LakeResource
@@ -23,7 +21,7 @@ from sda_platform.lake.resource import LakeResource
 MAX_TRACK_AGE_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 
 
-@table_asset(CONJUNCTION_CANDIDATES, deps=[orbital_catalog])
+@table_asset(CONJUNCTION_CANDIDATES, deps=[ORBITAL_CATALOG.name])
 def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
     """Every approach of a protected object below the threshold within the horizon, by both element sets.
 
@@ -39,8 +37,15 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
         return nothing_new(store, plan)
     fleet = screening.fleet_norad_ids()
     work = screen.sweeps(catalogue, fleet, task.changed)
-    span = {"start_ns": task.start_ns, "end_ns": task.end_ns, "threshold_km": screening.threshold_km}
-    found = screen.approaches(store.session, catalogue, fleet, work, **span)
+    found = screen.approaches(
+        store.session,
+        catalogue,
+        fleet,
+        work,
+        start_ns=task.start_ns,
+        end_ns=task.end_ns,
+        threshold_km=screening.threshold_km,
+    )
     journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
     entries = transforms.candidate_corrections(found, journal, task, as_of_ns=plan.as_of_ns)
     counts = {"objects": len(catalogue), "changed": len(changed), "fleet": len(fleet)}
@@ -49,7 +54,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     return materialized(store, receipt, screening="full" if task.is_full else "changed objects", span=span_told, **counts)
 
 
-@table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, fused_tracks, orbital_catalog])
+@table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, FUSED_TRACKS.name, ORBITAL_CATALOG.name])
 def conjunction_assessments(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Each candidate with the best states known: geometry in RTN at the refined TCA, probability of collision, risk.
 

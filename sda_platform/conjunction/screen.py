@@ -1,7 +1,7 @@
 """Screening a protected fleet on Spark: spans of time are the tasks, each a pure call of `orbits.screening`."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,10 +74,10 @@ def approaches(
 
 def span_searcher(
     propagator: Propagator, fleet: npt.NDArray[np.int64], work: list[Sweep], threshold_km: float
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that screens the spans of its batches."""
 
-    def search(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for span in batch.to_pylist():
                 for sweep in work:

@@ -5,7 +5,6 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.conjunction.assets import conjunction_alerts
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery import outbox
 from sda_platform.delivery.resource import SubscriberResource
@@ -14,7 +13,7 @@ from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.resource import LakeResource
 
 
-@table_asset(ALERT_DELIVERIES, deps=[conjunction_alerts], priority=10)
+@table_asset(ALERT_DELIVERIES, deps=[CONJUNCTION_ALERTS.name], priority=10)
 def alert_deliveries(lake: LakeResource, subscriber: SubscriberResource) -> dg.MaterializeResult[Any]:
     """Every alert entry that the subscriber confirmed, exactly once.
 

@@ -55,6 +55,10 @@ class Subscriber(Protocol):
         """Apply ``entries`` in order, all or none; a known ``batch_id`` gets its first answer again."""
         ...
 
+    def standing(self) -> list[tuple[str, int, str]]:
+        """``(alert_id, sequence, body)`` of the alerts that hold now, by the subscriber's own account."""
+        ...
+
 
 class SqliteSubscriber:
     """The default subscriber: one SQLite file, one transaction per batch."""

@@ -6,7 +6,6 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.catalog.assets import orbital_catalog
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
@@ -14,7 +13,6 @@ from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.transforms import track_corrections
 from sda_platform.fusion.watermarks import PIPELINE, advance, is_closed, window_start
-from sda_platform.ingest.assets import observations
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.lake import Lake
@@ -22,7 +20,7 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.resource import LakeResource
 
 
-@table_asset(FUSED_TRACKS, deps=[observations, orbital_catalog], pool="hot")
+@table_asset(FUSED_TRACKS, deps=[OBSERVATIONS.name, ORBITAL_CATALOG.name], pool="hot")
 def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
     """State and covariance of every observed object, one fit per 30 s window, from all sensors that saw it.
 

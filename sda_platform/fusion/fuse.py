@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.association import associate
 from sda_platform.orbits.estimation import StateFits, fit_windows
@@ -15,7 +16,6 @@ from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
 
 _TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
-_LOWER = np.tril_indices(6)
 
 TRACK_SCHEMA = pa.schema(
     [
@@ -75,7 +75,7 @@ def _tracks(
         pa.array(middle_ns),
         *(pa.array(fits.r_teme_km[:, axis]) for axis in range(3)),
         *(pa.array(fits.v_teme_km_s[:, axis]) for axis in range(3)),
-        pa.array([covariance[_LOWER].tolist() for covariance in fits.covariance_teme], pa.list_(pa.float64())),
+        pa.array(lower_triangles(fits.covariance_teme).tolist(), pa.list_(pa.float64())),
         *(pa.array(offset_km[:, axis]) for axis in range(3)),
         pa.array(fits.chi_square),
         *(
@@ -92,11 +92,3 @@ def _tracks(
     ]
     settled = fits.converged & np.array([len(m) > 0 for m in members])
     return pa.Table.from_arrays(columns, schema=TRACK_SCHEMA).filter(pa.array(settled))
-
-
-def covariance_from_lower(terms: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The symmetric 6×6 matrices (n, 6, 6) of lower triangles (n, 21) as stored."""
-    lower = np.asarray(terms, dtype=np.float64).reshape(-1, 21)
-    full = np.zeros((len(lower), 6, 6))
-    full[:, _LOWER[0], _LOWER[1]] = lower
-    return full + np.tril(full, -1).swapaxes(1, 2)

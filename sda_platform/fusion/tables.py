@@ -1,10 +1,14 @@
 """Tables of the fusion room: one orbit fit per object and 30 s window, as a journal of inserts and retracts."""
 
+import numpy as np
+import numpy.typing as npt
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.lake.journal import JournalModel
 from sda_platform.lake.table import Table
+
+_LOWER = np.tril_indices(6)
 
 
 class FusedTrack(JournalModel):
@@ -65,3 +69,16 @@ FUSED_TRACKS = Table(
         },
     },
 )
+
+
+def lower_triangles(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Covariances (n, 6, 6) as the ``covariance`` column stores them: lower triangles by rows, (n, 21)."""
+    return covariance[:, _LOWER[0], _LOWER[1]]
+
+
+def covariance_from_lower(terms: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Covariances (n, 6, 6) from lower triangles (n, 21) as stored."""
+    lower = np.asarray(terms, dtype=np.float64).reshape(-1, 21)
+    full = np.zeros((len(lower), 6, 6))
+    full[:, _LOWER[0], _LOWER[1]] = lower
+    return full + np.tril(full, -1).swapaxes(1, 2)

@@ -58,7 +58,7 @@ def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
     return materialized(store, receipt, valid=valid, duplicates=valid - receipt.rows_written)
 
 
-@table_asset(DEAD_LETTERS, deps=[raw_records, "element_sets"], priority=-10)
+@table_asset(DEAD_LETTERS, deps=[raw_records, ELEMENT_SETS.name], priority=-10)
 def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What could not be used, with file, record, reason and the bytes, so that nothing is lost silently."""
     store = lake.open()

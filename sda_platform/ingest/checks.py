@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.ingest.feeds import FEED_NAMES
+from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest, nothing_waits
@@ -71,8 +71,8 @@ def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
 
 def find_orphans(landing: LandingResource) -> list[Orphan]:
     """Everything in the landing zones that no segment accounts for."""
-    found = unknown_zones(landing.root, FEED_NAMES)
-    for zone in landing.zones(FEED_NAMES):
+    found = unknown_zones(landing.root, FEED_FORMATS)
+    for zone in landing.zones(FEED_FORMATS):
         found += zone.orphans(time.time(), landing.orphan_grace_s)
     return found
 

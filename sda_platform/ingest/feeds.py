@@ -22,5 +22,3 @@ OBSERVATION_FEEDS = (
     Feed("optical", "Records of 4 telescopes, as polled from their archive.", 30 * NANOSECONDS_PER_SECOND, "last 24 h", "by time", "re-pollable"),
     Feed("isl", "Beacons over inter-satellite links, as received by TCP.", 10 * NANOSECONDS_PER_SECOND, "no", "per satellite", "at least once"),
 )
-ELEMENTS_FEED = "elements"
-FEED_NAMES = (*(feed.name for feed in OBSERVATION_FEEDS), ELEMENTS_FEED)

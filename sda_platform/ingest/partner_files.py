@@ -55,7 +55,7 @@ def land_file(
     if chosen is None:
         known = ", ".join(sorted(_FORMAT_BY_SUFFIX))
         raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {known}); give --format")
-    zone = feed or next((name for name, formats in FEED_FORMATS.items() if chosen in formats), None)
+    zone = feed or next((name for name, formats in FEED_FORMATS.items() if chosen in formats), "")
     if zone not in FEED_FORMATS:
         raise PartnerFileError(f"{path}: unknown feed {zone!r}; the feeds are {', '.join(sorted(FEED_FORMATS))}")
     if chosen not in FEED_FORMATS[zone]:

@@ -20,6 +20,11 @@ from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 
+def without_session() -> SparkSession:
+    """For those who only read logs: asking for a session is then a mistake."""
+    raise RuntimeError("this process reads logs only and has no Spark session")
+
+
 class Lake:
     """The tables below ``uri``, seen from one run."""
 

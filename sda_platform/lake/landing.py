@@ -56,6 +56,8 @@ class LandingZone:
     def __init__(self, root: str, feed: str) -> None:
         self.feed = feed
         self.root = UPath(root) / feed
+        # An object store has no fsync: there a put is durable once it returns.
+        self._is_local = self.root.protocol in ("", "file")
 
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
         """Put a segment into the zone, data first, metadata last. False: the zone already has or had this segment."""
@@ -75,13 +77,13 @@ class LandingZone:
         """Names of the waiting segments, sorted; the cheap question that a sensor asks."""
         return sorted(n.removesuffix(META_SUFFIX) for n in self._names("pending") if n.endswith(META_SUFFIX))
 
-    def read(self, segment: PendingSegment) -> tuple[bytes, str | None]:
-        """The segment's data and, where it is not what its metadata promises, the defect in words."""
     def pending_marks(self) -> list[str]:
         """The waiting segments, sorted, each with the moment its metadata came: tells today's file from yesterday's
         of the same name. One that is consumed meanwhile is left out."""
         return sorted(f"{name}@{came}" for name in self.pending_names() if (came := self._came(name)) is not None)
 
+    def read(self, segment: PendingSegment) -> tuple[bytes, str | None]:
+        """The segment's data and, where it is not what its metadata promises, the defect in words."""
         path = self._path("pending", segment.name)
         if not path.exists():
             return b"", f"{segment.name}: metadata without data"
@@ -95,20 +97,20 @@ class LandingZone:
         records = sum(1 for _ in split_records(data, segment.meta.format))
         if records != segment.meta.records:
             return data, f"{segment.name}: metadata says {segment.meta.records} records, found {records}"
-    def was_archived(self, sha256: str) -> bool:
-        """Whether a segment with these bytes was consumed before, under whatever name."""
         return data, None
 
+    def was_archived(self, sha256: str) -> bool:
+        """Whether a segment with these bytes was consumed before, under whatever name."""
         return self._path("archive", sha256).exists()
 
     def was_quarantined(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was told before."""
         return self._quarantined(name, sha256).exists()
 
-
-        Sound ones go to the archive, named by their content; defective ones to quarantine, under their own name. What
     def acknowledge(self, segments: Iterable[SegmentRef]) -> None:
         """The table holds these segments: drop their metadata, then move their data away. Repeating it is harmless.
+
+        Sound ones go to the archive, named by their content; defective ones to quarantine, under their own name. What
         has come since under the name of one of them has other bytes, and stays.
         """
         for segment in segments:
@@ -157,7 +159,7 @@ class LandingZone:
         with partial.open("wb") as file:
             file.write(data)
             file.flush()
-            if isinstance(partial, Path):
+            if self._is_local:
                 os.fsync(file.fileno())
         partial.rename(path)
 
@@ -179,10 +181,10 @@ class LandingZone:
     def _quarantined(self, name: str, sha256: str) -> UPath:
         return self._path("quarantine", f"{name}.{sha256[:12]}")
 
-
-
     def _path(self, place: str, name: str) -> UPath:
         return self.root / place / name
+
+
 def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:
     """By which hash a segment is known: of its bytes, so that a second delivery under another name is seen.
 
@@ -192,10 +194,10 @@ def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str
     return hashlib.sha256(prefix + data).hexdigest()
 
 
-    base, known = UPath(root), set(feeds)
-    if not base.exists():
 def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
     """Directories below ``root`` that belong to no known feed: what lies there is never read, and must be reported."""
+    base, known = UPath(root), set(feeds)
+    if not base.exists():
         return []
     return [
         Orphan(str(p), f"unknown feed {p.name!r}; known are {', '.join(sorted(known))}", 0.0)

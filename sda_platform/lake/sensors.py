@@ -9,10 +9,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import dagster as dg
 
 from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.spark import LANE_TAG
 
 _WAITING = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING)
@@ -20,6 +22,22 @@ _UNFINISHED = (*_WAITING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCE
 _BATCH_TAG = "sda/batch"
 _SHOWN = 3
 MAX_ATTEMPTS = 5
+
+
+def landing_sensor(feed: str, job: Any, lane: str, interval_s: int) -> dg.SensorDefinition:
+    """The sensor of one landing zone; running from the start, because a platform that needs toggling does nothing."""
+
+    @dg.sensor(
+        name=f"{feed}_landing",
+        job=job,
+        minimum_interval_seconds=interval_s,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Starts a run of the {lane} lane when sealed segments wait in landing/{feed}.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
+        return request_landing(context, landing.zone(feed), job.name, lane)
+
+    return sensor
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ stay warm from run to run; they never stop that session. Nothing here starts an 
 once with a message, because the Connect client by itself would retry for minutes.
 """
 
+import os
 import socket
+import sys
 import uuid
 from typing import Any
 from urllib.parse import urlparse
@@ -48,6 +50,7 @@ class SparkResource(LazyPySparkResource):
 def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None) -> SparkSession:
     """The session of ``lane`` on the engine at ``remote``. Raises EngineUnavailable when nobody answers there."""
     if remote == IN_PROCESS:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2]").appName("sda")
         for name, value in {**engine.spark_conf(), **(extra_conf or {})}.items():
             builder = builder.config(name, value)
@@ -57,7 +60,7 @@ def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None) -> 
             "no Spark engine: start one with `sda up`, or set SDA_SPARK_REMOTE to sc://host:port or to 'local'"
         )
     probe(remote)
-    session = SparkSession.builder.remote(f"{remote}/;session_id={session_id(lane)};user_id=sda").getOrCreate()
+    session = SparkSession.builder.remote(engine.session_url(remote, session_id(lane))).getOrCreate()
     for name, value in (extra_conf or {}).items():
         session.conf.set(name, value)
     return session

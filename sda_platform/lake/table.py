@@ -19,7 +19,7 @@ from sda_platform.lake.errors import SchemaMismatch
 COMMIT_SEQUENCE = "commit_sequence"
 
 
-class TableModel(pa.DataFrameModel):
+class TableModel(pa.DataFrameModel):  # type: ignore[type-arg,unused-ignore]
     """Base of every table's model: the columns that the kernel itself fills in."""
 
     commit_sequence: T.LongType = pa.Field(

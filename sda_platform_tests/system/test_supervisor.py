@@ -18,7 +18,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform import guardian, platform_home
+from sda_platform.operations import guardian, platform_home
 from sda_platform.lake.jars import JarsMissing, jar_paths
 
 pytestmark = [pytest.mark.timeout(420), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -40,7 +40,7 @@ defs = dg.Definitions(assets=[endless], sensors=[once], executor=dg.in_process_e
 RUNNER = """
 import sys
 from pathlib import Path
-from sda_platform.supervisor import Platform
+from sda_platform.operations.supervisor import Platform
 
 with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", webserver_port=0, engine_port=0) as platform:
     platform.start(lambda line: print(line, flush=True))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform import guardian, platform_home
-from sda_platform.processes import LONGEST_PAUSE_S, Service, free_port, stop_all
+from sda_platform.operations import guardian, platform_home
+from sda_platform.operations.processes import LONGEST_PAUSE_S, Service, free_port, stop_all
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 

@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 
 from sda_platform.clock import iso
 from sda_platform.delivery.subscriber import SqliteSubscriber
-from sda_platform.trace import Trace
+from sda_platform.operations.trace import Trace
 
 _COLOURS = {"red": "bold red", "yellow": "yellow"}
 

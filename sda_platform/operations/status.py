@@ -7,7 +7,7 @@ from typing import Any
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.watermarks import PIPELINE
-from sda_platform.ingest.feeds import FEED_NAMES
+from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing import LandingZone, unknown_zones
 from sda_platform.lake.log import Head
@@ -63,8 +63,8 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
     return PlatformStatus(
         iso(now_ns),
         tuple(_table(lake, table, heads, now_ns) for table in TABLES),
-        tuple(_zone(LandingZone(landing_root, feed), now_ns, orphan_grace_s) for feed in FEED_NAMES),
-        tuple(f"{o.path}: {o.reason}" for o in unknown_zones(landing_root, FEED_NAMES)),
+        tuple(_zone(LandingZone(landing_root, feed), now_ns, orphan_grace_s) for feed in FEED_FORMATS),
+        tuple(f"{o.path}: {o.reason}" for o in unknown_zones(landing_root, FEED_FORMATS)),
     )
 
 

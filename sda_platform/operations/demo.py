@@ -8,25 +8,25 @@ files, watches tables and reads the subscriber, as a user would.
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import dagster as dg
 from rich.console import Console
 
-from sda_platform.alerts import StandingAlert, alert_grid, standing_alerts
+from sda_platform.operations.alerts import StandingAlert, alert_grid, standing_alerts
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, iso, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.segments import describe_segment
-from sda_platform.ingest.partner_files import seal
-from sda_platform.lake.lake import Lake
-from sda_platform.platform_home import take_lock
+from sda_platform.ingest.partner_files import Landed, seal
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.operations.platform_home import take_lock
 from sda_platform.registry import TABLES
-from sda_platform.running import progress_printer, running
+from sda_platform.operations.running import progress_printer, running
 from sda_platform.settings import Settings
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
-from sda_platform.supervisor import Platform
+from sda_platform.operations.supervisor import Platform
 
 MISSION_START = "2024-11-01T00:00:00Z"
 _PATIENCE_S = 600.0
@@ -75,18 +75,12 @@ class Demo:
 
     def _play(self, settings: Settings, platform: Platform, clock: MissionClock) -> None:
         """Catalogue → first alerts → observations → alerts that rest on fused tracks."""
-        self._land_catalogue(settings, clock)
+        landed = land_catalogue(settings, clock)
+        self._say(f"landed {landed.records:,} real element sets in landing/{landed.zone}")
         self._until(settings, platform, lambda: bool(_delivered(settings, clock)), "the catalogue's alerts")
         self._say("the catalogue is screened; its alerts are delivered. Now the sensors observe")
         self._observe(settings, platform, clock, until=lambda: _from_tracks(settings))
         self.console.print(alert_grid(standing_alerts(settings.subscriber_path)))
-
-    def _land_catalogue(self, settings: Settings, clock: MissionClock) -> None:
-        data = reference_catalogue()
-        facts = {"sealed_time_ns": clock.now_ns(), "sealed_wall_time_ns": time.time_ns()}
-        meta = describe_segment(data, feed="elements", segment_format="omm-csv", **facts)
-        landed = seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01", suffix=".csv")
-        self._say(f"landed {landed.records:,} real element sets in landing/{landed.zone}")
 
     def _until(self, settings: Settings, platform: Platform, is_done: Callable[[], bool], what: str) -> None:
         """Wait for ``is_done``, telling which tables grow. Raises DemoFailed."""
@@ -117,7 +111,7 @@ class Demo:
         start_ns, duration_s = clock.now_ns(), self.minutes * 60.0
         self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")
         world = simulate(self.scenario, start_time_ns=start_ns, duration_s=duration_s, seed=self.seed, objects=objects)
-        return iter(sorted(world, key=lambda s: s.available_time_ns))
+        return world
 
     def _keep_observing(self, settings: Settings, platform: Platform, clock: MissionClock) -> None:
         """Go on as live: one stretch of simulated time after the other, until somebody stops the platform."""
@@ -142,10 +136,17 @@ class Demo:
             raise DemoFailed(f"run {failed} failed; logs are in {settings.home / 'logs'}, the run is in the UI")
 
 
+def land_catalogue(settings: Settings, clock: MissionClock) -> Landed:
+    """Seal the shipped catalogue of 2024-11-01 where element sets land."""
+    data = reference_catalogue()
+    facts = {"sealed_time_ns": clock.now_ns(), "sealed_wall_time_ns": time.time_ns()}
+    meta = describe_segment(data, feed="elements", segment_format="omm-csv", **facts)
+    return seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01", suffix=".csv")
+
+
 def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
     """Seal a simulated segment where its feed lands, as the collector would at this moment."""
-    facts = {"sealed_time_ns": segment.available_time_ns, "sealed_wall_time_ns": time.time_ns()}
-    meta = describe_segment(segment.data, feed=segment.feed, segment_format=segment.segment_format, **facts)
+    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns())
     seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}", suffix="")
 
 
@@ -192,10 +193,7 @@ def _failed_run(dagster_home: Path) -> str | None:
 
 
 def _lake(settings: Settings) -> Lake:
-    def no_session() -> object:
-        raise RuntimeError("the demo only reads logs")
-
-    return Lake(settings.lake_uri, MissionClock.load(settings.home), no_session)
+    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
 
 
 def _empty(home: Path) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from sda_platform.settings import Settings
-from sda_platform.supervisor import Addresses, Platform
+from sda_platform.operations.supervisor import Addresses, Platform
 
 
 def progress_printer(console: Console) -> Callable[[str], None]:

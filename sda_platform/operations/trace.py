@@ -55,7 +55,7 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
 
 
 def _complete(lake: Lake, prefix: str) -> str:
-    known = set(lake.log(CONJUNCTION_ALERTS).rows(["event_id"]).column("event_id").to_pylist())
+    known: set[str] = set(lake.log(CONJUNCTION_ALERTS).rows(["event_id"]).column("event_id").to_pylist())
     matching = sorted(name for name in known if name.startswith(prefix))
     if not matching:
         raise UnknownAlert(f"no alert begins with {prefix!r}; `sda alerts` lists the {len(known)} there are")

@@ -3,9 +3,9 @@
 from sda_platform.conjunction.fleet import FleetError
 from sda_platform.ingest.partner_files import PartnerFileError
 from sda_platform.lake.errors import LakeError
-from sda_platform.platform_home import AlreadyRunning
-from sda_platform.supervisor import PlatformError
-from sda_platform.trace import UnknownAlert
+from sda_platform.operations.platform_home import AlreadyRunning
+from sda_platform.operations.supervisor import PlatformError
+from sda_platform.operations.trace import UnknownAlert
 
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,

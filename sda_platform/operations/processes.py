@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sda_platform import guardian
+from sda_platform.operations import guardian
 
 LONGEST_PAUSE_S = 30.0
 _STEADY_S = 60.0

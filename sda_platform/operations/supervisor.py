@@ -23,11 +23,11 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Self
 
-from sda_platform import guardian, platform_home
+from sda_platform.operations import guardian, platform_home
 from sda_platform.lake import engine
 from sda_platform.lake.jars import JarsMissing
 from sda_platform.lake.java import JavaMissing, find_java
-from sda_platform.processes import Service, describe_exit, free_port, stop_all
+from sda_platform.operations.processes import Service, describe_exit, free_port, stop_all
 
 _ENGINE_READY_S = 90.0
 _DAGSTER_READY_S = 120.0
@@ -96,6 +96,11 @@ class Platform:
             raise PlatformError("the platform has not been started")
         return self._addresses
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and nobody, nor a failure, has asked it to stop."""
+        return self._started.is_set() and not self._stop_wanted.is_set() and not self._ended.is_set()
+
     def start(self, progress: Callable[[str], None] | None = None) -> Addresses:
         """Start everything; returns when the UI answers, the engine is warm and the daemon runs.
 
@@ -158,7 +163,7 @@ class Platform:
         self._start_guardian()
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
         self._addresses = Addresses(f"http://127.0.0.1:{webserver_port}", f"127.0.0.1:{code_port}", remote)
-        serve = ["-m", "dagster", "api", "grpc", "-m", self._module, "--location-name", "sda_platform"]
+        serve = ["-m", "sda_platform.operations.code_server", "-m", self._module, "--location-name", "sda_platform"]
         self._start_python(
             "code-server",
             [*serve, "-h", "127.0.0.1", "-p", str(code_port)],
@@ -173,7 +178,7 @@ class Platform:
         self._await("webserver", _DAGSTER_READY_S)
         self._await_warm()
         # The daemon comes last: a sensor that fires now finds everything its run needs.
-        self._start_python("daemon", ["-m", "dagster._daemon", "run", "-w", str(workspace)], lambda: True)
+        self._start_python("daemon", ["-m", "sda_platform.operations.daemon", "-w", str(workspace)], lambda: True)
         self._report(f"the platform is up: {self._addresses.webserver}")
 
     def _sweep_left_overs(self) -> None:

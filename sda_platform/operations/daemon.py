@@ -1,0 +1,33 @@
+"""Dagster's daemon, looking for due sensors every second instead of every five.
+
+    python -m sda_platform.operations.daemon -w WORKSPACE
+
+A landing sensor may tick every two seconds, but Dagster's sensor loop wakes only every five, and half of that would be
+the largest idle part of an alert's 30 seconds. Dagster has no setting for it; a tick of ours costs milliseconds.
+"""
+
+import sys
+
+SENSOR_LOOP_S = 1
+
+
+def quicken_sensors() -> None:
+    """Let the sensor loop of this process wake every `SENSOR_LOOP_S`."""
+    from dagster._daemon import sensor
+
+    if not hasattr(sensor, "MIN_INTERVAL_LOOP_TIME"):
+        raise RuntimeError("this Dagster paces its sensor loop by another name than MIN_INTERVAL_LOOP_TIME")
+    sensor.MIN_INTERVAL_LOOP_TIME = SENSOR_LOOP_S
+
+
+def main() -> None:
+    """Run the daemon; the arguments are those of `dagster-daemon run`."""
+    quicken_sensors()
+    from dagster._daemon.cli import main as daemon_command
+
+    sys.argv = ["dagster-daemon", "run", *sys.argv[1:]]
+    daemon_command()
+
+
+if __name__ == "__main__":
+    main()

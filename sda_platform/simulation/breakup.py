@@ -2,7 +2,7 @@
 
 Speeds follow the explosion law of NASA's standard breakup model (Johnson et al. 2001, "NASA's new breakup model of
 EVOLVE 4.0": log10 dv[m/s] ~ N(0.2 chi + 1.85, 0.4), here for chi = -1), directions are isotropic; sizes and masses are
-not modelled. Speeds are cut at 120 m/s, which keeps perigees of a 750 km parent above 300 km.
+not modelled. Speeds are cut at 120 m/s, which keeps perigees of a parent at 750 km or more above 300 km.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,15 @@ _ROUNDS: Final = 12
 
 @dataclass(frozen=True)
 class Breakup:
-    """Which object comes apart, into how many, how long after the start, and when its debris is published."""
+    """Which object comes apart, into how many, how long after the start, and when its debris is published.
 
-    parent_norad_id: int = 27386
+    Without an id it is the first object of `parent_name` that a radar sees at that moment, so that its debris is
+    observed at once. The default, a nine-tonne rocket stage at 840 km, is the class that leads published lists of the
+    derelicts most dangerous to others (McKnight et al. 2021, Acta Astronautica 181).
+    """
+
+    parent_norad_id: int | None = None
+    parent_name: str = "SL-16 R/B"
     fragments: int = 120
     after_s: float = 30.0
     published_after_s: float = 30.0

@@ -4,11 +4,14 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.formats.segments import describe_segment
 from sda_platform.simulation.breakup import Breakup, fragment_elements
+from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.segments import TRUTH_SCHEMA, SimulatedSegment
 from sda_platform.simulation.sightings import Sightings
 from sda_platform.simulation.sky import Sky
@@ -50,18 +53,34 @@ def elements_segment(data: bytes, available_time_ns: int) -> SimulatedSegment:
     return SimulatedSegment("elements", "omm-csv", data, meta, available_time_ns, TRUTH_SCHEMA.empty_table())
 
 
-def broken_up(sky: Sky, breakup: Breakup, start_time_ns: int, seed: int) -> tuple[Sky, bytes]:
+def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: int) -> int:
+    """The NORAD id that comes apart: the given one, or the first of its name that a radar sees then.
+
+    Raises ValueError where the catalogue has no such object.
+    """
+    if breakup.parent_norad_id is not None:
+        return breakup.parent_norad_id
+    named = catalogue.filter(pc.equal(catalogue["object_name"], breakup.parent_name))["norad_id"].to_pylist()
+    if not named:
+        raise ValueError(f"no object to break up is named {breakup.parent_name!r}")
+    sky = Sky.of_catalogue(catalogue, objects=named, seed=seed, catalogue_error_s=0.0)
+    time_ns = start_time_ns + int(breakup.after_s * 1e9)
+    plan = ObservingPlan(radar_interval_s=5.0)
+    seen = set(Observers(sky, plan, seed).radar(time_ns, time_ns + 10_000_000_000).norad_id.tolist())
+    return int(next((norad_id for norad_id in named if norad_id in seen), named[0]))
+
+
+def broken_up(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns: int, seed: int) -> tuple[Sky, bytes]:
     """The sky in which the parent ends and its debris begins, and the debris's element sets as `omm-csv`.
 
     Raises ValueError where the parent is not in the sky or cannot be propagated.
     """
-    rows = np.flatnonzero(sky.norad_id == breakup.parent_norad_id)
+    rows = np.flatnonzero(sky.norad_id == parent_norad_id)
     if not len(rows):
-        raise ValueError(f"the object to break up, {breakup.parent_norad_id}, is not in the catalogue")
+        raise ValueError(f"the object to break up, {parent_norad_id}, is not in the catalogue")
     parent = int(rows[0])
     time_ns = start_time_ns + int(breakup.after_s * 1e9)
     data = encode_omm_csv(fragment_elements(sky, parent, time_ns, breakup.fragments, seed))
-    debris = Sky.of_catalogue(
-        decode_element_sets(data, segment_format="omm-csv"), objects=None, seed=seed, catalogue_error_s=0.0
-    )
+    table = decode_element_sets(data, segment_format="omm-csv")
+    debris = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0)
     return sky.with_debris(debris, parent, time_ns), data

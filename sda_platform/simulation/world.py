@@ -13,7 +13,7 @@ from sda_platform.simulation.faults import FaultRates, delayed, deliveries
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.randomness import stream
 from sda_platform.simulation.reference import reference_catalogue
-from sda_platform.simulation.scenarios import SCENARIOS, Outage, broken_up, elements_segment
+from sda_platform.simulation.scenarios import SCENARIOS, Outage, broken_up, elements_segment, parent_of
 from sda_platform.simulation.segments import Collector, SimulatedSegment, write_truth
 from sda_platform.simulation.sightings import Sightings
 from sda_platform.simulation.sky import Sky
@@ -60,17 +60,14 @@ def simulate(
     data = reference_catalogue() if catalogue is None else catalogue
     segment_ns, duration_ns = int(segment_seconds * 1e9), int(duration_s * 1e9)
     followed = list(objects) if objects is not None else None
-    if followed is not None and scenario == "fragmentation":
-        followed.append(breakup.parent_norad_id)
-    sky = Sky.of_catalogue(
-        decode_element_sets(data, segment_format="omm-csv"),
-        objects=followed,
-        seed=seed,
-        catalogue_error_s=plan.catalogue_error_s,
-    )
+    table = decode_element_sets(data, segment_format="omm-csv")
+    parent = parent_of(breakup, table, start_time_ns, seed) if scenario == "fragmentation" else None
+    if followed is not None and parent is not None:
+        followed.append(parent)
+    sky = Sky.of_catalogue(table, objects=followed, seed=seed, catalogue_error_s=plan.catalogue_error_s)
     published = [elements_segment(data, start_time_ns)] if with_catalogue else []
-    if scenario == "fragmentation":
-        sky, debris = broken_up(sky, breakup, start_time_ns, seed)
+    if parent is not None:
+        sky, debris = broken_up(sky, parent, breakup, start_time_ns, seed)
         offset_ns = int((breakup.after_s + breakup.published_after_s) * 1e9)
         published.append(elements_segment(debris, start_time_ns + offset_ns))
     silence = outage if scenario == "outage" else None

@@ -87,9 +87,11 @@ def merge(
 
     def write() -> None:
         declared.createOrReplaceTempView(view)
-        with _transaction_conf(session, plan, checkpoint):
-            session.sql(_merge_sql(log.uri, view, plan.table.key, update_when)).collect()
-        session.catalog.dropTempView(view)
+        try:
+            with _transaction_conf(session, plan, checkpoint):
+                session.sql(_merge_sql(log.uri, view, plan.table.key, update_when)).collect()
+        finally:
+            session.catalog.dropTempView(view)
 
     return settle(log, plan, checkpoint, write)
 

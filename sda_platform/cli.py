@@ -17,7 +17,8 @@ from rich.table import Table as Grid
 
 from sda_platform.settings import Settings
 
-_console = Console(highlight=False)
+# Output that is piped keeps its columns: nobody folds a table by hand.
+_console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -163,9 +164,10 @@ def _show_status(settings: Settings, found: Any) -> None:
     state = running_platform(settings.home.absolute())
     where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
     _console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}\n")
-    grid = Grid("table", "rows", "version", "as of", "age", "watermark", "backlog", "last run", box=None)
-    for column in grid.columns[1:3]:
-        column.justify = "right"
+    grid = Grid("table", "rows", "version", "committed", "watermark", "backlog", "last run", box=None)
+    for column in grid.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header in {"rows", "version", "committed", "backlog"} else "left"
     for line in table_lines(found.tables):
         grid.add_row(*line)
     _console.print(grid)

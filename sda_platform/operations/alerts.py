@@ -43,23 +43,24 @@ def alert_grid(alerts: Sequence[StandingAlert], limit: int = 40) -> Grid | str:
     """The alerts as a table for the terminal."""
     if not alerts:
         return "no alert holds"
-    grid = Grid("risk", "alert", "seq", "TCA (UTC)", "protected", "approaching", "miss km", "km/s", "Pc", "tracks", box=None)
-    for name in ("seq", "miss km", "km/s", "Pc", "tracks"):
-        next(c for c in grid.columns if c.header == name).justify = "right"
+    grid = Grid("risk", "alert", "TCA (UTC)", "miss km", "km/s", "Pc", "seen", "protected ↔ approaching", box=None)
+    for column in grid.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header in {"miss km", "km/s", "Pc", "seen"} else "left"
     for a in alerts[:limit]:
         grid.add_row(
             f"[{_COLOURS.get(a.risk, '')}]{a.risk}[/]",
             a.alert_id[:8],
-            str(a.sequence),
-            a.tca_utc,
-            f"{a.norad_id_1} {a.object_name_1}",
-            f"{a.norad_id_2} {a.object_name_2}",
+            a.tca_utc[5:19].replace("T", " "),
             f"{a.miss_distance_km:.3f}",
-            f"{a.relative_speed_km_s:.2f}",
-            f"{a.collision_probability:.2e}",
-            str(a.from_tracks) if a.from_tracks else "–",
+            f"{a.relative_speed_km_s:.1f}",
+            f"{a.collision_probability:.1e}",
+            f"{a.from_tracks}/2",
+            f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
         )
-    grid.caption = f"{len(alerts)} alerts hold" + (f", the first {limit} are shown" if len(alerts) > limit else "")
+    told = f"{len(alerts)} alerts hold" + (f", the first {limit} are shown" if len(alerts) > limit else "")
+    grid.caption = f"{told}; seen: how many of the two objects the sensors have observed"
+    grid.caption_justify = "left"
     return grid
 
 

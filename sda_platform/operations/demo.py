@@ -17,6 +17,7 @@ from rich.console import Console
 from sda_platform.operations.alerts import StandingAlert, alert_grid, standing_alerts
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, iso, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ingest.partner_files import Landed, seal
 from sda_platform.lake.lake import Lake, without_session
@@ -77,7 +78,7 @@ class Demo:
         """Catalogue → first alerts → observations → alerts that rest on fused tracks."""
         landed = land_catalogue(settings, clock)
         self._say(f"landed {landed.records:,} real element sets in landing/{landed.zone}")
-        self._until(settings, platform, lambda: bool(_delivered(settings, clock)), "the catalogue's alerts")
+        self._until(settings, platform, lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
         self._say("the catalogue is screened; its alerts are delivered. Now the sensors observe")
         self._observe(settings, platform, clock, until=lambda: _from_tracks(settings))
         self.console.print(alert_grid(standing_alerts(settings.subscriber_path)))
@@ -176,10 +177,6 @@ _SUFFIXES = {
 def _objects_of_interest(alerts: Iterable[StandingAlert]) -> list[int]:
     met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
     return list(dict.fromkeys([*(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
-
-
-def _delivered(settings: Settings, clock: MissionClock) -> list[StandingAlert]:
-    return standing_alerts(settings.subscriber_path)
 
 
 def _from_tracks(settings: Settings) -> bool:

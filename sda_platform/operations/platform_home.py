@@ -85,7 +85,7 @@ def prepare(home: Path, code_server_port: int, *, with_postgres: bool) -> Path:
 
 def _instance_file() -> Path:
     """The project's ``dagster.yaml``: at the top of a checkout, inside the package of an installed wheel."""
-    package = Path(__file__).parent
+    package = Path(__file__).parents[1]
     found = [path for path in (package.parent / "dagster.yaml", package / "dagster.yaml") if path.is_file()]
     if not found:
         raise FileNotFoundError("dagster.yaml is missing from this installation")

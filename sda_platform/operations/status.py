@@ -100,15 +100,14 @@ def _zone(zone: LandingZone, now_ns: int, grace_s: float) -> ZoneStatus:
 
 
 def table_lines(tables: Sequence[TableStatus]) -> list[tuple[str, ...]]:
-    """The tables as rows of text: table, rows, version, as of, age, watermark, backlog, last run."""
+    """The tables as rows of text: table, rows, version, committed, watermark, backlog, last run."""
     return [
         (
             t.table,
             f"{t.rows:,}",
             "–" if t.version < 0 else str(t.version),
-            t.as_of_utc or "never",
-            "–" if t.age_s is None else f"{t.age_s:,.0f} s",
-            t.watermark_utc or "–",
+            "never" if t.age_s is None else f"{t.age_s:,.0f} s ago",
+            t.watermark_utc[11:19] if t.watermark_utc else "–",
             str(t.backlog),
             (t.last_run or "–")[:8],
         )

@@ -1,0 +1,36 @@
+"""One Spark session in this process for all pipeline tests, and platforms on it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sda_platform.lake.engine import python_path
+from sda_platform.lake.spark import attach
+from sda_platform_tests.pipeline.platform_run import Platform
+from sda_platform_tests.segments import START_NS
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The session that every pipeline test shares; its workers are this Python."""
+    os.environ.update(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable, PYTHONPATH=python_path())
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    session = attach("local", "tests", {"spark.sql.warehouse.dir": str(warehouse)})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def platform(tmp_path: Path, spark: SparkSession) -> Platform:
+    """An empty platform at the start of the data's day."""
+    return Platform(tmp_path, spark, START_NS)
+
+
+@pytest.fixture
+def platforms(tmp_path: Path, spark: SparkSession) -> Callable[[str], Platform]:
+    """Several empty platforms, by name."""
+    return lambda name: Platform(tmp_path / name, spark, START_NS)

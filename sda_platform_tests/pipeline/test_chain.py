@@ -1,0 +1,236 @@
+"""The whole chain, from files in the landing zones to alerts at the subscriber, on real orbits."""
+
+import csv
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.clock import parse_iso_ns
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.formats.records import pack_records
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.verification import standing_keys
+from sda_platform.simulation.segments import SimulatedSegment
+from sda_platform.simulation.world import simulate
+from sda_platform_tests.delta_tables import lose_rows
+from sda_platform_tests.pipeline.platform_run import Platform, correctness, written
+from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, described, land, radar_payloads
+
+TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
+ALL = [
+    RAW_RECORDS, OBSERVATIONS, DEAD_LETTERS, ELEMENT_SETS, ORBITAL_CATALOG, FUSED_TRACKS, CONJUNCTION_CANDIDATES,
+    CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES,
+]  # fmt: skip
+HORIZON_NS = 2 * 3600 * 10**9
+FLEET = [member.norad_id for member in protected_fleet()]
+
+
+@cache
+def events() -> list[tuple[int, int, int, float]]:
+    """The true approaches of the fleet within the horizon: both ids, TCA in ns, miss in km."""
+    rows = list(csv.DictReader(TRUTH.open()))
+    found = [(int(r["norad_lo"]), int(r["norad_hi"]), parse_iso_ns(r["tca_utc"]), float(r["miss_km"])) for r in rows]
+    return [e for e in found if e[2] < START_NS + HORIZON_NS]
+
+
+@cache
+def objects() -> tuple[int, ...]:
+    """The fleet, whoever comes close to it, and some hundred others."""
+    return tuple(sorted({*FLEET, *(n for e in events() for n in e[:2]), *catalogue_ids()[::90]}))
+
+
+@cache
+def catalogue() -> bytes:
+    return catalogue_of(objects())
+
+
+@cache
+def simulated() -> tuple[SimulatedSegment, ...]:
+    """A minute of what radars and links report of the fleet, with late, repeated and corrupt records."""
+    return tuple(simulate("nominal", start_time_ns=START_NS, duration_s=60, seed=3, objects=FLEET, catalogue=catalogue()))
+
+
+def with_catalogue(platform: Platform) -> Platform:
+    assert land(platform.zone("elements"), "catalogue.csv", catalogue())
+    platform.run("catalog")
+    return platform
+
+
+def tracks(platform: Platform) -> pa.Table:
+    """The standing fused tracks, without sequence and times of processing (E11)."""
+    last: dict[str, dict[str, Any]] = {}
+    for row in sorted(platform.rows(FUSED_TRACKS).to_pylist(), key=lambda r: (r["sequence"], r["op"])):
+        last[row["track_id"]] = row
+    standing = [last[track] for track in sorted(last) if last[track]["op"] == "insert"]
+    rows = pa.Table.from_pylist(standing, schema=FUSED_TRACKS.arrow_schema)
+    return rows.drop_columns(["commit_sequence", "sequence", "op", "as_of_ns"])
+
+
+def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
+    with_catalogue(platform)
+    candidates = platform.rows(CONJUNCTION_CANDIDATES)
+    found = sorted(
+        (min(r["norad_id_1"], r["norad_id_2"]), max(r["norad_id_1"], r["norad_id_2"]), r["tca_time_ns"], r["miss_distance_km"])
+        for r in candidates.to_pylist()
+    )
+    assert [f[:2] for f in found] == [e[:2] for e in sorted(events())]
+    assert all(abs(f[2] - e[2]) < 10_000_000 and abs(f[3] - e[3]) < 0.01 for f, e in zip(found, sorted(events()), strict=True))
+
+    platform.land(simulated())
+    platform.at(after(70))
+    result = platform.run("hot")
+    assert all(correctness(result).values()), correctness(result)
+
+    faults = Counter(fault for s in simulated() for fault in s.truth.column("fault").to_pylist())
+    assert platform.rows(RAW_RECORDS, "feed").num_rows == sum(s.meta.records for s in simulated())
+    assert platform.rows(DEAD_LETTERS, "stage").num_rows == faults["corrupt"]
+    assert platform.rows(OBSERVATIONS, "observation_id").num_rows == faults["none"]
+    assert set(tracks(platform).column("norad_id").to_pylist()) <= set(FLEET)
+    assert tracks(platform).num_rows > 40
+
+    sources = platform.rows(CONJUNCTION_ASSESSMENTS, "state_source_1", "op").to_pylist()
+    assert {"state_source_1": "fused_track", "op": "insert"} in sources, "a fused track replaced an element set"
+    alerts = standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
+    assert alerts
+    assert sorted(alert_id for alert_id, _, _ in platform.subscriber.standing()) == sorted(alerts)
+    assert platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows
+
+    before, receipts = platform.versions(ALL), platform.subscriber.receipts()
+    again = platform.run("hot")
+    assert set(written(again).values()) == {0}
+    assert set(written(platform.run("catalog")).values()) == {0}
+    assert platform.versions(ALL) == before, "a job without work commits nothing"
+    assert platform.subscriber.receipts() == receipts
+
+    lose_rows(platform.lake, OBSERVATIONS, "record_number = 5")
+    red = platform.run("hot", must_succeed=False)
+    assert correctness(red)["observations:exactly_once"] is False
+    assert not red.success, "a table that lost rows does not flow on"
+
+
+def test_any_order_and_repetition_of_landings_ends_in_the_same_tracks__DP3_Q1_E11(platforms: Callable[[str], Platform]) -> None:
+    """Late, repeated and reordered within the allowed lateness: the tracks are equal, bit by bit."""
+    segments = list(simulated())
+    shuffled = [segments[n] for n in np.random.default_rng(42).permutation(len(segments))]
+    found = {
+        "at once": _landed_in(platforms("at once"), [segments]),
+        "shuffled, with repeats": _landed_in(platforms("shuffled"), [shuffled[:9], shuffled[5:]]),
+    }
+    first, second = found.values()
+    assert first.num_rows == second.num_rows > 0
+    assert first.equals(second)
+
+
+def _landed_in(platform: Platform, batches: Sequence[Sequence[SimulatedSegment]]) -> pa.Table:
+    assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(FLEET))
+    platform.run("catalog", only=["element_sets", "orbital_catalog"])
+    platform.at(after(62))
+    for batch in batches:
+        platform.land(batch)
+        platform.run("hot", only=["raw_records", "observations", "fused_tracks"])
+    return tracks(platform)
+
+
+def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(platform: Platform) -> None:
+    good = radar_payloads(4)
+    received = [after(1)] * 6
+    mixed = pack_records([good[0], b"short", good[1], b"", good[2], good[3][:16] + b"\xff" * 8 + good[3][24:]], received)
+    optical = b'{"obs_id": "o1"\n' + _optical() + b"\n" + _optical(dec_rad="9.0") + b"\n"
+    lines = catalogue_of([25544, 20580]).splitlines()
+    refused = lines[1].split(b",")
+    refused[3:5], refused[8] = [b"16.9", b"0.9"], b"0.0"  # a perigee inside the Earth, and the object is there
+    radar, elements = platform.zone("radar"), platform.zone("elements")
+    whole = described(mixed)
+    land(radar, "mixed", mixed)
+    radar.seal("truncated", mixed[:-7], replace(whole, sealed_time_ns=after(2)))
+    radar.seal("altered", mixed[:-1] + b"x", replace(whole, sealed_time_ns=after(2)))
+    radar.seal("another feed", pack_records([b"?"], [1]), described(pack_records([b"?"], [1]), "isl"))
+    radar._write("pending", "bad metadata", b"data")
+    radar._write("pending", "bad metadata.meta.json", b"{")
+    radar._write("pending", "orphan", b"data without metadata")
+    land(platform.zone("optical"), "night", optical)
+    land(elements, "sets", b"\n".join([*lines, b",".join(refused), b"not,a,set"]) + b"\n")
+    (platform.home / "landing" / "lidar" / "pending").mkdir(parents=True)
+    platform.at(after(5))
+
+    hot, catalog = platform.run("hot"), platform.run("catalog")
+
+    told: dict[str, str] = {}
+    for letter in platform.rows(DEAD_LETTERS).to_pylist():
+        told[f"{letter['segment_name']} {letter['record_number']} {letter['error_kind']}"] = letter["error"]
+    assert set(told) == {
+        "mixed 1 bad_length", "mixed 3 bad_length", "mixed 5 out_of_range", "truncated -1 bad_segment",
+        "altered -1 bad_segment", "another feed -1 bad_segment", "bad metadata -1 bad_segment", "night 0 bad_json",
+        "night 2 out_of_range", "sets 2 propagation_refused", "sets 3 bad_length",
+    }  # fmt: skip
+    assert all(name.split(" ")[0] in error for name, error in told.items())
+    assert told["mixed 1 bad_length"] == "radar/mixed record 1: radar frame has 5 bytes, must have 60"
+    assert told["sets 2 propagation_refused"].startswith("elements/sets record 2: ")
+    assert platform.rows(OBSERVATIONS, "observation_id").num_rows == 4, "three frames and one telescope record"
+    assert sorted(platform.rows(ORBITAL_CATALOG, "norad_id").column("norad_id").to_pylist()) == [20580, 25544]
+
+    for result in (hot, catalog):
+        outcome = correctness(result)
+        orphans = outcome.pop("raw_records:no_orphans", None)
+        assert all(outcome.values()), outcome
+        assert orphans is not True
+    assert os.listdir(platform.home / "landing" / "radar" / "pending") == ["orphan"]
+    assert _orphans(hot) == ["data without metadata", "unknown feed 'lidar'"]
+
+
+def _optical(**changed: str) -> bytes:
+    fields = {"obs_id": '"o2"', "timestamp_ns": str(START_NS), "ra_rad": "1.0", "dec_rad": "0.5", "sigma_arcsec": "1.0", "site_id": '"maui"'}
+    return ("{" + ",".join(f'"{name}":{value}' for name, value in {**fields, **changed}.items()) + "}").encode()
+
+
+def _orphans(result: Any) -> list[str]:
+    (data,) = [
+        e.event_specific_data
+        for e in result.all_events
+        if e.event_type_value == "ASSET_CHECK_EVALUATION" and e.event_specific_data.check_name == "no_orphans"
+    ]
+    lines = data.metadata["files"].value
+    return sorted(reason for reason in ("data without metadata", "unknown feed 'lidar'") for line in lines if reason in line)
+
+
+def test_a_lost_file_and_a_second_delivery_of_all_change_nothing(platform: Platform) -> None:
+    """The same segments again, under other names, after everything was consumed."""
+    segments = [s for s in simulated() if s.feed == "isl"][:2]
+    platform.land(segments)
+    platform.at(after(62))
+    platform.run("hot")
+    before = platform.versions(ALL)
+    for n, segment in enumerate(segments):
+        zone = platform.zone(segment.feed)
+        zone._write("pending", f"copy {n}", segment.data)
+        zone._write("pending", f"copy {n}.meta.json", segment.meta.to_json().encode())
+    assert set(written(platform.run("hot")).values()) == {0}
+    assert platform.versions(ALL) == before
+    assert platform.zone("isl").pending_names() == []
+
+
+@pytest.mark.parametrize("feed", ["elements"])
+def test_a_re_landed_catalogue_with_older_sets_moves_no_alert(platform: Platform, feed: str) -> None:
+    with_catalogue(platform)
+    standing = standing_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
+    older = catalogue().replace(b"2024-11-01", b"2024-10-30").replace(b"2024-10-31", b"2024-10-29")
+    assert land(platform.zone(feed), "older.csv", older)
+    result = platform.run("catalog")
+    assert written(result)["orbital_catalog"] == 0
+    assert written(result)["conjunction_candidates"] == 0
+    assert all(correctness(result).values()), correctness(result)
+    again = standing_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
+    assert pc.all(pc.is_in(again.column("event_id"), standing.column("event_id"))).as_py()

@@ -1,0 +1,154 @@
+"""The write door on the real engine: one plan, one commit, whatever is repeated or races."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.transforms import REPLACES, best_per_object
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.commit import append, merge
+from sda_platform.lake.errors import CommitConflict, SchemaMismatch
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.planning import Plan, plan_segments
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.verification import broken_chain
+from sda_platform_tests.delta_tables import rows_of
+
+TXN_CONF = (
+    "spark.databricks.delta.write.txnAppId",
+    "spark.databricks.delta.write.txnVersion",
+    "spark.databricks.delta.commitInfo.userMetadata",
+)
+
+
+def log_of(table: Table, root: Path) -> TableLog:
+    return TableLog(table, f"{root}/{table.name}")
+
+
+def planned(log: TableLog, run_id: str = "run") -> Plan:
+    segment = SegmentRef("radar", f"after {log.head().sequence}", "0" * 64, 1, 1)
+    return plan_segments(log.table, log.head(), [segment], now_ns=1, run_id=run_id)
+
+
+def frame(spark: SparkSession, table: Table, *rows: dict[str, object]) -> DataFrame:
+    return spark.createDataFrame(rows_of(table, rows)).drop(COMMIT_SEQUENCE)
+
+
+def observations(spark: SparkSession, *ids: str) -> DataFrame:
+    return frame(spark, OBSERVATIONS, *({"observation_id": i, "sensor_time_ns": 5} for i in ids))
+
+
+def ids(log: TableLog) -> list[str]:
+    return sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
+
+
+def test_appending_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(OBSERVATIONS, tmp_path)
+    plan = planned(log)
+    receipt = append(log, plan, observations(spark, "a", "b"), counts={"valid": 2}, watermarks={"radar": 7})
+    assert (receipt.rows_written, receipt.commit.version) == (2, 0)
+    with pytest.raises(CommitConflict, match="run run committed sequence 1 first; plan again"):
+        append(log, plan, observations(spark, "a", "b"))
+    assert (ids(log), log.version()) == (["a", "b"], 0)
+    stored = log.head().commit
+    assert stored is not None
+    assert (stored.checkpoint.counts, stored.checkpoint.watermarks) == ({"valid": 2}, {"radar": 7})
+
+
+def test_of_two_planners_one_wins_and_the_other_plans_again(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(OBSERVATIONS, tmp_path)
+    append(log, planned(log), observations(spark, "a"))
+    first, second = planned(log, "first"), planned(log, "second")
+    append(log, first, observations(spark, "b"))
+    with pytest.raises(CommitConflict, match="run first committed sequence 2 first"):
+        append(log, second, observations(spark, "c"))
+    append(log, planned(log, "second"), observations(spark, "c"))
+    assert ids(log) == ["a", "b", "c"]
+    assert broken_chain(log.commits()) == []
+    assert log.rows(["observation_id", COMMIT_SEQUENCE]).sort_by("observation_id").column(COMMIT_SEQUENCE).to_pylist() == [1, 2, 3]
+
+
+def test_an_empty_commit_still_carries_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(OBSERVATIONS, tmp_path)
+    receipt = append(log, planned(log), observations(spark))
+    assert (receipt.rows_written, log.head().sequence, ids(log)) == (0, 1, [])
+
+
+def test_rows_of_another_shape_are_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(OBSERVATIONS, tmp_path)
+    with pytest.raises(SchemaMismatch, match="rows for observations differ from its model: .*range_m: declared double, found string"):
+        append(log, planned(log), observations(spark, "a").withColumn("range_m", F.lit("far")))
+    assert log.version() == -1
+
+
+def test_column_descriptions_are_stored_in_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(OBSERVATIONS, tmp_path)
+    append(log, planned(log), observations(spark, "a"))
+    stored = spark.read.format("delta").load(log.uri).schema
+    assert stored["range_m"].metadata["comment"] == "Slant range."
+
+
+def elements(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
+    """Element sets (norad_id, epoch, priority), as landed."""
+    rows = (
+        {"norad_id": n, "epoch_time_ns": e, "source_priority": p, "segment_sha256": f"{n}/{e}/{p}", "object_name": f"{e}/{p}"}
+        for n, e, p in sets
+    )
+    return best_per_object(frame(spark, ELEMENT_SETS, *rows))
+
+
+def catalogue(log: TableLog) -> dict[int, str]:
+    rows = log.rows(["norad_id", "object_name"])
+    return dict(zip(rows.column("norad_id").to_pylist(), rows.column("object_name").to_pylist(), strict=True))
+
+
+def merged(spark: SparkSession, log: TableLog, *sets: tuple[int, int, int]) -> int:
+    return merge(spark, log, planned(log), elements(spark, *sets), update_when=REPLACES).rows_written
+
+
+def test_merging_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(ORBITAL_CATALOG, tmp_path)
+    plan = planned(log)
+    merge(spark, log, plan, elements(spark, (1, 10, 0)), update_when=REPLACES)
+    version = log.version()
+    with pytest.raises(CommitConflict):
+        merge(spark, log, plan, elements(spark, (1, 99, 0)), update_when=REPLACES)
+    assert (catalogue(log), log.version()) == ({1: "10/0"}, version)
+
+
+def test_a_merge_leaves_no_transaction_behind_in_its_session(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(ORBITAL_CATALOG, tmp_path)
+    merged(spark, log, (1, 10, 0))
+    with pytest.raises(Exception, match="no such column|cannot be resolved|UNRESOLVED"):
+        merge(spark, log, planned(log), elements(spark, (1, 11, 0)), update_when="new.nonsense > 1")
+    assert [spark.conf.get(name, None) for name in TXN_CONF] == [None] * 3
+    assert not [t for t in spark.catalog.listTables() if t.name.startswith(ORBITAL_CATALOG.name)]
+
+
+def test_only_a_better_element_set_changes_the_catalogue(spark: SparkSession, tmp_path: Path) -> None:
+    """By epoch, then source: a re-landed, an older and a less trusted set change nothing."""
+    log = log_of(ORBITAL_CATALOG, tmp_path)
+    assert merged(spark, log, (1, 10, 5), (2, 10, 5), (2, 9, 9)) == 2
+    assert merged(spark, log, (1, 10, 5), (2, 9, 9)) == 0
+    assert merged(spark, log, (1, 10, 4)) == 0
+    assert catalogue(log) == {1: "10/5", 2: "10/5"}
+    assert merged(spark, log, (1, 10, 6), (2, 11, 0), (3, 1, 0)) == 3
+    assert catalogue(log) == {1: "10/6", 2: "11/0", 3: "1/0"}
+    assert broken_chain(log.commits()) == []
+
+
+def test_the_catalogue_does_not_depend_on_the_order_in_which_sets_arrive(spark: SparkSession, tmp_path: Path) -> None:
+    batches = [[(1, 10, 5), (2, 7, 2)], [(1, 11, 0), (2, 7, 1)]]
+    found = []
+    for n, order in enumerate((batches, batches[::-1])):
+        log = log_of(ORBITAL_CATALOG, tmp_path / str(n))
+        for sets in order:
+            merged(spark, log, *sets)
+        found.append(log.rows([c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]).sort_by("norad_id"))
+    assert isinstance(found[0], pa.Table)
+    assert found[0].equals(found[1])

@@ -22,7 +22,7 @@ class LakeResource(dg.ConfigurableResource[Lake]):
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Remember the run for the checkpoints' sake."""
-        self._run_id = context.run_id or "none"
+        self._run_id = context.run.run_id if context.run else "none"
 
     def open(self) -> Lake:
         """The lake as this run sees it; starts no session."""

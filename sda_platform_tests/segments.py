@@ -46,7 +46,9 @@ def radar_segment(count: int, *, first_track: int = 0, seconds: float = 0.0) -> 
     return pack_records(payloads, [after(seconds) + 50_000_000 + 1_000_000 * i for i in range(count)])
 
 
-def described(data: bytes, feed: str = "radar", *, segment_format: str | None = None, seconds: float = 1.0) -> SegmentMeta:
+def described(
+    data: bytes, feed: str = "radar", *, segment_format: str | None = None, seconds: float = 1.0
+) -> SegmentMeta:
     """True metadata of ``data``, sealed ``seconds`` into the day."""
     return describe_segment(
         data,

@@ -19,7 +19,6 @@ from sda_platform.lake.table import Table
 from sda_platform.settings import Settings
 from sda_platform.simulation.segments import SimulatedSegment
 
-
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
@@ -58,7 +57,10 @@ class Platform:
     def run(self, job: str, *, must_succeed: bool = True, only: Sequence[str] = ()) -> dg.ExecuteInProcessResult:
         """Run a lane's job, or ``only`` some of its assets, in this process; fails the test where a step failed."""
         result = self.definitions.resolve_job_def(job).execute_in_process(
-            instance=self.instance, raise_on_error=False, tags={"sda/lane": job}, run_config=_QUIET,
+            instance=self.instance,
+            raise_on_error=False,
+            tags={"sda/lane": job},
+            run_config=_QUIET,
             asset_selection=[dg.AssetKey(name) for name in only] or None,
         )
         failures = [e.step_failure_data.error.to_string()[-2000:] for e in result.all_events if e.is_step_failure]

@@ -1,7 +1,6 @@
 """The whole chain, from files in the landing zones to alerts at the subscriber, on real orbits."""
 
 import csv
-import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -60,7 +59,9 @@ def catalogue() -> bytes:
 @cache
 def simulated() -> tuple[SimulatedSegment, ...]:
     """A minute of what radars and links report of the fleet, with late, repeated and corrupt records."""
-    return tuple(simulate("nominal", start_time_ns=START_NS, duration_s=60, seed=3, objects=FLEET, catalogue=catalogue()))
+    return tuple(
+        simulate("nominal", start_time_ns=START_NS, duration_s=60, seed=3, objects=FLEET, catalogue=catalogue())
+    )
 
 
 def with_catalogue(platform: Platform) -> Platform:
@@ -83,11 +84,18 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     with_catalogue(platform)
     candidates = platform.rows(CONJUNCTION_CANDIDATES)
     found = sorted(
-        (min(r["norad_id_1"], r["norad_id_2"]), max(r["norad_id_1"], r["norad_id_2"]), r["tca_time_ns"], r["miss_distance_km"])
+        (
+            min(r["norad_id_1"], r["norad_id_2"]),
+            max(r["norad_id_1"], r["norad_id_2"]),
+            r["tca_time_ns"],
+            r["miss_distance_km"],
+        )
         for r in candidates.to_pylist()
     )
     assert [f[:2] for f in found] == [e[:2] for e in sorted(events())]
-    assert all(abs(f[2] - e[2]) < 10_000_000 and abs(f[3] - e[3]) < 0.01 for f, e in zip(found, sorted(events()), strict=True))
+    assert all(
+        abs(f[2] - e[2]) < 10_000_000 and abs(f[3] - e[3]) < 0.01 for f, e in zip(found, sorted(events()), strict=True)
+    )
 
     platform.land(simulated())
     platform.at(after(70))
@@ -106,7 +114,9 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     alerts = standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
     assert alerts
     assert sorted(alert_id for alert_id, _, _ in platform.subscriber.standing()) == sorted(alerts)
-    assert platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows
+    assert (
+        platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows
+    )
 
     before, receipts = platform.versions(ALL), platform.subscriber.receipts()
     again = platform.run("hot")
@@ -121,7 +131,9 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     assert not red.success, "a table that lost rows does not flow on"
 
 
-def test_any_order_and_repetition_of_landings_ends_in_the_same_tracks__DP3_Q1_E11(platforms: Callable[[str], Platform]) -> None:
+def test_any_order_and_repetition_of_landings_ends_in_the_same_tracks__DP3_Q1_E11(
+    platforms: Callable[[str], Platform],
+) -> None:
     """Late, repeated and reordered within the allowed lateness: the tracks are equal, bit by bit."""
     segments = list(simulated())
     shuffled = [segments[n] for n in np.random.default_rng(42).permutation(len(segments))]
@@ -147,7 +159,9 @@ def _landed_in(platform: Platform, batches: Sequence[Sequence[SimulatedSegment]]
 def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(platform: Platform) -> None:
     good = radar_payloads(4)
     received = [after(1)] * 6
-    mixed = pack_records([good[0], b"short", good[1], b"", good[2], good[3][:16] + b"\xff" * 8 + good[3][24:]], received)
+    mixed = pack_records(
+        [good[0], b"short", good[1], b"", good[2], good[3][:16] + b"\xff" * 8 + good[3][24:]], received
+    )
     optical = b'{"obs_id": "o1"\n' + _optical() + b"\n" + _optical(dec_rad="9.0") + b"\n"
     lines = catalogue_of([25544, 20580]).splitlines()
     refused = lines[1].split(b",")
@@ -187,12 +201,19 @@ def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(
         orphans = outcome.pop("raw_records:no_orphans", None)
         assert all(outcome.values()), outcome
         assert orphans is not True
-    assert os.listdir(platform.home / "landing" / "radar" / "pending") == ["orphan"]
+    assert [p.name for p in (platform.home / "landing" / "radar" / "pending").iterdir()] == ["orphan"]
     assert _orphans(hot) == ["data without metadata", "unknown feed 'lidar'"]
 
 
 def _optical(**changed: str) -> bytes:
-    fields = {"obs_id": '"o2"', "timestamp_ns": str(START_NS), "ra_rad": "1.0", "dec_rad": "0.5", "sigma_arcsec": "1.0", "site_id": '"maui"'}
+    fields = {
+        "obs_id": '"o2"',
+        "timestamp_ns": str(START_NS),
+        "ra_rad": "1.0",
+        "dec_rad": "0.5",
+        "sigma_arcsec": "1.0",
+        "site_id": '"maui"',
+    }
     return ("{" + ",".join(f'"{name}":{value}' for name, value in {**fields, **changed}.items()) + "}").encode()
 
 
@@ -203,7 +224,9 @@ def _orphans(result: Any) -> list[str]:
         if e.event_type_value == "ASSET_CHECK_EVALUATION" and e.event_specific_data.check_name == "no_orphans"
     ]
     lines = data.metadata["files"].value
-    return sorted(reason for reason in ("data without metadata", "unknown feed 'lidar'") for line in lines if reason in line)
+    return sorted(
+        reason for reason in ("data without metadata", "unknown feed 'lidar'") for line in lines if reason in line
+    )
 
 
 def test_a_lost_file_and_a_second_delivery_of_all_change_nothing(platform: Platform) -> None:

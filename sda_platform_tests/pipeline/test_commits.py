@@ -70,7 +70,9 @@ def test_of_two_planners_one_wins_and_the_other_plans_again(spark: SparkSession,
     append(log, planned(log, "second"), observations(spark, "c"))
     assert ids(log) == ["a", "b", "c"]
     assert broken_chain(log.commits()) == []
-    assert log.rows(["observation_id", COMMIT_SEQUENCE]).sort_by("observation_id").column(COMMIT_SEQUENCE).to_pylist() == [1, 2, 3]
+    assert log.rows(["observation_id", COMMIT_SEQUENCE]).sort_by("observation_id").column(
+        COMMIT_SEQUENCE
+    ).to_pylist() == [1, 2, 3]
 
 
 def test_an_empty_commit_still_carries_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
@@ -81,7 +83,9 @@ def test_an_empty_commit_still_carries_its_checkpoint(spark: SparkSession, tmp_p
 
 def test_rows_of_another_shape_are_refused_before_anything_is_written(spark: SparkSession, tmp_path: Path) -> None:
     log = log_of(OBSERVATIONS, tmp_path)
-    with pytest.raises(SchemaMismatch, match="rows for observations differ from its model: .*range_m: declared double, found string"):
+    with pytest.raises(
+        SchemaMismatch, match=r"rows for observations differ from its model: .*range_m: declared double, found string"
+    ):
         append(log, planned(log), observations(spark, "a").withColumn("range_m", F.lit("far")))
     assert log.version() == -1
 
@@ -96,7 +100,13 @@ def test_column_descriptions_are_stored_in_the_table(spark: SparkSession, tmp_pa
 def elements(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
     """Element sets (norad_id, epoch, priority), as landed."""
     rows = (
-        {"norad_id": n, "epoch_time_ns": e, "source_priority": p, "segment_sha256": f"{n}/{e}/{p}", "object_name": f"{e}/{p}"}
+        {
+            "norad_id": n,
+            "epoch_time_ns": e,
+            "source_priority": p,
+            "segment_sha256": f"{n}/{e}/{p}",
+            "object_name": f"{e}/{p}",
+        }
         for n, e, p in sets
     )
     return best_per_object(frame(spark, ELEMENT_SETS, *rows))
@@ -124,7 +134,7 @@ def test_merging_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_path
 def test_a_merge_leaves_no_transaction_behind_in_its_session(spark: SparkSession, tmp_path: Path) -> None:
     log = log_of(ORBITAL_CATALOG, tmp_path)
     merged(spark, log, (1, 10, 0))
-    with pytest.raises(Exception, match="no such column|cannot be resolved|UNRESOLVED"):
+    with pytest.raises(Exception, match=r"no such column|cannot be resolved|UNRESOLVED"):
         merge(spark, log, planned(log), elements(spark, (1, 11, 0)), update_when="new.nonsense > 1")
     assert [spark.conf.get(name, None) for name in TXN_CONF] == [None] * 3
     assert not [t for t in spark.catalog.listTables() if t.name.startswith(ORBITAL_CATALOG.name)]
@@ -149,6 +159,8 @@ def test_the_catalogue_does_not_depend_on_the_order_in_which_sets_arrive(spark: 
         log = log_of(ORBITAL_CATALOG, tmp_path / str(n))
         for sets in order:
             merged(spark, log, *sets)
-        found.append(log.rows([c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]).sort_by("norad_id"))
+        found.append(
+            log.rows([c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]).sort_by("norad_id")
+        )
     assert isinstance(found[0], pa.Table)
     assert found[0].equals(found[1])

@@ -70,14 +70,20 @@ def raw(spark: SparkSession, *rows: tuple[str, str, int, str | None]) -> DataFra
 
 
 def test_an_observation_is_kept_once_however_often_in_whatever_order_it_came(spark: SparkSession) -> None:
-    rows = [("a", "s2", 0, None), ("a", "s1", 7, None), ("b", "s1", 1, None), ("a", "s1", 3, None), ("c", "s1", 2, "bad")]
+    rows = [
+        ("a", "s2", 0, None),
+        ("a", "s1", 7, None),
+        ("b", "s1", 1, None),
+        ("a", "s1", 3, None),
+        ("c", "s1", 2, "bad"),
+    ]
     known = raw(spark, ("b", "s0", 0, None))
     found = []
     for order, partitions in ((rows, 1), (rows[::-1], 3), (rows[2:] + rows[:2], 5)):
         kept = new_observations(raw(spark, *order).repartition(partitions), known)
         found.append([(r["observation_id"], r["segment_sha256"], r["record_number"]) for r in kept.collect()])
     assert found == [[("a", "s1", 3)]] * 3
-    assert [c for c in kept.columns] == [c.name for c in OBSERVATIONS.columns if c.name != "commit_sequence"]
+    assert list(kept.columns) == [c.name for c in OBSERVATIONS.columns if c.name != "commit_sequence"]
 
 
 def test_every_error_and_nothing_else_is_a_dead_letter(spark: SparkSession) -> None:

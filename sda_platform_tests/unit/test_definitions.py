@@ -66,7 +66,9 @@ def graph() -> dict[str, Any]:
             if job.name in ("hot", "catalog")
         },
         "sensors": {sensor.name: sensor.job_name for sensor in repository.sensor_defs},
-        "schedules": {schedule.name: [schedule.job_name, str(schedule.cron_schedule)] for schedule in repository.schedule_defs},
+        "schedules": {
+            schedule.name: [schedule.job_name, str(schedule.cron_schedule)] for schedule in repository.schedule_defs
+        },
     }
 
 
@@ -155,8 +157,10 @@ def test_every_physical_number_has_a_unit_and_says_it_in_its_name(table: Table) 
 
 def _names_its_unit(column: Column) -> bool:
     unit = (column.unit or "").replace("1/earth radius", "per_earth_radius").replace("²", "2").replace("³", "3")
-    return column.name.removesuffix("_1").removesuffix("_2").endswith(
-        (f"_{unit}", f"_{unit.replace('/', '_')}", f"_{unit.replace('/', '_per_')}")
+    return (
+        column.name.removesuffix("_1")
+        .removesuffix("_2")
+        .endswith((f"_{unit}", f"_{unit.replace('/', '_')}", f"_{unit.replace('/', '_per_')}"))
     )
 
 

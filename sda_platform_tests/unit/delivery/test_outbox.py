@@ -13,9 +13,7 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform_tests.delta_tables import rows_of
 
-PLAN = Plan(
-    ALERT_DELIVERIES, 3, GENESIS, 1, 10, "run", windows=(TableWindow(CONJUNCTION_ALERTS.name, 4, 6, 5, 7),)
-)
+PLAN = Plan(ALERT_DELIVERIES, 3, GENESIS, 1, 10, "run", windows=(TableWindow(CONJUNCTION_ALERTS.name, 4, 6, 5, 7),))
 
 
 def alerts(*turns: tuple[str, int, str]) -> pa.Table:

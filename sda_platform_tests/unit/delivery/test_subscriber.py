@@ -40,7 +40,9 @@ def test_a_correction_replaces_what_it_corrects__DP3_F8(subscriber: SqliteSubscr
 
 
 @pytest.mark.parametrize("stale", [entry(0), entry(0, "retract"), entry(1)])
-def test_only_a_strictly_greater_sequence_changes_anything__DP3_F8(subscriber: SqliteSubscriber, stale: AlertEntry) -> None:
+def test_only_a_strictly_greater_sequence_changes_anything__DP3_F8(
+    subscriber: SqliteSubscriber, stale: AlertEntry
+) -> None:
     subscriber.apply("b1", [entry(1)])
     assert subscriber.apply("b2", [stale]) == ["stale"]
     assert standing(subscriber) == [("x", 1)]
@@ -92,7 +94,7 @@ def test_any_repetition_of_batches_ends_where_one_delivery_does(
     folder = tmp_path_factory.mktemp("subscribers")
     once, often = SqliteSubscriber(folder / "once.sqlite"), SqliteSubscriber(folder / "often.sqlite")
     answers = [once.apply(f"b{n}", batch) for n, batch in enumerate(batches)]
-    for n, batch in enumerate(batches):
+    for n in range(len(batches)):
         for again in [n, *data.draw(st.lists(st.integers(0, n), max_size=2))]:
             assert often.apply(f"b{again}", batches[again]) == answers[again]
     assert standing(often) == standing(once)

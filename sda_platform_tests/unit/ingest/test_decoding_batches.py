@@ -21,7 +21,9 @@ from sda_platform_tests.segments import after, described, radar_payloads, radar_
 DATA = radar_segment(3)
 
 
-def loaded(data: bytes, *, name: str = "a", meta: SegmentMeta | None = None, defect: str | None = None) -> LoadedSegment:
+def loaded(
+    data: bytes, *, name: str = "a", meta: SegmentMeta | None = None, defect: str | None = None
+) -> LoadedSegment:
     return LoadedSegment("radar", name, hashlib.sha256(data).hexdigest(), data, meta or described(data), defect)
 
 
@@ -87,9 +89,7 @@ def test_no_segments_are_no_rows() -> None:
 
 @given(st.lists(st.tuples(st.binary(max_size=200), st.booleans()), max_size=4))
 def test_any_bytes_become_as_many_rows_as_they_have_records(contents: Sequence[tuple[bytes, bool]]) -> None:
-    segments = [
-        loaded(data, name=str(n), defect="torn" if torn else None) for n, (data, torn) in enumerate(contents)
-    ]
+    segments = [loaded(data, name=str(n), defect="torn" if torn else None) for n, (data, torn) in enumerate(contents)]
     batch = decoded(*segments)
     assert batch.counts["landed"] == batch.rows.num_rows == batch.counts["valid"] + batch.counts["dead"]
     for ref in batch.segments:

@@ -97,7 +97,12 @@ class Landing(RuleBasedStateMachine):
     def it_dies_before_the_commit(self, work: Work) -> None:
         pass
 
-    @rule(work=consumes(work), cleans_up=st.booleans(), fails=st.sampled_from(["no", "before", "after"]), sees_all=st.booleans())
+    @rule(
+        work=consumes(work),
+        cleans_up=st.booleans(),
+        fails=st.sampled_from(["no", "before", "after"]),
+        sees_all=st.booleans(),
+    )
     def it_commits(self, work: Work, cleans_up: bool, fails: str, sees_all: bool) -> None:
         """``fails``: the engine is lost before or after the rows landed; ``sees_all``: it noticed a rival's commit."""
         self._commit(work, cleans_up, fails, None if sees_all else work.seen)

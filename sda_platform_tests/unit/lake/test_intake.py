@@ -21,7 +21,9 @@ def zone(tmp_path: Path) -> LandingZone:
     return LandingZone(str(tmp_path), "radar")
 
 
-def take(*zones: LandingZone, head: Head | None = None, max_segments: int = 100, max_bytes: int = 10**6) -> list[LoadedSegment]:
+def take(
+    *zones: LandingZone, head: Head | None = None, max_segments: int = 100, max_bytes: int = 10**6
+) -> list[LoadedSegment]:
     return intake.take(zones, head or Head(), max_segments=max_segments, max_bytes=max_bytes)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.ingest.feeds import FEED_NAMES
+from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.landing import LandingZone, segment_sha256, unknown_zones
 from sda_platform_tests.segments import described, land, radar_segment
@@ -97,7 +97,10 @@ def test_metadata_without_data_is_a_defect(zone: LandingZone) -> None:
         (b"{", "a: metadata unreadable: not JSON"),
         (b"[]", "a: metadata unreadable: not a JSON object but a list"),
         (b"\xff\xfe", "a: metadata unreadable: not JSON"),
-        (json.dumps({**asdict(described(DATA)), "sha256": "short"}).encode(), "a: metadata unreadable: sha256 is 'short'"),
+        (
+            json.dumps({**asdict(described(DATA)), "sha256": "short"}).encode(),
+            "a: metadata unreadable: sha256 is 'short'",
+        ),
         (json.dumps({**asdict(described(DATA)), "records": -1}).encode(), "a: metadata unreadable: records is -1"),
         (described(DATA, "isl").to_json().encode(), "a: unknown feed 'isl' in the zone of radar"),
     ],
@@ -169,11 +172,11 @@ def test_orphans_are_told_once_their_grace_is_over(zone: LandingZone) -> None:
 
 
 def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
-    assert unknown_zones(str(tmp_path / "nowhere"), FEED_NAMES) == []
-    for name in (*FEED_NAMES, "lidar"):
+    assert unknown_zones(str(tmp_path / "nowhere"), FEED_FORMATS) == []
+    for name in (*FEED_FORMATS, "lidar"):
         (tmp_path / name).mkdir()
     (tmp_path / "README").write_text("a file is no zone")
-    (orphan,) = unknown_zones(str(tmp_path), FEED_NAMES)
+    (orphan,) = unknown_zones(str(tmp_path), FEED_FORMATS)
     assert orphan.path.endswith("lidar")
     assert orphan.reason == "unknown feed 'lidar'; known are elements, isl, optical, radar"
 

@@ -49,7 +49,9 @@ def test_a_commit_that_is_not_ours_upstream_is_nothing_new() -> None:
 
 
 def test_one_input_may_stand_still_while_another_moves() -> None:
-    head = head_of(OBSERVATIONS, 1, 0, TableWindow("raw_records", 0, 3, -1, 4), TableWindow("dead_letters", 0, 2, -1, 1))
+    head = head_of(
+        OBSERVATIONS, 1, 0, TableWindow("raw_records", 0, 3, -1, 4), TableWindow("dead_letters", 0, 2, -1, 1)
+    )
     made = plan(head, (RAW_RECORDS, head_of(RAW_RECORDS, 3, 4)), (DEAD_LETTERS, head_of(DEAD_LETTERS, 3, 2)))
     assert [str(w) for w in made.windows] == ["raw_records –", "dead_letters v2..v2"]
     assert not made.is_empty
@@ -82,7 +84,9 @@ def test_two_planners_that_see_the_same_heads_make_the_same_plan() -> None:
 
 def test_segments_are_listed_in_one_order_however_they_were_taken() -> None:
     refs = [SegmentRef(zone, name, name * 64, 1, 1) for zone, name in (("radar", "b"), ("isl", "c"), ("radar", "a"))]
-    plans = {plan_segments(RAW_RECORDS, Head(), order, now_ns=NOW_NS, run_id="r").segments for order in (refs, refs[::-1])}
+    plans = {
+        plan_segments(RAW_RECORDS, Head(), order, now_ns=NOW_NS, run_id="r").segments for order in (refs, refs[::-1])
+    }
     assert [[(s.zone, s.name) for s in p] for p in plans] == [[("isl", "c"), ("radar", "a"), ("radar", "b")]]
 
 

@@ -109,7 +109,9 @@ def test_another_batch_is_another_key(ticker: Ticker) -> None:
     assert ticker.run_key().split(":")[0] != first.split(":")[0]
 
 
-@pytest.mark.parametrize("status", [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.NOT_STARTED])
+@pytest.mark.parametrize(
+    "status", [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.NOT_STARTED]
+)
 def test_a_run_of_the_lane_that_has_not_begun_will_take_what_waits(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
     run_id = ticker.run(status, **{"sda/lane": "hot"})
     seal(ticker, "a")
@@ -143,7 +145,9 @@ def test_a_batch_that_fails_again_and_again_stops_and_says_so(ticker: Ticker) ->
     seal(ticker, "a")
     keys = [ticker.run_key() for _ in range(MAX_ATTEMPTS)]
     assert [key.split(":")[1] for key in keys] == ["1", "2", "3", "4", "5"]
-    assert ticker.skip().startswith("radar: 1 segment (a) pending, but 5 runs left them there: look at the last run's error")
+    assert ticker.skip().startswith(
+        "radar: 1 segment (a) pending, but 5 runs left them there: look at the last run's error"
+    )
     seal(ticker, "b", 1)
     assert ticker.run_key().endswith(":1"), "a new file is a new batch"
 

@@ -75,7 +75,9 @@ def test_a_beginning_that_is_none_is_seen(lake: Lake) -> None:
     assert chain(lake) == ["sequence 1 is not the first of its chain"]
 
 
-@pytest.mark.parametrize(("after", "told"), [(2, "after 2, but sequence 1 ended at 1"), (0, "after 0, but sequence 1 ended at 1")])
+@pytest.mark.parametrize(
+    ("after", "told"), [(2, "after 2, but sequence 1 ended at 1"), (0, "after 0, but sequence 1 ended at 1")]
+)
 def test_a_skipped_or_repeated_window_is_seen(lake: Lake, after: int, told: str) -> None:
     first = genesis_window(RAW_RECORDS)
     commit(lake, OBSERVATIONS, windows=[first])
@@ -131,7 +133,12 @@ def test_an_object_twice_in_the_catalogue_is_seen_whatever_its_epochs_are(lake: 
 
 
 def landed(lake: Lake, rows: int = 2, promised: int = 2) -> None:
-    commit(lake, RAW_RECORDS, [record("s1", n) for n in range(rows)], segments=[SegmentRef("radar", "a", "s1", 1, promised)])
+    commit(
+        lake,
+        RAW_RECORDS,
+        [record("s1", n) for n in range(rows)],
+        segments=[SegmentRef("radar", "a", "s1", 1, promised)],
+    )
 
 
 def test_a_segment_whose_records_are_all_stored_balances(lake: Lake) -> None:
@@ -169,7 +176,12 @@ def observed(lake: Lake, *ids: str) -> None:
     raw = [record("s1", n, observation_id=i, sensor_time_ns=5) for n, i in enumerate("aab")]
     raw.append(record("s1", 3, error_kind="bad_length", error="why"))
     commit(lake, RAW_RECORDS, raw)
-    commit(lake, OBSERVATIONS, [{"observation_id": i, "sensor_time_ns": 5} for i in ids], windows=[genesis_window(RAW_RECORDS)])
+    commit(
+        lake,
+        OBSERVATIONS,
+        [{"observation_id": i, "sensor_time_ns": 5} for i in ids],
+        windows=[genesis_window(RAW_RECORDS)],
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,7 +205,9 @@ def test_a_second_delivery_of_an_earlier_observation_is_no_loss(lake: Lake) -> N
     assert problems(lake, OBSERVATIONS, observations_balance) == []
 
 
-@pytest.mark.parametrize(("numbers", "told"), [([3], []), ([], ["1 letters missing"]), ([3, 2], ["1 letters unexpected"])])
+@pytest.mark.parametrize(
+    ("numbers", "told"), [([3], []), ([], ["1 letters missing"]), ([3, 2], ["1 letters unexpected"])]
+)
 def test_dead_letters_balance_with_errors(lake: Lake, numbers: list[int], told: list[str]) -> None:
     observed(lake, "a", "b")
     letters = [record("s1", n, stage="raw_records") for n in numbers]
@@ -211,7 +225,11 @@ def test_dead_letters_balance_with_errors(lake: Lake, numbers: list[int], told: 
 )
 def test_the_catalogue_balances_with_what_landed(lake: Lake, entries: list[tuple[int, int]], told: list[str]) -> None:
     sets = [record("s1", n, norad_id=i, epoch_time_ns=t) for n, (i, t) in enumerate([(1, 40), (1, 50), (2, 60)])]
-    commit(lake, ELEMENT_SETS, [*sets, record("s1", 3, norad_id=3, epoch_time_ns=9, error_kind="propagation_refused", error="why")])
+    commit(
+        lake,
+        ELEMENT_SETS,
+        [*sets, record("s1", 3, norad_id=3, epoch_time_ns=9, error_kind="propagation_refused", error="why")],
+    )
     rows = [{"norad_id": i, "epoch_time_ns": t} for i, t in entries]
     commit(lake, ORBITAL_CATALOG, rows, windows=[genesis_window(ELEMENT_SETS)])
     assert problems(lake, ORBITAL_CATALOG, catalog_balance) == told
@@ -232,7 +250,9 @@ def test_the_catalogue_balances_with_what_landed(lake: Lake, entries: list[tuple
         ([(0, "insert"), (0, "retract"), (2, "insert")], False),
     ],
 )
-def test_a_journal_says_insert_0_retract_0_insert_1__DP3_I17(lake: Lake, turns: list[tuple[int, str]], is_whole: bool) -> None:
+def test_a_journal_says_insert_0_retract_0_insert_1__DP3_I17(
+    lake: Lake, turns: list[tuple[int, str]], is_whole: bool
+) -> None:
     rows = [{"event_id": "x", "sequence": s, "op": op, "tca_time_ns": 1} for s, op in turns]
     commit(lake, CONJUNCTION_CANDIDATES, [{"event_id": "y", "sequence": 0, "op": "insert", "tca_time_ns": 1}])
     commit(lake, CONJUNCTION_CANDIDATES, rows)
@@ -244,7 +264,9 @@ def journal(*said: tuple[str, str], **values: Any) -> list[dict[str, Any]]:
     return [{"event_id": e, "sequence": 0, "op": op, "tca_time_ns": 1, **values} for e, op in said]
 
 
-@pytest.mark.parametrize(("assessed", "told"), [("x", []), ("", ["1 assessed events missing"]), ("xz", ["1 assessed events unexpected"])])
+@pytest.mark.parametrize(
+    ("assessed", "told"), [("x", []), ("", ["1 assessed events missing"]), ("xz", ["1 assessed events unexpected"])]
+)
 def test_assessments_follow_standing_candidates(lake: Lake, assessed: str, told: list[str]) -> None:
     commit(lake, CONJUNCTION_CANDIDATES, journal(("x", "insert"), ("y", "insert"), ("y", "retract")))
     windows = [genesis_window(CONJUNCTION_CANDIDATES)]
@@ -263,7 +285,12 @@ def test_alerts_follow_standing_assessments_at_risk(lake: Lake, alerted: str, to
 
 @pytest.mark.parametrize(
     ("delivered", "told"),
-    [("xy", []), ("x", ["1 deliveries missing"]), ("xyz", ["1 deliveries unexpected"]), ("xxy", ["1 deliveries repeated"])],
+    [
+        ("xy", []),
+        ("x", ["1 deliveries missing"]),
+        ("xyz", ["1 deliveries unexpected"]),
+        ("xxy", ["1 deliveries repeated"]),
+    ],
 )
 def test_deliveries_balance_with_alerts(lake: Lake, delivered: str, told: list[str]) -> None:
     commit(lake, CONJUNCTION_ALERTS, journal(("x", "insert"), ("y", "insert")))

@@ -12,10 +12,20 @@ from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.table import Column, Table
+from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 PREVIEW_ROWS = 5
-_PREVIEW_WIDTH = 40
+# The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
+_SHOWN_IN_PLACE = 1000
+_PREVIEW_WIDTH = 24
+_ID_WIDTH = 8
+_UUID_LENGTH = 36
+_SIGNS = {
+    "greater_than_or_equal_to": "≥",
+    "greater_than": ">",
+    "less_than_or_equal_to": "≤",
+    "less_than": "<",
+}
 _CONFLICT_RETRIES = 5
 _CONFLICT_PAUSE_S = 0.2
 
@@ -108,8 +118,18 @@ def _column(column: Column) -> dg.TableColumn:
         column.name,
         column.data_type.simpleString(),
         description=column.description + unit,
-        constraints=dg.TableColumnConstraints(nullable=column.nullable, other=[str(r.error) for r in column.rules]),
+        constraints=dg.TableColumnConstraints(nullable=column.nullable, other=[_rule(rule) for rule in column.rules]),
     )
+
+
+def _rule(rule: Any) -> str:
+    """A pandera check as a person writes it: ≥ 0; insert or retract."""
+    bounds = list((rule.statistics or {}).values())
+    if rule.name == "isin":
+        return " or ".join(map(str, bounds[0]))
+    if rule.name in _SIGNS:
+        return f"{_SIGNS[rule.name]} {bounds[0]:.6g}"
+    return str(rule.error)
 
 
 def _consumed(plan: Plan) -> str:
@@ -128,14 +148,29 @@ def _preview(lake: Lake, receipt: Receipt) -> str:
 
 
 def markdown_table(rows: pa.Table) -> str:
-    """``rows`` as a Markdown table, long cells cut, columns without a value left out."""
-    names = [n for n in rows.column_names if rows.column(n).null_count < rows.num_rows]
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    lines += ["| " + " | ".join(_cell(row[n]) for n in names) + " |" for row in rows.select(names).to_pylist()]
-    return "\n".join(lines)
+    """``rows`` as a Markdown table: at least one of them, and no more than the UI shows in place.
+
+    Instants are written as such, ids by the beginning that `sda trace` takes, long cells are cut, columns without a
+    value are left out.
+    """
+    shown = rows.drop_columns([COMMIT_SEQUENCE]) if COMMIT_SEQUENCE in rows.column_names else rows
+    names = [n for n in shown.column_names if shown.column(n).null_count < shown.num_rows]
+    text = "| " + " | ".join(names) + " |\n|" + "---|" * len(names)
+    for number, row in enumerate(shown.select(names).to_pylist()):
+        line = "\n| " + " | ".join(_cell(name, row[name]) for name in names) + " |"
+        if number and len(text) + len(line) >= _SHOWN_IN_PLACE:
+            break
+        text += line
+    return text
 
 
-def _cell(value: object) -> str:
+def _cell(column: str, value: object) -> str:
+    if isinstance(value, int) and column.endswith("_ns"):
+        return iso(value)
+    if isinstance(value, str) and len(value) == _UUID_LENGTH and "_id" in column:
+        return value[:_ID_WIDTH]
+    if value is None or isinstance(value, list):
+        return "–" if value is None else f"{len(value)} values"
     text = value.hex() if isinstance(value, bytes) else f"{value:.6g}" if isinstance(value, float) else str(value)
     text = text.replace("|", "¦").replace("\n", " ")
     return text if len(text) <= _PREVIEW_WIDTH else text[: _PREVIEW_WIDTH - 1] + "…"

@@ -42,7 +42,7 @@ _JAVA_OPENS = (
 
 def spark_conf() -> dict[str, str]:
     """The configuration that the server and an in-process session share. Raises JarsMissing before set-up."""
-    partitions = str(min(max(os.cpu_count() or 2, 2), 16))
+    partitions = str(min(max((os.cpu_count() or 2) // 2, 1), 16))
     return {
         "spark.jars": ",".join(str(path) for path in jar_paths()),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -50,6 +50,8 @@ def spark_conf() -> dict[str, str]:
         # Delta replays its log in 50 tasks by default, which costs seconds on a log of a few kilobytes.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": partitions,
+        # A hot batch is small: planning again between the stages of a query costs more than it can ever save there.
+        "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -66,19 +66,19 @@ class Lake:
 
     def window(self, plan: Plan, source: Table) -> DataFrame:
         """The rows of the plan's window on ``source``."""
-        window = plan.window(source)
-        sequence = F.col(COMMIT_SEQUENCE)
-        return self._at(source, window.upto_version).where(
-            (sequence > window.after_sequence) & (sequence <= window.upto_sequence)
-        )
+        return self.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) > plan.window(source).after_sequence)
 
     def snapshot(self, plan: Plan, source: Table) -> DataFrame:
-        """``source`` as the plan pins it: as a snapshot, as a window's end, or (the target itself) as its base."""
-        if source.name == plan.table.name:
-            return self._at(source, plan.base_version)
-        if any(w.table == source.name for w in plan.windows):
-            return self._at(source, plan.window(source).upto_version)
-        return self._at(source, plan.snapshot(source).version)
+        """``source``, an append-only table, as the plan pins it: up to its window's end, or (the target) its own head.
+
+        Rows carry the sequence that wrote them, so this is a filter, which prunes files, and not time travel, which
+        would have Delta rebuild an old state of its log for every read (and ends with VACUUM).
+        """
+        upto = plan.sequence - 1 if source.name == plan.table.name else plan.window(source).upto_sequence
+        if upto == 0:
+            return self.session.createDataFrame([], source.schema)
+        rows = self.session.read.format("delta").load(f"{self.uri}/{source.name}")
+        return rows.where(F.col(COMMIT_SEQUENCE) <= upto)
 
     def new_rows(self, plan: Plan, source: Table, columns: Sequence[str] | None = None) -> pa.Table:
         """Some columns of the plan's window on ``source`` as Arrow, without the engine."""
@@ -111,12 +111,6 @@ class Lake:
     def merge(self, plan: Plan, rows: DataFrame, *, update_when: str) -> Receipt:
         """Commit ``rows`` as a merge on the table's key; see `lake.commit.merge`."""
         return commit.merge(self.session, self.log(plan.table), plan, rows, update_when=update_when)
-
-    def _at(self, table: Table, version: int) -> DataFrame:
-        if version < 0:
-            return self.session.createDataFrame([], table.schema)
-        reader = self.session.read.format("delta").option("versionAsOf", version)
-        return reader.load(f"{self.uri}/{table.name}")
 
 
 def within(column: str, bounds_ns: tuple[int, int]) -> Column:

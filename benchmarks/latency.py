@@ -26,19 +26,19 @@ import pyarrow as pa
 from rich.console import Console
 from rich.table import Table as Grid
 
-from sda_platform.operations.alerts import StandingAlert, standing_alerts
 from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.subscriber import SqliteSubscriber
-from sda_platform.operations.demo import MISSION_START, land_catalogue
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ingest.partner_files import seal
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.verification import missing_or_surplus, standing_keys
+from sda_platform.operations.alerts import StandingAlert, standing_alerts
+from sda_platform.operations.demo import MISSION_START, land_catalogue
 from sda_platform.operations.running import progress_printer, running
 from sda_platform.settings import Settings
 
@@ -72,7 +72,9 @@ def main() -> int:
             land_catalogue(settings, clock)
             _wait_for(lambda: bool(standing_alerts(settings.subscriber_path)), "the first alerts")
             _wait_for(lambda: not _unfinished(settings), "the catalogue's run to end")
-            say(f"{len(standing_alerts(settings.subscriber_path))} alerts hold; measuring {arguments.landings} landings")
+            say(
+                f"{len(standing_alerts(settings.subscriber_path))} alerts hold; measuring {arguments.landings} landings"
+            )
             measured = []
             for landing in _measure(settings, clock, arguments.landings, random.Random(arguments.seed)):
                 measured.append(landing)

@@ -1,6 +1,6 @@
 """`sda`: the command line. Each command is a few lines; what it does lives in the module it calls.
 
-A user's mistake ends with one clear line and exit code 2, a failure of the platform with its reason and exit code 1.
+What a user can mend ends with one clear line and exit code 1, a wrong use of a command with its usage and exit code 2.
 """
 
 import json
@@ -22,7 +22,9 @@ _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isa
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--home", type=click.Path(path_type=Path), help="The platform's home directory (default: SDA_HOME or var).")
+@click.option(
+    "--home", type=click.Path(path_type=Path), help="The platform's home directory (default: SDA_HOME or var)."
+)
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
     """Space domain awareness: from raw frames to conjunction alerts, each delivered exactly once."""
@@ -157,9 +159,8 @@ def _lake(settings: Settings) -> Any:
 
 
 def _show_status(settings: Settings, found: Any) -> None:
-    from sda_platform.operations.status import table_lines
-
     from sda_platform.operations.platform_home import running_platform
+    from sda_platform.operations.status import table_lines
 
     state = running_platform(settings.home.absolute())
     where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"

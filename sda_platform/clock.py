@@ -25,7 +25,9 @@ class MissionClock:
     rate: float = 1.0
 
     @classmethod
-    def starting_at(cls, mission_epoch_ns: int, *, rate: float = 1.0, wall_epoch_ns: int | None = None) -> "MissionClock":
+    def starting_at(
+        cls, mission_epoch_ns: int, *, rate: float = 1.0, wall_epoch_ns: int | None = None
+    ) -> "MissionClock":
         """A clock that reads ``mission_epoch_ns`` now and runs at ``rate`` times wall speed (0 = stands still)."""
         return cls(mission_epoch_ns, time.time_ns() if wall_epoch_ns is None else wall_epoch_ns, rate)
 

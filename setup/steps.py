@@ -71,9 +71,7 @@ def _set_up() -> None:
 
 def _environment() -> None:
     """A virtual environment whose Python runs and is new enough, with pip."""
-    if not UNFINISHED.exists() and _runs(
-        [str(PYTHON), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]
-    ):
+    if not UNFINISHED.exists() and _runs([str(PYTHON), "-c", "import sys, pip; sys.exit(sys.version_info < (3, 11))"]):
         return
     _say(f"virtual environment .venv (Python {sys.version_info.major}.{sys.version_info.minor})")
     command = [sys.executable, "-m", "venv", "--clear", str(VENV)]

@@ -67,9 +67,7 @@ def _rise() -> list[str] | None:
 def _try(command: list[str]) -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         sys.stderr.write(f"  {error}\n")
         return

@@ -20,7 +20,7 @@ element_zone = dg.AssetSpec(
 
 @table_asset(ELEMENT_SETS, deps=[element_zone], pool="catalog")
 def element_sets(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
-    """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, carries the reason."""
+    """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, says why."""
     return land(lake, landing, ELEMENT_SETS, [ELEMENTS_FEED], decoding.decode)
 
 

@@ -8,7 +8,6 @@ from pyspark.sql import types as T
 
 from sda_platform.lake.table import Provenance, Table
 
-
 ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
 

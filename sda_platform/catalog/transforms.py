@@ -8,7 +8,10 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 
 # The total order that decides which of two element sets of one object is the better. Segment and record break the
 # last ties, so that the catalogue does not depend on the order of arrival.
-_ORDER = "struct({0}epoch_time_ns, {0}source_priority, coalesce({0}element_set_number, 0L), coalesce({0}originator, ''), {0}segment_sha256, {0}record_number)"
+_ORDER = (
+    "struct({0}epoch_time_ns, {0}source_priority, coalesce({0}element_set_number, 0L), coalesce({0}originator, ''), "
+    "{0}segment_sha256, {0}record_number)"
+)
 REPLACES = f"{_ORDER.format('new.')} > {_ORDER.format('old.')}"
 
 

@@ -1,4 +1,4 @@
-"""Assessing approaches: best states carried to the refined TCA, relative geometry, risk. Arrow in, Arrow out, no Spark."""
+"""Assessing approaches: best states carried to the refined TCA, geometry, risk. Arrow in, Arrow out, no Spark."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -51,7 +51,9 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     counts = {"objects": len(catalogue), "changed": len(changed), "fleet": len(fleet)}
     receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
     span_told = f"{iso(task.start_ns)} to {iso(task.end_ns)}"
-    return materialized(store, receipt, screening="full" if task.is_full else "changed objects", span=span_told, **counts)
+    return materialized(
+        store, receipt, screening="full" if task.is_full else "changed objects", span=span_told, **counts
+    )
 
 
 @table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, FUSED_TRACKS.name, ORBITAL_CATALOG.name])
@@ -88,7 +90,7 @@ def conjunction_assessments(lake: LakeResource) -> dg.MaterializeResult[Any]:
 def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What subscribers are told: approaches at risk yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
 
-    Sequences of one alert rise strictly; a withdrawn alert is a retract, so that a subscriber can always fold the journal.
+    Sequences of one alert rise strictly; a withdrawn alert is a retract, so that a subscriber can fold the journal.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_ALERTS, consume=[CONJUNCTION_ASSESSMENTS])

@@ -46,7 +46,9 @@ checks = [
         CONJUNCTION_ASSESSMENTS,
         balance=[broken_journals, assessments_follow_candidates],
         freshness=DataFreshness(
-            "no candidate or track waits to be assessed", MAX_WAIT_S, nothing_waits([CONJUNCTION_CANDIDATES, FUSED_TRACKS])
+            "no candidate or track waits to be assessed",
+            MAX_WAIT_S,
+            nothing_waits([CONJUNCTION_CANDIDATES, FUSED_TRACKS]),
         ),
     ),
     table_checks(

@@ -24,13 +24,11 @@ class Screening:
         return self.changed is None
 
 
-def decide(
-    plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: int, refresh_ns: int
-) -> Screening | None:
+def decide(plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: int, refresh_ns: int) -> Screening | None:
     """The screening that ``plan`` asks for, or None: nothing changed and the last full one is young enough."""
     marks = plan.previous.watermarks if plan.previous else {}
     last_full = marks.get(SCREENED_FROM)
-    is_due = last_full is None or plan.as_of_ns - last_full >= refresh_ns
+    is_due = last_full is None or plan.as_of_ns - last_full >= min(refresh_ns, horizon_ns)
     if not catalogue_size or (plan.is_empty and not is_due):
         return None
     if is_due or len(changed) > _FULL_FROM_SHARE * catalogue_size:

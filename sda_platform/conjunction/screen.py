@@ -1,5 +1,6 @@
 """Screening a protected fleet on Spark: spans of time are the tasks, each a pure call of `orbits.screening`."""
 
+import itertools
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ class Sweep:
 
 
 def sweeps(catalogue: Catalogue, fleet: npt.ArrayLike, changed: frozenset[int] | None) -> list[Sweep]:
-    """What to screen: the fleet against all; or, where only some objects ``changed``, just the pairs with one of them."""
+    """What to screen: the fleet against all; where only some objects ``changed``, just the pairs with one of them."""
     protected, everything = catalogue.positions(fleet), np.arange(len(catalogue))
     if changed is None:
         return [Sweep(protected, everything)]
@@ -66,7 +67,7 @@ def approaches(
 ) -> DataFrame:
     """Every approach of a protected object within [start, end), once, in the columns of APPROACH_SCHEMA."""
     edges = [start_ns, *range(start_ns // _SPAN_NS * _SPAN_NS + _SPAN_NS, end_ns, _SPAN_NS), end_ns]
-    spans = session.createDataFrame(list(zip(edges[:-1], edges[1:], strict=True)), "start_ns bigint, end_ns bigint")
+    spans = session.createDataFrame(list(itertools.pairwise(edges)), "start_ns bigint, end_ns bigint")
     search = span_searcher(catalogue.propagator, np.asarray(fleet, dtype=np.int64), work, threshold_km)
     found = spans.repartition(len(edges) - 1, "start_ns").mapInArrow(search, _APPROACH_TYPES)
     return found.dropDuplicates(["norad_id_1", "norad_id_2", "tca_time_ns"])

@@ -1,6 +1,6 @@
 """Tables of the conjunction room: who will come close to whom, how dangerous it is, and what we say about it.
 
-All three are journals keyed by ``event_id``, which stays with a close approach while its time of closest approach moves.
+All three are journals keyed by ``event_id``, which stays with a close approach while its TCA moves.
 """
 
 import pandera.pyspark as pa
@@ -114,10 +114,9 @@ CONJUNCTION_ASSESSMENTS = Table(
     "tca_time_ns",
     sources={
         **{c: [("conjunction_candidates", c)] for c in _APPROACH},
-        **{
-            c: _ENCOUNTER
-            for c in ("tca_time_ns", "miss_distance_km", "radial_miss_km", "collision_probability", "risk")
-        },
+        **dict.fromkeys(
+            ("tca_time_ns", "miss_distance_km", "radial_miss_km", "collision_probability", "risk"), _ENCOUNTER
+        ),
         "track_id_1": [("fused_tracks", "track_id")],
         "track_id_2": [("fused_tracks", "track_id")],
         "object_name_1": [("orbital_catalog", "object_name")],

@@ -35,14 +35,20 @@ def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Scree
 
 
 def to_assess(candidates: DataFrame, changed: DataFrame, tracked: Sequence[int], *, as_of_ns: int) -> DataFrame:
-    """Events to assess: ``changed`` candidates, and those still ahead of objects that were ``tracked`` anew (event_id)."""
+    """Events to assess (event_id): ``changed`` candidates, and those ahead of objects that were ``tracked`` anew."""
     seen = F.col("norad_id_1").isin(list(tracked)) | F.col("norad_id_2").isin(list(tracked))
     ahead = candidates.where(seen & (F.col("tca_time_ns") > as_of_ns))
     return changed.select("event_id").union(ahead.select("event_id")).distinct()
 
 
 def assessment_corrections(
-    candidates: DataFrame, tracks: DataFrame, journal: DataFrame, catalogue: Catalogue, *, under_review: DataFrame, as_of_ns: int
+    candidates: DataFrame,
+    tracks: DataFrame,
+    journal: DataFrame,
+    catalogue: Catalogue,
+    *,
+    under_review: DataFrame,
+    as_of_ns: int,
 ) -> DataFrame:
     """Assess the events ``under_review`` (column event_id) anew; those without a standing candidate are retracted."""
     open_events = standing(candidates, "event_id").join(under_review, "event_id", "left_semi")
@@ -57,12 +63,16 @@ def assessment_corrections(
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
 
 
-def alert_corrections(assessments: DataFrame, journal: DataFrame, *, under_review: DataFrame, as_of_ns: int) -> DataFrame:
+def alert_corrections(
+    assessments: DataFrame, journal: DataFrame, *, under_review: DataFrame, as_of_ns: int
+) -> DataFrame:
     """Alerts for the events ``under_review``: standing assessments at risk, to the precision that a person acts on.
 
     Rounding (TCA to 1 ms, miss to 1 m, Pc to three digits) keeps changes without meaning from being sent.
     """
-    risky = standing(assessments, "event_id").join(under_review, "event_id", "left_semi").where(F.col("risk") != "green")
+    risky = (
+        standing(assessments, "event_id").join(under_review, "event_id", "left_semi").where(F.col("risk") != "green")
+    )
     rounded = risky.withColumns(
         {
             "tca_time_ns": (F.round(F.col("tca_time_ns") / 1e6).cast("long") * F.lit(1_000_000)).cast("long"),
@@ -77,7 +87,9 @@ def alert_corrections(assessments: DataFrame, journal: DataFrame, *, under_revie
 
 def _identified(found: DataFrame, known: DataFrame) -> DataFrame:
     """Give each approach the id of the standing event that it continues, or its own."""
-    old = known.select("norad_id_1", "norad_id_2", F.col("event_id").alias("old_id"), F.col("tca_time_ns").alias("old_tca"))
+    old = known.select(
+        "norad_id_1", "norad_id_2", F.col("event_id").alias("old_id"), F.col("tca_time_ns").alias("old_tca")
+    )
     apart = F.abs(F.col("tca_time_ns") - F.col("old_tca"))
     pairs = found.join(F.broadcast(old), ["norad_id_1", "norad_id_2"], "left")
     near = F.when(apart < SAME_EVENT_NS, F.struct(apart.alias("apart"), F.col("old_id").alias("id")))

@@ -1,4 +1,4 @@
-"""What must hold for deliveries: every alert entry reached the subscriber, once, and the subscriber knows what we think."""
+"""What must hold for deliveries: every alert entry reached the subscriber, once, and the subscriber holds the same."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,8 @@ def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) ->
 
 
 @dg.asset_check(
-    asset=ALERT_DELIVERIES.name, description="The alerts that hold at the subscriber are those that hold in the journal."
+    asset=ALERT_DELIVERIES.name,
+    description="The alerts that hold at the subscriber are those that hold in the journal.",
 )
 def subscriber_agrees(lake: LakeResource, subscriber: SubscriberResource) -> dg.AssetCheckResult:
     """Compare the subscriber's standing alerts with the delivered part of the journal, both ways."""

@@ -27,7 +27,13 @@ def entries(alerts: pa.Table) -> list[AlertEntry]:
 
 
 def ledger(
-    alerts: pa.Table, sent: Sequence[AlertEntry], outcomes: Sequence[Outcome], *, batch: str, subscriber: str, as_of_ns: int
+    alerts: pa.Table,
+    sent: Sequence[AlertEntry],
+    outcomes: Sequence[Outcome],
+    *,
+    batch: str,
+    subscriber: str,
+    as_of_ns: int,
 ) -> pa.Table:
     """One row per entry sent, in the columns of `alert_deliveries`."""
     tca = {(r["event_id"], r["sequence"], r["op"]): r["tca_time_ns"] for r in alerts.to_pylist()}

@@ -30,7 +30,9 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     store = lake.open()
     plan = store.plan(FUSED_TRACKS, consume=[OBSERVATIONS], observe=[ORBITAL_CATALOG])
     if plan.is_empty or plan.snapshot(ORBITAL_CATALOG).sequence == 0:
-        return nothing_new(store, plan, "nothing new upstream" if plan.is_empty else "no catalogue to associate with yet")
+        return nothing_new(
+            store, plan, "nothing new upstream" if plan.is_empty else "no catalogue to associate with yet"
+        )
     arrived = store.new_rows(plan, OBSERVATIONS, ["source_kind", "sensor_time_ns"])
     starts_ns, late = open_windows(arrived, plan, fusion)
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator

@@ -64,7 +64,11 @@ def _fuse(rows: pa.Table, propagator: Propagator, start_ns: int, window_ns: int)
 
 
 def _tracks(
-    fits: StateFits, norad_id: npt.NDArray[np.int64], start_ns: int, middle_ns: npt.NDArray[np.int64], members: list[list[str]]
+    fits: StateFits,
+    norad_id: npt.NDArray[np.int64],
+    start_ns: int,
+    middle_ns: npt.NDArray[np.int64],
+    members: list[list[str]],
 ) -> pa.Table:
     basis = rtn_basis(fits.predicted_r_teme_km, fits.predicted_v_teme_km_s)
     offset_km = np.einsum("gij,gj->gi", basis, fits.r_teme_km - fits.predicted_r_teme_km)

@@ -73,6 +73,4 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
 
 
 def _decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    return decode_observations(
-        data, feed=meta.feed, segment_format=meta.format, sealed_time_ns=meta.sealed_time_ns
-    )
+    return decode_observations(data, feed=meta.feed, segment_format=meta.format, sealed_time_ns=meta.sealed_time_ns)

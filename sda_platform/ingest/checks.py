@@ -51,7 +51,9 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     for table in (RAW_RECORDS, ELEMENT_SETS):
         rows = consumed_rows(store, commits, table, ["segment_sha256", "record_number", "error_kind"])
         dead = rows.filter(pc.is_valid(rows.column("error_kind")))
-        expected.append(joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key))
+        expected.append(
+            joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key)
+        )
     found = joined_keys(log.rows_of(reviewed_span(commits), key), key)
     return missing_or_surplus(pa.chunked_array([c for e in expected for c in e.chunks], pa.string()), found, "letters")
 

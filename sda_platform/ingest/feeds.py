@@ -18,7 +18,28 @@ class Feed:
 
 
 OBSERVATION_FEEDS = (
-    Feed("radar", "Frames of 14 X-band radars, as received by UDP.", NANOSECONDS_PER_SECOND // 10, "no", "none", "at most once"),
-    Feed("optical", "Records of 4 telescopes, as polled from their archive.", 30 * NANOSECONDS_PER_SECOND, "last 24 h", "by time", "re-pollable"),
-    Feed("isl", "Beacons over inter-satellite links, as received by TCP.", 10 * NANOSECONDS_PER_SECOND, "no", "per satellite", "at least once"),
+    Feed(
+        "radar",
+        "Frames of 14 X-band radars, as received by UDP.",
+        NANOSECONDS_PER_SECOND // 10,
+        "no",
+        "none",
+        "at most once",
+    ),
+    Feed(
+        "optical",
+        "Records of 4 telescopes, as polled from their archive.",
+        30 * NANOSECONDS_PER_SECOND,
+        "last 24 h",
+        "by time",
+        "re-pollable",
+    ),
+    Feed(
+        "isl",
+        "Beacons over inter-satellite links, as received by TCP.",
+        10 * NANOSECONDS_PER_SECOND,
+        "no",
+        "per satellite",
+        "at least once",
+    ),
 )

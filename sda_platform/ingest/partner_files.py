@@ -88,5 +88,7 @@ def _read(path: Path) -> tuple[bytes, str]:
     if not data:
         raise PartnerFileError(f"{path}: is empty")
     if len(data) > MAX_SEGMENT_BYTES:
-        raise PartnerFileError(f"{path}: has {len(data):,} bytes, a segment holds {MAX_SEGMENT_BYTES:,}; split it first")
+        raise PartnerFileError(
+            f"{path}: has {len(data):,} bytes, a segment holds {MAX_SEGMENT_BYTES:,}; split it first"
+        )
     return data, name

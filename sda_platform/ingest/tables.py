@@ -19,9 +19,7 @@ class Envelope(Provenance):
     observation_id: T.StringType = pa.Field(
         nullable=True, description="UUIDv5 of source, native id, sensor time and payload (E1); equal for re-deliveries."
     )
-    source_kind: T.StringType = pa.Field(
-        nullable=True, isin=["radar", "optical", "isl"], description="Kind of sensor."
-    )
+    source_kind: T.StringType = pa.Field(nullable=True, isin=["radar", "optical", "isl"], description="Kind of sensor.")
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor: radar-7, optical-maui, isl-44713.")
     native_track_id: T.StringType = pa.Field(
         nullable=True, description="The source's own id of what it tracked; not a catalogue id (E3)."
@@ -106,7 +104,16 @@ class DeadLetter(Provenance):
 
 
 _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit_sequence"]
-_LETTER = ["segment_sha256", "segment_name", "record_number", "received_time_ns", "feed", "error_kind", "error", "payload"]
+_LETTER = [
+    "segment_sha256",
+    "segment_name",
+    "record_number",
+    "received_time_ns",
+    "feed",
+    "error_kind",
+    "error",
+    "payload",
+]
 
 RAW_RECORDS = Table("raw_records", "ingest", RawRecord, ("segment_sha256", "record_number"), "received_time_ns")
 OBSERVATIONS = Table(

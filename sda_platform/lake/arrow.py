@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def arrays(rows: pa.Table, names: Iterable[str] | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Columns of ``rows`` as arrays; an absent value is NaN in a float column, 0 in an integer one, "" in a text one."""
+    """Columns of ``rows`` as arrays; an absent value is NaN in a float column, 0 in an integer, "" in a text one."""
     chosen = rows.column_names if names is None else [n for n in names if n in rows.column_names]
     return {name: _array(rows.column(name)) for name in chosen}
 

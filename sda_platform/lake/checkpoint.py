@@ -32,7 +32,9 @@ class TableWindow:
         return self.upto_sequence <= self.after_sequence
 
     def __str__(self) -> str:
-        return f"{self.table} v{self.after_version + 1}..v{self.upto_version}" if not self.is_empty else f"{self.table} –"
+        return (
+            f"{self.table} v{self.after_version + 1}..v{self.upto_version}" if not self.is_empty else f"{self.table} –"
+        )
 
 
 @dataclass(frozen=True)

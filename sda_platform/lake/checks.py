@@ -31,7 +31,9 @@ class DataFreshness:
     newest_ns: Callable[[Lake, TableLog], int | None]
 
 
-def table_checks(table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness) -> dg.AssetChecksDefinition:
+def table_checks(
+    table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness
+) -> dg.AssetChecksDefinition:
     """The checks of one table, as one step."""
     specs = [
         dg.AssetCheckSpec(

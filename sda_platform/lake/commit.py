@@ -120,7 +120,9 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
 def _as_declared(plan: Plan, rows: DataFrame) -> DataFrame:
     plan.table.check_schema(rows.schema)
     stamped = rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
-    return stamped.select(*[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in plan.table.columns])
+    return stamped.select(
+        *[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in plan.table.columns]
+    )
 
 
 @contextmanager

@@ -74,7 +74,9 @@ def _holds(name: str, facts: dict[str, Any], values: pa.ChunkedArray) -> pa.Chun
             known = pc.is_in(values, pa.array(list(facts["allowed_values"]), values.type))
             return pc.if_else(pc.is_null(values), pa.scalar(None, pa.bool_()), known)
         case _:
-            raise NotImplementedError(f"the contract check does not know pandera's rule {name}: teach it, or drop the rule")
+            raise NotImplementedError(
+                f"the contract check does not know pandera's rule {name}: teach it, or drop the rule"
+            )
 
 
 def _violation(table: Table, column: str, rule: str, rows: pa.Table, broken: pa.ChunkedArray) -> Violation:

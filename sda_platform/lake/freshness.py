@@ -15,7 +15,7 @@ NewestNs = Callable[[Lake, TableLog], int | None]
 def newest(column: str) -> NewestNs:
     """The greatest value of a time column among the newest commits."""
 
-    def newest_ns(store: Lake, log: TableLog) -> int | None:
+    def newest_ns(_store: Lake, log: TableLog) -> int | None:
         values = log.rows_of(reviewed_span(log.commits()), [column]).column(column)
         return pc.max(values).as_py() if len(values) else None
 
@@ -25,7 +25,7 @@ def newest(column: str) -> NewestNs:
 def watermark(name: str) -> NewestNs:
     """A watermark of the newest checkpoint."""
 
-    def newest_ns(store: Lake, log: TableLog) -> int | None:
+    def newest_ns(_store: Lake, log: TableLog) -> int | None:
         commit = log.head().commit
         return commit.checkpoint.watermarks.get(name) if commit else None
 

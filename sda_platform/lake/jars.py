@@ -106,17 +106,13 @@ def _retrieve(java: Java, jar: Jar, scratch: Path) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_FETCH_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise JarsMissing(
-            f"fetching {jar.file_name} took over {_FETCH_TIMEOUT_S} s: is the network up?"
-        ) from None
+        raise JarsMissing(f"fetching {jar.file_name} took over {_FETCH_TIMEOUT_S} s: is the network up?") from None
     target = scratch / jar.file_name
     if not target.is_file():
         reason = (done.stdout + done.stderr).strip()[-600:]
         raise JarsMissing(f"{jar.group}:{jar.name}:{jar.version} could not be fetched:\n{reason}")
     if not _is_sound(target, jar):
-        raise JarsMissing(
-            f"{jar.file_name} as fetched is not the known one (sha256 differs from {jar.sha256[:12]}…)"
-        )
+        raise JarsMissing(f"{jar.file_name} as fetched is not the known one (sha256 differs from {jar.sha256[:12]}…)")
 
 
 def main() -> int:

@@ -20,8 +20,12 @@ INSERT, RETRACT = "insert", "retract"
 class JournalModel(TableModel):
     """Columns of every journal."""
 
-    sequence: T.LongType = pa.Field(ge=0, description="Number of the entry within its key, rising with each correction.")
-    op: T.StringType = pa.Field(isin=[INSERT, RETRACT], description="insert: holds from now on; retract: no longer holds.")
+    sequence: T.LongType = pa.Field(
+        ge=0, description="Number of the entry within its key, rising with each correction."
+    )
+    op: T.StringType = pa.Field(
+        isin=[INSERT, RETRACT], description="insert: holds from now on; retract: no longer holds."
+    )
     as_of_ns: T.LongType = pa.Field(
         description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
     )
@@ -50,7 +54,8 @@ def corrections(journal: DataFrame, fresh: DataFrame, *, key: str, content: Sequ
     stands = F.coalesce(F.col("old_op") == INSERT, F.lit(False))
     changed = both.where(~(stands & F.col("new").isNotNull() & F.col("old").eqNullSafe(F.col("new"))))
     retract = F.when(
-        stands, F.struct(F.col("old_sequence").alias("sequence"), F.lit(RETRACT).alias("op"), F.col("old").alias("fact"))
+        stands,
+        F.struct(F.col("old_sequence").alias("sequence"), F.lit(RETRACT).alias("op"), F.col("old").alias("fact")),
     )
     following = F.coalesce(F.col("old_sequence") + 1, F.lit(0).cast("long"))
     insert = F.when(

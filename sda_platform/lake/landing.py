@@ -23,7 +23,7 @@ META_SUFFIX = ".meta.json"
 
 @dataclass(frozen=True)
 class PendingSegment:
-    """A segment whose metadata has arrived. ``meta`` is None where the metadata cannot be read (``defect`` says why)."""
+    """A segment whose metadata has arrived. ``meta`` is None where it cannot be read (``defect`` says why)."""
 
     feed: str
     name: str
@@ -149,7 +149,9 @@ class LandingZone:
         except MetaError as error:
             return PendingSegment(self.feed, name, None, f"{name}: metadata unreadable: {error}")
         if meta.feed != self.feed:
-            return PendingSegment(self.feed, name, None, f"{name}: unknown feed {meta.feed!r} in the zone of {self.feed}")
+            return PendingSegment(
+                self.feed, name, None, f"{name}: unknown feed {meta.feed!r} in the zone of {self.feed}"
+            )
         return PendingSegment(self.feed, name, meta)
 
     def _write(self, place: str, name: str, data: bytes) -> None:
@@ -162,6 +164,8 @@ class LandingZone:
             if self._is_local:
                 os.fsync(file.fileno())
         partial.rename(path)
+        if self._is_local:
+            _sync_directory(path.parent)
 
     def _names(self, place: str) -> list[str]:
         folder = self.root / place
@@ -205,3 +209,11 @@ def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
         if p.is_dir() and p.name not in known
     ]
 
+
+def _sync_directory(folder: UPath) -> None:
+    # A renamed file survives a power loss only once its directory is on disk too.
+    descriptor = os.open(str(folder), os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

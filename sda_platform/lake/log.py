@@ -129,5 +129,7 @@ def _commits(delta: DeltaTable, app_id: str, limit: int) -> Iterator[Commit]:
 
 def _rows_written(entry: dict[str, Any]) -> int:
     metrics = entry.get("operationMetrics") or {}
-    names = ("numTargetRowsInserted", "numTargetRowsUpdated") if entry.get("operation") == "MERGE" else ("numOutputRows",)
+    names = (
+        ("numTargetRowsInserted", "numTargetRowsUpdated") if entry.get("operation") == "MERGE" else ("numOutputRows",)
+    )
     return sum(int(metrics.get(name) or 0) for name in names)

@@ -59,7 +59,8 @@ class Table:
 
     ``key`` identifies a row; ``time_column`` is an instant that follows from the key, so that a search for the
     duplicates of some rows need only read the files that cover their times (where it does not follow, as in a table of
-    current entries, ``time_follows_from_key`` is False and the whole key is read). ``sources`` says, for columns that copy or
+    current entries, ``time_follows_from_key`` is False and the whole key is read).
+    ``sources`` says, for columns that copy or
     derive from other tables, which: ``{column: [(table name, column), …]}``.
     """
 

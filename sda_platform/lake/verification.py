@@ -1,4 +1,4 @@
-"""Exactly once, verified from the stored bytes: each function returns what is wrong, in words; nothing means all is well.
+"""Exactly once, verified from the stored bytes: each function returns what is wrong, in words; nothing: all is well.
 
 Columns are read, never only statistics: ``count()`` would answer even when a data file is gone.
 """
@@ -83,12 +83,14 @@ def _near(table: Table, times: pa.ChunkedArray) -> ds.Expression:
     return near if times.null_count == 0 else near | time.is_null()
 
 
-def unbalanced_segments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+def unbalanced_segments(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Segments of a bronze table whose stored rows differ from the records that landed: valid + dead = landed."""
     after, _ = reviewed_span(commits)
     rows = log.rows_of(reviewed_span(commits), ["segment_sha256", "error_kind"])
     grouped = rows.group_by("segment_sha256").aggregate([([], "count_all")])
-    stored = dict(zip(grouped.column("segment_sha256").to_pylist(), grouped.column("count_all").to_pylist(), strict=True))
+    stored = dict(
+        zip(grouped.column("segment_sha256").to_pylist(), grouped.column("count_all").to_pylist(), strict=True)
+    )
     problems = []
     for checkpoint in (c.checkpoint for c in commits if c.checkpoint.sequence > after):
         for segment in checkpoint.segments:
@@ -109,7 +111,7 @@ def missing_or_surplus(expected: pa.ChunkedArray, found: pa.ChunkedArray, what: 
     return [f"{count} {what} {how}" for count, how in told if count]
 
 
-def broken_journals(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+def broken_journals(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Keys touched by the reviewed commits whose entries are not insert 0, retract 0, insert 1, … (DP3-I17)."""
     key = log.table.key[0]
     touched = pc.unique(log.rows_of(reviewed_span(commits), [key]).column(key))

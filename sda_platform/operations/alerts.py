@@ -67,12 +67,15 @@ def alert_grid(alerts: Sequence[StandingAlert], limit: int = 40) -> Grid | str:
 def trace_lines(trace: Trace) -> Iterator[str]:
     """An alert's story, newest statement first, down to segments and records."""
     last = trace.alerts[-1]
-    yield f"alert {trace.alert_id}: {last['object_name_1']} ({last['norad_id_1']}) – {last['object_name_2']} ({last['norad_id_2']})"
+    pair = [f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2)]
+    yield f"alert {trace.alert_id}: {pair[0]} – {pair[1]}"
     for row in trace.alerts:
-        told = f"Pc {row['collision_probability']:.2e}, miss {row['miss_distance_km']:.3f} km, TCA {iso(row['tca_time_ns'])}"
+        miss = f"miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
+        told = f"Pc {row['collision_probability']:.2e}, {miss}"
         yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {told}"
     for row in trace.deliveries:
-        yield f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} (batch {row['batch_id']})"
+        batch = f"batch {row['batch_id']}"
+        yield f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"
     for row in trace.candidates:
         yield f"  candidate {row['op']} {row['sequence']}: miss {row['miss_distance_km']:.3f} km by both element sets"
     for row in trace.elements:

@@ -23,8 +23,8 @@ class _ForkingMultiprocessing:
     def __getattr__(self, name: str) -> Any:
         return getattr(multiprocessing, name)
 
-    def get_context(self, method: str | None = None) -> BaseContext:
-        """The forkserver's context, whatever ``method`` asks for."""
+    def get_context(self, _method: str | None = None) -> BaseContext:
+        """The forkserver's context, whatever method is asked for."""
         return multiprocessing.get_context("forkserver")
 
 

@@ -14,20 +14,20 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 
-from sda_platform.operations.alerts import StandingAlert, alert_grid, standing_alerts
-from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, iso, parse_iso_ns
+from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ingest.partner_files import Landed, seal
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.operations.alerts import StandingAlert, alert_grid, standing_alerts
 from sda_platform.operations.platform_home import take_lock
-from sda_platform.registry import TABLES
 from sda_platform.operations.running import progress_printer, running
+from sda_platform.operations.supervisor import Platform
+from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
-from sda_platform.operations.supervisor import Platform
 
 MISSION_START = "2024-11-01T00:00:00Z"
 _PATIENCE_S = 600.0
@@ -92,9 +92,7 @@ class Demo:
             time.sleep(_POLL_S)
         self._tell_growth(settings)
 
-    def _observe(
-        self, settings: Settings, platform: Platform, clock: MissionClock, until: Callable[[], bool]
-    ) -> None:
+    def _observe(self, settings: Settings, platform: Platform, clock: MissionClock, until: Callable[[], bool]) -> None:
         """Land what the simulated sensors send, when they send it, until ``until`` holds."""
         deadline = time.monotonic() + _PATIENCE_S
         for segment in self._world(settings, clock):
@@ -111,8 +109,7 @@ class Demo:
         objects = _objects_of_interest(standing_alerts(settings.subscriber_path))
         start_ns, duration_s = clock.now_ns(), self.minutes * 60.0
         self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")
-        world = simulate(self.scenario, start_time_ns=start_ns, duration_s=duration_s, seed=self.seed, objects=objects)
-        return world
+        return simulate(self.scenario, start_time_ns=start_ns, duration_s=duration_s, seed=self.seed, objects=objects)
 
     def _keep_observing(self, settings: Settings, platform: Platform, clock: MissionClock) -> None:
         """Go on as live: one stretch of simulated time after the other, until somebody stops the platform."""

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from sda_platform.settings import Settings
 from sda_platform.operations.supervisor import Addresses, Platform
+from sda_platform.settings import Settings
 
 
 def progress_printer(console: Console) -> Callable[[str], None]:

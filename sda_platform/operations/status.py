@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing import LandingZone, unknown_zones
 from sda_platform.lake.log import Head

@@ -23,10 +23,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Self
 
-from sda_platform.operations import guardian, platform_home
 from sda_platform.lake import engine
 from sda_platform.lake.jars import JarsMissing
 from sda_platform.lake.java import JavaMissing, find_java
+from sda_platform.operations import guardian, platform_home
 from sda_platform.operations.processes import Service, describe_exit, free_port, stop_all
 
 _ENGINE_READY_S = 90.0
@@ -283,9 +283,7 @@ class Platform:
                 self._warming.kill()
             self._pause()
         if self._warming.returncode:
-            raise PlatformError(
-                f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}"
-            )
+            raise PlatformError(f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}")
         self._report("engine: warm")
 
     def _watch(self) -> None:

@@ -125,9 +125,7 @@ def _compare(
     return _Pairs(rows, candidates, mahalanobis2, score, mahalanobis2 <= gate[pair.dimension])
 
 
-def _claimed_index(
-    observations: ObservationArrays, measurements: Measurements, propagator: Propagator
-) -> IntArray:
+def _claimed_index(observations: ObservationArrays, measurements: Measurements, propagator: Propagator) -> IntArray:
     """Position (m,) of the satellite a link beacon says it is, -1 where that is none in the catalogue."""
     claimed = np.full(len(observations), -1, dtype=np.int64)
     by_id = {norad_id: row for row, norad_id in enumerate(propagator.elements.norad_id.tolist())}

@@ -96,9 +96,7 @@ def step_time_ns(knot_time_ns: IntArray, interval: IntArray, step: IntArray) -> 
 def hermite_basis(fraction: FloatArray) -> FloatArray:
     """Weights (m, 4) of start position, start slope, end position, end slope at fractions (m,) of a knot."""
     s = np.asarray(fraction)
-    return np.stack(
-        [(1 + 2 * s) * (1 - s) ** 2, s * (1 - s) ** 2, s**2 * (3 - 2 * s), s**2 * (s - 1)], axis=-1
-    )
+    return np.stack([(1 + 2 * s) * (1 - s) ** 2, s * (1 - s) ** 2, s**2 * (3 - 2 * s), s**2 * (s - 1)], axis=-1)
 
 
 def _hermite_slope(fraction: FloatArray) -> FloatArray:
@@ -128,16 +126,9 @@ def error_bounds_km(propagator: Propagator, tracks: Tracks) -> FloatArray:
     perigee_km = axis_km * (1 - eccentricity)
     bounds = interpolation_error_km(np.maximum(perigee_km - _SIEVE_PAD_KM, _LOWEST_RADIUS_KM), eccentricity)
     drag = np.abs(propagator.elements.bstar_per_earth_radius[tracks.index])
-    plain = (
-        (axis_km > 0)
-        & (axis_km < _DEEP_SPACE_AXIS_KM)
-        & (perigee_km > _LOW_PERIGEE_KM)
-        & (drag < _HEAVY_DRAG)
-    )
+    plain = (axis_km > 0) & (axis_km < _DEEP_SPACE_AXIS_KM) & (perigee_km > _LOW_PERIGEE_KM) & (drag < _HEAVY_DRAG)
     awkward = np.flatnonzero(~plain)
-    bounds[awkward] = np.maximum(
-        2 * _measured_error_km(propagator, tracks, awkward), np.nan_to_num(bounds[awkward])
-    )
+    bounds[awkward] = np.maximum(2 * _measured_error_km(propagator, tracks, awkward), np.nan_to_num(bounds[awkward]))
     return np.minimum(bounds, _LARGEST_ERROR_KM)
 
 
@@ -148,9 +139,7 @@ def radius_limits_km(tracks: Tracks) -> tuple[FloatArray, FloatArray]:
         return np.fmin.reduce(radius, axis=0), np.fmax.reduce(radius, axis=0)
 
 
-def sieve(
-    propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: int, threshold_km: float
-) -> IntArray:
+def sieve(propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: int, threshold_km: float) -> IntArray:
     """The part of ``index`` whose perigee-apogee shell comes within ``threshold_km`` of a primary's near
     ``time_ns``.
 
@@ -217,9 +206,7 @@ def _measured_error_km(propagator: Propagator, tracks: Tracks, row: IntArray) ->
         weights = hermite_basis(_STEP_FRACTION[step : step + 1])[0].reshape(2, 2)
         ends = np.stack([tracks.state[:-1][..., row], tracks.state[1:][..., row]])
         between = np.einsum("eb,ekbcm->mkc", weights, ends)
-        _, exact, _ = objects.grid(
-            step_time_ns(tracks.knot_time_ns, intervals, np.full(len(intervals), step))
-        )
+        _, exact, _ = objects.grid(step_time_ns(tracks.knot_time_ns, intervals, np.full(len(intervals), step)))
         error = np.fmax.reduce(np.linalg.norm(between - exact, axis=-1), axis=1, initial=0.0)
         largest = np.maximum(largest, np.nan_to_num(error))
     return largest
@@ -264,9 +251,7 @@ def _look_up(table: npt.NDArray[np.bool_], points: npt.NDArray[np.float32]) -> n
     return np.stack([np.take(marked, row) for marked, row in zip(table, code, strict=True)])
 
 
-def _code(
-    x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], z: npt.NDArray[np.int32]
-) -> npt.NDArray[np.int32]:
+def _code(x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], z: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     mask = (1 << _CELLS_LOG2) - 1
     return np.asarray((x & mask) | ((y & mask) << _CELLS_LOG2) | ((z & mask) << (2 * _CELLS_LOG2)))
 

@@ -41,9 +41,7 @@ are compared with precise orbits; they are not taken from one source.
 """
 
 
-def prior_covariance_rtn(
-    r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, age_days: npt.ArrayLike
-) -> FloatArray:
+def prior_covariance_rtn(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, age_days: npt.ArrayLike) -> FloatArray:
     """Covariance (n, 6, 6) of position (km) and inertial velocity (km/s), in the RTN axes of each state.
 
     Built from six independent-by-nature element errors instead of six independent coordinates, so that
@@ -71,17 +69,13 @@ def prior_covariance_rtn(
     return _symmetric(covariance)
 
 
-def rtn_to_teme(
-    covariance_rtn: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike
-) -> FloatArray:
+def rtn_to_teme(covariance_rtn: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArray:
     """Rotate covariances (n, 6, 6) from the RTN axes of the states (n, 3) into TEME."""
     rotation = _rotation6(rtn_basis(np.atleast_2d(r_teme_km), np.atleast_2d(v_teme_km_s)))
     return _symmetric(rotation.swapaxes(-1, -2) @ np.asarray(covariance_rtn, dtype=np.float64) @ rotation)
 
 
-def teme_to_rtn(
-    covariance_teme: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike
-) -> FloatArray:
+def teme_to_rtn(covariance_teme: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArray:
     """Rotate covariances (n, 6, 6) from TEME into the RTN axes of the states (n, 3)."""
     rotation = _rotation6(rtn_basis(np.atleast_2d(r_teme_km), np.atleast_2d(v_teme_km_s)))
     return _symmetric(rotation @ np.asarray(covariance_teme, dtype=np.float64) @ rotation.swapaxes(-1, -2))
@@ -126,15 +120,11 @@ def _regime_sigmas(axis_km: FloatArray, eccentricity: FloatArray) -> FloatArray:
     """Sigmas and growths (n, 5) in the order of the fields of ``PriorSigmas``."""
     table = np.array([dataclasses.astuple(regime) for regime in (LEO, MEO, GEO, HEO)])
     altitude_km = axis_km - _EARTH_RADIUS_KM
-    regime = np.select(
-        [eccentricity > 0.1, altitude_km < 2000.0, altitude_km < 30000.0], [3, 0, 1], default=2
-    )
+    regime = np.select([eccentricity > 0.1, altitude_km < 2000.0, altitude_km < 30000.0], [3, 0, 1], default=2)
     return np.asarray(table[regime])
 
 
-def _element_covariance(
-    sigma: FloatArray, age: FloatArray, mean_motion: FloatArray, axis_km: FloatArray
-) -> FloatArray:
+def _element_covariance(sigma: FloatArray, age: FloatArray, mean_motion: FloatArray, axis_km: FloatArray) -> FloatArray:
     """Covariance (n, 6, 6) of the six causes in the column order of ``_error_directions``."""
     radial_km = sigma[:, 0] + sigma[:, 3] * age
     transverse_km = sigma[:, 1] + sigma[:, 4] * age

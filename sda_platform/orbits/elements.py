@@ -95,9 +95,7 @@ def semi_major_axis_km(elements: ElementSets) -> FloatArray:
         d1 = shape / first_guess**2
         a0 = first_guess * (1 - d1 / 3 - d1**2 - 134 / 81 * d1**3)
         axis: FloatArray = a0 / (1 - shape / a0**2)
-    closed = (
-        (elements.mean_motion_rev_per_day > 0) & (elements.eccentricity >= 0) & (elements.eccentricity < 1)
-    )
+    closed = (elements.mean_motion_rev_per_day > 0) & (elements.eccentricity >= 0) & (elements.eccentricity < 1)
     return np.where(closed, axis, np.nan)
 
 

@@ -89,9 +89,7 @@ def fit_window(
     group = np.zeros(len(observations), dtype=np.int64)
     fits = fit_windows(observations, group, propagator, [index], [mid_time_ns], sensors)
     arrays = {field.name: getattr(fits, field.name) for field in dataclasses.fields(StateFit)}
-    return StateFit(
-        **{name: value[0] if value.ndim > 1 else value[0].item() for name, value in arrays.items()}
-    )
+    return StateFit(**{name: value[0] if value.ndim > 1 else value[0].item() for name, value in arrays.items()})
 
 
 def fit_windows(
@@ -275,9 +273,7 @@ def _pose(
     return _Problem(shared, rows, r_mid, v_mid, factor, r_obs, v_obs, reach, known), order
 
 
-def _shared_clocks(
-    measurements: Measurements, group: IntArray, source_id: npt.NDArray[np.str_]
-) -> Measurements:
+def _shared_clocks(measurements: Measurements, group: IntArray, source_id: npt.NDArray[np.str_]) -> Measurements:
     """Widen clock sigmas by the root of the rows sharing the clock, so that averaging can't shrink them."""
     if not len(group):
         return measurements

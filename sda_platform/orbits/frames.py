@@ -46,9 +46,7 @@ def pef_to_teme(r_pef_km: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
     return _rotate_z(np.asarray(r_pef_km, dtype=np.float64), -gmst82_rad(time_ns))
 
 
-def velocity_teme_to_pef(
-    r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, time_ns: npt.ArrayLike
-) -> FloatArray:
+def velocity_teme_to_pef(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
     """Velocity relative to the rotating Earth, in PEF, (..., 3) km/s."""
     relative = np.asarray(v_teme_km_s, dtype=np.float64) - earth_rotation_cross(r_teme_km)
     return _rotate_z(relative, gmst82_rad(time_ns))
@@ -90,9 +88,7 @@ def site_to_teme(
     return r_teme_km, earth_rotation_cross(r_teme_km)
 
 
-def enu_basis_teme(
-    latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, time_ns: npt.ArrayLike
-) -> FloatArray:
+def enu_basis_teme(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
     """Rows east, north, up of a geodetic site, expressed in TEME: (..., 3, 3)."""
     latitude, local_sidereal = np.broadcast_arrays(
         np.radians(latitude_deg), np.radians(longitude_deg) + gmst82_rad(time_ns)
@@ -180,9 +176,7 @@ def sunlit_fraction(r_teme_km: npt.ArrayLike, sun_km: npt.ArrayLike) -> FloatArr
     with np.errstate(all="ignore"):
         x = (c**2 + a**2 - b**2) / (2 * c)
         y = np.sqrt(np.maximum(a**2 - x**2, 0.0))
-        overlap = (
-            a**2 * np.arccos(np.clip(x / a, -1, 1)) + b**2 * np.arccos(np.clip((c - x) / b, -1, 1)) - c * y
-        )
+        overlap = a**2 * np.arccos(np.clip(x / a, -1, 1)) + b**2 * np.arccos(np.clip((c - x) / b, -1, 1)) - c * y
         partial = 1.0 - overlap / (np.pi * a**2)
     return np.where(c >= a + b, 1.0, np.where(c <= b - a, 0.0, partial))
 

@@ -100,16 +100,12 @@ def _near(
     sighting = measurements.kind == OPTICAL
     placed = np.flatnonzero(~sighting)
     if len(placed) and len(r_teme_km):
-        yield _near_positions(
-            measurements.take(placed), placed, r_teme_km, predictions, moved_km[placed], gate_sigmas
-        )
+        yield _near_positions(measurements.take(placed), placed, r_teme_km, predictions, moved_km[placed], gate_sigmas)
     # All sightings of one site and bin share the objects above its horizon.
     _, site = np.unique(measurements.site_km[:, 0].round(0), return_inverse=True)
     for number in np.unique(site[sighting]).tolist():
         chosen = np.flatnonzero(sighting & (site == number))
-        yield _near_rays(
-            measurements.take(chosen), chosen, r_teme_km, predictions, moved_km[chosen], gate_sigmas
-        )
+        yield _near_rays(measurements.take(chosen), chosen, r_teme_km, predictions, moved_km[chosen], gate_sigmas)
 
 
 def _near_positions(

@@ -135,9 +135,7 @@ class Measurements:
         apparent = np.where(radar[:, None], v_teme_km_s - frames.earth_rotation_cross(r_teme_km), closing)
         side_rate, up_rate = _dot(sideways, apparent) / distance, _dot(upward, apparent) / distance
         site_pull = frames.earth_rotation_cross(self.site_km_s)
-        range_acceleration = (_dot(closing, closing) - range_rate**2) / distance + _dot(
-            unit, gravity - site_pull
-        )
+        range_acceleration = (_dot(closing, closing) - range_rate**2) / distance + _dot(unit, gravity - site_pull)
         zero = np.zeros_like(distance)
         of_range = _row(unit)
         of_rate = np.hstack([(closing - range_rate[:, None] * unit) / distance[:, None], unit])
@@ -179,9 +177,7 @@ def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> M
     present = np.isfinite(value) & (variance > 0) & np.isfinite(variance)
     sighting = np.where(
         radar[:, None],
-        np.einsum(
-            "nij,ni->nj", enu, _towards(np.pi / 2 - observations.azimuth_rad, observations.elevation_rad)
-        ),
+        np.einsum("nij,ni->nj", enu, _towards(np.pi / 2 - observations.azimuth_rad, observations.elevation_rad)),
         _towards(observations.right_ascension_rad, observations.declination_rad),
     )
     return Measurements(
@@ -223,9 +219,7 @@ def _from_registry(
     """Latitude, longitude, altitude (m, 3) and range, azimuth, elevation, range-rate, angle sigmas (m, 5)."""
     names, position = np.unique(source_id, return_inverse=True)
     known = [sensors.get(name) for name in names.tolist()]
-    kinds = np.array(
-        [_KINDS.get(sensor.kind, UNKNOWN_KIND) if sensor else -1 for sensor in known], dtype=np.int64
-    )
+    kinds = np.array([_KINDS.get(sensor.kind, UNKNOWN_KIND) if sensor else -1 for sensor in known], dtype=np.int64)
     places = np.array([(s.latitude_deg, s.longitude_deg, s.altitude_m) if s else _NAN_PLACE for s in known])
     sigmas = np.array(
         [
@@ -259,9 +253,7 @@ def _values(o: ObservationArrays, kind: IntArray, registered: FloatArray) -> tup
     kilometres = [column / 1000.0 for column in (o.x_m, o.y_m, o.z_m, o.vx_m_s, o.vy_m_s, o.vz_m_s)]
     value = np.stack(
         [
-            _columns(
-                o.range_m / 1000, o.azimuth_rad, o.elevation_rad, o.range_rate_m_s / 1000, nothing, nothing
-            ),
+            _columns(o.range_m / 1000, o.azimuth_rad, o.elevation_rad, o.range_rate_m_s / 1000, nothing, nothing),
             _columns(o.right_ascension_rad, o.declination_rad, nothing, nothing, nothing, nothing),
             _columns(*kilometres),
             np.full((len(o), 6), np.nan),

@@ -81,10 +81,7 @@ def collision_probability_2d(
     Source: Foster & Estes (1992); reduction to one dimension as in Alfano, J. Astronautical Sci. 53 (2005).
     """
     x, y, sigma_x, sigma_y, radius = np.broadcast_arrays(
-        *(
-            np.atleast_1d(np.asarray(value, dtype=np.float64))
-            for value in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m)
-        )
+        *(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m))
     )
     swap = sigma_x > sigma_y
     narrow, wide = np.where(swap, sigma_y, sigma_x)[:, None], np.where(swap, sigma_x, sigma_y)[:, None]
@@ -117,10 +114,7 @@ def maximum_probability_2d(
     Source: Alfano, "Relating Position Uncertainty to Maximum Conjunction Probability", AAS 03-548 (2003).
     """
     x, y, sigma_x, sigma_y, radius = np.broadcast_arrays(
-        *(
-            np.atleast_1d(np.asarray(value, dtype=np.float64))
-            for value in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m)
-        )
+        *(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m))
     )
 
     def probability(log_scale: FloatArray) -> FloatArray:
@@ -159,8 +153,7 @@ def chan_probability_2d(
     Source: Chan, "Collision Probability Analyses for Earth Orbiting Satellites" (1997).
     """
     x, y, sigma_x, sigma_y, radius = (
-        np.atleast_1d(np.asarray(v, dtype=np.float64))[:, None]
-        for v in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m)
+        np.atleast_1d(np.asarray(v, dtype=np.float64))[:, None] for v in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m)
     )
     half_u = radius**2 / (2 * sigma_x * sigma_y)
     half_v = 0.5 * ((x / sigma_x) ** 2 + (y / sigma_y) ** 2)
@@ -183,6 +176,4 @@ def hard_body_radius_m(object_name: str | None) -> float:
 def risk_level(probability: npt.ArrayLike) -> npt.NDArray[np.str_]:
     """Level by NASA CARA's thresholds, same shape: red, yellow, green, and unknown for NaN."""
     pc = np.asarray(probability, dtype=np.float64)
-    return np.select(
-        [np.isnan(pc), pc >= RED_FROM, pc >= YELLOW_FROM], ["unknown", "red", "yellow"], default="green"
-    )
+    return np.select([np.isnan(pc), pc >= RED_FROM, pc >= YELLOW_FROM], ["unknown", "red", "yellow"], default="green")

@@ -48,9 +48,7 @@ class Propagator:
         return len(self.elements)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        columns = {
-            field.name: getattr(self.elements, field.name) for field in dataclasses.fields(self.elements)
-        }
+        columns = {field.name: getattr(self.elements, field.name) for field in dataclasses.fields(self.elements)}
         return _rebuild, (_Columns(columns),)
 
     @cached_property
@@ -108,15 +106,11 @@ class Propagator:
             objects[repeated].tolist(), starts[repeated].tolist(), counts[repeated].tolist(), strict=True
         ):
             span = order[start : start + count]
-            error[span], r_teme_km[span], v_teme_km_s[span] = self._satrecs[row].sgp4_array(
-                day[span], fraction[span]
-            )
+            error[span], r_teme_km[span], v_teme_km_s[span] = self._satrecs[row].sgp4_array(day[span], fraction[span])
         single = order[~np.repeat(repeated, counts)]
         if len(single):
             satrecs = self._satrecs
-            arguments = zip(
-                rows[single].tolist(), day[single].tolist(), fraction[single].tolist(), strict=True
-            )
+            arguments = zip(rows[single].tolist(), day[single].tolist(), fraction[single].tolist(), strict=True)
             states = [satrecs[row].sgp4(jd, fr) for row, jd, fr in arguments]
             codes, positions, velocities = zip(*states, strict=True)
             error[single], r_teme_km[single], v_teme_km_s[single] = codes, positions, velocities

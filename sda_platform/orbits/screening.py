@@ -123,9 +123,7 @@ def screen(
     failures: list[Failures] = []
     for block_ns in range(start_time_ns // _BLOCK_NS * _BLOCK_NS, end_time_ns, _BLOCK_NS):
         knots = _knots(block_ns, start_time_ns, end_time_ns)
-        block = _screen_block(
-            propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km
-        )
+        block = _screen_block(propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km)
         found.append(block[0])
         together.append(block[1])
         failures.extend(block[2])
@@ -193,9 +191,7 @@ def _events(
     single = np.flatnonzero(~repeated)
     single = single[np.lexsort((hi[single], lo[single], time_ns[single]))]
     chosen = chosen[single]
-    return Events(
-        lo[single], hi[single], time_ns[single], passes.distance_km[chosen], passes.speed_km_s[chosen]
-    )
+    return Events(lo[single], hi[single], time_ns[single], passes.distance_km[chosen], passes.speed_km_s[chosen])
 
 
 def _colocated(propagator: Propagator, samples: Seeds, start_time_ns: int, end_time_ns: int) -> CoLocated:
@@ -215,9 +211,7 @@ def _ordered(propagator: Propagator, first: IntArray, second: IntArray) -> tuple
 
 
 def _joined(parts: list[Seeds]) -> Seeds:
-    return Seeds(
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "time_ns"))
-    )
+    return Seeds(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "time_ns")))
 
 
 def _failures(tracks: Tracks) -> Failures:

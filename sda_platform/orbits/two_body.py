@@ -17,9 +17,7 @@ MU_EARTH_KM3_S2 = 398600.8
 _KEPLER_ITERATIONS = 30
 
 
-def two_body_state(
-    r0_km: npt.ArrayLike, v0_km_s: npt.ArrayLike, dt_s: npt.ArrayLike
-) -> tuple[FloatArray, FloatArray]:
+def two_body_state(r0_km: npt.ArrayLike, v0_km_s: npt.ArrayLike, dt_s: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """States (n, 3) km and (n, 3) km/s after ``dt_s`` (n,) or scalar seconds, from inertial states (n, 3)."""
     r0, v0, elapsed_s = _inputs(r0_km, v0_km_s, dt_s)
     f, g, f_dot, g_dot = _lagrange(r0, v0, elapsed_s)[:4]
@@ -100,9 +98,7 @@ def _eccentric_anomaly_step(e_cos: FloatArray, e_sin: FloatArray, mean_step: Flo
     turns = 2 * np.pi * np.round(mean / (2 * np.pi))
     reduced = mean - turns
     # From +-pi Newton converges for every eccentricity below one; rounder orbits start near their answer.
-    anomaly = np.where(
-        eccentricity < 0.8, reduced + eccentricity * np.sin(reduced), np.copysign(np.pi, reduced)
-    )
+    anomaly = np.where(eccentricity < 0.8, reduced + eccentricity * np.sin(reduced), np.copysign(np.pi, reduced))
     for _ in range(_KEPLER_ITERATIONS):
         slope = 1 - eccentricity * np.cos(anomaly)
         change = (anomaly - eccentricity * np.sin(anomaly) - reduced) / slope

@@ -40,9 +40,7 @@ def test_a_fleet_of_one_s_own_is_read_in_file_order(tmp_path: Path) -> None:
         (HEADER + '7,"A,Y\n', "cannot read the fleet file"),
     ],
 )
-def test_a_malformed_fleet_file_is_refused_with_place_and_reason(
-    tmp_path: Path, text: str, complaint: str
-) -> None:
+def test_a_malformed_fleet_file_is_refused_with_place_and_reason(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "broken.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(FleetError) as caught:

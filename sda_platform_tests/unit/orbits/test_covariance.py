@@ -100,9 +100,7 @@ def test_a_prior_carried_one_day_without_new_elements_drifts_as_its_axis_error_s
 
 @settings(max_examples=40, deadline=None)
 @given(orbit=states, dt_s=st.floats(-90000, 90000), seed=st.integers(0, 1000))
-def test_transport_of_a_deviation_agrees_with_two_nonlinear_orbits(
-    orbit: State, dt_s: float, seed: int
-) -> None:
+def test_transport_of_a_deviation_agrees_with_two_nonlinear_orbits(orbit: State, dt_s: float, seed: int) -> None:
     r, v = orbit
     deviation = np.random.default_rng(seed).normal(size=6) * np.array([1e-5] * 3 + [1e-8] * 3)
     moved, _ = transport(deviation, np.eye(6)[None], r, v, dt_s)

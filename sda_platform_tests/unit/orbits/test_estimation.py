@@ -103,12 +103,8 @@ def test_observations_beat_the_prior() -> None:
 
 
 def test_any_row_order_and_any_company_give_the_same_bytes() -> None:
-    watched = stack(
-        scene("radar", 30, 10, seed=3).observations, scene("optical", 30, 10, seed=4).observations
-    )
-    group = np.concatenate(
-        [scene("radar", 30, 10, seed=3).group, 30 + scene("optical", 30, 10, seed=4).group]
-    )
+    watched = stack(scene("radar", 30, 10, seed=3).observations, scene("optical", 30, 10, seed=4).observations)
+    group = np.concatenate([scene("radar", 30, 10, seed=3).group, 30 + scene("optical", 30, 10, seed=4).group])
     index = np.concatenate([scene("radar", 30, 10, seed=3).index, scene("optical", 30, 10, seed=4).index])
     whole = fit_windows(watched, group, catalogue(), index, np.full(60, MID_NS))
     for seed in range(5):
@@ -167,9 +163,7 @@ def test_readings_of_one_doubtful_clock_do_not_average_its_error_away() -> None:
     single = Scene(watched.observations.take(one), watched.group[one], watched.index, watched.truth)
     alone = single.fit(clock_quality=np.full(60, "onboard_drift"), clock_age_s=np.full(60, 100.0))
     trusted = watched.fit()
-    spread = [
-        np.sqrt(np.einsum("gii->g", fits.covariance_teme[:, :3, :3])) for fits in (trusted, doubted, alone)
-    ]
+    spread = [np.sqrt(np.einsum("gii->g", fits.covariance_teme[:, :3, :3])) for fits in (trusted, doubted, alone)]
     assert (spread[0] < spread[1]).all()
     along = np.median(spread[1] / spread[2])
     assert 0.5 < along <= 1.0
@@ -177,9 +171,7 @@ def test_readings_of_one_doubtful_clock_do_not_average_its_error_away() -> None:
 
 def test_refused_object_gives_no_state_and_harms_no_other() -> None:
     watched = scene("radar", 10, 10, seed=11)
-    columns = {
-        name: getattr(catalogue().elements, name).copy() for name in catalogue().elements.__dataclass_fields__
-    }
+    columns = {name: getattr(catalogue().elements, name).copy() for name in catalogue().elements.__dataclass_fields__}
     columns["inclination_deg"][watched.index[4]] = np.nan
     broken = type(catalogue())(type(catalogue().elements)(**columns).take(watched.index))
     fits = fit_windows(watched.observations, watched.group, broken, np.arange(10), np.full(10, MID_NS))
@@ -194,9 +186,7 @@ def test_refused_object_gives_no_state_and_harms_no_other() -> None:
     scale=st.sampled_from([1.0, 1e3, 1e6]),
     bad=st.sampled_from([np.nan, 0.0, 1e9]),
 )
-def test_any_readings_give_a_finite_state_and_a_positive_covariance(
-    rows: list[int], scale: float, bad: float
-) -> None:
+def test_any_readings_give_a_finite_state_and_a_positive_covariance(rows: list[int], scale: float, bad: float) -> None:
     watched = scene("radar", 30, 10, seed=3)
     chosen = watched.observations.take(np.array(rows, dtype=np.int64))
     range_m = np.where(np.arange(len(rows)) % 5 == 4, bad, chosen.range_m * scale)

@@ -92,9 +92,7 @@ def test_teme_is_not_the_true_equinox_frame() -> None:
 
 def test_enu_basis_is_orthonormal_and_right_handed() -> None:
     basis = frames.enu_basis_teme(51.0, -12.0, TIMES_NS)
-    np.testing.assert_allclose(
-        basis @ np.swapaxes(basis, -1, -2), np.broadcast_to(np.eye(3), basis.shape), atol=1e-12
-    )
+    np.testing.assert_allclose(basis @ np.swapaxes(basis, -1, -2), np.broadcast_to(np.eye(3), basis.shape), atol=1e-12)
     np.testing.assert_allclose(np.linalg.det(basis), 1.0)
 
 
@@ -107,9 +105,7 @@ def test_sun_agrees_with_the_published_worked_example() -> None:
     # Vallado, Fundamentals of Astrodynamics, example 5-1: 2006-04-02 00:00 UTC.
     time_ns = np.datetime64("2006-04-02T00:00:00", "ns").astype(np.int64)
     expected_au = [0.9771945, 0.1924424, 0.0834308]
-    np.testing.assert_allclose(
-        frames.sun_teme_km(time_ns) / frames.ASTRONOMICAL_UNIT_KM, expected_au, atol=2e-5
-    )
+    np.testing.assert_allclose(frames.sun_teme_km(time_ns) / frames.ASTRONOMICAL_UNIT_KM, expected_au, atol=2e-5)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +131,7 @@ def test_shadow_runs_from_full_light_through_penumbra_to_umbra() -> None:
     light = frames.sunlit_fraction(behind, sun)
     assert light[0] == 0.0 and light[-1] == 1.0
     assert (np.diff(light) >= -1e-12).all()
-    assert ((light > 0) & (light < 1)).sum() * 0.5 == pytest.approx(
-        2 * 3000.0 * 695_700 / 149_597_870, rel=0.05
-    )
+    assert ((light > 0) & (light < 1)).sum() * 0.5 == pytest.approx(2 * 3000.0 * 695_700 / 149_597_870, rel=0.05)
     assert frames.sunlit_fraction(-behind[:1] * [1, 0, 0] + [0, 0, 0], sun)[0] == 1.0
 
 
@@ -154,9 +148,7 @@ def test_site_is_dark_at_midnight_and_not_at_noon() -> None:
     altitude=st.floats(-400, 9000),
     hours=st.integers(0, 999),
 )
-def test_site_position_survives_the_round_trip(
-    latitude: float, longitude: float, altitude: float, hours: int
-) -> None:
+def test_site_position_survives_the_round_trip(latitude: float, longitude: float, altitude: float, hours: int) -> None:
     time_ns = START_NS + hours * 3_600_000_000_000
     site_km, site_km_s = frames.site_to_teme(latitude, longitude, altitude, time_ns)
     fixed = frames.geodetic_to_pef_km(latitude, longitude, altitude)
@@ -171,9 +163,5 @@ def test_registry_names_fourteen_radars_and_four_telescopes() -> None:
     telescopes = [sensor for sensor in registry.values() if sensor.kind == "optical"]
     assert len(telescopes) == 4 and len(registry) == 18
     assert all(sensor.range_sigma_m > 0 and sensor.azimuth_sigma_rad > 0 for sensor in radars)
-    assert all(
-        sensor.angle_sigma_rad > 0 and sensor.source_id.startswith("optical-") for sensor in telescopes
-    )
-    assert all(
-        abs(sensor.latitude_deg) <= 90 and abs(sensor.longitude_deg) <= 180 for sensor in registry.values()
-    )
+    assert all(sensor.angle_sigma_rad > 0 and sensor.source_id.startswith("optical-") for sensor in telescopes)
+    assert all(abs(sensor.latitude_deg) <= 90 and abs(sensor.longitude_deg) <= 180 for sensor in registry.values())

@@ -121,6 +121,4 @@ def test_target_at_the_zenith_or_behind_the_sensor_stays_finite() -> None:
     line = measurements.linearise(above, v)
     assert np.isfinite(line.residual).all() and np.isfinite(line.partials).all()
     behind = measurements.linearise(-measurements.site_km, v)
-    assert (np.hypot(behind.residual[:, 1], behind.residual[:, 2]) > 1.0).all(), (
-        "not mistaken for straight ahead"
-    )
+    assert (np.hypot(behind.residual[:, 1], behind.residual[:, 2]) > 1.0).all(), "not mistaken for straight ahead"

@@ -74,22 +74,16 @@ def test_quadrature_agrees_with_brute_force_anywhere(
     x: float, y: float, sigma_x: float, sigma_y: float, radius: float
 ) -> None:
     expected = brute_force(x, y, sigma_x, sigma_y, radius)
-    assert collision_probability_2d(x, y, sigma_x, sigma_y, radius)[0] == pytest.approx(
-        expected, rel=1e-6, abs=1e-15
-    )
+    assert collision_probability_2d(x, y, sigma_x, sigma_y, radius)[0] == pytest.approx(expected, rel=1e-6, abs=1e-15)
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    x=st.floats(0, 300), y=st.floats(0, 300), sigma_x=positive, sigma_y=positive, radius=st.floats(0.5, 50)
-)
+@given(x=st.floats(0, 300), y=st.floats(0, 300), sigma_x=positive, sigma_y=positive, radius=st.floats(0.5, 50))
 def test_probability_is_symmetric_bounded_by_its_maximum_and_grows_with_the_radius(
     x: float, y: float, sigma_x: float, sigma_y: float, radius: float
 ) -> None:
     (probability,) = collision_probability_2d(x, y, sigma_x, sigma_y, radius)
-    assert collision_probability_2d(-y, x, sigma_y, sigma_x, radius)[0] == pytest.approx(
-        probability, rel=1e-9
-    )
+    assert collision_probability_2d(-y, x, sigma_y, sigma_x, radius)[0] == pytest.approx(probability, rel=1e-9)
     assert probability <= maximum_probability_2d(x, y, sigma_x, sigma_y, radius)[0] * (1 + 1e-6) <= 1 + 1e-6
     assert probability <= collision_probability_2d(x, y, sigma_x, sigma_y, 2 * radius)[0] * (1 + 1e-9)
 

@@ -117,9 +117,7 @@ def six_hours() -> tuple[Screening, np.ndarray]:
 
 @settings(max_examples=8, deadline=None)
 @given(cuts=st.lists(st.integers(1, 6 * HOUR_NS - 1), min_size=1, max_size=3, unique=True), data=st.data())
-def test_the_events_of_a_window_are_the_union_of_the_events_of_its_parts(
-    cuts: list[int], data: st.DataObject
-) -> None:
+def test_the_events_of_a_window_are_the_union_of_the_events_of_its_parts(cuts: list[int], data: st.DataObject) -> None:
     whole, fleet = six_hours()
     # The meanest place to cut is at an event.
     at_event = data.draw(st.sampled_from(whole.events.tca_time_ns.tolist()))
@@ -162,8 +160,7 @@ def test_iridium_33_and_cosmos_2251_are_seen_to_collide() -> None:
             {
                 "norad_id": [s.satnum for s in satrecs],
                 "epoch_time_ns": [
-                    round((s.jdsatepoch - 2440587.5) * day_ns) + round(s.jdsatepochF * day_ns)
-                    for s in satrecs
+                    round((s.jdsatepoch - 2440587.5) * day_ns) + round(s.jdsatepochF * day_ns) for s in satrecs
                 ],
                 "mean_motion_rev_per_day": [s.no_kozai * 720 / np.pi for s in satrecs],
                 "eccentricity": [s.ecco for s in satrecs],
@@ -198,9 +195,7 @@ def test_an_object_sgp4_refuses_is_reported_with_its_first_refusal_and_hurts_nob
     assert found.failures.index.tolist() == [stranger]
     assert found.failures.time_ns.tolist() == [START_NS]
     lost = int(chosen.norad_id[stranger])
-    assert [e[:2] for e in rows(found, propagator)] == [
-        e[:2] for e in rows(whole, catalogue()) if lost not in e[:2]
-    ]
+    assert [e[:2] for e in rows(found, propagator)] == [e[:2] for e in rows(whole, catalogue()) if lost not in e[:2]]
 
 
 def test_interpolation_stays_within_its_bound_for_every_kind_of_orbit() -> None:

@@ -1,0 +1,117 @@
+"""The command line: what it prints, and that a user's mistake ends in one line instead of a traceback."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.cli import main
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.delivery.subscriber import AlertEntry, SqliteSubscriber
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.checkpoint import TableWindow
+from sda_platform.registry import TABLES
+from sda_platform_tests.delta_tables import commit, lake_at
+from sda_platform_tests.segments import START_NS
+
+
+def sda(home: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), *arguments])
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    MissionClock(START_NS + 60_000_000_000, 0, 0.0).save(tmp_path)
+    return tmp_path
+
+
+def test_status_shows_every_table_and_zone_of_an_empty_platform(home: Path) -> None:
+    answer = sda(home, "status", "--json")
+    found = json.loads(answer.output)
+    assert [t["table"] for t in found["tables"]] == [t.name for t in TABLES]
+    assert {t["version"] for t in found["tables"]} == {-1}
+    assert {z["zone"] for z in found["zones"]} == {"radar", "optical", "isl", "elements"}
+
+
+def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:
+    lake = lake_at(home / "lake")
+    commit(lake, ELEMENT_SETS, [{"record_number": 0}, {"record_number": 1}])
+    commit(lake, CONJUNCTION_ASSESSMENTS)
+    commit(lake, CONJUNCTION_ASSESSMENTS)
+    commit(lake, CONJUNCTION_ALERTS, windows=[TableWindow("conjunction_assessments", 0, 1, -1, 0)])
+    (home / "landing" / "lidar").mkdir(parents=True)
+    found = json.loads(sda(home, "status", "--json").output)
+    tables = {t["table"]: t for t in found["tables"]}
+    assert (tables["element_sets"]["rows"], tables["element_sets"]["age_s"]) == (2, 60.0)
+    assert tables["conjunction_alerts"]["backlog"] == 1
+    assert "unknown feed 'lidar'" in found["unknown"][0]
+    assert "unknown feed 'lidar'" in sda(home, "status").output
+
+
+def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
+    facts = {
+        "tca_time_ns": START_NS, "norad_id_1": 25544, "object_name_1": "ISS (ZARYA)", "norad_id_2": 5,
+        "object_name_2": "VANGUARD 1", "miss_distance_km": 1.25, "relative_speed_km_s": 9.5, "track_id_1": None,
+        "track_id_2": "t",
+    }  # fmt: skip
+    entries = [
+        AlertEntry(name, 0, "insert", json.dumps({**facts, "collision_probability": pc, "risk": risk}))
+        for name, pc, risk in (("mild", 2e-7, "yellow"), ("grave", 3e-4, "red"))
+    ]
+    SqliteSubscriber(home / "subscriber.sqlite").apply("b1", entries)
+    listed = json.loads(sda(home, "alerts", "--json").output)
+    assert [(a["alert_id"], a["from_tracks"]) for a in listed] == [("grave", 1), ("mild", 1)]
+    text = sda(home, "alerts").output
+    assert text.index("grave") < text.index("mild") and "25544 ISS (ZARYA) ↔ 5 VANGUARD 1" in text
+
+
+def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
+    lake = lake_at(home / "lake")
+    event = {"event_id": "3f2a-event", "norad_id_1": 25544, "norad_id_2": 5}
+    commit(
+        lake,
+        OBSERVATIONS,
+        [
+            {
+                "observation_id": "obs-1",
+                "source_id": "radar-7",
+                "segment_name": "pass",
+                "record_number": 12,
+                "sensor_time_ns": START_NS,
+            }
+        ],
+    )
+    commit(lake, FUSED_TRACKS, [{"track_id": "track-1", "op": "insert", "observation_ids": ["obs-1"]}])
+    commit(lake, CONJUNCTION_ASSESSMENTS, [{**event, "op": "insert", "track_id_1": "track-1", "track_id_2": None}])
+    commit(lake, CONJUNCTION_ALERTS, [{**event, "op": "insert", "risk": "yellow", "track_id_1": "track-1"}])
+    answer = sda(home, "trace", "3f2a")
+    assert answer.exit_code == 0, answer.output
+    assert "radar-7" in answer.output and "segment pass record 12" in answer.output
+    found = json.loads(sda(home, "trace", "3f2a", "--json").output)
+    assert [o["observation_id"] for o in found["observations"]] == ["obs-1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("trace", "nothing"), "no alert begins with 'nothing'"),
+        (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
+        (("land", "--feed", "lidar", __file__), "cannot tell its format"),
+    ],
+)
+def test_a_mistake_is_one_line_and_no_traceback(home: Path, arguments: tuple[str, ...], words: str) -> None:
+    answer = sda(home, *arguments)
+    assert answer.exit_code == 1 and words in answer.output
+    assert "Traceback" not in answer.output and len(answer.output.strip().splitlines()) == 1
+
+
+def test_simulated_files_can_be_landed_and_their_truth_lies_beside(home: Path) -> None:
+    answer = sda(home, "simulate", str(home / "world"), "--minutes", "0.5")
+    assert answer.exit_code == 0, answer.output
+    files = sorted(p for p in (home / "world").iterdir() if p.suffix in {".radar", ".isl", ".jsonl"})
+    assert files and (home / "world" / "truth.parquet").exists()
+    assert "records" in sda(home, "land", str(files[0])).output

@@ -1,0 +1,74 @@
+"""A headless Chromium on the platform's UI, and what a person finds on its pages; skips where there is none."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_PATIENCE_MS = 30_000
+
+
+class Page:
+    """One tab."""
+
+    def __init__(self, tab: Any, url: str) -> None:
+        self._tab, self._url = tab, url
+        tab.set_default_timeout(_PATIENCE_MS)
+
+    def goto(self, path: str) -> None:
+        """Open a page of the UI."""
+        self._tab.goto(self._url + path, wait_until="domcontentloaded")
+
+    def sees(self, *texts: str) -> None:
+        """Wait until all these texts are on the page; fails the test, with what is there, where one never comes."""
+        for text in texts:
+            try:
+                self._tab.get_by_text(text).first.wait_for(state="attached")
+            except Exception as error:
+                told = f"{text!r} is not on {self._tab.url} ({type(error).__name__}):\n{self.text}"
+                pytest.fail(told, pytrace=False)
+
+    @property
+    def text(self) -> str:
+        """Everything on the page."""
+        return str(self._tab.inner_text("body"))
+
+    @property
+    def dialogs(self) -> int:
+        """How many dialogs lie over the page."""
+        return int(self._tab.locator("[role=dialog], .bp5-dialog, .bp4-dialog").count())
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Page]:
+    """A tab in a browser of its own, as on a first visit."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        pytest.skip("Playwright is not installed")
+    executable = next(filter(None, map(shutil.which, _NAMES)), None)
+    if executable is None:
+        pytest.skip(f"none of {', '.join(_NAMES)} is installed")
+    with sync_playwright() as driver:
+        try:
+            chromium = driver.chromium.launch(executable_path=executable, args=_ARGUMENTS)
+        except Error as error:
+            pytest.skip(f"{executable} does not start: {error.message.splitlines()[0]}")
+        try:
+            # Wide: the lineage page shortens the names of what it has to draw small.
+            yield Page(chromium.new_page(viewport={"width": 3200, "height": 1600}), url)
+        finally:
+            chromium.close()

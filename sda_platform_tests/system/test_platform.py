@@ -1,0 +1,304 @@
+"""The whole platform, by its front doors: files land, sensors fire, alerts arrive, people look, and nothing hurts it.
+
+One platform is up for the module (a cold engine takes half a minute); the tests run in the order they stand in, each on
+what the ones before it have landed. Where there is no browser, only the tests of the UI's pages skip.
+"""
+
+import csv
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.planning import SCREENED_FROM
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CANDIDATES
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.jars import JarsMissing, jar_paths
+from sda_platform.lake.verification import standing_keys
+from sda_platform.registry import TABLES
+from sda_platform.simulation.segments import SimulatedSegment
+from sda_platform.simulation.world import simulate
+from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land, radar_segment
+from sda_platform_tests.system.browser import Page, opened
+from sda_platform_tests.system.running_platform import RunningPlatform, eventually
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
+
+TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
+DAY_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
+FEEDS = ("radar", "optical", "isl", "elements")
+
+
+@cache
+def published_events() -> tuple[dict[str, str], ...]:
+    """Every approach of the fleet below 5 km on the day."""
+    with TRUTH.open() as file:
+        return tuple(csv.DictReader(file))
+
+
+@cache
+def objects() -> tuple[int, ...]:
+    """The fleet, all that comes close to it, and as many again that do not."""
+    met = {int(event[name]) for event in published_events() for name in ("norad_lo", "norad_hi")}
+    return tuple(sorted({m.norad_id for m in protected_fleet()} | met | set(catalogue_ids()[::150])))
+
+
+@cache
+def world() -> tuple[SimulatedSegment, ...]:
+    """What radars and links send of these objects in the day's first half minute."""
+    segments = simulate(
+        "nominal", start_time_ns=START_NS, duration_s=30, seed=7, objects=objects(), catalogue=catalogue_of(objects())
+    )
+    return tuple(segment for segment in segments if segment.feed in ("radar", "isl"))
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPlatform]:
+    try:
+        jar_paths()
+    except JarsMissing as missing:
+        pytest.skip(str(missing))
+    running = RunningPlatform(tmp_path_factory.mktemp("platform") / "home", START_NS)
+    yield running
+    running.kill()
+    assert eventually(lambda: not running.processes(), 10)
+
+
+@pytest.fixture(scope="module")
+def page(platform: RunningPlatform) -> Iterator[Page]:
+    with opened(platform.url) as tab:
+        yield tab
+
+
+def test_element_sets_that_land_become_alerts_at_the_subscriber(platform: RunningPlatform, tmp_path: Path) -> None:
+    catalogue = tmp_path / "partner.csv"
+    catalogue.write_bytes(catalogue_of(objects()))
+    assert f"{len(objects())} records" in platform.sda("land", catalogue)
+    assert eventually(lambda: len(platform.alerts()) > 0, 90)
+    assert eventually(platform.is_idle, 30)
+    assert {(run.job_name, run.status) for run in platform.runs()} == {("catalog", dg.DagsterRunStatus.SUCCESS)}
+    assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
+    assert "nothing to do" in platform.sda("land", catalogue)
+
+
+def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: RunningPlatform) -> None:
+    log = platform.lake.log(CONJUNCTION_CANDIDATES)
+    commit = log.head().commit
+    assert commit is not None
+    begin, end = commit.checkpoint.watermarks[SCREENED_FROM], START_NS + DAY_NS
+    facts = ["norad_id_1", "norad_id_2", "tca_time_ns", "miss_distance_km"]
+    rows = standing_keys(log, facts).select(facts).to_pylist()
+    found = sorted(
+        (*sorted((row["norad_id_1"], row["norad_id_2"])), row["tca_time_ns"], row["miss_distance_km"]) for row in rows
+    )
+    found = [event for event in found if event[2] < end]
+    expected = [event for event in sorted(map(as_found, published_events())) if event[2] >= begin]
+    assert [event[:2] for event in found] == [event[:2] for event in expected]
+    assert max(abs(f[2] - e[2]) for f, e in zip(found, expected, strict=True)) < 10_000_000
+    assert max(abs(f[3] - e[3]) for f, e in zip(found, expected, strict=True)) < 0.005
+
+
+def test_observations_of_an_object_change_its_alerts(platform: RunningPlatform) -> None:
+    before = {alert.alert_id: alert for alert in platform.alerts()}
+    platform.observe(segments(0, 15))
+    assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), 90)
+    assert eventually(platform.is_idle, 60)
+    assert_all_landed_once(platform, until_s=15)
+    assert platform.rows(FUSED_TRACKS, "track_id").num_rows > 0
+    updated = [alert for alert in platform.alerts() if alert.from_tracks and alert.alert_id in before]
+    assert updated
+    assert all(alert.sequence > before[alert.alert_id].sequence for alert in updated)
+    assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
+
+
+def test_the_lineage_page_shows_every_table_and_landing_zone(page: Page) -> None:
+    groups = {table.group for table in TABLES}
+    page.goto("/asset-groups?expanded=" + ",".join(f"global@global:{group}" for group in sorted(groups)))
+    page.sees(*(table.name for table in TABLES), *FEEDS)
+    assert page.dialogs == 0
+
+
+def test_the_page_of_the_alerts_tells_what_was_consumed_and_written(page: Page) -> None:
+    page.goto("/assets/conjunction_alerts?view=events")
+    page.sees("Materialized in run", "consumed", "conjunction_assessments v", "rows_written", "dagster/row_count")
+    page.sees("preview", "as_of", "2024-11-01T00:")
+    assert page.dialogs == 0
+
+
+def test_the_page_of_the_alerts_shows_checks_that_passed(page: Page) -> None:
+    page.goto("/assets/conjunction_alerts?view=checks")
+    page.sees("exactly_once", "contract", "data_is_fresh", "Passed")
+    assert "Failed" not in page.text
+
+
+def test_whatever_lands_badly_is_told_and_harms_nothing_else(platform: RunningPlatform, tmp_path: Path) -> None:
+    known = platform.rows(DEAD_LETTERS, "error").num_rows
+    sound = radar_segment(20, first_track=900, seconds=20)
+    radar = platform.zone("radar")
+    land(radar, "torn.radar", sound[:-31], bytes=len(sound), records=20)
+    land(radar, "altered.radar", sound + radar_segment(1, seconds=21), sha256="0" * 64)
+    (radar.root / "pending" / "unsealed.radar").write_bytes(sound)
+    (platform.home / "landing" / "lidar").mkdir()
+    text = tmp_path / "night.jsonl"
+    text.write_text('{"obs_id": nonsense}\n{"obs_id": "1", "timestamp_ns": 1}\n')
+    platform.sda("land", text)
+    refused = tmp_path / "refused.csv"
+    refused.write_bytes(decayed_element_set())
+    platform.sda("land", refused)
+
+    letters = {("torn.radar", -1), ("altered.radar", -1), ("night", 0), ("night", 1), ("refused", 0)}
+    assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(letters), 90)
+    assert eventually(platform.is_idle, 60)
+    rows = platform.rows(DEAD_LETTERS, "segment_name", "record_number", "error_kind", "error").to_pylist()
+    told = {(r["segment_name"].partition("-")[0], r["record_number"]): r for r in rows}
+    assert letters <= told.keys()
+    assert "truncated" in told["torn.radar", -1]["error"]
+    assert "checksum" in told["altered.radar", -1]["error"]
+    assert told["night", 0]["error_kind"] == "bad_json"
+    assert told["night", 1]["error_kind"] == "missing_field"
+    assert told["refused", 0]["error_kind"] == "propagation_refused"
+
+    status = platform.status()
+    assert status["tables"]["dead_letters"]["rows"] == len(rows)
+    assert [orphan for orphan in status["unknown"] if "lidar" in orphan and "unknown feed" in orphan]
+    assert [o for o in status["zones"]["radar"]["orphans"] if "unsealed.radar: data without metadata" in o]
+    assert all(zone["pending"] == 0 for zone in status["zones"].values())
+    assert all(table["backlog"] == 0 for table in status["tables"].values()), status["tables"]
+    assert {run.status for run in platform.runs()} == {dg.DagsterRunStatus.SUCCESS}
+
+
+def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> None:
+    with platform.instance as instance:
+        states = [s for s in instance.all_instigator_state() if s.instigator_type.value == "SENSOR"]
+        ticks = {s.instigator_name: instance.get_ticks(s.instigator_origin_id, s.selector_id, limit=50) for s in states}
+    assert ticks.keys() == {f"{feed}_landing" for feed in FEEDS}
+    for feed in FEEDS:
+        assert f"{feed}: no sealed segment is pending" in {tick.skip_reason for tick in ticks[f"{feed}_landing"]}
+    every = [tick for found in ticks.values() for tick in found]
+    assert not [tick.error for tick in every if tick.error]
+    assert not [tick for tick in every if tick.status.value == "SKIPPED" and not tick.skip_reason]
+
+
+def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) -> None:
+    outcomes = check_outcomes(platform)
+    assert {name for name, blocks, _ in outcomes if blocks} == {
+        f"{table.name}:{check}" for table in TABLES for check in ("exactly_once", "contract")
+    }
+    assert [name for name, blocks, passed in outcomes if blocks and not passed] == []
+    assert {passed for name, _, passed in outcomes if name == "alert_deliveries:subscriber_agrees"} == {True}
+    assert False in {passed for name, _, passed in outcomes if name == "raw_records:no_orphans"}
+
+
+def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_record(platform: RunningPlatform) -> None:
+    earlier = {run.run_id for run in platform.runs()}
+    platform.observe(segments(15, 60))
+    victim = within(60, lambda: first_new_run(platform, "hot", earlier))
+    worker = within(60, lambda: worker_of(platform, victim, "raw_records"))
+    assert worker in platform.processes()
+    os.kill(worker, signal.SIGKILL)
+
+    assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, 60)
+    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(60)), 90)
+    assert eventually(platform.is_idle, 60)
+    assert {r.status for r in platform.runs() if r.run_id != victim} == {dg.DagsterRunStatus.SUCCESS}
+    assert_all_landed_once(platform, until_s=60)
+    assert [name for name, blocks, passed in check_outcomes(platform) if blocks and not passed] == []
+    assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
+
+
+def test_ctrl_c_ends_it_and_leaves_no_process(platform: RunningPlatform) -> None:
+    assert platform.interrupt(within_s=20) == 0, platform.output
+    assert platform.processes() == set()
+    assert "no process is left" in platform.output
+
+
+def as_found(event: dict[str, str]) -> tuple[int, int, int, float]:
+    tca = int(np.datetime64(event["tca_utc"].rstrip("Z"), "ns").astype(np.int64))
+    return int(event["norad_lo"]), int(event["norad_hi"]), tca, float(event["miss_km"])
+
+
+def segments(from_s: float, until_s: float) -> list[SimulatedSegment]:
+    """Those that reach their zones within this part of the day."""
+    return [s for s in world() if after(from_s) < s.available_time_ns <= after(until_s)]
+
+
+def valid_ids(until_s: float) -> set[str]:
+    """Ids of the observations that sound records landed so far carry."""
+    ids = {i for s in segments(0, until_s) for i in s.truth.column("observation_id").to_pylist()}
+    return ids - {None}
+
+
+def assert_all_landed_once(platform: RunningPlatform, until_s: float) -> None:
+    """Every record of the world so far is a raw record; every sound one's observation is there, once."""
+    landed = [s.meta.sha256 for s in segments(0, until_s) for _ in range(s.meta.records)]
+    raw = platform.rows(RAW_RECORDS, "segment_sha256", "record_number")
+    raw = raw.filter(pc.is_in(raw.column("segment_sha256"), pa.array(set(landed))))
+    assert raw.num_rows == len(landed)
+    assert raw.group_by(raw.column_names).aggregate([]).num_rows == len(landed)
+    observed = platform.rows(OBSERVATIONS, "observation_id").column("observation_id").to_pylist()
+    assert len(observed) == len(set(observed))
+    assert set(observed) == valid_ids(until_s)
+
+
+def alerts_in_the_journal(platform: RunningPlatform) -> set[str]:
+    return set(standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist())
+
+
+def decayed_element_set() -> bytes:
+    """A real element set bent until its perigee lies inside the Earth: well formed, and refused by SGP4."""
+    header, line = catalogue_of(objects()[-1:]).decode().splitlines()
+    values = dict(zip(header.split(","), line.split(","), strict=True)) | {"ECCENTRICITY": ".5", "MEAN_ANOMALY": "0"}
+    return f"{header}\n{','.join(values.values())}\n".encode()
+
+
+def check_outcomes(platform: RunningPlatform) -> list[tuple[str, bool, bool]]:
+    """Every execution of a check in any run: ``asset:check``, whether it blocks, whether it passed."""
+    kind = dg.DagsterEventType.ASSET_CHECK_EVALUATION
+    with platform.instance as instance:
+        entries = [entry for run in instance.get_runs() for entry in instance.all_logs(run.run_id, of_type=kind)]
+    found = [entry.get_dagster_event().asset_check_evaluation_data for entry in entries]
+    return [(f"{e.asset_key.to_user_string()}:{e.check_name}", bool(e.blocking), e.passed) for e in found]
+
+
+def first_new_run(platform: RunningPlatform, job: str, earlier: set[str]) -> str | None:
+    new = [run.run_id for run in platform.runs() if run.job_name == job and run.run_id not in earlier]
+    return new[-1] if new else None
+
+
+def status_of(platform: RunningPlatform, run_id: str) -> dg.DagsterRunStatus | None:
+    return next((run.status for run in platform.runs() if run.run_id == run_id), None)
+
+
+def worker_of(platform: RunningPlatform, run_id: str, committed: str) -> int | None:
+    """Process id of the run's worker, once it has materialized the asset ``committed``."""
+    with platform.instance as instance:
+        entries = instance.all_logs(run_id)
+    events = [entry.get_dagster_event() for entry in entries if entry.is_dagster_event]
+    if not any(e.is_step_materialization and e.asset_key == dg.AssetKey(committed) for e in events):
+        return None
+    told = [event.engine_event_data.metadata for event in events if event.is_engine_event]
+    return next(int(str(facts["pid"].value)) for facts in told if "pid" in facts)
+
+
+def within(patience_s: float, ask: Callable[[], Any]) -> Any:
+    """The first answer of ``ask`` that is not None."""
+    answers: list[Any] = []
+
+    def answered() -> bool:
+        answers.extend(answer for answer in [ask()] if answer is not None)
+        return bool(answers)
+
+    assert eventually(answered, patience_s, pause_s=0.1)
+    return answers[0]

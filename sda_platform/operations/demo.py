@@ -16,6 +16,7 @@ from rich.console import Console
 
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ingest.partner_files import Landed, seal
@@ -50,7 +51,12 @@ class Demo:
     seed: int
     minutes: float
     _say: Callable[[str], None] = field(init=False)
+    _platform: Platform = field(init=False)
+    _clock: MissionClock = field(init=False)
+    _live: Settings = field(init=False)
     _seen: dict[str, int] = field(default_factory=dict)
+    _world: Iterator[SimulatedSegment] | None = None
+    _next: SimulatedSegment | None = None
 
     def run(self, *, once: bool) -> int:
         """Run it; the exit code is 0 when the alerts were delivered."""
@@ -62,76 +68,94 @@ class Demo:
             clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
             clock.save(settings.home)
             with running(settings, self._say) as (platform, addresses):
-                self._play(settings, platform, clock)
+                self._platform, self._clock, self._live = platform, clock, settings
+                self._play()
                 self._say(f"UI: {addresses.webserver}")
                 if not once:
-                    self._say("Ctrl-C stops the platform; meanwhile try: sda --home var/demo status")
-                    self._keep_observing(settings, platform, clock)
+                    self._say(f"Ctrl-C stops the platform; meanwhile try: sda --home {settings.home} status")
+                    self._keep_observing()
             return 0
         except KeyboardInterrupt:
-            return 0 if not once else 1
+            return 1 if once else 0
         except DemoFailed as failure:
             self.console.print(f"[bold red]the demo failed:[/] {failure}")
             return 1
 
-    def _play(self, settings: Settings, platform: Platform, clock: MissionClock) -> None:
+    def _play(self) -> None:
         """Catalogue → first alerts → observations → alerts that rest on fused tracks."""
-        landed = land_catalogue(settings, clock)
+        landed = land_catalogue(self._live, self._clock)
         self._say(f"landed {landed.records:,} real element sets in landing/{landed.zone}")
-        self._until(settings, platform, lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
-        self._say("the catalogue is screened; its alerts are delivered. Now the sensors observe")
-        self._observe(settings, platform, clock, until=lambda: _from_tracks(settings))
-        self.console.print(alert_grid(standing_alerts(settings.subscriber_path)))
+        self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
+        self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
+        self._world = self._segments()
+        self._until(self._rests_on_tracks, "alerts from fused tracks")
+        self.console.print(alert_grid(standing_alerts(self._live.subscriber_path)))
 
-    def _until(self, settings: Settings, platform: Platform, is_done: Callable[[], bool], what: str) -> None:
-        """Wait for ``is_done``, telling which tables grow. Raises DemoFailed."""
+    def _until(self, is_done: Callable[[], bool], what: str) -> None:
+        """Go on with the demo until ``is_done``. Raises DemoFailed."""
         deadline = time.monotonic() + _PATIENCE_S
         while not is_done():
-            self._tell_growth(settings)
-            self._raise_on_failure(settings, platform, what, deadline)
-            time.sleep(_POLL_S)
-        self._tell_growth(settings)
+            self._go_on()
+            failed = _failed_runs(self._live.home / "dagster")
+            if failed:
+                raise DemoFailed(f"run {failed[0]} failed; the UI has the run, {self._live.home / 'logs'} the logs")
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"{what} did not arrive within {_PATIENCE_S:.0f} s; see {self._live.home / 'logs'}")
 
-    def _observe(self, settings: Settings, platform: Platform, clock: MissionClock, until: Callable[[], bool]) -> None:
-        """Land what the simulated sensors send, when they send it, until ``until`` holds."""
-        deadline = time.monotonic() + _PATIENCE_S
-        for segment in self._world(settings, clock):
-            while clock.now_ns() < segment.available_time_ns:
-                if until():
-                    return
-                self._tell_growth(settings)
-                self._raise_on_failure(settings, platform, "alerts from fused tracks", deadline)
-                time.sleep(_POLL_S)
-            land_simulated(segment, settings.landing_uri)
-        self._until(settings, platform, until, "alerts from fused tracks")
+    def _keep_observing(self) -> None:
+        """Go on as live until somebody stops the platform; a failed run is said, and does not end the demo."""
+        said: set[str] = set()
+        while self._platform.is_running:
+            self._go_on()
+            for failed in set(_failed_runs(self._live.home / "dagster")) - said:
+                self._say(f"[red]run {failed} failed[/]; see it in the UI")
+                said.add(failed)
+        self._platform.wait()
 
-    def _world(self, settings: Settings, clock: MissionClock) -> Iterator[SimulatedSegment]:
-        objects = _objects_of_interest(standing_alerts(settings.subscriber_path))
-        start_ns, duration_s = clock.now_ns(), self.minutes * 60.0
-        self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")
-        return simulate(self.scenario, start_time_ns=start_ns, duration_s=duration_s, seed=self.seed, objects=objects)
+    def _go_on(self) -> None:
+        """Land what the simulated sensors have sent by now, and tell which tables grew."""
+        if not self._platform.is_running:
+            self._platform.wait()
+            raise KeyboardInterrupt
+        while self._world is not None:
+            self._next = self._next or next(self._world)
+            if self._next.available_time_ns > self._clock.now_ns():
+                break
+            land_simulated(self._next, self._live.landing_uri)
+            self._next = None
+        self._tell_growth()
+        time.sleep(_POLL_S)
 
-    def _keep_observing(self, settings: Settings, platform: Platform, clock: MissionClock) -> None:
-        """Go on as live: one stretch of simulated time after the other, until somebody stops the platform."""
-        while platform.is_running:
-            self._observe(settings, platform, clock, until=lambda: not platform.is_running)
+    def _segments(self) -> Iterator[SimulatedSegment]:
+        """Stretch after stretch of the simulated world, the first in the chosen scenario, those after it nominal."""
+        scenario, start_ns, seed = self.scenario, self._clock.now_ns(), self.seed
+        while True:
+            objects = _objects_of_interest(standing_alerts(self._live.subscriber_path))
+            self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")
+            duration_s = self.minutes * 60.0
+            yield from simulate(scenario, start_time_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
+            scenario, start_ns, seed = (
+                "nominal",
+                max(start_ns + round(duration_s * 1e9), self._clock.now_ns()),
+                seed + 1,
+            )
 
-    def _tell_growth(self, settings: Settings) -> None:
-        lake = _lake(settings)
+    def _rests_on_tracks(self) -> bool:
+        """Whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
+        if not any(alert.from_tracks for alert in standing_alerts(self._live.subscriber_path)):
+            return False
+        lake = _lake(self._live)
+        commit = lake.head(ALERT_DELIVERIES).commit
+        window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
+        return window is not None and window.upto_sequence == lake.head(CONJUNCTION_ALERTS).sequence
+
+    def _tell_growth(self) -> None:
+        lake = _lake(self._live)
         for table in TABLES:
             head = lake.head(table)
             if head.commit and head.sequence > self._seen.get(table.name, 0):
                 self._seen[table.name] = head.sequence
                 self._say(f"{table.name}: {head.commit.rows_written:,} rows, {lake.log(table).row_count():,} in all")
-
-    def _raise_on_failure(self, settings: Settings, platform: Platform, what: str, deadline: float) -> None:
-        if not platform.is_running:
-            raise KeyboardInterrupt
-        if time.monotonic() > deadline:
-            raise DemoFailed(f"{what} did not arrive within {_PATIENCE_S:.0f} s; logs are in {settings.home / 'logs'}")
-        failed = _failed_run(settings.home / "dagster")
-        if failed:
-            raise DemoFailed(f"run {failed} failed; logs are in {settings.home / 'logs'}, the run is in the UI")
 
 
 def land_catalogue(settings: Settings, clock: MissionClock) -> Landed:
@@ -176,14 +200,10 @@ def _objects_of_interest(alerts: Iterable[StandingAlert]) -> list[int]:
     return list(dict.fromkeys([*(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
 
 
-def _from_tracks(settings: Settings) -> bool:
-    return any(alert.from_tracks for alert in standing_alerts(settings.subscriber_path))
-
-
-def _failed_run(dagster_home: Path) -> str | None:
+def _failed_runs(dagster_home: Path) -> list[str]:
     with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
-        runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=1)
-    return f"{runs[0].run_id[:8]} ({runs[0].job_name})" if runs else None
+        runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=5)
+    return [f"{run.run_id[:8]} ({run.job_name})" for run in runs]
 
 
 def _lake(settings: Settings) -> Lake:

@@ -18,6 +18,7 @@ PREVIEW_ROWS = 5
 # The UI shows Markdown that is shorter than this in place, and a link instead of what is longer.
 _SHOWN_IN_PLACE = 1000
 _PREVIEW_WIDTH = 24
+_SAME_IN_A_COMMIT = {COMMIT_SEQUENCE, "as_of_ns"}
 _ID_WIDTH = 8
 _UUID_LENGTH = 36
 _SIGNS = {
@@ -150,13 +151,13 @@ def _preview(lake: Lake, receipt: Receipt) -> str:
 def markdown_table(rows: pa.Table) -> str:
     """``rows`` as a Markdown table: at least one of them, and no more than the UI shows in place.
 
-    Instants are written as such, ids by the beginning that `sda trace` takes, long cells are cut, columns without a
-    value are left out.
+    Instants are written as such, ids by the beginning that `sda trace` takes, and long cells are cut. Left out are
+    columns without a value, and those that are one with the commit, whose metadata tells them.
     """
-    shown = rows.drop_columns([COMMIT_SEQUENCE]) if COMMIT_SEQUENCE in rows.column_names else rows
-    names = [n for n in shown.column_names if shown.column(n).null_count < shown.num_rows]
+    telling = [name for name in rows.column_names if name not in _SAME_IN_A_COMMIT]
+    names = [name for name in telling if rows.column(name).null_count < rows.num_rows]
     text = "| " + " | ".join(names) + " |\n|" + "---|" * len(names)
-    for number, row in enumerate(shown.select(names).to_pylist()):
+    for number, row in enumerate(rows.select(names).to_pylist()):
         line = "\n| " + " | ".join(_cell(name, row[name]) for name in names) + " |"
         if number and len(text) + len(line) >= _SHOWN_IN_PLACE:
             break
@@ -166,7 +167,7 @@ def markdown_table(rows: pa.Table) -> str:
 
 def _cell(column: str, value: object) -> str:
     if isinstance(value, int) and column.endswith("_ns"):
-        return iso(value)
+        return iso(value).replace("T", " ")
     if isinstance(value, str) and len(value) == _UUID_LENGTH and "_id" in column:
         return value[:_ID_WIDTH]
     if value is None or isinstance(value, list):

@@ -25,10 +25,11 @@ def full_rows(table: Table) -> pa.Table:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_preview_of_any_table_shows_at_least_a_row_and_all_its_columns(table: Table) -> None:
+def test_a_preview_of_any_table_shows_at_least_a_row_and_every_telling_column(table: Table) -> None:
     header, rule, *rows = markdown_table(full_rows(table)).splitlines()
     assert 1 <= len(rows) <= PREVIEW_ROWS
-    assert {line.count("|") for line in (header, rule, *rows)} == {len(table.columns)}
+    told = {column.name for column in table.columns} - {"commit_sequence", "as_of_ns"}
+    assert {line.count("|") for line in (header, rule, *rows)} == {len(told) + 1}
 
 
 def test_a_preview_of_alerts_stays_short_enough_to_be_shown_in_place() -> None:
@@ -39,6 +40,7 @@ def test_a_preview_speaks_to_a_person() -> None:
     rows = pa.table(
         {
             "commit_sequence": [4],
+            "as_of_ns": [1_730_419_200_000_000_000],
             "event_id": [EVENT],
             "tca_time_ns": [1_730_419_200_123_000_000],
             "object_name_2": ["COSMOS|2251\nDEB"],
@@ -50,7 +52,7 @@ def test_a_preview_speaks_to_a_person() -> None:
     assert markdown_table(rows).splitlines() == [
         "| event_id | tca_time_ns | object_name_2 | collision_probability | observation_ids |",
         "|---|---|---|---|---|",
-        "| 3f2a6c1e | 2024-11-01T00:00:00.123Z | COSMOS¦2251 DEB | 0.000123457 | 2 values |",
+        "| 3f2a6c1e | 2024-11-01 00:00:00.123Z | COSMOS¦2251 DEB | 0.000123457 | 2 values |",
     ]
 
 

@@ -79,21 +79,26 @@ def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeRe
         "delta_version": receipt.commit.version,
         "as_of": iso(plan.as_of_ns),
         "consumed": dg.MetadataValue.md(_consumed(plan)),
-        "preview": dg.MetadataValue.md(_preview(lake, receipt)),
+        "preview": dg.MetadataValue.md(_preview(lake, table, plan.sequence)),
         **facts,
     }
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(str(plan.sequence)))
 
 
 def nothing_new(lake: Lake, plan: Plan, reason: str = "nothing new upstream") -> dg.MaterializeResult[Any]:
-    """The result of a plan that found nothing to consume: no commit, and the reason."""
+    """The result of a plan that found nothing to consume: no commit, the reason, and a preview of the last commit.
+
+    The UI shows the newest result only, so it must still tell what the table holds and where its columns come from.
+    """
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": lake.log(plan.table).row_count(),
+            "dagster/column_lineage": column_lineage(plan.table),
             "rows_written": 0,
             "sequence": plan.sequence - 1,
             "as_of": iso(plan.as_of_ns),
             "consumed": reason,
+            "preview": dg.MetadataValue.md(_preview(lake, plan.table, plan.sequence - 1)),
         },
         data_version=dg.DataVersion(str(plan.sequence - 1)),
     )
@@ -142,10 +147,9 @@ def _consumed(plan: Plan) -> str:
     return "\n".join(lines) or "nothing"
 
 
-def _preview(lake: Lake, receipt: Receipt) -> str:
-    sequence = receipt.plan.sequence
-    rows = lake.log(receipt.plan.table).rows_of((sequence - 1, sequence)) if receipt.rows_written else None
-    return markdown_table(rows.slice(0, PREVIEW_ROWS)) if rows is not None else "no rows"
+def _preview(lake: Lake, table: Table, sequence: int) -> str:
+    rows = lake.log(table).rows_of((sequence - 1, sequence))
+    return markdown_table(rows.slice(0, PREVIEW_ROWS)) if rows.num_rows else "no rows"
 
 
 def markdown_table(rows: pa.Table) -> str:

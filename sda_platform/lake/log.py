@@ -3,6 +3,7 @@
 Sensors, checks, planning and the command line read here. Only `lake.commit` writes, through Spark.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from upath import UPath
 
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint
 from sda_platform.lake.errors import InvariantError
@@ -60,7 +62,7 @@ class TableLog:
         sequence = delta.transaction_version(self.table.app_id) or 0
         if sequence == 0:
             return Head(version=delta.version())
-        newest = next(_commits(delta, self.table.app_id, _SEARCH_DEPTH), None)
+        newest = next(_commits(delta, self.uri, self.table.app_id, _SEARCH_DEPTH), None)
         if newest is None or newest.checkpoint.sequence != sequence:
             found = newest.checkpoint.sequence if newest else "none"
             raise InvariantError(
@@ -72,7 +74,7 @@ class TableLog:
     def commits(self, limit: int = _SEARCH_DEPTH) -> list[Commit]:
         """Our commits among the newest ``limit`` of the log, newest first."""
         delta = self._open()
-        return [] if delta is None else list(_commits(delta, self.table.app_id, limit))
+        return [] if delta is None else list(_commits(delta, self.uri, self.table.app_id, limit))
 
     def find(self, sequence: int) -> Commit | None:
         """The commit with this sequence number, if it is among the newest."""
@@ -116,15 +118,33 @@ class TableLog:
             return None
 
 
-def _commits(delta: DeltaTable, app_id: str, limit: int) -> Iterator[Commit]:
-    for entry in delta.history(limit):
-        text = entry.get("userMetadata")
+def _commits(delta: DeltaTable, uri: str, app_id: str, limit: int) -> Iterator[Commit]:
+    """Our commits from the version that ``delta`` has loaded downwards, newest first.
+
+    Read from the log's own files, one per version: delta-rs' ``history`` may return commits that came after the
+    loaded version, and label them with its numbers.
+    """
+    log = UPath(uri) / "_delta_log"
+    for version in range(delta.version(), max(-1, delta.version() - limit), -1):
+        try:
+            info = _commit_info((log / f"{version:020d}.json").read_text())
+        except FileNotFoundError:
+            return
+        except ValueError as error:
+            raise InvariantError(f"{log}: version {version} is not readable: {error}") from error
+        text = info.get("userMetadata")
         if not text:
             continue
         checkpoint = Checkpoint.from_json(text)
         if f"sda.{checkpoint.table}" != app_id:
             raise InvariantError(f"a commit of {checkpoint.table} lies in the log of {app_id}")
-        yield Commit(int(entry["version"]), int(entry["timestamp"]), _rows_written(entry), checkpoint)
+        yield Commit(version, int(info["timestamp"]), _rows_written(info), checkpoint)
+
+
+def _commit_info(text: str) -> dict[str, Any]:
+    """The commitInfo action of a version; empty where it has none (as an emptied file has)."""
+    lines = (line for line in text.splitlines() if line.startswith('{"commitInfo"'))
+    return next((dict(json.loads(line)["commitInfo"]) for line in lines), {})
 
 
 def _rows_written(entry: dict[str, Any]) -> int:

@@ -18,8 +18,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform.operations import guardian, platform_home
 from sda_platform.lake.jars import JarsMissing, jar_paths
+from sda_platform.operations import guardian, platform_home
 
 pytestmark = [pytest.mark.timeout(420), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
@@ -82,16 +82,11 @@ class Supervised:
 
     def run_worker(self) -> int:
         """Process id of the run's worker."""
-        workers = [pid for pid in guardian.marked(self.mark) if b"spawn_main" in _command_line(pid)]
-        assert len(workers) == 1, workers
-        return workers[0]
-
-
-def _command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
+        with dg.DagsterInstance.from_config(str(self.home / "dagster")) as instance:
+            entries = [entry for run in instance.get_runs() for entry in instance.all_logs(run.run_id)]
+        events = [entry.get_dagster_event() for entry in entries if entry.is_dagster_event]
+        told = [event.engine_event_data.metadata for event in events if event.is_engine_event]
+        return next(int(str(facts["pid"].value)) for facts in told if "pid" in facts)
 
 
 def eventually(condition: Callable[[], bool], within_s: float) -> bool:

@@ -13,8 +13,12 @@ from sda_platform.lake.resource import LakeResource, LandingResource
 element_zone = dg.AssetSpec(
     dg.AssetKey(["landing", ELEMENTS_FEED]),
     group_name="catalog",
-    description="Element sets as files: OMM in CSV or JSON, two- and three-line sets.",
+    description=(
+        "Element sets as files: OMM in CSV or JSON, two- and three-line sets. They wait here until element_sets holds "
+        "them; the sensor elements_landing watches."
+    ),
     kinds={"file"},
+    metadata={"replayable": "yes", "ordering": "none", "delivery": "at least once"},
 )
 
 

@@ -16,6 +16,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSE
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.verification import standing_keys
 
 # A track's covariance is carried by two-body dynamics; beyond a day the element set is the better guide.
 MAX_TRACK_AGE_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
@@ -90,7 +91,8 @@ def conjunction_assessments(lake: LakeResource) -> dg.MaterializeResult[Any]:
 def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What subscribers are told: approaches at risk yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
 
-    Sequences of one alert rise strictly; a withdrawn alert is a retract, so that a subscriber can fold the journal.
+    A journal: the row count includes corrections, `standing_alerts` are those that hold. Sequences of one alert rise
+    strictly, and a withdrawn alert is a retract, so that a subscriber can fold it.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_ALERTS, consume=[CONJUNCTION_ASSESSMENTS])
@@ -104,4 +106,7 @@ def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     )
     receipt = store.append(plan, entries)
     said = Counter(store.written_rows(receipt, ["op"]).column("op").to_pylist())
-    return materialized(store, receipt, inserts=said["insert"], retracts=said["retract"])
+    standing = Counter(standing_keys(store.log(CONJUNCTION_ALERTS), ["risk"]).column("risk").to_pylist())
+    return materialized(
+        store, receipt, inserts=said["insert"], retracts=said["retract"], standing_alerts=standing.total(), **standing
+    )

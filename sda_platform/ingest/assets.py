@@ -21,7 +21,10 @@ landing_zones = [
     dg.AssetSpec(
         dg.AssetKey(["landing", feed.name]),
         group_name="ingest",
-        description=f"{feed.description} Sealed segments wait here until raw_records holds them.",
+        description=(
+            f"{feed.description} Sealed segments wait here until raw_records holds them; "
+            f"the sensor {feed.name}_landing watches."
+        ),
         kinds={"file"},
         metadata={
             "max_lateness_s": feed.max_lateness_ns / 1e9,

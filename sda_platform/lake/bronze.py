@@ -54,7 +54,21 @@ def land(
         return nothing_new(store, plan)
     receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
     intake.finish_last_commit(zones, store.head(table))
+    _tell_zones(batch.segments)
     return materialized(store, receipt, **batch.counts)
+
+
+def _tell_zones(segments: Sequence[SegmentRef]) -> None:
+    """Leave an observation at every landing zone that was emptied, whichever zone's sensor asked for the run."""
+    log_event = dg.AssetExecutionContext.get().log_event
+    for zone in sorted({s.zone for s in segments}):
+        taken = [s for s in segments if s.zone == zone]
+        facts: dict[str, Any] = {
+            "segments": len(taken),
+            "records": sum(s.records for s in taken),
+            "newest": taken[-1].name,
+        }
+        log_event(dg.AssetObservation(asset_key=["landing", zone], metadata=facts))
 
 
 def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decoder) -> DecodedBatch:
@@ -83,7 +97,7 @@ def _defect_row(segment: LoadedSegment) -> pa.Table:
     row = {
         "record_number": WHOLE_SEGMENT,
         "error_kind": "bad_segment",
-        "error": segment.defect,
+        "error": f"{segment.zone}/{segment.defect}",
         "received_time_ns": segment.meta.sealed_time_ns if segment.meta else 0,
     }
     return pa.Table.from_pylist([row])

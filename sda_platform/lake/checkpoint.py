@@ -32,9 +32,10 @@ class TableWindow:
         return self.upto_sequence <= self.after_sequence
 
     def __str__(self) -> str:
-        return (
-            f"{self.table} v{self.after_version + 1}..v{self.upto_version}" if not self.is_empty else f"{self.table} –"
-        )
+        if self.is_empty:
+            return f"{self.table} –"
+        first, last = self.after_version + 1, self.upto_version
+        return f"{self.table} v{first}..v{last}" if first < last else f"{self.table} v{last}"
 
 
 @dataclass(frozen=True)

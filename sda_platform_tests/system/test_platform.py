@@ -133,7 +133,7 @@ def test_the_lineage_page_shows_every_table_and_landing_zone(page: Page) -> None
 def test_the_page_of_the_alerts_tells_what_was_consumed_and_written(platform: RunningPlatform, page: Page) -> None:
     page.goto(f"/assets/conjunction_alerts?view=events&time={last_write_ms(platform, 'conjunction_alerts')}")
     page.sees("Materialized in run", "consumed", "conjunction_assessments v", "rows_written", "dagster/row_count")
-    page.sees("preview", "as_of", "2024-11-01T00:")
+    page.sees("preview", "as_of_mission_time", "2024-11-01T00:")
     assert page.dialogs == 0
 
 

@@ -42,6 +42,12 @@ class SparkResource(LazyPySparkResource):
         if run is not None:
             self._lane = run.tags.get(LANE_TAG, f"adhoc-{run.run_id}")
 
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
+        """A lane's session stays for its next run; one that a run without a lane opened would stay for nobody."""
+        if self._spark_session is not None and self._lane not in LANES and self.remote != IN_PROCESS:
+            self._spark_session.stop()
+            self._spark_session = None
+
     def _init_session(self) -> None:
         if self._spark_session is None:
             self._spark_session = attach(self.remote, self._lane, self.spark_config)

@@ -23,9 +23,11 @@ element_zone = dg.AssetSpec(
 
 
 @table_asset(ELEMENT_SETS, deps=[element_zone], pool="catalog")
-def element_sets(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
+def element_sets(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
     """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, says why."""
-    return land(lake, landing, ELEMENT_SETS, [ELEMENTS_FEED], decoding.decode)
+    return land(lake, landing, ELEMENT_SETS, [ELEMENTS_FEED], decoding.decode, tell=context.log_event)
 
 
 @table_asset(ORBITAL_CATALOG, deps=[element_sets], pool="catalog")

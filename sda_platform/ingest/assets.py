@@ -38,12 +38,14 @@ landing_zones = [
 
 
 @table_asset(RAW_RECORDS, deps=landing_zones, pool="hot")
-def raw_records(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
+def raw_records(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
     """Every record that radars, telescopes and inter-satellite links sent, one row each, kept for ever.
 
     A record that cannot be decoded is a row with an error; a segment that is torn or altered is one row that says so.
     """
-    return land(lake, landing, RAW_RECORDS, [feed.name for feed in OBSERVATION_FEEDS], _decode)
+    return land(lake, landing, RAW_RECORDS, [feed.name for feed in OBSERVATION_FEEDS], _decode, tell=context.log_event)
 
 
 @table_asset(OBSERVATIONS, deps=[raw_records], pool="hot")

@@ -4,7 +4,7 @@ A segment that is not what its metadata promises becomes one row (record number 
 record means is the room's business: it brings the decoder.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,9 +42,15 @@ class DecodedBatch:
 
 
 def land(
-    lake: LakeResource, landing: LandingResource, table: Table, feeds: Sequence[str], decoder: Decoder
+    lake: LakeResource,
+    landing: LandingResource,
+    table: Table,
+    feeds: Sequence[str],
+    decoder: Decoder,
+    *,
+    tell: Callable[[dg.AssetObservation], None],
 ) -> dg.MaterializeResult[Any]:
-    """Take the next segments of ``feeds``, commit their records to ``table``, then clear the zones."""
+    """Take the next segments of ``feeds``, commit their records to ``table``, clear the zones and ``tell`` so."""
     store, zones = lake.open(), landing.zones(feeds)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
@@ -54,21 +60,18 @@ def land(
         return nothing_new(store, plan)
     receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
     intake.finish_last_commit(zones, store.head(table))
-    _tell_zones(batch.segments)
+    for emptied in _emptied_zones(batch.segments):
+        tell(emptied)
     return materialized(store, receipt, **batch.counts)
 
 
-def _tell_zones(segments: Sequence[SegmentRef]) -> None:
-    """Leave an observation at every landing zone that was emptied, whichever zone's sensor asked for the run."""
-    log_event = dg.AssetExecutionContext.get().log_event
+def _emptied_zones(segments: Sequence[SegmentRef]) -> Iterator[dg.AssetObservation]:
+    """An observation of every landing zone that was emptied, whichever zone's sensor asked for the run."""
     for zone in sorted({s.zone for s in segments}):
         taken = [s for s in segments if s.zone == zone]
-        facts: dict[str, Any] = {
-            "segments": len(taken),
-            "records": sum(s.records for s in taken),
-            "newest": taken[-1].name,
-        }
-        log_event(dg.AssetObservation(asset_key=["landing", zone], metadata=facts))
+        records = sum(s.records for s in taken)
+        facts: dict[str, Any] = {"segments": len(taken), "records": records, "newest": taken[-1].name}
+        yield dg.AssetObservation(asset_key=["landing", zone], metadata=facts)
 
 
 def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decoder) -> DecodedBatch:

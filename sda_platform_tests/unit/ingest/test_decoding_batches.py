@@ -69,7 +69,7 @@ def test_a_segment_with_another_number_of_records_than_promised_is_one_row_that_
     meta = SegmentMeta(**{**_fields(described(DATA)), "records": claimed})
     batch = decoded(loaded(DATA, meta=meta))
     assert facts(batch, "record_number", "error_kind", "error") == [
-        (-1, "bad_segment", f"a: metadata says {claimed} records, found 3")
+        (-1, "bad_segment", f"radar/a: metadata says {claimed} records, found 3")
     ]
     assert [(s.records, s.defect) for s in batch.segments] == [(1, f"a: metadata says {claimed} records, found 3")]
 
@@ -77,7 +77,7 @@ def test_a_segment_with_another_number_of_records_than_promised_is_one_row_that_
 def test_a_defective_segment_is_one_row_and_the_others_are_whole() -> None:
     batch = decoded(loaded(b"torn", name="bad", defect="bad: truncated"), loaded(DATA))
     assert facts(batch, "segment_name", "record_number", "error") == [
-        ("bad", -1, "bad: truncated"),
+        ("bad", -1, "radar/bad: truncated"),
         *(("a", n, None) for n in range(3)),
     ]
     assert batch.counts == {"landed": 4, "valid": 3, "dead": 1}

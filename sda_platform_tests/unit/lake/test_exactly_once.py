@@ -216,13 +216,14 @@ def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sda_platform.lake.bronze.materialized", lambda *args, **facts: None)
-    log, zones = InMemoryLog(), _Zones(tmp_path)
+    log, zones, told = InMemoryLog(), _Zones(tmp_path), []
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 
     def overtaken(data: bytes, meta: SegmentMeta) -> pa.Table:
-        land(_Store(log), zones, RAW_RECORDS, ["radar"], decode)  # type: ignore[arg-type]
+        land(_Store(log), zones, RAW_RECORDS, ["radar"], decode, tell=told.append)  # type: ignore[arg-type]
         return decode(data, meta)
 
     with pytest.raises(CommitConflict, match="plan again"):
-        land(_Store(log), zones, RAW_RECORDS, ["radar"], overtaken)  # type: ignore[arg-type]
+        land(_Store(log), zones, RAW_RECORDS, ["radar"], overtaken, tell=told.append)  # type: ignore[arg-type]
     assert len(log.rows) == 1
+    assert [event.asset_key.path for event in told] == [["landing", "radar"]]

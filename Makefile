@@ -28,7 +28,7 @@ check: setup  ## lint, format, types, layers, definitions
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/dg check defs
+	VIRTUAL_ENV=$(CURDIR)/.venv DAGSTER_DISABLE_TELEMETRY=yes $(BIN)/dg check defs
 
 format: setup  ## put the code into the house format
 	$(BIN)/ruff check --fix .

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -28,7 +29,11 @@ _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isa
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
     """Space domain awareness: from raw frames to conjunction alerts, each delivered exactly once."""
-    context.obj = Settings(home=home) if home else Settings()
+    try:
+        context.obj = Settings(home=home) if home else Settings()
+    except ValidationError as error:
+        wrong = "; ".join(f"SDA_{str(e['loc'][0]).upper()}={e['input']!r}: {e['msg']}" for e in error.errors())
+        raise click.ClickException(f"a setting cannot be used: {wrong}") from None
 
 
 def _for_people(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -145,9 +150,14 @@ def trace(settings: Settings, alert: str, as_json: bool) -> None:
 @_for_people
 def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
     """Write simulated segments, and the truth beside them, into DIRECTORY."""
+    from sda_platform.clock import parse_iso_ns
     from sda_platform.operations.demo import write_simulation
 
-    count = write_simulation(directory, scenario, start=start, minutes=minutes, seed=seed)
+    try:
+        start_ns = parse_iso_ns(start)
+    except ValueError:
+        raise click.BadParameter(f"{start!r} is no ISO 8601 instant", param_hint="--start") from None
+    count = write_simulation(directory, scenario, start_ns=start_ns, minutes=minutes, seed=seed)
     _console.print(f"{count} segments and the truth are in {directory}")
 
 

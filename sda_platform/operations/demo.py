@@ -172,10 +172,10 @@ def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
     seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}", suffix="")
 
 
-def write_simulation(directory: Path, scenario: str, *, start: str, minutes: float, seed: int) -> int:
+def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:
     """Write a simulated world as files for `sda land`, and its truth; returns the number of segments."""
     fleet = [member.norad_id for member in protected_fleet()]
-    world = simulate(scenario, start_time_ns=parse_iso_ns(start), duration_s=minutes * 60, seed=seed, objects=fleet)
+    world = simulate(scenario, start_time_ns=start_ns, duration_s=minutes * 60, seed=seed, objects=fleet)
     segments = list(world)
     directory.mkdir(parents=True, exist_ok=True)
     for segment in segments:

@@ -11,6 +11,7 @@ EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
     FleetError,
     LakeError,
+    OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
     PartnerFileError,
     PlatformError,
     UnknownAlert,

@@ -109,6 +109,27 @@ def test_a_mistake_is_one_line_and_no_traceback(home: Path, arguments: tuple[str
     assert "Traceback" not in answer.output and len(answer.output.strip().splitlines()) == 1
 
 
+def test_a_setting_that_cannot_be_used_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDA_WEBSERVER_PORT", "three thousand")
+    answer = sda(home, "status")
+    assert answer.exit_code == 1 and "SDA_WEBSERVER_PORT='three thousand'" in answer.output
+    assert "Traceback" not in answer.output
+
+
+def test_a_start_that_is_no_instant_is_a_wrong_use(home: Path) -> None:
+    answer = sda(home, "simulate", str(home / "world"), "--start", "yesterday")
+    assert answer.exit_code == 2 and "'yesterday' is no ISO 8601 instant" in answer.output
+
+
+def test_a_home_that_cannot_be_written_is_told_by_path_and_reason(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    night = tmp_path / "night.jsonl"
+    night.write_bytes(b"{}\n")
+    answer = sda(tmp_path / "file", "land", str(night))
+    assert answer.exit_code == 1 and str(tmp_path / "file") in answer.output
+    assert "Traceback" not in answer.output and isinstance(answer.exception, SystemExit)
+
+
 def test_simulated_files_can_be_landed_and_their_truth_lies_beside(home: Path) -> None:
     answer = sda(home, "simulate", str(home / "world"), "--minutes", "0.5")
     assert answer.exit_code == 0, answer.output

@@ -10,17 +10,11 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.assess import TRACK_COLUMNS, assessor
 from sda_platform.conjunction.planning import Screening
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
-from sda_platform.lake.journal import JournalModel, corrections, standing
-from sda_platform.lake.table import Table
+from sda_platform.lake.journal import content, corrections, fact_types, standing
 
 # A screening that moves a TCA by less than this meets the same event again; two passes of a pair lie at least a
 # quarter of an orbit apart.
 SAME_EVENT_NS = 600 * 1_000_000_000
-
-
-def content(table: Table) -> list[str]:
-    """The columns of a conjunction journal that say something about the event."""
-    return [c.name for c in table.columns if c.name not in {*JournalModel.to_schema().columns, "event_id"}]
 
 
 def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Screening, *, as_of_ns: int) -> DataFrame:
@@ -58,7 +52,7 @@ def assessment_corrections(
             F.col("norad_id").alias(f"norad_id_{number}"), *[F.col(c).alias(f"{c}_{number}") for c in TRACK_COLUMNS]
         )
         open_events = open_events.join(F.broadcast(suffixed), f"norad_id_{number}", "left")
-    fresh = open_events.mapInArrow(assessor(catalogue), _types(CONJUNCTION_ASSESSMENTS))
+    fresh = open_events.mapInArrow(assessor(catalogue), fact_types(CONJUNCTION_ASSESSMENTS))
     known = journal.join(under_review, "event_id", "left_semi")
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
 
@@ -109,11 +103,6 @@ def _latest_tracks(tracks: DataFrame) -> DataFrame:
     columns = [c for c in TRACK_COLUMNS if c != "epoch_time_ns"]
     newest = F.max_by(F.struct("epoch_time_ns", *columns), F.col("epoch_time_ns")).alias("track")
     return standing(tracks, "track_id").groupBy("norad_id").agg(newest).select("norad_id", "track.*")
-
-
-def _types(table: Table) -> str:
-    chosen = {"event_id", *content(table)}
-    return ", ".join(f"{c.name} {c.data_type.simpleString()}" for c in table.columns if c.name in chosen)
 
 
 def _significant(value: Column, digits: int) -> Column:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from sda_platform.lake.table import COMMIT_SEQUENCE, TableModel
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table, TableModel
 
 INSERT, RETRACT = "insert", "retract"
 
@@ -29,6 +29,17 @@ class JournalModel(TableModel):
     as_of_ns: T.LongType = pa.Field(
         description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
     )
+
+
+def content(table: Table) -> list[str]:
+    """The columns of a journal that say something about its key: all but the key and what every journal has."""
+    return [c.name for c in table.columns if c.name not in {*JournalModel.to_schema().columns, table.key[0]}]
+
+
+def fact_types(table: Table) -> str:
+    """Key and content of a journal as a DDL schema: what a kernel that makes its facts must return."""
+    chosen = {table.key[0], *content(table)}
+    return ", ".join(f"{c.name} {c.data_type.simpleString()}" for c in table.columns if c.name in chosen)
 
 
 def standing(journal: DataFrame, key: str) -> DataFrame:

@@ -12,11 +12,17 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.lake import durable
 from sda_platform.lake.landing import LandingZone
 
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 CATALOGUE = Path(__file__).parents[1] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 FORMATS = {"radar": "radar-frames", "optical": "optical-jsonl", "isl": "isl-frames", "elements": "omm-csv"}
+
+
+def put(zone: LandingZone, name: str, data: bytes) -> None:
+    """Put one file into what waits in ``zone``, past the rules of sealing."""
+    durable.write(zone.root / "pending" / name, data)
 
 
 def after(seconds: float) -> int:

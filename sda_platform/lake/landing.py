@@ -8,14 +8,15 @@ known by its bytes. Nothing here decodes records; it only counts them.
 """
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from upath import UPath
 
+from sda_platform import faults
 from sda_platform.formats.records import split_records
 from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_meta
+from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
 
 META_SUFFIX = ".meta.json"
@@ -56,15 +57,15 @@ class LandingZone:
     def __init__(self, root: str, feed: str) -> None:
         self.feed = feed
         self.root = UPath(root) / feed
-        # An object store has no fsync: there a put is durable once it returns.
-        self._is_local = self.root.protocol in ("", "file")
 
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
         """Put a segment into the zone, data first, metadata last. False: the zone already has or had this segment."""
         if self._path("pending", name + META_SUFFIX).exists() or self.was_archived(meta.sha256):
             return False
-        self._write("pending", name, data)
-        self._write("pending", name + META_SUFFIX, meta.to_json().encode())
+        durable.write(self._path("pending", name), data)
+        faults.reach("landing.data_written")
+        durable.write(self._path("pending", name + META_SUFFIX), meta.to_json().encode())
+        faults.reach("landing.sealed")
         return True
 
     def pending(self) -> list[PendingSegment]:
@@ -154,19 +155,6 @@ class LandingZone:
             )
         return PendingSegment(self.feed, name, meta)
 
-    def _write(self, place: str, name: str, data: bytes) -> None:
-        path = self._path(place, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{name}.tmp")
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            if self._is_local:
-                os.fsync(file.fileno())
-        partial.rename(path)
-        if self._is_local:
-            _sync_directory(path.parent)
-
     def _names(self, place: str) -> list[str]:
         folder = self.root / place
         return [p.name for p in folder.iterdir() if not p.name.startswith(".")] if folder.exists() else []
@@ -208,12 +196,3 @@ def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
         for p in sorted(base.iterdir(), key=str)
         if p.is_dir() and p.name not in known
     ]
-
-
-def _sync_directory(folder: UPath) -> None:
-    # A renamed file survives a power loss only once its directory is on disk too.
-    descriptor = os.open(str(folder), os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -26,7 +26,16 @@ from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.delta_tables import lose_rows
 from sda_platform_tests.pipeline.platform_run import Platform, correctness, written
-from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, described, land, radar_payloads
+from sda_platform_tests.segments import (
+    START_NS,
+    after,
+    catalogue_ids,
+    catalogue_of,
+    described,
+    land,
+    put,
+    radar_payloads,
+)
 
 TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
 ALL = [
@@ -172,9 +181,9 @@ def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(
     radar.seal("truncated", mixed[:-7], replace(whole, sealed_time_ns=after(2)))
     radar.seal("altered", mixed[:-1] + b"x", replace(whole, sealed_time_ns=after(2)))
     radar.seal("another feed", pack_records([b"?"], [1]), described(pack_records([b"?"], [1]), "isl"))
-    radar._write("pending", "bad metadata", b"data")
-    radar._write("pending", "bad metadata.meta.json", b"{")
-    radar._write("pending", "orphan", b"data without metadata")
+    put(radar, "bad metadata", b"data")
+    put(radar, "bad metadata.meta.json", b"{")
+    put(radar, "orphan", b"data without metadata")
     land(platform.zone("optical"), "night", optical)
     land(elements, "sets", b"\n".join([*lines, b",".join(refused), b"not,a,set"]) + b"\n")
     (platform.home / "landing" / "lidar" / "pending").mkdir(parents=True)
@@ -238,8 +247,8 @@ def test_a_lost_file_and_a_second_delivery_of_all_change_nothing(platform: Platf
     before = platform.versions(ALL)
     for n, segment in enumerate(segments):
         zone = platform.zone(segment.feed)
-        zone._write("pending", f"copy {n}", segment.data)
-        zone._write("pending", f"copy {n}.meta.json", segment.meta.to_json().encode())
+        put(zone, f"copy {n}", segment.data)
+        put(zone, f"copy {n}.meta.json", segment.meta.to_json().encode())
     assert set(written(platform.run("hot")).values()) == {0}
     assert platform.versions(ALL) == before
     assert platform.zone("isl").pending_names() == []

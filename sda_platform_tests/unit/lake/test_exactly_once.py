@@ -30,7 +30,7 @@ from sda_platform.lake.log import Head
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.in_memory_log import ConcurrentTransaction, EngineLost, InMemoryLog
-from sda_platform_tests.segments import described
+from sda_platform_tests.segments import described, put
 from sda_platform_tests.segments import land as seal_into
 
 CONTENTS = [pack_records([b"%d" % n] * (n % 3 + 1), [1] * (n % 3 + 1)) for n in range(6)]
@@ -80,7 +80,7 @@ class Landing(RuleBasedStateMachine):
     @rule(feed=feeds, name=names, data=contents)
     def a_lander_dies_before_the_metadata(self, feed: str, name: str, data: bytes) -> None:
         if name not in self.zones[feed].pending_names():
-            self.zones[feed]._write("pending", name, data[:-1])
+            put(self.zones[feed], name, data[:-1])
 
     @rule(feed=feeds, name=names, data=contents)
     def a_torn_segment_lands(self, feed: str, name: str, data: bytes) -> None:

@@ -11,7 +11,7 @@ from sda_platform.lake.checkpoint import GENESIS, Checkpoint
 from sda_platform.lake.intake import LoadedSegment
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Commit, Head
-from sda_platform_tests.segments import described, land, radar_segment
+from sda_platform_tests.segments import described, land, put, radar_segment
 
 DATA, OTHER, THIRD = (radar_segment(3, first_track=n) for n in (0, 100, 200))
 
@@ -61,8 +61,8 @@ def test_a_second_delivery_after_the_commit_is_discarded_under_any_name(zone: La
     land(zone, "a", DATA)
     land(zone, "late copy", DATA)
     head = committed(take(zone, max_segments=1)[0])
-    zone._write("pending", "a", DATA)
-    zone._write("pending", "a.meta.json", described(DATA).to_json().encode())
+    put(zone, "a", DATA)
+    put(zone, "a.meta.json", described(DATA).to_json().encode())
     assert take(zone, head=head) == []
     assert zone.pending_names() == []
 

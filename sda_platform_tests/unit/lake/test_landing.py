@@ -11,7 +11,7 @@ import pytest
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.landing import LandingZone, segment_sha256, unknown_zones
-from sda_platform_tests.segments import described, land, radar_segment
+from sda_platform_tests.segments import described, land, put, radar_segment
 
 DATA = radar_segment(3)
 OTHER = radar_segment(3, first_track=100)
@@ -41,7 +41,7 @@ def test_a_sealed_segment_is_pending_and_reads_back_whole(zone: LandingZone) -> 
 
 
 def test_data_without_metadata_is_not_there_yet(zone: LandingZone) -> None:
-    zone._write("pending", "a", DATA)
+    put(zone, "a", DATA)
     assert (zone.pending(), zone.pending_names()) == ([], [])
 
 
@@ -87,7 +87,7 @@ def test_data_that_is_not_what_its_metadata_promises_is_a_defect(zone: LandingZo
 
 
 def test_metadata_without_data_is_a_defect(zone: LandingZone) -> None:
-    zone._write("pending", "a.meta.json", described(DATA).to_json().encode())
+    put(zone, "a.meta.json", described(DATA).to_json().encode())
     assert zone.read(zone.pending()[0]) == (b"", "a: metadata without data")
 
 
@@ -106,8 +106,8 @@ def test_metadata_without_data_is_a_defect(zone: LandingZone) -> None:
     ],
 )
 def test_metadata_that_cannot_be_used_is_a_defect_that_says_why(zone: LandingZone, text: bytes, reason: str) -> None:
-    zone._write("pending", "a", DATA)
-    zone._write("pending", "a.meta.json", text)
+    put(zone, "a", DATA)
+    put(zone, "a.meta.json", text)
     (segment,) = zone.pending()
     data, defect = zone.read(segment)
     assert (data, segment.meta) == (DATA, None)
@@ -159,8 +159,8 @@ def test_a_discarded_duplicate_leaves_nothing(zone: LandingZone) -> None:
 
 def test_orphans_are_told_once_their_grace_is_over(zone: LandingZone) -> None:
     land(zone, "whole", OTHER)
-    zone._write("pending", "lone", DATA)
-    zone._write("pending", "ghost.meta.json", described(DATA).to_json().encode())
+    put(zone, "lone", DATA)
+    put(zone, "ghost.meta.json", described(DATA).to_json().encode())
     pending = Path(str(zone.root)) / "pending"
     for name in ("lone", "ghost.meta.json"):
         os.utime(pending / name, (1000, 1000))

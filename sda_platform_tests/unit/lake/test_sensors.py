@@ -12,7 +12,7 @@ from sda_platform.ingest.sensors import landing_sensor
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.sensors import MAX_ATTEMPTS, Cursor
-from sda_platform_tests.segments import land, radar_segment
+from sda_platform_tests.segments import land, put, radar_segment
 
 
 class Ticker:
@@ -69,7 +69,7 @@ def test_an_empty_zone_is_skipped_with_that_reason(ticker: Ticker) -> None:
 
 
 def test_data_whose_metadata_has_not_come_starts_nothing(ticker: Ticker) -> None:
-    ticker.zone._write("pending", "a", b"data")
+    put(ticker.zone, "a", b"data")
     assert ticker.skip() == "radar: no sealed segment is pending"
 
 

@@ -1,6 +1,7 @@
 """Fault points: named places at which a test may kill, stop or fail the process that reaches them.
 
-A point is a call of `reach` with its name. Unarmed, that is one comparison. A test arms one point at a time: it sets
+A point is a call of `reach` with its name, and, where several tables pass it, the table. Unarmed, that is one
+comparison. A test arms one point at a time: it sets
 ``SDA_FAULTS`` to the path of an order file before the process starts, and writes the order (`Order`) whenever it
 likes, so that a running platform can be hit at one point after another. The order is taken by exactly one process;
 what was reached is written, and synced, to ``<order file>.reached`` before the fault strikes: a campaign can tell a
@@ -27,7 +28,7 @@ class InjectedFault(Exception):
 
 @dataclass(frozen=True)
 class Order:
-    """Strike at the ``nth`` time that a process reaches ``point``.
+    """Strike at the ``nth`` time that a process reaches ``point``, for whatever table, or ``point:table`` for that one.
 
     ``kill`` and ``stop`` send SIGKILL and SIGSTOP to the process itself, ``fail`` raises `InjectedFault`, and
     ``kill-other`` kills the process ``pid`` (the engine, say) and lets this one go on.
@@ -45,10 +46,10 @@ class Order:
         partial.rename(order_file)
 
 
-def reach(point: str) -> None:
-    """Tell that this process is at ``point``; does nothing unless a test ordered a fault there."""
+def reach(point: str, table: str = "") -> None:
+    """Tell that this process is at ``point`` (of ``table``); does nothing unless a test ordered a fault there."""
     if _strike is not None:
-        _strike(point)
+        _strike(f"{point}:{table}" if table else point)
 
 
 def reached(order_file: Path) -> list[str]:
@@ -58,7 +59,7 @@ def reached(order_file: Path) -> list[str]:
 
 
 def watch(strike: Callable[[str], None] | None) -> None:
-    """Have ``strike`` called at every point of this process: for tests that run inside it (None: no longer)."""
+    """Have ``strike`` called with every point of this process (``point:table``), for tests inside it."""
     global _strike
     _strike = strike
 
@@ -75,17 +76,17 @@ class _OrderFile:
             order = Order(**json.loads(self._path.read_text()))
         except FileNotFoundError:
             return
-        if order.point != point:
+        if order.point not in (point, point.partition(":")[0]):
             return
-        self._visits[point] += 1
-        if self._visits[point] < order.nth:
+        self._visits[order.point] += 1
+        if self._visits[order.point] < order.nth:
             return
         try:
             self._path.rename(self._path.with_suffix(".taken"))
         except FileNotFoundError:
             return  # another process took it
         self._visits.clear()
-        self._tell(point)
+        self._tell(order.point)
         _carry_out(order)
 
     def _tell(self, point: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from sda_platform import faults
 from sda_platform.clock import iso
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import CommitConflict
@@ -50,20 +51,23 @@ def table_asset(
             pool=pool,
             op_tags={"dagster/priority": str(priority)},
             metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
-        )(_replanning(body))
+        )(_replanning(table, body))
 
     return declare
 
 
-def _replanning(body: AssetBody) -> AssetBody:
+def _replanning(table: Table, body: AssetBody) -> AssetBody:
     """Where two lanes write one table the loser plans again; any other failure is not mended by repeating it."""
 
     @wraps(body)
     def run(*args: Any, **kwargs: Any) -> dg.MaterializeResult[Any]:
+        faults.reach("asset.begun", table.name)
         try:
-            return body(*args, **kwargs)
+            result = body(*args, **kwargs)
         except CommitConflict as conflict:
             raise dg.RetryRequested(_CONFLICT_RETRIES, _CONFLICT_PAUSE_S) from conflict
+        faults.reach("asset.told", table.name)
+        return result
 
     return run
 

@@ -12,6 +12,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform import faults
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake import intake
 from sda_platform.lake.assets import materialized, nothing_new
@@ -54,12 +55,15 @@ def land(
     store, zones = lake.open(), landing.zones(feeds)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
-    batch = decode_batch(table, intake.take(zones, head, **landing.batch_bounds), decoder)
+    taken = intake.take(zones, head, **landing.batch_bounds)
+    faults.reach("bronze.taken", table.name)
+    batch = decode_batch(table, taken, decoder)
     plan = store.plan_landing(table, head, batch.segments)
     if plan.is_empty:
         return nothing_new(store, plan)
     receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
     intake.finish_last_commit(zones, store.head(table))
+    faults.reach("bronze.acknowledged", table.name)
     for emptied in _emptied_zones(batch.segments):
         tell(emptied)
     return materialized(store, receipt, **batch.counts)

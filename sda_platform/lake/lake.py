@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from sda_platform import faults
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit
 from sda_platform.lake.checkpoint import SegmentRef
@@ -51,7 +52,7 @@ class Lake:
 
     def plan(self, table: Table, *, consume: Sequence[Table], observe: Sequence[Table] = ()) -> Plan:
         """Plan to consume what ``consume`` committed since; ``observe`` are read whole and pinned."""
-        return plan_windows(
+        plan = plan_windows(
             table,
             self.head(table),
             [(source, self.head(source)) for source in consume],
@@ -59,10 +60,11 @@ class Lake:
             now_ns=self.clock.now_ns(),
             run_id=self.run_id,
         )
+        return _planned(plan)
 
     def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
         """Plan to consume these segments, which were taken when the table stood at ``head``."""
-        return plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id)
+        return _planned(plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id))
 
     def window(self, plan: Plan, source: Table) -> DataFrame:
         """The rows of the plan's window on ``source``."""
@@ -106,11 +108,24 @@ class Lake:
         watermarks: Mapping[str, int] | None = None,
     ) -> Receipt:
         """Commit ``rows`` as an append; see `lake.commit.append`."""
-        return commit.append(self.log(plan.table), plan, rows, counts=counts, watermarks=watermarks)
+        faults.reach("lake.transformed", plan.table.name)
+        receipt = commit.append(self.log(plan.table), plan, rows, counts=counts, watermarks=watermarks)
+        faults.reach("lake.committed", plan.table.name)
+        return receipt
 
     def merge(self, plan: Plan, rows: DataFrame, *, update_when: str) -> Receipt:
         """Commit ``rows`` as a merge on the table's key; see `lake.commit.merge`."""
-        return commit.merge(self.session, self.log(plan.table), plan, rows, update_when=update_when)
+        faults.reach("lake.transformed", plan.table.name)
+        receipt = commit.merge(self.session, self.log(plan.table), plan, rows, update_when=update_when)
+        faults.reach("lake.committed", plan.table.name)
+        return receipt
+
+
+def _planned(plan: Plan) -> Plan:
+    """``plan``, at the point before anything of it is carried out; one without work is none that a fault could meet."""
+    if not plan.is_empty:
+        faults.reach("lake.planned", plan.table.name)
+    return plan
 
 
 def within(column: str, bounds_ns: tuple[int, int]) -> Column:

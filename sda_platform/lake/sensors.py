@@ -13,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 
+from sda_platform import faults
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.spark import LANE_TAG
@@ -83,6 +84,7 @@ def request_landing(
         asset_key=["landing", zone.feed],
         metadata={"pending_segments": len(names), "newest": names[-1], "batch": batch},
     )
+    faults.reach("sensor.decided")
     return dg.SensorResult(
         [dg.RunRequest(run_key=f"{batch}:{attempt}", job_name=job_name, tags=tags)],
         cursor=Cursor(batch, attempt).to_json(),

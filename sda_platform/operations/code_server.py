@@ -32,8 +32,11 @@ def fork_run_workers() -> None:
     """Make Dagster's server in this process fork its run workers from the preloaded forkserver."""
     from dagster._grpc import server
 
+    from sda_platform.operations.run_worker import run_worker
+
     multiprocessing.get_context("forkserver").set_forkserver_preload(list(PRELOADED))
     setattr(server, "multiprocessing", _ForkingMultiprocessing())  # noqa: B010
+    setattr(server, "start_run_in_subprocess", run_worker)  # noqa: B010
 
 
 def main() -> None:

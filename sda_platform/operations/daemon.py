@@ -8,6 +8,7 @@ the largest idle part of an alert's 30 seconds. Dagster has no setting for it; a
 
 import sys
 
+from sda_platform import faults
 from sda_platform.lake.spark import LANES
 
 SENSOR_LOOP_S = 1
@@ -20,6 +21,15 @@ def quicken_sensors() -> None:
     if not hasattr(sensor, "MIN_INTERVAL_LOOP_TIME"):
         raise RuntimeError("this Dagster paces its sensor loop by another name than MIN_INTERVAL_LOOP_TIME")
     sensor.MIN_INTERVAL_LOOP_TIME = SENSOR_LOOP_S
+
+
+def mark_crash_points() -> None:
+    """Let Dagster's own crash points of a sensor's tick be ours: ``daemon.run_created``, ``daemon.run_launched``, …"""
+    from dagster._daemon import sensor
+
+    if not hasattr(sensor, "check_for_debug_crash"):
+        raise RuntimeError("this Dagster marks its sensor loop's crash points by another name")
+    sensor.check_for_debug_crash = lambda _flags, key: faults.reach(f"daemon.{key.lower()}")
 
 
 def reserve_lanes() -> None:
@@ -38,6 +48,7 @@ def reserve_lanes() -> None:
 def main() -> None:
     """Run the daemon; the arguments are those of `dagster-daemon run`."""
     quicken_sensors()
+    mark_crash_points()
     reserve_lanes()
     from dagster._daemon.cli import main as daemon_command
 

@@ -17,8 +17,7 @@ from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake import intake
 from sda_platform.lake.assets import materialized, nothing_new
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.intake import LoadedSegment
-from sda_platform.lake.landing import segment_sha256
+from sda_platform.lake.landing import LoadedSegment, segment_sha256
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 

@@ -7,6 +7,7 @@ durable once it returns. A file system may bring its own (the simulated one of t
 
 import os
 from collections.abc import Iterable
+from itertools import takewhile
 
 from upath import UPath
 
@@ -15,8 +16,9 @@ from sda_platform import faults
 
 def write(path: UPath, data: bytes) -> None:
     """Write ``data`` to ``path`` so that it is there whole or not at all, and there for good on return."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.tmp")
+    make_directory(path.parent)
+    # Two processes that write the same file each have a partial one.
+    partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with partial.open("wb") as file:
         file.write(data)
     faults.reach("durable.written")
@@ -25,6 +27,13 @@ def write(path: UPath, data: bytes) -> None:
     partial.rename(path)
     faults.reach("durable.renamed")
     sync([path.parent])
+
+
+def make_directory(path: UPath) -> None:
+    """Have the directory ``path``, there for good on return."""
+    missing = list(takewhile(lambda p: not p.exists(), (path, *path.parents)))
+    path.mkdir(parents=True, exist_ok=True)
+    sync(folder.parent for folder in missing)
 
 
 def sync(paths: Iterable[UPath]) -> None:

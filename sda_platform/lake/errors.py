@@ -19,3 +19,11 @@ class SchemaMismatch(LakeError):
 
 class EngineUnavailable(LakeError):
     """The Spark engine does not answer."""
+
+
+class SegmentConflict(LakeError):
+    """Other bytes wait in the landing zone under this name; neither are touched."""
+
+
+class SegmentLost(LakeError):
+    """A consumed segment is not in the archive any more, or not as it was consumed."""

@@ -4,49 +4,28 @@ Membership decides, never an order of names: a segment is done when the newest c
 clean-up is missing, and is done here) or when its bytes are in the archive (then it is a second delivery).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
 
-from sda_platform.formats.segments import SegmentMeta
-from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.landing import LandingZone, PendingSegment, segment_sha256
+from sda_platform import faults
+from sda_platform.lake.landing import LandingZone, LoadedSegment, PendingSegment
 from sda_platform.lake.log import Head
-
-
-@dataclass(frozen=True)
-class LoadedSegment:
-    """A segment's bytes; ``defect`` is set where they are not what the metadata promises.
-
-    ``sha256`` is the hash by which it is known, see `lake.landing.segment_sha256`.
-    """
-
-    zone: str
-    name: str
-    sha256: str
-    data: bytes
-    meta: SegmentMeta | None
-    defect: str | None
-
-    def ref(self, records: int) -> SegmentRef:
-        """How a checkpoint names it."""
-        return SegmentRef(self.zone, self.name, self.sha256, len(self.data), records, self.defect)
 
 
 def take(zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int) -> list[LoadedSegment]:
     """The next segments of all ``zones``, oldest seal first, within both bounds (at least one, however large)."""
     finish_last_commit(zones, head)
-    by_feed = {zone.feed: zone for zone in zones}
+    faults.reach("intake.before_listing")
     pending = sorted((s for zone in zones for s in zone.pending()), key=lambda s: (s.sealed_time_ns, s.feed, s.name))
-    taken: list[LoadedSegment] = []
-    for segment in _fresh(pending, by_feed):
-        size = sum(len(t.data) for t in taken) + len(segment.data)
+    faults.reach("intake.listed")
+    taken: dict[str, LoadedSegment] = {}
+    size = 0
+    for segment in _fresh(pending, zones, taken):
+        size += len(segment.data)
         if taken and (len(taken) >= max_segments or size > max_bytes):
             break
-        if all(segment.sha256 != t.sha256 for t in taken):
-            taken.append(segment)
-        else:
-            by_feed[segment.zone].discard_duplicate(segment.name)
-    return taken
+        taken[segment.sha256] = segment
+        faults.reach("intake.read")
+    return list(taken.values())
 
 
 def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:
@@ -56,16 +35,25 @@ def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:
     """
     consumed = head.commit.checkpoint.segments if head.commit else ()
     for zone in zones:
-        zone.acknowledge(s for s in consumed if s.zone == zone.feed)
+        zone.acknowledge([s for s in consumed if s.zone == zone.feed])
 
 
-def _fresh(pending: Sequence[PendingSegment], zones: dict[str, LandingZone]) -> Iterator[LoadedSegment]:
-    for segment in pending:
-        zone = zones[segment.feed]
-        data, defect = zone.read(segment)
-        sha256 = segment_sha256(zone.feed, segment.name, data, defect)
-        known = zone.was_archived(sha256) if defect is None else zone.was_quarantined(segment.name, sha256)
-        if known:
+def _fresh(
+    pending: Sequence[PendingSegment], zones: Sequence[LandingZone], taken: Container[str]
+) -> Iterator[LoadedSegment]:
+    """The pending segments that no commit holds and that are not in ``taken``; a second delivery is discarded."""
+    by_feed = {zone.feed: zone for zone in zones}
+    for found in pending:
+        zone = by_feed[found.feed]
+        segment = zone.read(found)
+        if segment.sha256 in taken or _was_consumed(segment, zone, zones):
             zone.discard_duplicate(segment.name)
         else:
-            yield LoadedSegment(segment.feed, segment.name, sha256, data, segment.meta, defect)
+            yield segment
+
+
+def _was_consumed(segment: LoadedSegment, zone: LandingZone, zones: Sequence[LandingZone]) -> bool:
+    """A table takes the same bytes once, whichever of its zones they come to; a defect is told once for each name."""
+    if segment.defect is not None:
+        return zone.was_quarantined(segment.name, segment.sha256)
+    return any(each.was_archived(segment.sha256) for each in zones)

@@ -2,13 +2,14 @@
 
 A zone is ``<root>/<feed>/`` with ``pending/``, ``archive/`` and ``quarantine/``. A segment is data plus
 ``<name>.meta.json``; the metadata is written last, so a segment without it is not there yet (an orphan, once it is
-older than the grace time). After the commit the metadata goes first, then the data moves to the archive; a crash
-between the two is mended at the next plan. A name may be used again once its segment is consumed, so a segment is
-known by its bytes. Nothing here decodes records; it only counts them.
+older than the grace time). After the commit the metadata moves to the archive first, then the data: what a table
+holds is never seen as waiting, and a crash between the two is mended at the next plan. Both stay in the archive, so
+that a batch can be built again. A name may be used again once its segment is consumed, so a segment is known by its
+bytes. Nothing here decodes records; it only counts them.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from upath import UPath
@@ -18,6 +19,7 @@ from sda_platform.formats.records import split_records
 from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_meta
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.errors import SegmentConflict, SegmentLost
 
 META_SUFFIX = ".meta.json"
 
@@ -43,6 +45,25 @@ class PendingSegment:
 
 
 @dataclass(frozen=True)
+class LoadedSegment:
+    """A segment's bytes; ``defect`` is set where they are not what the metadata promises.
+
+    ``sha256`` is the hash by which it is known, see `segment_sha256`.
+    """
+
+    zone: str
+    name: str
+    sha256: str
+    data: bytes
+    meta: SegmentMeta | None
+    defect: str | None
+
+    def ref(self, records: int) -> SegmentRef:
+        """How a checkpoint names it."""
+        return SegmentRef(self.zone, self.name, self.sha256, len(self.data), records, self.defect)
+
+
+@dataclass(frozen=True)
 class Orphan:
     """A file in a zone that no segment accounts for."""
 
@@ -57,85 +78,141 @@ class LandingZone:
     def __init__(self, root: str, feed: str) -> None:
         self.feed = feed
         self.root = UPath(root) / feed
+        self._pending = self.root / "pending"
+        self._archive = self.root / "archive"
+        self._quarantine = self.root / "quarantine"
 
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
-        """Put a segment into the zone, data first, metadata last. False: the zone already has or had this segment."""
-        if self._path("pending", name + META_SUFFIX).exists() or self.was_archived(meta.sha256):
+        """Put a segment into the zone, data first, metadata last. False: the zone already has or had these bytes.
+
+        Raises SegmentConflict when other bytes wait under this name: they are never overwritten.
+        """
+        if self.was_archived(meta.sha256):
             return False
-        durable.write(self._path("pending", name), data)
+        data_path, meta_path = self._waiting(name)
+        waiting = _bytes_at(data_path)
+        if waiting is not None and waiting != data:
+            raise SegmentConflict(f"{data_path}: other bytes wait under this name; give the new ones another")
+        if waiting is not None and meta_path.exists():
+            return False
+        durable.write(data_path, data)
         faults.reach("landing.data_written")
-        durable.write(self._path("pending", name + META_SUFFIX), meta.to_json().encode())
+        durable.write(meta_path, meta.to_json().encode())
         faults.reach("landing.sealed")
         return True
 
     def pending(self) -> list[PendingSegment]:
         """The segments that wait, oldest seal first. Reads metadata only."""
-        names = (n for n in self._names("pending") if n.endswith(META_SUFFIX))
-        segments = [self._describe(name.removesuffix(META_SUFFIX)) for name in names]
+        found = (self._describe(name, self._waiting(name)[1]) for name in self.pending_names())
+        segments = [segment for segment in found if segment is not None]  # None: consumed meanwhile
         return sorted(segments, key=lambda s: (s.sealed_time_ns, s.name))
 
     def pending_names(self) -> list[str]:
         """Names of the waiting segments, sorted; the cheap question that a sensor asks."""
-        return sorted(n.removesuffix(META_SUFFIX) for n in self._names("pending") if n.endswith(META_SUFFIX))
+        return sorted(n.removesuffix(META_SUFFIX) for n in _names(self._pending) if n.endswith(META_SUFFIX))
 
     def pending_marks(self) -> list[str]:
         """The waiting segments, sorted, each with the moment its metadata came: tells today's file from yesterday's
         of the same name. One that is consumed meanwhile is left out."""
         return sorted(f"{name}@{came}" for name in self.pending_names() if (came := self._came(name)) is not None)
 
-    def read(self, segment: PendingSegment) -> tuple[bytes, str | None]:
+    def read(self, segment: PendingSegment) -> LoadedSegment:
         """The segment's data and, where it is not what its metadata promises, the defect in words."""
-        path = self._path("pending", segment.name)
-        if not path.exists():
-            return b"", f"{segment.name}: metadata without data"
-        data = path.read_bytes()
-        if segment.meta is None:
-            return data, segment.defect
-        if len(data) != segment.meta.bytes:
-            return data, f"{segment.name}: truncated: has {len(data)} bytes, metadata says {segment.meta.bytes}"
-        if hashlib.sha256(data).hexdigest() != segment.meta.sha256:
-            return data, f"{segment.name}: checksum differs from the metadata's {segment.meta.sha256[:12]}…"
-        records = sum(1 for _ in split_records(data, segment.meta.format))
-        if records != segment.meta.records:
-            return data, f"{segment.name}: metadata says {segment.meta.records} records, found {records}"
-        return data, None
+        data = _bytes_at(self._waiting(segment.name)[0])
+        defect = f"{segment.name}: metadata without data" if data is None else _defect(segment, data)
+        return self._loaded(segment.name, data or b"", segment.meta, defect)
 
     def was_archived(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""
-        return self._path("archive", sha256).exists()
+        return (self._archive / sha256).exists()
 
     def was_quarantined(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was told before."""
-        return self._quarantined(name, sha256).exists()
+        return (self._quarantine / _quarantined_as(name, sha256)).exists()
 
-    def acknowledge(self, segments: Iterable[SegmentRef]) -> None:
-        """The table holds these segments: drop their metadata, then move their data away. Repeating it is harmless.
+    def acknowledge(self, segments: Sequence[SegmentRef]) -> None:
+        """The table holds these segments: move them away, metadata first, for good on return. May be repeated.
 
         Sound ones go to the archive, named by their content; defective ones to quarantine, under their own name. What
         has come since under the name of one of them has other bytes, and stays.
         """
+        if not segments:
+            return
+        places = (self._pending, self._archive, self._quarantine)
+        for place in places:
+            durable.make_directory(place)
         for segment in segments:
-            target, data = self._resting_place(segment), self._path("pending", segment.name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            found = data.read_bytes() if data.exists() else b""
-            if segment_sha256(self.feed, segment.name, found, segment.defect) == segment.sha256:
-                self._path("pending", segment.name + META_SUFFIX).unlink(missing_ok=True)
-                if data.exists():
-                    data.rename(target)
-            # Where its data is gone, or was replaced after a crash, it must still be known as consumed.
-            if not target.exists():
-                target.touch()
+            self._move_away(segment)
+        # Unsynced, a power loss could bring them back after the next commit, which no longer lists them.
+        durable.sync(places)
+        faults.reach("landing.acknowledged")
+
+    def _move_away(self, segment: SegmentRef) -> None:
+        (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self._resting(segment)
+        data, moved = _bytes_at(waiting), False
+        if self._is_own(segment, data, waiting_meta):
+            _move(waiting_meta, resting_meta)
+            faults.reach("landing.metadata_moved")
+            moved = _move(waiting, resting)
+            faults.reach("landing.data_moved")
+        # Where its data is gone, or was replaced since it was read, it must still be known as consumed.
+        if not moved and not resting.exists():
+            resting.touch()
+
+    def _is_own(self, segment: SegmentRef, data: bytes | None, meta_path: UPath) -> bool:
+        """Whether what waits under the segment's name is the segment (its metadata alone, where ``data`` is None)."""
+        if data is None and segment.defect is None:
+            described = self._describe(segment.name, meta_path)
+            return bool(described and described.meta and described.meta.sha256 == segment.sha256)
+        return segment_sha256(self.feed, segment.name, data or b"", segment.defect) == segment.sha256
+
+    def archived_hashes(self) -> set[str]:
+        """The hashes of all sound segments that were consumed."""
+        return {name for name in _names(self._archive) if not name.endswith(META_SUFFIX)}
+
+    def archived(self, segment: SegmentRef) -> LoadedSegment:
+        """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine.
+
+        Raises SegmentLost when its bytes are not there any more.
+        """
+        data_path, meta_path = self._resting(segment)
+        data = _bytes_at(data_path)
+        if data is None or segment_sha256(self.feed, segment.name, data, segment.defect) != segment.sha256:
+            found = "is missing" if data is None else f"has other bytes ({len(data)}, not {segment.bytes})"
+            raise SegmentLost(f"{data_path}: {self.feed}/{segment.name}, which a commit consumed, {found}")
+        described = self._describe(segment.name, meta_path)
+        if segment.defect is None and (described is None or described.meta is None):
+            raise SegmentLost(f"{meta_path}: the metadata of {self.feed}/{segment.name} is missing or unreadable")
+        return self._loaded(segment.name, data, described.meta if described else None, segment.defect)
+
+    def restore(self, segment: SegmentRef) -> None:
+        """Have a consumed segment wait again, data first, metadata last. May be repeated after a crash.
+
+        Raises SegmentLost when its bytes are gone, SegmentConflict when others wait under its name.
+        """
+        (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self._resting(segment)
+        data = _bytes_at(waiting)
+        if data is None:
+            self.archived(segment)
+            _move(resting, waiting)
+        elif segment_sha256(self.feed, segment.name, data, segment.defect) != segment.sha256:
+            raise SegmentConflict(f"{waiting}: other bytes wait under the name of what is to be restored")
+        faults.reach("landing.data_restored")
+        _move(resting_meta, waiting_meta)
+        durable.sync([self._archive, self._quarantine, self._pending])
+        faults.reach("landing.restored")
 
     def discard_duplicate(self, name: str) -> None:
         """Drop a second delivery of bytes that were consumed."""
-        self._path("pending", name + META_SUFFIX).unlink(missing_ok=True)
-        self._path("pending", name).unlink(missing_ok=True)
+        data_path, meta_path = self._waiting(name)
+        meta_path.unlink(missing_ok=True)
+        data_path.unlink(missing_ok=True)
 
     def orphans(self, wall_s: float, grace_s: float) -> Iterator[Orphan]:
         """Data without metadata and metadata without data, older than ``grace_s`` at wall time ``wall_s``."""
-        names = set(self._names("pending"))
+        names = set(_names(self._pending))
         for name in sorted(names):
-            path = self._path("pending", name)
+            path = self._pending / name
             is_meta = name.endswith(META_SUFFIX)
             partner = name.removesuffix(META_SUFFIX) if is_meta else name + META_SUFFIX
             if partner in names or not path.exists():
@@ -144,9 +221,13 @@ class LandingZone:
             if age_s >= grace_s:
                 yield Orphan(str(path), "metadata without data" if is_meta else "data without metadata", age_s)
 
-    def _describe(self, name: str) -> PendingSegment:
+    def _describe(self, name: str, meta_path: UPath) -> PendingSegment | None:
+        """What the metadata at ``meta_path`` says of the segment ``name``; None where there is none."""
+        text = _bytes_at(meta_path)
+        if text is None:
+            return None
         try:
-            meta = parse_segment_meta(self._path("pending", name + META_SUFFIX).read_text(errors="replace"))
+            meta = parse_segment_meta(text)
         except MetaError as error:
             return PendingSegment(self.feed, name, None, f"{name}: metadata unreadable: {error}")
         if meta.feed != self.feed:
@@ -155,26 +236,67 @@ class LandingZone:
             )
         return PendingSegment(self.feed, name, meta)
 
-    def _names(self, place: str) -> list[str]:
-        folder = self.root / place
-        return [p.name for p in folder.iterdir() if not p.name.startswith(".")] if folder.exists() else []
+    def _loaded(self, name: str, data: bytes, meta: SegmentMeta | None, defect: str | None) -> LoadedSegment:
+        return LoadedSegment(self.feed, name, segment_sha256(self.feed, name, data, defect), data, meta, defect)
 
     def _came(self, name: str) -> float | None:
         try:
-            return float(self._path("pending", name + META_SUFFIX).stat().st_mtime)
+            return float(self._waiting(name)[1].stat().st_mtime)
         except FileNotFoundError:
             return None
 
-    def _resting_place(self, segment: SegmentRef) -> UPath:
+    def _waiting(self, name: str) -> tuple[UPath, UPath]:
+        """Data and metadata of what waits under ``name``."""
+        return _segment_at(self._pending / name)
+
+    def _resting(self, segment: SegmentRef) -> tuple[UPath, UPath]:
+        """Data and metadata of a consumed segment."""
         if segment.defect is None:
-            return self._path("archive", segment.sha256)
-        return self._quarantined(segment.name, segment.sha256)
+            return _segment_at(self._archive / segment.sha256)
+        return _segment_at(self._quarantine / _quarantined_as(segment.name, segment.sha256))
 
-    def _quarantined(self, name: str, sha256: str) -> UPath:
-        return self._path("quarantine", f"{name}.{sha256[:12]}")
 
-    def _path(self, place: str, name: str) -> UPath:
-        return self.root / place / name
+def _segment_at(data_path: UPath) -> tuple[UPath, UPath]:
+    return data_path, data_path.with_name(data_path.name + META_SUFFIX)
+
+
+def _quarantined_as(name: str, sha256: str) -> str:
+    return f"{name}.{sha256[:12]}"
+
+
+def _names(folder: UPath) -> list[str]:
+    return [p.name for p in folder.iterdir() if not p.name.startswith(".")] if folder.exists() else []
+
+
+def _bytes_at(path: UPath) -> bytes | None:
+    try:
+        return bytes(path.read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _move(source: UPath, target: UPath) -> bool:
+    """Rename ``source``; False where it is not there (any more)."""
+    try:
+        source.rename(target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _defect(segment: PendingSegment, data: bytes) -> str | None:
+    """What is wrong with ``data``, if it is not what the segment's metadata promises."""
+    name, meta = segment.name, segment.meta
+    if meta is None:
+        return segment.defect
+    if len(data) != meta.bytes:
+        return f"{name}: truncated: has {len(data)} bytes, metadata says {meta.bytes}"
+    if hashlib.sha256(data).hexdigest() != meta.sha256:
+        return f"{name}: checksum differs from the metadata's {meta.sha256[:12]}…"
+    records = sum(1 for _ in split_records(data, meta.format))
+    if records != meta.records:
+        return f"{name}: metadata says {meta.records} records, found {records}"
+    return None
 
 
 def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:

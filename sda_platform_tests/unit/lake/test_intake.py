@@ -8,8 +8,7 @@ import pytest
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import intake
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint
-from sda_platform.lake.intake import LoadedSegment
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import LandingZone, LoadedSegment
 from sda_platform.lake.log import Commit, Head
 from sda_platform_tests.segments import described, land, put, radar_segment
 
@@ -65,6 +64,19 @@ def test_a_second_delivery_after_the_commit_is_discarded_under_any_name(zone: La
     put(zone, "a.meta.json", described(DATA).to_json().encode())
     assert take(zone, head=head) == []
     assert zone.pending_names() == []
+
+
+def test_the_same_bytes_in_another_zone_of_the_table_are_taken_once(tmp_path: Path) -> None:
+    """F-dup: in one batch, and after the commit."""
+    radar, isl = LandingZone(str(tmp_path), "radar"), LandingZone(str(tmp_path), "isl")
+    land(radar, "a", DATA)
+    land(isl, "a", DATA, seconds=2)
+    taken = take(radar, isl)
+    assert [(s.zone, s.name) for s in taken] == [("radar", "a")]
+    head = committed(*taken)
+    land(isl, "late", DATA, seconds=2)
+    assert take(radar, isl, head=head) == []
+    assert (radar.pending_names(), isl.pending_names()) == ([], [])
 
 
 def test_a_crash_before_the_clean_up_is_mended_by_the_next_take(zone: LandingZone) -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.landing import LandingZone, segment_sha256, unknown_zones
+from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.landing import LandingZone, unknown_zones
+from sda_platform_tests.crashes import crashes
 from sda_platform_tests.segments import described, land, put, radar_segment
 
 DATA = radar_segment(3)
@@ -27,8 +29,20 @@ def files(zone: LandingZone, place: str) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(folder.iterdir())} if folder.exists() else {}
 
 
-def ref(name: str) -> SegmentRef:
-    return SegmentRef("radar", name, hashlib.sha256(DATA).hexdigest(), len(DATA), 3)
+def ref(name: str, data: bytes = DATA) -> SegmentRef:
+    return SegmentRef("radar", name, hashlib.sha256(data).hexdigest(), len(data), 3)
+
+
+def consumed(data: bytes) -> dict[str, bytes]:
+    """The archive's files of one sound segment."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    return {sha256: data, f"{sha256}.meta.json": described(data).to_json().encode()}
+
+
+def loaded(zone: LandingZone) -> tuple[bytes, str | None]:
+    """Bytes and defect of the one segment that waits."""
+    (segment,) = map(zone.read, zone.pending())
+    return segment.data, segment.defect
 
 
 def test_a_sealed_segment_is_pending_and_reads_back_whole(zone: LandingZone) -> None:
@@ -37,7 +51,7 @@ def test_a_sealed_segment_is_pending_and_reads_back_whole(zone: LandingZone) -> 
     (segment,) = zone.pending()
     assert (segment.name, segment.meta, segment.defect) == ("a", described(DATA), None)
     assert zone.pending_names() == ["a"]
-    assert zone.read(segment) == (DATA, None)
+    assert loaded(zone) == (DATA, None)
 
 
 def test_data_without_metadata_is_not_there_yet(zone: LandingZone) -> None:
@@ -83,12 +97,12 @@ def test_sealing_what_was_consumed_is_refused_under_any_name(zone: LandingZone) 
 )
 def test_data_that_is_not_what_its_metadata_promises_is_a_defect(zone: LandingZone, data: bytes, defect: str) -> None:
     zone.seal("a", data, described(DATA))
-    assert zone.read(zone.pending()[0]) == (data, defect)
+    assert loaded(zone) == (data, defect)
 
 
 def test_metadata_without_data_is_a_defect(zone: LandingZone) -> None:
     put(zone, "a.meta.json", described(DATA).to_json().encode())
-    assert zone.read(zone.pending()[0]) == (b"", "a: metadata without data")
+    assert loaded(zone) == (b"", "a: metadata without data")
 
 
 @pytest.mark.parametrize(
@@ -109,34 +123,117 @@ def test_metadata_that_cannot_be_used_is_a_defect_that_says_why(zone: LandingZon
     put(zone, "a", DATA)
     put(zone, "a.meta.json", text)
     (segment,) = zone.pending()
-    data, defect = zone.read(segment)
+    data, defect = loaded(zone)
     assert (data, segment.meta) == (DATA, None)
     assert defect is not None
     assert defect.startswith(reason)
 
 
-def test_acknowledging_archives_by_content_and_can_be_repeated(zone: LandingZone) -> None:
+def test_acknowledging_archives_data_and_metadata_by_content_and_can_be_repeated(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     for _ in range(3):
         zone.acknowledge([ref("a")])
         assert files(zone, "pending") == {}
-        assert files(zone, "archive") == {hashlib.sha256(DATA).hexdigest(): DATA}
+        assert files(zone, "archive") == consumed(DATA)
     assert zone.was_archived(hashlib.sha256(DATA).hexdigest())
 
 
-def test_a_crash_between_dropping_the_metadata_and_moving_the_data_is_mended(zone: LandingZone) -> None:
+def test_a_clean_up_that_is_killed_at_any_step_is_finished_by_the_next_and_never_waits_again(zone: LandingZone) -> None:
+    """CP-17, CP-18, CP-19: the metadata leaves first, so what was consumed is never seen as pending by halves."""
     land(zone, "a", DATA)
-    (Path(str(zone.root)) / "pending" / "a.meta.json").unlink()
-    zone.acknowledge([ref("a")])
-    assert (files(zone, "pending"), files(zone, "archive")) == ({}, {hashlib.sha256(DATA).hexdigest(): DATA})
+    land(zone, "b", OTHER)
+    for step in crashes():
+        with step:
+            zone.acknowledge([ref("a"), ref("b", OTHER)])
+        assert set(zone.pending_names()) <= {"a", "b"}
+        assert all(zone.read(segment).defect is None for segment in zone.pending())
+    assert files(zone, "pending") == {}
+    assert files(zone, "archive") == consumed(DATA) | consumed(OTHER)
 
 
-def test_a_defective_segment_goes_to_quarantine_with_its_bytes(zone: LandingZone) -> None:
+def test_a_seal_that_is_killed_at_any_step_is_finished_by_the_next(zone: LandingZone) -> None:
+    """CP-04, CP-05, CP-06: a partial file is ignored, and data counts only once its metadata is there."""
+    for step in crashes():
+        assert [segment.defect for segment in zone.pending()] in ([], [None])
+        with step:
+            land(zone, "a", DATA)
+    assert loaded(zone) == (DATA, None)
+    assert not land(zone, "a", DATA)
+
+
+def test_what_was_consumed_can_be_read_again_as_it_was_taken(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    (taken,) = map(zone.read, zone.pending())
+    zone.acknowledge([taken.ref(3)])
+    assert zone.archived(taken.ref(3)) == taken
+    assert zone.archived_hashes() == {taken.sha256}
+
+
+def test_a_defective_segment_goes_to_quarantine_with_its_metadata_and_can_be_read_again(zone: LandingZone) -> None:
     zone.seal("a", b"torn", described(DATA))
-    told = SegmentRef("radar", "a", segment_sha256("radar", "a", b"torn", "a: truncated"), 4, 1, "a: truncated")
-    zone.acknowledge([told])
+    (taken,) = map(zone.read, zone.pending())
+    zone.acknowledge([taken.ref(1)])
     assert (files(zone, "pending"), files(zone, "archive")) == ({}, {})
-    assert list(files(zone, "quarantine").values()) == [b"torn"]
+    assert list(files(zone, "quarantine").values()) == [b"torn", described(DATA).to_json().encode()]
+    assert zone.archived(taken.ref(1)) == taken
+
+
+@pytest.mark.parametrize("data", [DATA, b"torn"])
+def test_a_restored_segment_waits_again_whatever_step_was_killed(zone: LandingZone, data: bytes) -> None:
+    zone.seal("a", data, described(DATA))
+    (taken,) = map(zone.read, zone.pending())
+    zone.acknowledge([taken.ref(3)])
+    for step in crashes():
+        with step:
+            zone.restore(taken.ref(3))
+    assert list(map(zone.read, zone.pending())) == [taken]
+    assert files(zone, "archive") == files(zone, "quarantine") == {}
+
+
+def test_an_archive_that_lost_or_changed_a_segment_says_so(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    zone.acknowledge([ref("a")])
+    archive = Path(str(zone.root)) / "archive"
+    for spoil, words in (
+        (lambda: (archive / f"{ref('a').sha256}.meta.json").unlink(), "the metadata of radar/a is missing"),
+        (lambda: (archive / ref("a").sha256).write_bytes(b"x"), r"radar/a, which a commit consumed, has other bytes"),
+        (lambda: (archive / ref("a").sha256).unlink(), "radar/a, which a commit consumed, is missing"),
+    ):
+        spoil()
+        with pytest.raises(SegmentLost, match=words):
+            zone.archived(ref("a"))
+    with pytest.raises(SegmentLost):
+        zone.restore(ref("a"))
+
+
+def test_restoring_leaves_alone_what_waits_under_the_same_name(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    zone.acknowledge([ref("a")])
+    land(zone, "a", OTHER)
+    with pytest.raises(SegmentConflict, match="other bytes wait"):
+        zone.restore(ref("a"))
+    assert loaded(zone) == (OTHER, None)
+    assert zone.was_archived(ref("a").sha256)
+
+
+def test_other_bytes_under_a_name_that_waits_are_refused_and_nothing_is_overwritten(zone: LandingZone) -> None:
+    """F-conflict: the sender learns it, instead of hearing that these bytes had come before."""
+    land(zone, "a", DATA)
+    with pytest.raises(SegmentConflict, match="other bytes wait under this name"):
+        land(zone, "a", OTHER)
+    put(zone, "lone", DATA)
+    with pytest.raises(SegmentConflict, match="other bytes wait under this name"):
+        land(zone, "lone", OTHER)
+    assert loaded(zone) == (DATA, None)
+
+
+def test_consumed_data_that_vanished_before_the_clean_up_leaves_no_trace_of_a_loss(zone: LandingZone) -> None:
+    """F-conflict: its records are in the table, so its lone metadata must not become a defect."""
+    land(zone, "a", DATA)
+    (Path(str(zone.root)) / "pending" / "a").unlink()
+    zone.acknowledge([ref("a")])
+    assert files(zone, "pending") == {}
+    assert zone.was_archived(ref("a").sha256)
 
 
 def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: LandingZone) -> None:
@@ -145,9 +242,8 @@ def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: L
     zone.acknowledge([ref("catalogue.csv")])
     assert land(zone, "catalogue.csv", OTHER)
     zone.acknowledge([ref("catalogue.csv")])
-    (segment,) = zone.pending()
-    assert zone.read(segment) == (OTHER, None)
-    assert files(zone, "archive") == {hashlib.sha256(DATA).hexdigest(): DATA}
+    assert loaded(zone) == (OTHER, None)
+    assert files(zone, "archive") == consumed(DATA)
 
 
 def test_a_discarded_duplicate_leaves_nothing(zone: LandingZone) -> None:
@@ -184,13 +280,16 @@ def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("claimed", [2, 4])
 def test_another_number_of_records_than_promised_is_a_defect(zone: LandingZone, claimed: int) -> None:
     land(zone, "a", DATA, records=claimed)
-    assert zone.read(zone.pending()[0]) == (DATA, f"a: metadata says {claimed} records, found 3")
+    assert loaded(zone) == (DATA, f"a: metadata says {claimed} records, found 3")
 
 
-def test_what_was_replaced_after_a_crash_inside_the_clean_up_is_still_known_as_consumed(zone: LandingZone) -> None:
+def test_what_was_replaced_between_reading_and_clean_up_is_known_as_consumed_and_told_as_a_defect(
+    zone: LandingZone,
+) -> None:
+    """F-conflict: what was read is what the table holds; what lies there now is neither taken for it nor lost."""
     land(zone, "a", DATA)
-    (Path(str(zone.root)) / "pending" / "a.meta.json").unlink()
-    assert land(zone, "a", OTHER)
+    put(zone, "a", OTHER)
     zone.acknowledge([ref("a")])
-    assert zone.read(zone.pending()[0]) == (OTHER, None)
     assert zone.was_archived(hashlib.sha256(DATA).hexdigest())
+    data, defect = loaded(zone)
+    assert (data, str(defect)[:20]) == (OTHER, "a: checksum differs ")

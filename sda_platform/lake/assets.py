@@ -1,16 +1,14 @@
 """How a table appears in Dagster: its definition, and what a materialization tells a person."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform import faults
 from sda_platform.clock import iso
 from sda_platform.lake.commit import Receipt
-from sda_platform.lake.errors import CommitConflict
+from sda_platform.lake.failing import repeated_or_told
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
@@ -28,8 +26,6 @@ _SIGNS = {
     "less_than_or_equal_to": "≤",
     "less_than": "<",
 }
-_CONFLICT_RETRIES = 5
-_CONFLICT_PAUSE_S = 0.2
 
 AssetBody = Callable[..., dg.MaterializeResult[Any]]
 Dependency = dg.AssetsDefinition | dg.AssetSpec | str
@@ -51,25 +47,9 @@ def table_asset(
             pool=pool,
             op_tags={"dagster/priority": str(priority)},
             metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
-        )(_replanning(table, body))
+        )(repeated_or_told(table.name, body))
 
     return declare
-
-
-def _replanning(table: Table, body: AssetBody) -> AssetBody:
-    """Where two lanes write one table the loser plans again; any other failure is not mended by repeating it."""
-
-    @wraps(body)
-    def run(*args: Any, **kwargs: Any) -> dg.MaterializeResult[Any]:
-        faults.reach("asset.begun", table.name)
-        try:
-            result = body(*args, **kwargs)
-        except CommitConflict as conflict:
-            raise dg.RetryRequested(_CONFLICT_RETRIES, _CONFLICT_PAUSE_S) from conflict
-        faults.reach("asset.told", table.name)
-        return result
-
-    return run
 
 
 def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeResult[Any]:

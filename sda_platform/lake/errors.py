@@ -1,4 +1,4 @@
-"""What can go wrong in the lake, by what the caller should do about it."""
+"""What can go wrong in the lake; what to do about each is said in `lake.dispositions`."""
 
 
 class LakeError(Exception):
@@ -17,7 +17,11 @@ class SchemaMismatch(LakeError):
     """The rows do not have the columns that the table declares."""
 
 
-class EngineUnavailable(LakeError):
+class Unavailable(LakeError):
+    """Something outside the platform does not answer (an engine, a subscriber): it may later."""
+
+
+class EngineUnavailable(Unavailable):
     """The Spark engine does not answer."""
 
 

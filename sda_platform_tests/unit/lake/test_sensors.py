@@ -1,5 +1,6 @@
-"""Landing sensors: one run per batch, a new attempt after a failure, and a reason for every skip."""
+"""Landing sensors: one run per batch, new attempts after what may pass, and a reason for every skip."""
 
+import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -8,37 +9,32 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from sda_platform.ingest.sensors import landing_sensor
+from sda_platform.lake.failing import FAILURE_TAG, REASON_TAG
 from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.resource import LandingResource
-from sda_platform.lake.sensors import MAX_ATTEMPTS, Cursor
+from sda_platform.lake.sensors import request_landing
 from sda_platform_tests.segments import land, put, radar_segment
 
 
 class Ticker:
-    """The radar sensor on an instance of its own; keeps the cursor, as the daemon does."""
+    """The radar sensor on an instance of its own; ``wall_s`` is its wall clock."""
 
     def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
         self.zone = LandingZone(str(root), "radar")
         self.instance = instance
-        self.cursor: str | None = None
-        self._landing = LandingResource(root=str(root))
-        job = dg.define_asset_job("hot", selection="*")
-        self._sensor = landing_sensor("radar", job, "hot", 2)
+        self.wall_s = time.time()
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
-        context = dg.build_sensor_context(
-            instance=self.instance, cursor=self.cursor, resources={"landing": self._landing}
-        )
-        result: Any = self._sensor(context)
-        self.cursor = getattr(result, "cursor", None) or context.cursor
-        return result
+        context = dg.build_sensor_context(instance=self.instance)
+        return request_landing(context, self.zone, "hot", "hot", wall_s=self.wall_s)
 
-    def run_key(self) -> str:
+    def request(self) -> dg.RunRequest:
         result = self.tick()
         assert isinstance(result, dg.SensorResult), result
         (request,) = result.run_requests or ()
-        return str(request.run_key)
+        return request
+
+    def run_key(self) -> str:
+        return str(self.request().run_key)
 
     def skip(self) -> str:
         result = self.tick()
@@ -51,6 +47,12 @@ class Ticker:
         self.instance.add_run(
             dg.DagsterRun(job_name="hot", run_id=run_id, status=status, tags=tags, remote_job_origin=origin)
         )
+        return run_id
+
+    def run_requested(self, status: dg.DagsterRunStatus, **tags: str) -> str:
+        """The run that the sensor asks for now, ended with ``status``; and time for a pause to pass."""
+        run_id = self.run(status, **{**self.request().tags, **tags})
+        self.wall_s += 61.0
         return run_id
 
 
@@ -91,15 +93,11 @@ def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ti
     (arrived,) = result.asset_events or ()
     assert arrived.asset_key == dg.AssetKey(["landing", "radar"])
     assert arrived.metadata["pending_segments"].value == 2
-    assert Cursor.parse(result.cursor) == Cursor(batch, 1)
 
 
-def test_the_same_batch_has_the_same_key_after_the_cursor_is_lost(ticker: Ticker) -> None:
+def test_a_tick_that_is_repeated_before_its_run_exists_asks_under_the_same_key__CP22(ticker: Ticker) -> None:
     seal(ticker, "a")
-    first = ticker.run_key()
-    for lost in (None, "", "{", "[]", '{"version": 2}'):
-        ticker.cursor = lost
-        assert ticker.run_key() == first
+    assert ticker.run_key() == ticker.run_key()
 
 
 def test_another_batch_is_another_key(ticker: Ticker) -> None:
@@ -134,30 +132,70 @@ def test_a_queued_run_of_another_lane_changes_nothing(ticker: Ticker) -> None:
     assert ticker.run_key()
 
 
-def test_a_failed_run_is_followed_by_a_second_attempt_under_a_new_key(ticker: Ticker) -> None:
+@pytest.mark.parametrize("tags", [{}, {FAILURE_TAG: "transient", REASON_TAG: "EngineUnavailable: nobody listens"}])
+def test_a_killed_run_and_a_transient_failure_are_followed_by_another_attempt_under_a_new_key(
+    ticker: Ticker, tags: dict[str, str]
+) -> None:
     seal(ticker, "a")
-    batch, attempt = ticker.run_key().split(":")
-    ticker.run(dg.DagsterRunStatus.FAILURE, **{"sda/lane": "hot", "sda/batch": batch})
-    assert (ticker.run_key(), attempt) == (f"{batch}:2", "1")
+    batch = ticker.run_key().split(":")[0]
+    keys = []
+    for _ in range(7):
+        keys.append(ticker.run_key())
+        ticker.run_requested(dg.DagsterRunStatus.FAILURE, **tags)
+    assert keys == [f"{batch}:{n}" for n in range(1, 8)], "it never gives up: a backlog drains without a hand"
 
 
-def test_a_batch_that_fails_again_and_again_stops_and_says_so(ticker: Ticker) -> None:
+def test_the_next_attempt_waits_and_says_why_and_how_long(ticker: Ticker) -> None:
     seal(ticker, "a")
-    keys = [ticker.run_key() for _ in range(MAX_ATTEMPTS)]
-    assert [key.split(":")[1] for key in keys] == ["1", "2", "3", "4", "5"]
-    assert ticker.skip().startswith(
-        "radar: 1 segment (a) pending, but 5 runs left them there: look at the last run's error"
+    run_id = ticker.run_requested(dg.DagsterRunStatus.FAILURE)
+    ticker.wall_s -= 61.0
+    said = ticker.skip()
+    assert said.startswith(f"radar: 1 segment (a) pending; run {run_id[:8]}: its worker was killed; attempt 2 in ")
+    ticker.wall_s += 61.0
+    assert ticker.run_key().endswith(":2")
+
+
+@pytest.mark.parametrize("kind", ["permanent", "invariant"])
+def test_a_permanent_failure_is_not_repeated_but_told_until_another_segment_comes(ticker: Ticker, kind: str) -> None:
+    seal(ticker, "a")
+    run_id = ticker.run_requested(dg.DagsterRunStatus.FAILURE, **{FAILURE_TAG: kind, REASON_TAG: "SchemaMismatch: x"})
+    ticker.wall_s += 86_400.0
+    assert ticker.skip() == (
+        f"radar: 1 segment (a) pending; run {run_id[:8]}: SchemaMismatch: x; {kind}, so not repeated: "
+        "mend the cause, then start the job by hand"
     )
     seal(ticker, "b", 1)
     assert ticker.run_key().endswith(":1"), "a new file is a new batch"
 
 
+def test_a_red_check_that_blocks_is_not_repeated(ticker: Ticker) -> None:
+    seal(ticker, "a")
+    ticker.run_requested(dg.DagsterRunStatus.FAILURE, **{"dagster/failure_reason": "STEP_FAILURE"})
+    assert "a check that blocks is red; invariant, so not repeated" in ticker.skip()
+
+
+def test_a_run_that_failed_after_it_emptied_the_zone_is_asked_for_again(ticker: Ticker) -> None:
+    seal(ticker, "a")
+    batch = ticker.run_key().split(":")[0]
+    ticker.run_requested(dg.DagsterRunStatus.FAILURE, **{FAILURE_TAG: "transient"})
+    ticker.zone.discard_duplicate("a")
+    assert ticker.run_key() == f"{batch}:2"
+    ticker.run_requested(dg.DagsterRunStatus.SUCCESS)
+    assert ticker.skip() == "radar: no sealed segment is pending"
+
+
+def test_another_zones_failed_run_is_that_zones_to_repeat(ticker: Ticker) -> None:
+    ticker.run(dg.DagsterRunStatus.FAILURE, **{"sda/lane": "hot", "sda/zone": "isl", "sda/batch": "b"})
+    assert ticker.skip() == "radar: no sealed segment is pending"
+
+
 def test_a_file_that_comes_every_day_under_one_name_is_asked_for_every_day(ticker: Ticker) -> None:
     """Neither the run key of an earlier day nor its attempts may count against today's file."""
     keys = []
-    for day in range(MAX_ATTEMPTS + 2):
+    for day in range(7):
         assert land(ticker.zone, "catalogue.csv", radar_segment(1, first_track=day), seconds=86_400 * day)
         keys.append(ticker.run_key())
+        ticker.run_requested(dg.DagsterRunStatus.SUCCESS)
         ticker.zone.discard_duplicate("catalogue.csv")
         assert ticker.skip() == "radar: no sealed segment is pending"
     assert len(set(keys)) == len(keys)

@@ -1,0 +1,201 @@
+"""What to do about whatever goes wrong: the one place that says so (DP5-F7, F13, I17, O4).
+
+Two tables. `RECORD_KINDS`: why a record is refused; the record becomes a dead letter and nothing else waits for it.
+`disposition_of`: what an exception means for the run that it ended. `docs/dead-letters.md` is the first table for
+people, and a test holds the two together.
+"""
+
+import errno
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+import grpc
+from pyspark.errors import PySparkException
+
+from sda_platform.faults import InjectedFault
+from sda_platform.lake.errors import (
+    CommitConflict,
+    EngineUnavailable,
+    InvariantError,
+    SchemaMismatch,
+    SegmentConflict,
+    SegmentLost,
+    Unavailable,
+)
+
+
+class Disposition(StrEnum):
+    """What repeating would bring."""
+
+    TRANSIENT = "transient"
+    """The same may succeed later: repeat, with pauses."""
+    PERMANENT = "permanent"
+    """The same fails again until input or code changes: set it aside, tell a person, do not repeat."""
+    INVARIANT = "invariant"
+    """The platform contradicts itself: stop loudly, a person must look before anything is repeated."""
+
+
+@dataclass(frozen=True)
+class RecordKind:
+    """One kind of refused record, and what a person does about it (DP5-O4)."""
+
+    disposition: Disposition
+    meaning: str
+    hypothesis: str
+    validation: str
+    fix: str
+    reprocess: str
+
+
+RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
+    {
+        "bad_length": RecordKind(
+            Disposition.PERMANENT,
+            "A frame, line or element-set line has another length than its format.",
+            "The source changed its layout, or something cut or padded records on their way.",
+            "Compare the payload's length with the layout; one source or all of a feed?",
+            "A changed layout: teach the decoder the new one. A cut: mend the transport.",
+            "After the decoder was taught. Cut records stay cut: ask the source for them.",
+        ),
+        "bad_json": RecordKind(
+            Disposition.PERMANENT,
+            "A telescope's record or an OMM object is not a JSON object.",
+            "The partner's export broke, or text of another format was sent in this feed.",
+            "Read the payload: is it cut, another format, or in another encoding?",
+            "The partner mends the export; a known dialect is taught to the decoder.",
+            "After the decoder was taught; else the partner sends the records again.",
+        ),
+        "bad_field": RecordKind(
+            Disposition.PERMANENT,
+            "A field has a value of the wrong type, or text that is not text.",
+            "A changed type or unit at the source, or a template with an empty place.",
+            "The error names the field; do all records of the source have it?",
+            "Teach the decoder the new form, or have the source return to the old one.",
+            "After the decoder was taught.",
+        ),
+        "bad_checksum": RecordKind(
+            Disposition.PERMANENT,
+            "A line of a two-line element set does not add up to its checksum.",
+            "A digit was altered or lost on the way; rarely, a producer that counts signs in its own way.",
+            "One line or all of a file? Compare with the same set from another publisher.",
+            "Fetch the set again; tell the publisher.",
+            "No: the digits cannot be trusted. The set comes again with the next catalogue.",
+        ),
+        "missing_field": RecordKind(
+            Disposition.PERMANENT,
+            "A field that the format requires is absent.",
+            "A renamed field, or an export that leaves out what is empty.",
+            "The error names the field; is it there under another name?",
+            "Teach the decoder the new name, or have the source fill the field.",
+            "After the decoder was taught.",
+        ),
+        "out_of_range": RecordKind(
+            Disposition.PERMANENT,
+            "A value is physically impossible (DP5-I20), or stamped later than it was received.",
+            "A unit was changed (degrees for radians, km for m), a clock runs ahead, a sensor is out of order.",
+            "The error names value and limit; a constant factor points to a unit, a constant offset to a clock.",
+            "The source mends unit or clock; a decoder's mistake is mended here.",
+            "After a mistake of ours was mended; never where the source measured wrongly.",
+        ),
+        "torn_record": RecordKind(
+            Disposition.PERMANENT,
+            "The segment ends in the middle of a record, or a line of an element set has no partner.",
+            "The lander or the source died while writing, or a file was cut on the way.",
+            "Is it the last record of its segment? Was the rest delivered in the next one?",
+            "None for the record; a feed that does so often has a broken writer.",
+            "No: the rest is missing. Ask the source to deliver it again.",
+        ),
+        "unknown_format": RecordKind(
+            Disposition.PERMANENT,
+            "The format, or the version of a frame, is not one that this platform reads.",
+            "The source moved to a new version before we did, or a file was landed in the wrong zone.",
+            "The error names format or version; what does the source's release note say?",
+            "Update the platform; a misplaced file is landed in its own zone.",
+            "After the update.",
+        ),
+        "bad_segment": RecordKind(
+            Disposition.PERMANENT,
+            "A segment is not what its metadata promises: truncated, altered, miscounted, or without one of its parts.",
+            "A lander that died, a copy that was cut, a full disk, or bytes that rotted.",
+            "The error says which promise is broken; the bytes lie in the zone's quarantine/.",
+            "Mend the lander or the transport; land the original file again.",
+            "Where the quarantined bytes are sound after all (a miscount that was ours).",
+        ),
+        "propagation_refused": RecordKind(
+            Disposition.PERMANENT,
+            "SGP4 refuses the element set: it decays, or its elements leave the theory's domain.",
+            "An object that re-entered, or elements fitted badly during a manoeuvre.",
+            "Is a newer set of the object usable? Has it re-entered?",
+            "None: the publisher's next set replaces it.",
+            "No, except after a mistake in our propagator was mended.",
+        ),
+        "late_observation": RecordKind(
+            Disposition.TRANSIENT,
+            "A sound observation came after its window had closed; it is stored, but is in no track.",
+            "A source was cut off and caught up, or its clock runs behind.",
+            "How late, and is it one source? A constant lag is a clock, a burst is an outage.",
+            "A slow source: raise its lateness bound. A clock: have it mended.",
+            "Yes, once the source has caught up: its closed windows are then computed again.",
+        ),
+    }
+)
+
+_OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyType(
+    {
+        CommitConflict: Disposition.TRANSIENT,
+        Unavailable: Disposition.TRANSIENT,
+        InvariantError: Disposition.INVARIANT,
+        SchemaMismatch: Disposition.INVARIANT,
+        SegmentConflict: Disposition.PERMANENT,
+        SegmentLost: Disposition.INVARIANT,
+        ConnectionError: Disposition.TRANSIENT,
+        TimeoutError: Disposition.TRANSIENT,
+        sqlite3.OperationalError: Disposition.TRANSIENT,  # locked, or its disk is full or away
+        InjectedFault: Disposition.TRANSIENT,  # a test's stand-in for any of these
+    }
+)
+# A disk that is full, read-only or failing is mended by a person, without a change to input or code.
+_OF_THE_MACHINE: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ESTALE}
+)
+# The engine tells its own troubles in words: of its machine, its session, its workers, and of concurrent maintenance.
+_OF_THE_ENGINE: Final = (
+    "No space left on device",
+    "Read-only file system",
+    "INVALID_HANDLE",
+    "Python worker exited unexpectedly",
+    "DELTA_CONCURRENT",
+)
+_OF_THE_CONNECTION: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+    }
+)
+
+
+def disposition_of(error: BaseException) -> Disposition:
+    """What ``error`` means for a run. What nobody foresaw is permanent: repeating a defect only hides it."""
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        return Disposition.TRANSIENT
+    if is_of_engine(error) and _may_pass(error):
+        return Disposition.TRANSIENT
+    found = (_OF_EXCEPTION[kind] for kind in type(error).__mro__ if kind in _OF_EXCEPTION)
+    return next(found, Disposition.PERMANENT)
+
+
+def is_of_engine(error: BaseException) -> bool:
+    """Whether the engine or the connection to it failed: its session is then gone, and only a new run gets another."""
+    return isinstance(error, EngineUnavailable | PySparkException | grpc.RpcError)
+
+
+def _may_pass(error: BaseException) -> bool:
+    code = getattr(error, "getGrpcStatusCode", getattr(error, "code", lambda: None))()
+    return code in _OF_THE_CONNECTION or any(words in str(error) for words in _OF_THE_ENGINE)

@@ -1,28 +1,37 @@
 """What a wire-format decoder hands over: columns, one row per payload, limits not yet applied."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sda_platform.formats.errors import RecordError
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Decoded:
-    """Columns of n payloads. Where `errors[row]` is set, that row's other values mean nothing.
+    """Columns of n payloads. Where `errors` has the row, that row's other values mean nothing.
 
     `values` holds (n,) float columns named as in OBSERVATION_SCHEMA; `checks` further columns that only
     limits look at; `identity` the bytes an observation's identity is hashed from where they are not the whole
-    payload.
+    payload. `received_time_ns` is int64, null where the payload does not tell.
     """
 
-    errors: list[RecordError | None]
-    source_id: list[str]
-    native_track_id: list[str]
+    errors: dict[int, RecordError]
+    source_id: pa.Array
+    native_track_id: pa.Array
     sensor_time_ns: NDArray[np.uint64]
     values: dict[str, NDArray[np.float64]]
-    clock_quality: list[str]
+    clock_quality: pa.Array
     checks: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    received_time_ns: list[int | None] | None = None
-    identity: list[bytes] | None = None
+    received_time_ns: pa.Array | None = None
+    identity: Sequence[bytes] | None = None
+
+
+def prefixed(prefix: str, numbers: NDArray[np.uint32]) -> pa.Array:
+    """Each number as text behind ``prefix``."""
+    digits = pc.cast(pa.array(np.ascontiguousarray(numbers)), pa.string())
+    return pc.binary_join_element_wise(pa.scalar(prefix), digits, pa.scalar(""))

@@ -4,12 +4,13 @@ Holds the schema and the one decode; the keywords and columns of each format are
 SGP4 accepts a set is not asked here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from sda_platform.formats.cutting import cut_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.limits import ELEMENT_LIMITS, note_violations
 from sda_platform.formats.omm import (
@@ -18,7 +19,7 @@ from sda_platform.formats.omm import (
     parse_omm_csv_line,
     parse_omm_json_object,
 )
-from sda_platform.formats.records import csv_header, split_records
+from sda_platform.formats.records import csv_header
 from sda_platform.formats.tle import parse_tle
 
 ELEMENT_SCHEMA: Final = pa.schema(
@@ -53,29 +54,24 @@ def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
     A row either has `error_kind` and `error`, or an element set within the physical limits.
     """
     parse = _parser(data, segment_format)
-    records = list(split_records(data, segment_format if parse else ""))
-    errors: list[RecordError | None] = []
-    sets: list[ElementSet | None] = []
-    for record in records:
-        element: ElementSet | None = None
-        error: RecordError | None = None
-        if record.error_kind or parse is None:
-            error = RecordError(record.error_kind or "unknown_format", record.error or "")
-        else:
+    records = cut_records(data, segment_format if parse else "")
+    errors = dict(records.errors)
+    sets: list[ElementSet | None] = [None] * len(records)
+    for row, payload in enumerate(records.payloads):
+        if parse is not None and row not in errors:
             try:
-                element = parse(record.payload)
+                sets[row] = parse(payload)
             except RecordError as refusal:
-                error = refusal
-        errors.append(error)
-        sets.append(element)
+                errors[row] = refusal
     _note_limits(errors, sets)
-    columns: dict[str, list[Any]] = {
-        "record_number": [r.number for r in records],
-        "payload": [r.payload for r in records],
-        "error_kind": [error and error.kind for error in errors],
-        "error": [error and error.text for error in errors],
+    told = [errors.get(row) for row in range(len(records))]
+    columns: dict[str, Any] = {
+        "record_number": records.numbers,
+        "payload": records.payloads,
+        "error_kind": [error and error.kind for error in told],
+        "error": [error and error.text for error in told],
     }
-    good = [None if error else element for error, element in zip(errors, sets, strict=True)]
+    good = [None if error else element for error, element in zip(told, sets, strict=True)]
     for name in _ELEMENT_FIELDS:
         columns[name] = [None if element is None else getattr(element, name) for element in good]
     return pa.Table.from_pydict(columns, schema=ELEMENT_SCHEMA)
@@ -94,7 +90,7 @@ _PARSERS: Final[Mapping[str, Callable[[bytes], ElementSet]]] = {
 }
 
 
-def _note_limits(errors: list[RecordError | None], sets: list[ElementSet | None]) -> None:
+def _note_limits(errors: MutableMapping[int, RecordError], sets: list[ElementSet | None]) -> None:
     """A value that is absent (None) breaks no limit: required ones were asked for on reading."""
     for limit in ELEMENT_LIMITS:
         values = [None if element is None else getattr(element, limit.column) for element in sets]

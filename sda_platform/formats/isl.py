@@ -21,9 +21,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from sda_platform.formats.decoded import Decoded
+from sda_platform.formats.decoded import Decoded, prefixed
 from sda_platform.formats.errors import RecordError
 
 ISL_VERSION: Final = 1
@@ -74,13 +75,10 @@ def encode_isl_frames(
 
 def decode_isl_frames(payloads: Sequence[bytes]) -> Decoded:
     """Columns of every payload; wrong length, version or clock kind make an error row."""
-    errors = [_frame_error(payload) for payload in payloads]
+    errors = {row: error for row, payload in enumerate(payloads) if (error := _frame_error(payload))}
     blank = bytes(ISL_FRAME_BYTES)
-    frames = np.frombuffer(
-        b"".join(blank if error else payload for payload, error in zip(payloads, errors, strict=True)),
-        ISL_FRAME,
-    )
-    norad_ids = [str(norad_id) for norad_id in frames["norad_id"].tolist()]
+    whole = payloads if not errors else [blank if row in errors else p for row, p in enumerate(payloads)]
+    frames = np.frombuffer(b"".join(whole), ISL_FRAME)
     position, velocity = frames["position_m"].astype(np.float64), frames["velocity_m_s"].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         checks = {
@@ -91,8 +89,8 @@ def decode_isl_frames(payloads: Sequence[bytes]) -> Decoded:
     vectors |= {name: velocity[:, axis] for axis, name in enumerate(("vx_m_s", "vy_m_s", "vz_m_s"))}
     return Decoded(
         errors=errors,
-        source_id=[f"isl-{norad_id}" for norad_id in norad_ids],
-        native_track_id=norad_ids,
+        source_id=prefixed("isl-", frames["norad_id"]),
+        native_track_id=prefixed("", frames["norad_id"]),
         sensor_time_ns=frames["timestamp_ns"].astype(np.uint64),
         values=vectors
         | {
@@ -100,7 +98,7 @@ def decode_isl_frames(payloads: Sequence[bytes]) -> Decoded:
             "velocity_sigma_m_s": frames["velocity_sigma_m_s"].astype(np.float64),
             "clock_age_s": frames["clock_age_s"].astype(np.float64),
         },
-        clock_quality=[CLOCK_KINDS[kind] for kind in frames["clock_kind"].tolist()],
+        clock_quality=pa.array(CLOCK_KINDS).take(pa.array(frames["clock_kind"])),
         checks=checks,
     )
 

@@ -4,7 +4,7 @@ Says what is impossible for any sensor (DP5-I20), not what is unlikely for a giv
 business.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from math import nextafter, pi
 from typing import Final
@@ -67,11 +67,11 @@ ELEMENT_LIMITS: Final[tuple[Limit, ...]] = (
 
 
 def note_violations(
-    errors: list[RecordError | None],
+    errors: MutableMapping[int, RecordError],
     columns: Mapping[str, NDArray[np.float64]],
     limits: Iterable[Limit],
 ) -> None:
-    """Write the first violated limit of each row into `errors`; rows already in error are left as they are.
+    """Write the first violated limit of each row into `errors`, by row; those already in error are left as they are.
 
     `columns` holds (n,) arrays; NaN violates every limit, and a limit whose column is absent is not applied.
     """
@@ -80,21 +80,21 @@ def note_violations(
         if values is None:
             continue
         inside = (values >= limit.low) & (values <= limit.high)
-        for row in np.flatnonzero(~inside):
-            if errors[row] is None:
+        for row in np.flatnonzero(~inside).tolist():
+            if row not in errors:
                 errors[row] = RecordError("out_of_range", violation_text(limit, float(values[row])))
 
 
 def note_impossible_times(
-    errors: list[RecordError | None],
+    errors: MutableMapping[int, RecordError],
     sensor_time_ns: NDArray[np.uint64],
     received_time_ns: NDArray[np.int64],
 ) -> None:
     """Refuse readings stamped after reception by more than any skew (watermark poison)."""
     latest = np.maximum(received_time_ns, 0).astype(np.uint64) + np.uint64(LARGEST_CLOCK_SKEW_NS)
     latest = np.minimum(latest, np.uint64(np.iinfo(np.int64).max))
-    for row in np.flatnonzero(sensor_time_ns > latest):
-        if errors[row] is None:
+    for row in np.flatnonzero(sensor_time_ns > latest).tolist():
+        if row not in errors:
             ahead_s = (int(sensor_time_ns[row]) - int(received_time_ns[row])) / 1e9
             text = f"sensor_time_ns {sensor_time_ns[row]} is {ahead_s:.3f} s after reception, at most 5 s can be"
             errors[row] = RecordError("out_of_range", text)

@@ -1,25 +1,26 @@
 """Segments of sensor readings as one Arrow table: a row for every record, good or bad.
 
 What was measured is kept: nothing is converted to a position. Limits are physical impossibilities only
-(DP5-I20). The observation id is a UUIDv5 over source kind, source id, native id, sensor time and payload hash
-(erratum E1), so a reading that is delivered twice has one id.
+(DP5-I20). A reading that is delivered twice has one observation id (`identity`).
 """
 
-import hashlib
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from sda_platform.formats.cutting import NOT_STAMPED, CutRecords, cut_records
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.identity import observation_ids
 from sda_platform.formats.isl import decode_isl_frames
 from sda_platform.formats.limits import OBSERVATION_LIMITS, note_impossible_times, note_violations
-from sda_platform.formats.optical import decode_optical_records
+from sda_platform.formats.optical_columns import decode_optical_records
 from sda_platform.formats.radar import decode_radar_frames
-from sda_platform.formats.records import FEED_FORMATS, RawRecord, split_records
+from sda_platform.formats.records import FEED_FORMATS
 
 MEASUREMENT_COLUMNS: Final[tuple[str, ...]] = (
     "range_m",
@@ -60,8 +61,6 @@ OBSERVATION_SCHEMA: Final = pa.schema(
     ]
 )
 
-_OBSERVATION_NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:observation:1").bytes
-
 _DECODERS: Final[Mapping[str, tuple[str, Callable[[Sequence[bytes]], Decoded]]]] = {
     "radar-frames": ("radar", decode_radar_frames),
     "isl-frames": ("isl", decode_isl_frames),
@@ -75,79 +74,74 @@ def decode_observations(data: bytes, *, feed: str, segment_format: str, sealed_t
     A row either has `error_kind` and `error`, or a full envelope. `received_time_ns` falls back to
     `sealed_time_ns`. A feed that does not carry this format gives every record the kind `unknown_format`.
     """
-    decoder = _DECODERS.get(segment_format)
-    records = list(split_records(data, segment_format if decoder else ""))
-    received = [sealed_time_ns if r.received_time_ns is None else r.received_time_ns for r in records]
-    if decoder is None or segment_format not in FEED_FORMATS.get(feed, ()):
-        text = f"feed {feed!r} does not carry {segment_format!r} readings"
-        return _table(records, [RecordError("unknown_format", text)] * len(records), received, {})
-    source_kind, decode = decoder
-    decoded = decode([b"" if r.error_kind else r.payload for r in records])
-    errors = [
-        RecordError(r.error_kind, r.error or "") if r.error_kind else error
-        for r, error in zip(records, decoded.errors, strict=True)
-    ]
+    records = cut_observations(data, segment_format)
+    sealed = np.full(len(records), sealed_time_ns, np.int64)
+    return decode_cut_observations(records, feed=feed, segment_format=segment_format, sealed_time_ns=sealed)
+
+
+def cut_observations(data: bytes, segment_format: str) -> CutRecords:
+    """The segment's records, not yet decoded; where the format is none of readings, one faulty record."""
+    return cut_records(data, segment_format if segment_format in _DECODERS else "")
+
+
+def decode_cut_observations(
+    records: CutRecords, *, feed: str, segment_format: str, sealed_time_ns: NDArray[np.int64]
+) -> pa.Table:
+    """The same for the records of several segments of one feed and format; ``sealed_time_ns`` is (n,)."""
+    received = pa.array(np.where(records.received_time_ns == NOT_STAMPED, sealed_time_ns, records.received_time_ns))
+    if segment_format not in _DECODERS or segment_format not in FEED_FORMATS.get(feed, ()):
+        error = RecordError("unknown_format", f"feed {feed!r} does not carry {segment_format!r} readings")
+        return _table(records, dict.fromkeys(range(len(records)), error), received, {})
+    source_kind, decode = _DECODERS[segment_format]
+    cut = [b"" if row in records.errors else p for row, p in enumerate(records.payloads)] if records.errors else None
+    decoded = decode(records.payloads if cut is None else cut)
+    errors = {**decoded.errors, **records.errors}
     if decoded.received_time_ns is not None:
-        stamped = zip(decoded.received_time_ns, received, strict=True)
-        received = [theirs if theirs is not None else ours for theirs, ours in stamped]
+        received = pc.coalesce(decoded.received_time_ns, received)
     note_violations(errors, decoded.values | decoded.checks, OBSERVATION_LIMITS)
-    note_impossible_times(errors, decoded.sensor_time_ns, np.array(received, dtype=np.int64))
+    note_impossible_times(errors, decoded.sensor_time_ns, received.to_numpy())
     return _table(records, errors, received, _envelope(source_kind, decoded, records, errors))
 
 
 def _envelope(
-    source_kind: str, decoded: Decoded, records: Sequence[RawRecord], errors: Sequence[RecordError | None]
+    source_kind: str, decoded: Decoded, records: CutRecords, errors: Mapping[int, RecordError]
 ) -> dict[str, pa.Array]:
-    bad = np.fromiter((error is not None for error in errors), bool, len(errors))
-    sensor_time = decoded.sensor_time_ns.astype(np.int64)
-    identity = decoded.identity or [record.payload for record in records]
-    ids = [
-        None if is_bad else observation_id(source_kind, source, native, time, payload)
-        for is_bad, source, native, time, payload in zip(
-            bad.tolist(),
-            decoded.source_id,
-            decoded.native_track_id,
-            sensor_time.tolist(),
-            identity,
-            strict=True,
-        )
-    ]
+    sensor_time = pa.array(decoded.sensor_time_ns.astype(np.int64))
+    identity = records.payloads if decoded.identity is None else decoded.identity
     columns: dict[str, pa.Array] = {
-        "observation_id": pa.array(ids, pa.string()),
-        "source_kind": pa.array([source_kind] * len(errors), pa.string()),
-        "sensor_time_ns": pa.array(sensor_time, pa.int64(), mask=bad),
+        "observation_id": observation_ids(
+            source_kind, decoded.source_id, decoded.native_track_id, sensor_time, identity
+        ),
+        "source_id": decoded.source_id,
+        "native_track_id": decoded.native_track_id,
+        "sensor_time_ns": sensor_time,
+        "clock_quality": decoded.clock_quality,
+        **{name: pa.array(values, pa.float64()) for name, values in decoded.values.items()},
     }
-    for name in ("source_id", "native_track_id", "clock_quality"):
-        columns[name] = pa.array(np.array(getattr(decoded, name), dtype=object), pa.string(), mask=bad)
-    for name, values in decoded.values.items():
-        columns[name] = pa.array(values, pa.float64(), mask=bad)
-    return columns
+    if errors:
+        good = pa.array(~_rows_of(errors, len(records)))
+        columns = {name: pc.if_else(good, column, None) for name, column in columns.items()}
+    return {**columns, "source_kind": pa.repeat(source_kind, len(records))}
 
 
-def observation_id(source_kind: str, source_id: str, native_id: str, sensor_time_ns: int, payload: bytes) -> str:
-    """The UUIDv5 (as `uuid.uuid5` would give) of a reading's identity; equal readings have equal ids."""
-    digest = hashlib.sha256(payload).hexdigest()
-    name = f"{source_kind}|{source_id}|{native_id}|{sensor_time_ns}|{digest}".encode()
-    value = bytearray(hashlib.sha1(_OBSERVATION_NAMESPACE + name, usedforsecurity=False).digest()[:16])
-    value[6] = value[6] & 0x0F | 0x50
-    value[8] = value[8] & 0x3F | 0x80
-    text = value.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+def _rows_of(errors: Mapping[int, RecordError], count: int) -> NDArray[np.bool_]:
+    told = np.zeros(count, np.bool_)
+    told[list(errors)] = True
+    return told
 
 
 def _table(
-    records: Sequence[RawRecord],
-    errors: Sequence[RecordError | None],
-    received_time_ns: Sequence[int],
-    envelope: Mapping[str, pa.Array],
+    records: CutRecords, errors: Mapping[int, RecordError], received_time_ns: pa.Array, envelope: Mapping[str, pa.Array]
 ) -> pa.Table:
     columns: dict[str, pa.Array] = {
-        "record_number": pa.array([r.number for r in records], pa.int64()),
-        "payload": pa.array([r.payload for r in records], pa.binary()),
-        "error_kind": pa.array([error and error.kind for error in errors], pa.string()),
-        "error": pa.array([error and error.text for error in errors], pa.string()),
-        "received_time_ns": pa.array(received_time_ns, pa.int64()),
+        "record_number": pa.array(records.numbers),
+        "payload": pa.array(records.payloads, pa.binary()),
+        "received_time_ns": received_time_ns,
         **envelope,
     }
+    if errors:
+        told = [errors.get(row) for row in range(len(records))]
+        columns["error_kind"] = pa.array([error and error.kind for error in told], pa.string())
+        columns["error"] = pa.array([error and error.text for error in told], pa.string())
     arrays = [columns[f.name] if f.name in columns else pa.nulls(len(records), f.type) for f in OBSERVATION_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=OBSERVATION_SCHEMA)

@@ -7,20 +7,15 @@ fields are kept in the payload, unread.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import pi
 from typing import Final
 
-import numpy as np
-
-from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.isl import CLOCK_KINDS
 from sda_platform.formats.json_fields import integer_field, json_object, number_field, text_field
 
 RADIANS_PER_ARCSECOND: Final = pi / 648_000
-_VALUES: Final = ("right_ascension_rad", "declination_rad", "angle_sigma_rad", "clock_age_s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,38 +57,4 @@ def parse_optical_record(payload: bytes) -> OpticalRecord:
         received_ns=integer_field(fields, "received_ns") if fields.get("received_ns") is not None else None,
         clock_quality=clock_quality,
         clock_age_s=number_field(fields, "clock_age_s") if "clock_age_s" in fields else 0.0,
-    )
-
-
-def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
-    """Columns of every line; a line that is no valid record is an error row.
-
-    The identity bytes leave `received_ns` out, so a record polled twice keeps its observation id (erratum
-    E1).
-    """
-    blank = OpticalRecord("", 0, 0.0, 0.0, 1.0, "")
-    errors: list[RecordError | None] = []
-    records: list[OpticalRecord] = []
-    identity: list[bytes] = []
-    for payload in payloads:
-        try:
-            record = parse_optical_record(payload)
-            identity.append(encode_optical_record(replace(record, received_ns=None)))
-            records.append(record)
-            errors.append(None)
-        except RecordError as error:
-            records.append(blank)
-            identity.append(payload)
-            errors.append(error)
-    rows = [(r.ra_rad, r.dec_rad, r.sigma_arcsec * RADIANS_PER_ARCSECOND, r.clock_age_s) for r in records]
-    values = np.array(rows, dtype=np.float64).reshape(-1, len(_VALUES))
-    return Decoded(
-        errors=errors,
-        source_id=[r.site_id if r.site_id.startswith("optical-") else f"optical-{r.site_id}" for r in records],
-        native_track_id=[r.obs_id for r in records],
-        sensor_time_ns=np.array([r.timestamp_ns for r in records], dtype=np.uint64),
-        values={name: values[:, column] for column, name in enumerate(_VALUES)},
-        clock_quality=[r.clock_quality for r in records],
-        received_time_ns=[r.received_ns for r in records],
-        identity=identity,
     )

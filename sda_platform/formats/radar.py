@@ -20,9 +20,10 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from sda_platform.formats.decoded import Decoded
+from sda_platform.formats.decoded import Decoded, prefixed
 from sda_platform.formats.errors import RecordError
 
 RADAR_FRAME: Final = np.dtype(
@@ -71,19 +72,14 @@ def encode_radar_frames(
 
 def decode_radar_frames(payloads: Sequence[bytes]) -> Decoded:
     """Columns of every payload; a payload of another length is a `bad_length` row."""
-    good = np.fromiter((len(payload) == RADAR_FRAME_BYTES for payload in payloads), bool, len(payloads))
-    errors: list[RecordError | None] = [None] * len(payloads)
-    for row in np.flatnonzero(~good).tolist():
-        text = f"radar frame has {len(payloads[row])} bytes, must have {RADAR_FRAME_BYTES}"
-        errors[row] = RecordError("bad_length", text)
+    errors = {row: _bad_length(payload) for row, payload in enumerate(payloads) if len(payload) != RADAR_FRAME_BYTES}
     blank = bytes(RADAR_FRAME_BYTES)
-    frames = np.frombuffer(
-        b"".join(payload if ok else blank for payload, ok in zip(payloads, good, strict=True)), RADAR_FRAME
-    )
+    whole = payloads if not errors else [blank if row in errors else p for row, p in enumerate(payloads)]
+    frames = np.frombuffer(b"".join(whole), RADAR_FRAME)
     return Decoded(
         errors=errors,
-        source_id=[f"radar-{array}" for array in frames["array_id"].tolist()],
-        native_track_id=[str(track) for track in frames["target_track_id"].tolist()],
+        source_id=prefixed("radar-", frames["array_id"]),
+        native_track_id=prefixed("", frames["target_track_id"]),
         sensor_time_ns=frames["timestamp_ns"].astype(np.uint64),
         values={
             "range_m": frames["range_m"].astype(np.float64),
@@ -93,5 +89,9 @@ def decode_radar_frames(payloads: Sequence[bytes]) -> Decoded:
             "azimuth_rad": frames["azimuth_rad"].astype(np.float64),
             "elevation_rad": frames["elevation_rad"].astype(np.float64),
         },
-        clock_quality=["gps_locked"] * len(payloads),
+        clock_quality=pa.repeat("gps_locked", len(payloads)),
     )
+
+
+def _bad_length(payload: bytes) -> RecordError:
+    return RecordError("bad_length", f"radar frame has {len(payload)} bytes, must have {RADAR_FRAME_BYTES}")

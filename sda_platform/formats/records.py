@@ -24,9 +24,10 @@ FEED_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
 """The landing feeds, and the segment formats each may carry."""
 
 MAX_PAYLOAD_BYTES: Final = 65_536
-_HEADER: Final = struct.Struct("<IQ")
-_MAX_TIME_NS: Final = 2**63 - 1
+RECORD_HEADER: Final = struct.Struct("<IQ")
+MAX_TIME_NS: Final = 2**63 - 1
 _JSON_SPACE: Final = " \t\r\n"
+BLANK: Final = b" \t\r"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +54,32 @@ def pack_records(payloads: Iterable[bytes], received_time_ns: Iterable[int]) -> 
     """The `radar-frames` / `isl-frames` container; raises ValueError when the two lengths differ."""
     parts: list[bytes] = []
     for payload, received in zip(payloads, received_time_ns, strict=True):
-        parts += (_HEADER.pack(len(payload), received), payload)
+        parts += (RECORD_HEADER.pack(len(payload), received), payload)
     return b"".join(parts)
 
 
 def _split_container(data: bytes) -> Iterator[RawRecord]:
     offset, number, size = 0, 0, len(data)
     while offset < size:
-        start = offset + _HEADER.size
+        start = offset + RECORD_HEADER.size
         if start > size:
-            text = f"{size - offset} bytes left, a record header has {_HEADER.size}"
+            text = f"{size - offset} bytes left, a record header has {RECORD_HEADER.size}"
             yield RawRecord(number, None, data[offset:], "torn_record", text)
             return
-        length, received = _HEADER.unpack_from(data, offset)
+        length, received = RECORD_HEADER.unpack_from(data, offset)
         offset = start + length
         if length > MAX_PAYLOAD_BYTES or offset > size:
             text = f"header announces {length} bytes, {size - start} are left, {MAX_PAYLOAD_BYTES} allowed"
-            yield RawRecord(number, None, data[start - _HEADER.size :], "torn_record", text)
+            yield RawRecord(number, None, data[start - RECORD_HEADER.size :], "torn_record", text)
             return
-        yield RawRecord(number, received if received <= _MAX_TIME_NS else None, data[start:offset])
+        yield RawRecord(number, received if received <= MAX_TIME_NS else None, data[start:offset])
         number += 1
 
 
 def _split_lines(data: bytes) -> Iterator[RawRecord]:
     number = 0
     for line in data.split(b"\n"):
-        payload = line.strip(b" \t\r")
+        payload = line.strip(BLANK)
         if payload:
             yield RawRecord(number, None, payload)
             number += 1

@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
-from sda_platform.formats.records import split_records
+from sda_platform.formats.cutting import cut_records
 
 SEGMENT_META_VERSION: Final = 1
 _TEXT_FIELDS: Final = ("feed", "format", "sha256")
@@ -61,7 +61,7 @@ def describe_segment(
         feed=feed,
         format=segment_format,
         bytes=len(data),
-        records=sum(1 for _ in split_records(data, segment_format)),
+        records=len(cut_records(data, segment_format)),
         sha256=hashlib.sha256(data).hexdigest(),
         sealed_time_ns=sealed_time_ns,
         sealed_wall_time_ns=sealed_wall_time_ns,

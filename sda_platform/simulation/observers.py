@@ -10,9 +10,10 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from sda_platform.formats.identity import observation_ids
 from sda_platform.formats.isl import encode_isl_frames
-from sda_platform.formats.observations import observation_id
 from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.orbits.elements import FloatArray, IntArray
@@ -180,11 +181,17 @@ class Observers:
         sensor_time_ns: IntArray,
     ) -> Sightings:
         index, time_ns, r_teme_km, v_teme_km_s = truth
-        readings = zip(source_id.tolist(), native, sensor_time_ns.tolist(), payloads, strict=True)
+        ids = observation_ids(
+            feed,
+            pa.array(source_id.tolist(), pa.string()),
+            pa.array(native, pa.string()),
+            pa.array(sensor_time_ns),
+            payloads,
+        )
         return Sightings(
             feed=feed,
             payloads=payloads,
-            observation_id=[observation_id(feed, *reading) for reading in readings],
+            observation_id=ids.to_pylist(),
             source_id=source_id,
             norad_id=self.sky.norad_id[index],
             true_time_ns=time_ns,

@@ -1,8 +1,7 @@
 """Which pairs come near each other, and roughly when: the coarse half of screening.
 
-SGP4 runs only at knots; between them positions are cubic Hermite polynomials, sampled every ten seconds. A
-hashed cell table marks the surroundings of the primaries, so that a secondary costs one table look-up per
-sample and only those in a marked cell meet a spatial tree. Times are multiples of the spacing since the Unix
+SGP4 runs only at knots; between them positions are cubic Hermite polynomials, sampled every ten seconds; at each
+sample a cell list (``orbits.cell_list``) tells which pairs are near. Times are multiples of the spacing since the Unix
 epoch, whatever window is asked for: neighbouring windows see the same samples. Nothing here decides what an
 event is (see ``orbits.closest_approach``).
 """
@@ -13,8 +12,8 @@ import dataclasses
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
+from sda_platform.orbits.cell_list import near_pairs
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
@@ -25,12 +24,6 @@ STEPS_PER_KNOT = KNOT_S // STEP_S
 
 _NS = 1_000_000_000
 _STEP_FRACTION = (np.arange(STEPS_PER_KNOT) + 0.5) / STEPS_PER_KNOT
-# Cell units are 1/256 of a cell, so that an integer shift is a floor; 64 cells a side, then the pattern
-# repeats (a false match costs a look in the tree, nothing more).
-_UNITS_PER_CELL_LOG2 = 8
-_CELLS_LOG2 = 6
-_TABLE_CELLS = 1 << (3 * _CELLS_LOG2)
-_NEIGHBOURS = np.stack(np.meshgrid(*[[-1, 0, 1]] * 3), axis=-1).reshape(-1, 3).astype(np.int32)
 # Osculating perigee and apogee of one instant stand for two hours: J2 and J3 move them by up to 25 km in
 # between, and the apogee of an eccentric orbit by up to one per cent of its axis.
 _SIEVE_PAD_KM = 50.0
@@ -69,6 +62,11 @@ class Tracks:
         state[:, 0] = r_km.transpose(1, 2, 0)
         np.multiply(v_km_s.transpose(1, 2, 0), KNOT_S, out=state[:, 1])
         return cls(index, knot_time_ns, error, state)
+
+    def interval_ends(self, interval: int) -> npt.NDArray[np.float32]:
+        """States at both ends of a knot interval, (n, 4, 3) single precision; not finite where SGP4 refused either."""
+        ends = self.state[interval : interval + 2].reshape(4, 3, -1)
+        return np.ascontiguousarray(ends.transpose(2, 0, 1), dtype=np.float32)
 
     def at_steps(self, row: IntArray, interval: IntArray, step: IntArray) -> tuple[FloatArray, FloatArray]:
         """Interpolated positions (m, 3) km and velocities (m, 3) km/s of the rows at the centres of steps."""
@@ -159,31 +157,32 @@ def sieve(propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: i
     return kept
 
 
-def find_nearby(primaries: Tracks, secondaries: Tracks, radius_km: float) -> Nearby:
-    """Every sample at which a secondary is within ``radius_km`` of a primary (never the object itself)."""
-    unit_km = 1.02 * radius_km / (1 << _UNITS_PER_CELL_LOG2)
-    basis = hermite_basis(_STEP_FRACTION) / unit_km
-    primary_knots, secondary_knots = _sampling_table(primaries), _sampling_table(secondaries)
-    table = np.zeros((STEPS_PER_KNOT, _TABLE_CELLS), dtype=np.bool_)
-    parts: list[tuple[IntArray, ...]] = []
+def find_nearby(
+    primaries: Tracks,
+    secondaries: Tracks,
+    error_km: tuple[FloatArray, FloatArray],
+    *,
+    radius_km: float,
+    threshold_km: float,
+) -> Nearby:
+    """The samples, within ``radius_km`` of each other, around which a pair may pass within the threshold.
+
+    ``error_km``: the interpolation error of each track. An object never meets itself, a pair of two primaries is told
+    once.
+    """
+    basis = hermite_basis(_STEP_FRACTION), _hermite_slope(_STEP_FRACTION) / KNOT_S
+    identity = primaries.index, secondaries.index
+    parts = []
     for interval in range(len(primaries.knot_time_ns) - 1):
-        targets = _sample(basis, primary_knots, interval)
-        if not len(targets[0, 0]):
-            break
-        cells = _mark(table, targets)
-        points = _sample(basis, secondary_knots, interval)
-        inside = _look_up(table, points)
-        table.reshape(-1)[cells] = False
-        found = _pairs_within(targets, points, inside, radius_km / unit_km)
+        ends = primaries.interval_ends(interval), secondaries.interval_ends(interval)
+        found = near_pairs(
+            *ends, identity, error_km, basis, radius_km=radius_km, threshold_km=threshold_km, half_step_s=STEP_S / 2
+        )
         parts.append((found[0], found[1], np.full(len(found[0]), interval), found[2]))
     if not parts:
         nothing = np.zeros(0, dtype=np.int64)
         return Nearby(nothing, nothing, nothing, nothing)
-    primary, secondary, intervals, step = (np.concatenate(column) for column in zip(*parts, strict=True))
-    usable = primaries.index[primary] != secondaries.index[secondary]
-    for tracks, row in ((primaries, primary), (secondaries, secondary)):
-        usable &= (tracks.error[row, intervals] == 0) & (tracks.error[row, intervals + 1] == 0)
-    return Nearby(primary[usable], secondary[usable], intervals[usable], step[usable])
+    return Nearby(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _osculating_orbit(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -220,55 +219,3 @@ def _merged(shells: FloatArray) -> list[tuple[float, float]]:
         else:
             merged.append((low, high))
     return merged
-
-
-def _sampling_table(tracks: Tracks) -> npt.NDArray[np.float32]:
-    """Knots as (k, 2, 3 n) single precision; a failed one sits at the Earth's centre, out of reach."""
-    single = tracks.state.reshape(*tracks.state.shape[:2], -1).astype(np.float32)
-    return np.nan_to_num(single, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def _sample(basis: FloatArray, knots: npt.NDArray[np.float32], interval: int) -> npt.NDArray[np.float32]:
-    """Positions (steps, 3, n) over one knot interval, in cell units."""
-    ends = knots[interval : interval + 2].reshape(4, -1)
-    return np.asarray((basis.astype(np.float32) @ ends).reshape(STEPS_PER_KNOT, 3, -1))
-
-
-def _mark(table: npt.NDArray[np.bool_], targets: npt.NDArray[np.float32]) -> IntArray:
-    """Mark the 27 cells around each target (steps, 3, p); returns the flat positions marked."""
-    cell = targets.astype(np.int32) >> _UNITS_PER_CELL_LOG2
-    around = cell[:, None] + _NEIGHBOURS[None, :, :, None]
-    flat = _code(around[:, :, 0], around[:, :, 1], around[:, :, 2]).reshape(len(targets), -1)
-    positions: IntArray = (flat + np.arange(len(targets))[:, None] * _TABLE_CELLS).reshape(-1)
-    table.reshape(-1)[positions] = True
-    return positions
-
-
-def _look_up(table: npt.NDArray[np.bool_], points: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
-    """Whether each point (steps, 3, n) lies in a marked cell, (steps, n)."""
-    cell = points.astype(np.int32) >> _UNITS_PER_CELL_LOG2
-    code = _code(cell[:, 0], cell[:, 1], cell[:, 2])
-    return np.stack([np.take(marked, row) for marked, row in zip(table, code, strict=True)])
-
-
-def _code(x: npt.NDArray[np.int32], y: npt.NDArray[np.int32], z: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    mask = (1 << _CELLS_LOG2) - 1
-    return np.asarray((x & mask) | ((y & mask) << _CELLS_LOG2) | ((z & mask) << (2 * _CELLS_LOG2)))
-
-
-def _pairs_within(
-    targets: npt.NDArray[np.float32],
-    points: npt.NDArray[np.float32],
-    inside: npt.NDArray[np.bool_],
-    radius_units: float,
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Target row, point row and step of every pair within the radius at the same step."""
-    step, row = np.nonzero(inside)
-    # The step is a fourth coordinate, so wide that different steps never meet: one tree serves an interval.
-    spread = 4 * radius_units
-    near = np.column_stack([points[step, 0, row], points[step, 1, row], points[step, 2, row], step * spread])
-    count = targets.shape[2]
-    steps = np.repeat(np.arange(STEPS_PER_KNOT), count)
-    sought = np.column_stack([targets.transpose(0, 2, 1).reshape(-1, 3), steps * spread])
-    pairs = cKDTree(sought).sparse_distance_matrix(cKDTree(near), radius_units, output_type="ndarray")
-    return pairs["i"] % count, row[pairs["j"]], step[pairs["j"]]

@@ -59,21 +59,22 @@ def seed(
     primaries: Tracks,
     secondaries: Tracks,
     nearby: Nearby,
+    error_km: tuple[FloatArray, FloatArray],
     threshold_km: float,
-    interpolation_km: float,
     slowest_km_s: float,
 ) -> tuple[Seeds, Seeds]:
     """Instants worth refining, and instants at which a pair moves together.
 
     Args:
-        interpolation_km: bound of the interpolation error of either object.
+        error_km: bound of the interpolation error of each primary and each secondary.
         slowest_km_s: relative speed below which a near pair counts as moving together.
 
     Returns:
         Seeds of close approaches, at the linearly predicted minimum, and samples (within ``threshold_km`` and
         slower than ``slowest_km_s``) of pairs that keep together.
     """
-    reach_km = threshold_km + 2 * interpolation_km
+    off_km = error_km[0][nearby.primary] + error_km[1][nearby.secondary]
+    reach_km = threshold_km + off_km
     first_r, first_v = primaries.at_steps(nearby.primary, nearby.interval, nearby.step)
     second_r, second_v = secondaries.at_steps(nearby.secondary, nearby.interval, nearby.step)
     dr_km, dv_km_s = second_r - first_r, second_v - first_v
@@ -82,7 +83,7 @@ def seed(
     moving = np.maximum(speed_km_s, _VELOCITY_ERROR_KM_S)
     offset_s = -np.einsum("mi,mi->m", dr_km, dv_km_s) / moving**2
     # How wrong that instant can be: for a slow pair, much. Neighbouring samples then seed the same minimum.
-    slack_s = (reach_km * _VELOCITY_ERROR_KM_S / moving + _BEND_KM + 2 * interpolation_km) / moving
+    slack_s = (reach_km * _VELOCITY_ERROR_KM_S / moving + _BEND_KM + off_km) / moving
     half_s = STEP_S / 2 + slack_s
     inside_s = np.clip(offset_s, -half_s, half_s)
     least_km = np.linalg.norm(dr_km + dv_km_s * inside_s[:, None], axis=-1)

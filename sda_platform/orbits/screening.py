@@ -153,12 +153,14 @@ def _screen_block(
 ) -> tuple[Seeds, Seeds, list[Failures]]:
     primaries = Tracks.propagate(propagator, primary_index, knots)
     kept = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
-    secondaries = Tracks.propagate(propagator, kept, knots)
-    bounds_km = [error_bounds_km(propagator, tracks) for tracks in (primaries, secondaries)]
-    error_km = float(np.nanmax(np.concatenate([*bounds_km, [0.0]])))
+    everyone = np.array_equal(kept, primary_index)
+    secondaries = primaries if everyone else Tracks.propagate(propagator, kept, knots)
+    primary_error_km = error_bounds_km(propagator, primaries)
+    errors_km = primary_error_km, primary_error_km if everyone else error_bounds_km(propagator, secondaries)
+    error_km = float(np.nanmax(np.concatenate([*errors_km, [0.0]])))
     radius_km = threshold_km + 2 * error_km + _fastest_closing_km_s(primaries) * STEP_S / 2
-    nearby = find_nearby(primaries, secondaries, radius_km)
-    close, together = seed(primaries, secondaries, nearby, threshold_km, error_km, SLOWEST_EVENT_KM_S)
+    nearby = find_nearby(primaries, secondaries, errors_km, radius_km=radius_km, threshold_km=threshold_km)
+    close, together = seed(primaries, secondaries, nearby, errors_km, threshold_km, SLOWEST_EVENT_KM_S)
     return close, together, [_failures(primaries), _failures(secondaries)]
 
 

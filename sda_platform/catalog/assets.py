@@ -8,6 +8,7 @@ from sda_platform.catalog import decoding, transforms
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.bronze import land
+from sda_platform.lake.decoding import one_by_one
 from sda_platform.lake.resource import LakeResource, LandingResource
 
 element_zone = dg.AssetSpec(
@@ -27,7 +28,7 @@ def element_sets(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
     """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, says why."""
-    return land(lake, landing, ELEMENT_SETS, [ELEMENTS_FEED], decoding.decode, tell=context.log_event)
+    return land(lake, landing, ELEMENT_SETS, [ELEMENTS_FEED], one_by_one(decoding.decode), tell=context.log_event)
 
 
 @table_asset(ORBITAL_CATALOG, deps=[element_sets], pool="catalog")

@@ -4,6 +4,7 @@ What was measured is kept: nothing is converted to a position. Limits are physic
 (DP5-I20). A reading that is delivered twice has one observation id (`identity`).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sda_platform.formats.cutting import NOT_STAMPED, CutRecords, cut_records
+from sda_platform.formats.cutting import NOT_STAMPED, CutRecords, cut_records, join_cuts
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.identity import observation_ids
@@ -21,6 +22,7 @@ from sda_platform.formats.limits import OBSERVATION_LIMITS, note_impossible_time
 from sda_platform.formats.optical_columns import decode_optical_records
 from sda_platform.formats.radar import decode_radar_frames
 from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.segments import SegmentMeta
 
 MEASUREMENT_COLUMNS: Final[tuple[str, ...]] = (
     "range_m",
@@ -77,6 +79,21 @@ def decode_observations(data: bytes, *, feed: str, segment_format: str, sealed_t
     records = cut_observations(data, segment_format)
     sealed = np.full(len(records), sealed_time_ns, np.int64)
     return decode_cut_observations(records, feed=feed, segment_format=segment_format, sealed_time_ns=sealed)
+
+
+def decode_segments(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
+    """The rows of several segments, those of one feed and format decoded together; ``segment`` counts from 0."""
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for number, (_, meta) in enumerate(segments):
+        alike[meta.feed, meta.format].append(number)
+    tables = [OBSERVATION_SCHEMA.append(pa.field("segment", pa.int64())).empty_table()]
+    for (feed, segment_format), numbers in alike.items():
+        cuts = [cut_observations(segments[number][0], segment_format) for number in numbers]
+        lengths = [len(cut) for cut in cuts]
+        sealed = np.repeat(np.array([segments[n][1].sealed_time_ns for n in numbers], np.int64), lengths)
+        rows = decode_cut_observations(join_cuts(cuts), feed=feed, segment_format=segment_format, sealed_time_ns=sealed)
+        tables.append(rows.append_column("segment", pa.array(np.repeat(numbers, lengths))))
+    return pa.concat_tables(tables)
 
 
 def cut_observations(data: bytes, segment_format: str) -> CutRecords:

@@ -3,12 +3,10 @@
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.formats.observations import decode_observations
-from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.observations import decode_segments
 from sda_platform.ingest import transforms
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
@@ -45,7 +43,9 @@ def raw_records(
 
     A record that cannot be decoded is a row with an error; a segment that is torn or altered is one row that says so.
     """
-    return land(lake, landing, RAW_RECORDS, [feed.name for feed in OBSERVATION_FEEDS], _decode, tell=context.log_event)
+    return land(
+        lake, landing, RAW_RECORDS, [feed.name for feed in OBSERVATION_FEEDS], decode_segments, tell=context.log_event
+    )
 
 
 @table_asset(OBSERVATIONS, deps=[raw_records], pool="hot")
@@ -75,7 +75,3 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     receipt = store.append(plan, letters[0].unionByName(letters[1]))
     kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
     return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})
-
-
-def _decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    return decode_observations(data, feed=meta.feed, segment_format=meta.format, sealed_time_ns=meta.sealed_time_ns)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from upath import UPath
 
 from sda_platform import faults
-from sda_platform.formats.records import split_records
+from sda_platform.formats.cutting import cut_records
 from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_meta
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
@@ -293,7 +293,7 @@ def _defect(segment: PendingSegment, data: bytes) -> str | None:
         return f"{name}: truncated: has {len(data)} bytes, metadata says {meta.bytes}"
     if hashlib.sha256(data).hexdigest() != meta.sha256:
         return f"{name}: checksum differs from the metadata's {meta.sha256[:12]}…"
-    records = sum(1 for _ in split_records(data, meta.format))
+    records = len(cut_records(data, meta.format))
     if records != meta.records:
         return f"{name}: metadata says {meta.records} records, found {records}"
     return None

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta
-from sda_platform.ingest.assets import _decode
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.bronze import DecodedBatch, decode_batch
 from sda_platform.lake.contract import violations
+from sda_platform.lake.decoding import DecodedBatch, decode_batch
 from sda_platform.lake.intake import LoadedSegment
 from sda_platform_tests.segments import after, described, radar_payloads, radar_segment
 
@@ -28,7 +28,7 @@ def loaded(
 
 
 def decoded(*segments: LoadedSegment) -> DecodedBatch:
-    return decode_batch(RAW_RECORDS, segments, _decode)
+    return decode_batch(RAW_RECORDS, segments, decode_segments)
 
 
 def facts(batch: DecodedBatch, *columns: str) -> list[tuple[object, ...]]:

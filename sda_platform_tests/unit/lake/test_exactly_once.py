@@ -22,9 +22,10 @@ from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import intake
-from sda_platform.lake.bronze import DecodedBatch, decode_batch, land
+from sda_platform.lake.bronze import land
 from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.commit import Receipt, settle
+from sda_platform.lake.decoding import DecodedBatch, decode_batch, one_by_one
 from sda_platform.lake.errors import CommitConflict, SegmentConflict
 from sda_platform.lake.landing import META_SUFFIX, LandingZone
 from sda_platform.lake.log import Head
@@ -90,7 +91,7 @@ class Landing(RuleBasedStateMachine):
     @rule(target=work)
     def a_process_plans(self) -> Work:
         head = self.log.head()
-        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), decode)
+        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), one_by_one(decode))
         plan = plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run")
         return Work(plan, batch, len(self.log.commits()))
 
@@ -147,7 +148,7 @@ class Landing(RuleBasedStateMachine):
 
     def a_process_plans_alone(self) -> Work:
         head = self.log.head()
-        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), decode)
+        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), one_by_one(decode))
         return Work(
             plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run"), batch, len(self.log.commits())
         )
@@ -221,10 +222,10 @@ def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 
     def overtaken(data: bytes, meta: SegmentMeta) -> pa.Table:
-        land(_Store(log), zones, RAW_RECORDS, ["radar"], decode, tell=told.append)  # type: ignore[arg-type]
+        land(_Store(log), zones, RAW_RECORDS, ["radar"], one_by_one(decode), tell=told.append)  # type: ignore[arg-type]
         return decode(data, meta)
 
     with pytest.raises(CommitConflict, match="plan again"):
-        land(_Store(log), zones, RAW_RECORDS, ["radar"], overtaken, tell=told.append)  # type: ignore[arg-type]
+        land(_Store(log), zones, RAW_RECORDS, ["radar"], one_by_one(overtaken), tell=told.append)  # type: ignore[arg-type]
     assert len(log.rows) == 1
     assert [event.asset_key.path for event in told] == [["landing", "radar"]]

@@ -1,0 +1,150 @@
+"""Segments to rows: every record of a batch becomes one row, good or bad, that tells where it comes from.
+
+A segment that is not what its metadata promises becomes one row (record number -1) that tells its defect. What a
+record means is the room's business: it brings the decoder.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.landing import LoadedSegment, segment_sha256
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+# Decodes segments into one row per record: record_number, payload, error_kind, error, and what it says; the column
+# SEGMENT tells from which of them a row comes.
+Decoder = Callable[[Sequence[tuple[bytes, SegmentMeta]]], pa.Table]
+
+SEGMENT = "segment"
+WHOLE_SEGMENT = -1
+_DEFECT_ROW = pa.schema(
+    {SEGMENT: pa.int64(), "record_number": pa.int64(), "error_kind": pa.string(), "error": pa.string()}
+)
+# Small enough that a batch keeps every core busy, large enough that a portion's overhead does not count.
+_PORTION_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True)
+class DecodedBatch:
+    """Rows of one commit, and the segments they came from."""
+
+    rows: pa.Table
+    segments: tuple[SegmentRef, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Records landed, valid and dead; valid + dead = landed by conservation, which a check verifies."""
+        dead = self.rows.num_rows - self.rows.column("error_kind").null_count
+        return {"landed": sum(s.records for s in self.segments), "valid": self.rows.num_rows - dead, "dead": dead}
+
+
+def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decoder) -> DecodedBatch:
+    """Decode ``segments`` into rows with the columns of ``table``; those that tell a defect come first."""
+    schema = pa.schema([f for f in table.arrow_schema if f.name != COMMIT_SEQUENCE])
+    whole = [s for s in segments if s.defect is None]
+    defective = [s for s in segments if s.defect is not None]
+    rows = _decode(whole, decoder)
+    found = np.bincount(rows[SEGMENT].to_numpy(), minlength=len(whole)).tolist()
+    checked = [_checked(segment, records) for segment, records in zip(whole, found, strict=True)]
+    if any(segment.defect for segment in checked):
+        keep = np.array([segment.defect is None for segment in checked])
+        rows = rows.filter(pa.array(keep[rows[SEGMENT].to_numpy()]))
+        defective += [segment for segment in checked if segment.defect is not None]
+    parts = [_defect_rows(defective), _with_provenance(rows, checked)]
+    refs = [s.ref(1) for s in defective]
+    refs += [s.ref(records) for s, records in zip(checked, found, strict=True) if s.defect is None]
+    return DecodedBatch(pa.concat_tables(_conform(part, schema) for part in parts), tuple(refs))
+
+
+def one_by_one(decode: Callable[[bytes, SegmentMeta], pa.Table]) -> Decoder:
+    """The decoder of several segments that calls ``decode`` for each."""
+
+    def decode_all(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
+        tables = [decode(data, meta) for data, meta in segments]
+        numbers = np.repeat(np.arange(len(tables)), [rows.num_rows for rows in tables])
+        if not tables:
+            return pa.table({SEGMENT: numbers})
+        return pa.concat_tables(tables).append_column(SEGMENT, pa.array(numbers))
+
+    return decode_all
+
+
+def _decode(segments: Sequence[LoadedSegment], decoder: Decoder) -> pa.Table:
+    """The rows of ``segments``, decoded in portions side by side: Arrow's part of the work uses every core."""
+    portions = _portions(segments)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        tables = threads.map(lambda portion: decoder([(s.data, s.meta) for s in portion if s.meta]), portions)
+        starts = accumulate(map(len, portions), initial=0)
+        return pa.concat_tables(_renumbered(rows, start) for rows, start in zip(tables, starts, strict=False))
+
+
+def _portions(segments: Sequence[LoadedSegment]) -> list[Sequence[LoadedSegment]]:
+    """``segments`` in order, cut into portions of about _PORTION_BYTES; at least one, empty where there are none."""
+    ends = np.cumsum([len(s.data) for s in segments])
+    cuts = np.searchsorted(ends, np.arange(_PORTION_BYTES, sum(len(s.data) for s in segments), _PORTION_BYTES)) + 1
+    edges = sorted({0, *cuts.tolist(), len(segments)})
+    return [segments[first:last] for first, last in pairwise(edges)] or [[]]
+
+
+def _renumbered(rows: pa.Table, start: int) -> pa.Table:
+    position = rows.column_names.index(SEGMENT)
+    return rows.set_column(position, SEGMENT, pc.add(rows[SEGMENT], start))
+
+
+def _checked(segment: LoadedSegment, found: int) -> LoadedSegment:
+    if segment.meta is None or found == segment.meta.records:
+        return segment
+    defect = f"{segment.name}: metadata says {segment.meta.records} records, found {found}"
+    sha256 = segment_sha256(segment.zone, segment.name, segment.data, defect)
+    return replace(segment, defect=defect, sha256=sha256)
+
+
+def _defect_rows(segments: Sequence[LoadedSegment]) -> pa.Table:
+    rows = [
+        {
+            SEGMENT: number,
+            "record_number": WHOLE_SEGMENT,
+            "error_kind": "bad_segment",
+            "error": f"{segment.zone}/{segment.defect}",
+        }
+        for number, segment in enumerate(segments)
+    ]
+    return _with_origin(pa.Table.from_pylist(rows, schema=_DEFECT_ROW), segments)
+
+
+def _with_provenance(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table:
+    if not rows.num_rows or rows["error"].null_count == rows.num_rows:
+        return _with_origin(rows, segments)
+    begin = pa.array([f"{s.zone}/{s.name} record " for s in segments], pa.string()).take(rows[SEGMENT])
+    numbers = pc.cast(rows["record_number"], pa.string())
+    told = pc.binary_join_element_wise(begin, numbers, pa.scalar(": "), rows["error"], "")
+    return _with_origin(rows.set_column(rows.column_names.index("error"), "error", told), segments)
+
+
+def _with_origin(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table:
+    origin = {
+        "segment_sha256": pa.array([s.sha256 for s in segments], pa.string()),
+        "segment_name": pa.array([s.name for s in segments], pa.string()),
+        "feed": pa.array([s.zone for s in segments], pa.string()),
+        "received_time_ns": pa.array([s.meta.sealed_time_ns if s.meta else 0 for s in segments], pa.int64()),
+    }
+    for name, values in origin.items():
+        if name not in rows.column_names:
+            rows = rows.append_column(name, values.take(rows[SEGMENT].combine_chunks()))
+    return rows
+
+
+def _conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = [
+        pc.cast(rows.column(f.name), f.type) if f.name in rows.column_names else pa.nulls(rows.num_rows, f.type)
+        for f in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

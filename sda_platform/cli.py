@@ -150,15 +150,46 @@ def trace(settings: Settings, alert: str, as_json: bool) -> None:
 @_for_people
 def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
     """Write simulated segments, and the truth beside them, into DIRECTORY."""
-    from sda_platform.clock import parse_iso_ns
     from sda_platform.operations.demo import write_simulation
 
-    try:
-        start_ns = parse_iso_ns(start)
-    except ValueError:
-        raise click.BadParameter(f"{start!r} is no ISO 8601 instant", param_hint="--start") from None
+    start_ns = _instant(start, "--start")
     count = write_simulation(directory, scenario, start_ns=start_ns, minutes=minutes, seed=seed)
     _console.print(f"{count} segments and the truth are in {directory}")
+
+
+@main.command()
+@click.option("--catalog", required=True, type=click.Path(path_type=Path), help="OMM (.csv .json .kvn .xml) or TLE.")
+@click.option("--start", required=True, help="Beginning of the search, ISO 8601, UTC.")
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=168.0, show_default=True)
+@click.option("--threshold-km", type=click.FloatRange(min=0, min_open=True), default=5.0, show_default=True)
+@click.option(
+    "--fleet", type=click.Path(path_type=Path), help="Screen only these against all (norad_id,name,operator)."
+)
+@click.option("--processes", type=click.IntRange(min=1), help="Default: one per core.")
+@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help=".csv or .parquet")
+@_for_people
+def screen(
+    catalog: Path,
+    start: str,
+    hours: float,
+    threshold_km: float,
+    fleet: Path | None,
+    processes: int | None,
+    out: Path,
+) -> None:
+    """Find every close approach among the objects of a catalogue, or of a fleet with them."""
+    from sda_platform.operations.screening_command import run_screening
+
+    run_screening(catalog, _instant(start, "--start"), hours, threshold_km, fleet, processes, out, _console)
+
+
+def _instant(text: str, option: str) -> int:
+    from sda_platform.clock import parse_iso_ns
+
+    try:
+        return parse_iso_ns(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
 
 
 def _lake(settings: Settings) -> Any:

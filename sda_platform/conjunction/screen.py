@@ -1,6 +1,5 @@
 """Screening a protected fleet on Spark: spans of time are the tasks, each a pure call of `orbits.screening`."""
 
-import itertools
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,11 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening import Events, screen
+from sda_platform.orbits.screening import Events, screen, spans
 
 _EVENTS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:conjunction-event:1")
-# Two hours, aligned to the epoch: the blocks in which `orbits.screening` works anyway.
-_SPAN_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
 
 APPROACH_SCHEMA = pa.schema(
     [
@@ -66,10 +63,10 @@ def approaches(
     threshold_km: float,
 ) -> DataFrame:
     """Every approach of a protected object within [start, end), once, in the columns of APPROACH_SCHEMA."""
-    edges = [start_ns, *range(start_ns // _SPAN_NS * _SPAN_NS + _SPAN_NS, end_ns, _SPAN_NS), end_ns]
-    spans = session.createDataFrame(list(itertools.pairwise(edges)), "start_ns bigint, end_ns bigint")
+    parts = spans(start_ns, end_ns)
+    tasks = session.createDataFrame(parts, "start_ns bigint, end_ns bigint").repartition(len(parts), "start_ns")
     search = span_searcher(catalogue.propagator, np.asarray(fleet, dtype=np.int64), work, threshold_km)
-    found = spans.repartition(len(edges) - 1, "start_ns").mapInArrow(search, _APPROACH_TYPES)
+    found = tasks.mapInArrow(search, _APPROACH_TYPES)
     return found.dropDuplicates(["norad_id_1", "norad_id_2", "tca_time_ns"])
 
 

@@ -32,7 +32,12 @@ OMM_CSV_COLUMNS: Final[tuple[str, ...]] = (
     "MEAN_MOTION_DOT",
     "MEAN_MOTION_DDOT",
 )
-_ONLY: Final = (("TIME_SYSTEM", "UTC"), ("REF_FRAME", "TEME"), ("MEAN_ELEMENT_THEORY", "SGP4"))
+_ONLY: Final = (
+    ("TIME_SYSTEM", ("UTC",)),
+    ("REF_FRAME", ("TEME",)),
+    # Of the theories that the standard lists, the first two are the one that SGP4 reads.
+    ("MEAN_ELEMENT_THEORY", ("SGP4", "SGP/SGP4")),
+)
 _SGP4_XP: Final = 4
 _NS: Final = 1_000_000_000
 
@@ -91,8 +96,10 @@ def parse_omm_json_object(payload: bytes) -> ElementSet:
 def element_set(fields: Mapping[str, Any]) -> ElementSet:
     """An ElementSet from values by OMM keyword, each text or number; RecordError names the keyword."""
     for keyword, allowed in _ONLY:
-        if fields.get(keyword, allowed) not in (allowed, "", None):
-            raise RecordError("out_of_range", f"{keyword} is {ascii(fields[keyword])[:80]}, only {allowed} can be used")
+        if fields.get(keyword) not in (*allowed, "", None):
+            raise RecordError(
+                "out_of_range", f"{keyword} is {ascii(fields[keyword])[:80]}, only {allowed[0]} can be used"
+            )
     if _optional_int(fields, "EPHEMERIS_TYPE") == _SGP4_XP:
         raise RecordError("out_of_range", "EPHEMERIS_TYPE is 4 (SGP4-XP), which SGP4 cannot propagate")
     return ElementSet(
@@ -115,14 +122,17 @@ def element_set(fields: Mapping[str, Any]) -> ElementSet:
 
 
 def parse_epoch_ns(text: object) -> int:
-    """Unix time in ns of an ISO 8601 instant; UTC without an offset. Digits past 1 ns are cut."""
+    """Unix time in ns of an ISO 8601 instant, by month and day or by day of year; UTC without an offset.
+
+    Digits past 1 ns are cut.
+    """
     if not isinstance(text, str):
         raise RecordError("bad_field", f"EPOCH is {ascii(text)[:80]}, must be text")
     whole, _, fraction = text.strip().removesuffix("Z").partition(".")
     try:
         if fraction and not (fraction.isascii() and fraction.isdigit()):
             raise ValueError
-        moment = datetime.fromisoformat(whole)
+        moment = _by_day_of_year(whole) if whole[8:9] == "T" else datetime.fromisoformat(whole)
         if moment.microsecond:
             raise ValueError
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -131,6 +141,10 @@ def parse_epoch_ns(text: object) -> int:
         raise RecordError(
             "bad_field", f"EPOCH is {ascii(text)[:80]}, must be like 2024-11-01T00:00:00.000000"
         ) from None
+
+
+def _by_day_of_year(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%jT%H:%M:%S").replace(tzinfo=UTC)
 
 
 def format_epoch(time_ns: int) -> str:

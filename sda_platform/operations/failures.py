@@ -4,6 +4,7 @@ from sda_platform.conjunction.fleet import FleetError
 from sda_platform.ingest.partner_files import PartnerFileError
 from sda_platform.lake.errors import LakeError
 from sda_platform.operations.platform_home import AlreadyRunning
+from sda_platform.operations.screen_catalogue import ScreeningInputError
 from sda_platform.operations.supervisor import PlatformError
 from sda_platform.operations.trace import UnknownAlert
 
@@ -14,5 +15,6 @@ EXPECTED: tuple[type[Exception], ...] = (
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
     PartnerFileError,
     PlatformError,
+    ScreeningInputError,
     UnknownAlert,
 )

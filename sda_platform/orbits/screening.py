@@ -14,6 +14,8 @@ division.
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -136,6 +138,28 @@ def screen(
     )
 
 
+def joined(propagator: Propagator, parts: Sequence[Screening]) -> Screening:
+    """What the windows of ``parts``, screened one by one, hold together; equal to screening their union at once."""
+    events = [part.events for part in parts]
+    columns = {f.name: np.concatenate([getattr(e, f.name) for e in events]) for f in dataclasses.fields(Events)}
+    order = np.lexsort((columns["hi"], columns["lo"], columns["tca_time_ns"]))
+    together = Seeds(
+        *(np.concatenate([getattr(part.colocated, name) for part in parts]) for name in ("lo", "hi", "time_ns"))
+    )
+    return Screening(
+        Events(**{name: column[order] for name, column in columns.items()}),
+        _first_of_pairs(propagator, together),
+        _first_failures([part.failures for part in parts]),
+    )
+
+
+def spans(start_time_ns: int, end_time_ns: int) -> list[tuple[int, int]]:
+    """The window [start, end) cut where the blocks of screening meet: the parts that can be screened side by side."""
+    first = start_time_ns // _BLOCK_NS * _BLOCK_NS + _BLOCK_NS
+    edges = [start_time_ns, *range(first, end_time_ns, _BLOCK_NS), end_time_ns]
+    return list(itertools.pairwise(edges))
+
+
 def _knots(block_ns: int, start_time_ns: int, end_time_ns: int) -> IntArray:
     """Knots of a block, cut to the intervals the window touches."""
     first = max(block_ns, start_time_ns // _KNOT_NS * _KNOT_NS)
@@ -197,9 +221,14 @@ def _events(
 
 
 def _colocated(propagator: Propagator, samples: Seeds, start_time_ns: int, end_time_ns: int) -> CoLocated:
-    inside = np.flatnonzero((samples.time_ns >= start_time_ns) & (samples.time_ns < end_time_ns))
-    lo, hi = _ordered(propagator, samples.first[inside], samples.second[inside])
-    time_ns = samples.time_ns[inside]
+    return _first_of_pairs(
+        propagator, samples.take(np.flatnonzero((samples.time_ns >= start_time_ns) & (samples.time_ns < end_time_ns)))
+    )
+
+
+def _first_of_pairs(propagator: Propagator, samples: Seeds) -> CoLocated:
+    lo, hi = _ordered(propagator, samples.first, samples.second)
+    time_ns = samples.time_ns
     order = np.lexsort((time_ns, hi, lo))
     _, first = np.unique(np.stack([lo[order], hi[order]]), axis=1, return_index=True)
     chosen = order[first]

@@ -1,0 +1,79 @@
+"""What `sda screen` tells while it works and when it is done."""
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.operations.screen_catalogue import (
+    ScreeningInputError,
+    available_cores,
+    check_output,
+    read_elements,
+    screen_elements,
+    write_events,
+)
+from sda_platform.orbits.elements import ElementSets
+
+_SHOWN = 5
+
+
+def run_screening(
+    catalog: Path,
+    start_ns: int,
+    hours: float,
+    threshold_km: float,
+    fleet: Path | None,
+    processes: int | None,
+    out: Path,
+    console: Console,
+) -> None:
+    """Read, screen, write, and say what was found, what was left out and why.
+
+    Raises ScreeningInputError and FleetError for what the user can mend.
+    """
+    check_output(out)
+    file = read_elements(catalog)
+    elements = file.elements
+    primaries = np.arange(len(elements)) if fleet is None else _rows_of(fleet, elements)
+    end_ns = start_ns + round(hours * 3600 * NANOSECONDS_PER_SECOND)
+    who = f"{len(elements):,} objects" if fleet is None else f"{len(primaries):,} of {len(elements):,} objects"
+    console.print(f"{who}, {iso(start_ns)} to {iso(end_ns)}, within {threshold_km:g} km")
+    columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("screening", total=None)
+        found = screen_elements(
+            elements,
+            primaries,
+            start_ns,
+            end_ns,
+            threshold_km,
+            processes=processes or available_cores(),
+            tell=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    written = write_events(found, elements, out)
+    console.print(f"{len(found.events):,} approaches, {len(found.colocated.lo):,} pairs that move together")
+    _tell_some(console, [*file.unreadable], "records could not be read")
+    if file.superseded:
+        console.print(f"{file.superseded:,} element sets were older than another of the same object")
+    if len(found.failures.index):
+        console.print(f"{len(found.failures.index):,} objects were refused by SGP4 in part of the window")
+    console.print("written: " + ", ".join(map(str, written)))
+
+
+def _rows_of(fleet: Path, elements: ElementSets) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    wanted = [member.norad_id for member in protected_fleet(fleet)]
+    rows = np.flatnonzero(np.isin(elements.norad_id, wanted))
+    if not len(rows):
+        raise ScreeningInputError(f"{fleet}: none of its {len(wanted)} satellites is in the catalogue")
+    return rows
+
+
+def _tell_some(console: Console, lines: list[str], what: str) -> None:
+    if lines:
+        console.print(f"{len(lines):,} {what}:")
+        for line in [*lines[:_SHOWN], *(["…"] if len(lines) > _SHOWN else [])]:
+            console.print(f"  {line}")

@@ -215,10 +215,11 @@ def _show_status(settings: Settings, found: Any) -> None:
     _console.print(grid)
     zones = Grid("\nlanding zone", "\npending", "\nbytes", "\noldest", box=None)
     for zone in found.zones:
-        oldest = "–" if zone.oldest_s is None else f"{zone.oldest_s:,.0f} s"
-        zones.add_row(zone.zone, str(zone.pending), f"{zone.bytes:,}", oldest)
+        backlog = zone.backlog
+        oldest = "–" if backlog.oldest_s is None else f"{backlog.oldest_s:,.0f} s"
+        zones.add_row(zone.zone, f"{backlog.segments:,}", f"{backlog.bytes:,}", oldest)
     _console.print(zones)
-    for orphan in [*found.unknown, *(o for z in found.zones for o in z.orphans)]:
+    for orphan in found.orphans:
         _console.print(f"orphan: {orphan}")
 
 

@@ -83,6 +83,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             max_segments=settings.batch_max_segments,
             max_bytes=settings.batch_max_bytes,
             orphan_grace_s=settings.orphan_grace_s,
+            backlog_max_age_s=settings.backlog_max_age_s,
         ),
         "fusion": FusionResource(
             window_s=settings.window_s,

@@ -33,8 +33,9 @@ class Settings(BaseSettings):
     batch_max_segments: int = Field(256, description="Most segments one materialization takes from a zone.")
     batch_max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes from a zone.")
     orphan_grace_s: float = Field(
-        60.0, description="Age from which data without metadata counts as an orphan, seconds."
+        60.0, description="Age from which data without metadata (or the reverse) is taken as defective, seconds."
     )
+    backlog_max_age_s: float = Field(300.0, description="Longest that a sealed segment may wait, seconds (a check).")
 
     window_s: int = Field(30, description="Length of a fusion window in event time, seconds (DP3-F5).")
     allowed_lateness_s: float = Field(5.0, description="Event time a closed window still takes late data, seconds.")

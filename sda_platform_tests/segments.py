@@ -12,8 +12,12 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint
 from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.log import Commit, Head
+from sda_platform.lake.segments import LoadedSegment
 
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 CATALOGUE = Path(__file__).parents[1] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
@@ -69,6 +73,13 @@ def land(zone: LandingZone, name: str, data: bytes, *, seconds: float = 1.0, **u
     """Seal ``data`` into ``zone``, with some facts of its metadata replaced by untrue ones."""
     meta = described(data, zone.feed, seconds=seconds)
     return zone.seal(name, data, replace(meta, **untrue))  # type: ignore[arg-type]
+
+
+def committed(*segments: LoadedSegment) -> Head:
+    """The head of a table that consumed these segments of three records each."""
+    refs = tuple(s.ref(3 if s.defect is None else 1) for s in segments)
+    checkpoint = Checkpoint(RAW_RECORDS.name, 1, GENESIS, 0, "run", "nonce", segments=refs)
+    return Head(0, 1, Commit(0, 0, 0, checkpoint))
 
 
 @cache

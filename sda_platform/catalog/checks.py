@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import pyarrow.compute as pc
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.lake.backlog import backlog_check
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
@@ -42,4 +43,5 @@ checks = [
         balance=[catalog_balance],
         freshness=DataFreshness("the newest epoch is recent", MAX_ELEMENTS_AGE_S, newest("epoch_time_ns")),
     ),
+    backlog_check(ELEMENT_SETS, [ELEMENTS_FEED]),
 ]

@@ -10,12 +10,15 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.backlog import backlog_check
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest, nothing_waits
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import Orphan, unknown_zones
+from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.orphans import Orphan, find_orphans, unknown_zones
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.verification import (
@@ -61,8 +64,8 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
 @dg.asset_check(asset=RAW_RECORDS.name, description="No file lies in the landing zones that nothing will ever read.")
 def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
     """Data without metadata, metadata without data, and directories of unknown feeds, with path, reason and age."""
-    orphans = find_orphans(landing)
-    lines = [f"{orphan.path}: {orphan.reason}, {orphan.age_s:.0f} s old" for orphan in orphans]
+    orphans, wall_s = landing_orphans(landing.root, landing.orphaned_before_s()), time.time()
+    lines = [orphan.told(wall_s) for orphan in orphans]
     return dg.AssetCheckResult(
         passed=not orphans,
         severity=dg.AssetCheckSeverity.WARN,
@@ -71,11 +74,11 @@ def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
     )
 
 
-def find_orphans(landing: LandingResource) -> list[Orphan]:
-    """Everything in the landing zones that no segment accounts for."""
-    found = unknown_zones(landing.root, FEED_FORMATS)
-    for zone in landing.zones(FEED_FORMATS):
-        found += zone.orphans(time.time(), landing.orphan_grace_s)
+def landing_orphans(root: str, before_s: float) -> list[Orphan]:
+    """Everything below ``root`` that no segment accounts for and that has not changed since ``before_s`` (wall)."""
+    found = unknown_zones(root, FEED_FORMATS)
+    for feed in FEED_FORMATS:
+        found += find_orphans(LandingZone(root, feed), before_s)
     return found
 
 
@@ -98,4 +101,5 @@ checks = [
         ),
     ),
     no_orphans,
+    backlog_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),
 ]

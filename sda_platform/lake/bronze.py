@@ -1,6 +1,7 @@
 """From landing zones to a bronze table: take the next segments, commit their records, clear the zones."""
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dagster as dg
@@ -8,8 +9,10 @@ import dagster as dg
 from sda_platform import faults
 from sda_platform.lake import intake
 from sda_platform.lake.assets import materialized, nothing_new
+from sda_platform.lake.backlog import backlog_of
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.decoding import Decoder, decode_batch
+from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import Table
 
@@ -27,7 +30,7 @@ def land(
     store, zones = lake.open(), landing.zones(feeds)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
-    taken = intake.take(zones, head, **landing.batch_bounds)
+    taken = intake.take(zones, head, **landing.batch_bounds, orphaned_before_s=landing.orphaned_before_s())
     faults.reach("bronze.taken", table.name)
     batch = decode_batch(table, taken, decoder)
     plan = store.plan_landing(table, head, batch.segments)
@@ -36,15 +39,16 @@ def land(
     receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
     intake.finish_last_commit(zones, store.head(table))
     faults.reach("bronze.acknowledged", table.name)
-    for emptied in _emptied_zones(batch.segments):
-        tell(emptied)
+    for zone in zones:
+        consumed = [s for s in batch.segments if s.zone == zone.feed]
+        if consumed:
+            tell(_emptied(zone, consumed))
     return materialized(store, receipt, **batch.counts)
 
 
-def _emptied_zones(segments: Sequence[SegmentRef]) -> Iterator[dg.AssetObservation]:
-    """An observation of every landing zone that was emptied, whichever zone's sensor asked for the run."""
-    for zone in sorted({s.zone for s in segments}):
-        taken = [s for s in segments if s.zone == zone]
-        records = sum(s.records for s in taken)
-        facts: dict[str, Any] = {"segments": len(taken), "records": records, "newest": taken[-1].name}
-        yield dg.AssetObservation(asset_key=["landing", zone], metadata=facts)
+def _emptied(zone: LandingZone, segments: Sequence[SegmentRef]) -> dg.AssetObservation:
+    """What was taken from a zone, whichever zone's sensor asked for the run, and what still waits there."""
+    records = sum(s.records for s in segments)
+    facts: dict[str, Any] = {"segments": len(segments), "records": records, "newest": segments[-1].name}
+    left = backlog_of(zone, time.time()).metadata
+    return dg.AssetObservation(asset_key=["landing", zone.feed], metadata={**facts, **left})

@@ -4,22 +4,31 @@ Membership decides, never an order of names: a segment is done when the newest c
 clean-up is missing, and is done here) or when its bytes are in the archive (then it is a second delivery).
 """
 
+import hashlib
 from collections.abc import Container, Iterator, Sequence
 
 from sda_platform import faults
-from sda_platform.lake.landing import LandingZone, LoadedSegment, PendingSegment
+from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Head
+from sda_platform.lake.orphans import take_orphans
+from sda_platform.lake.segments import LoadedSegment, PendingSegment
 
 
-def take(zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int) -> list[LoadedSegment]:
-    """The next segments of all ``zones``, oldest seal first, within both bounds (at least one, however large)."""
+def take(
+    zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int, orphaned_before_s: float = 0.0
+) -> list[LoadedSegment]:
+    """The next segments of all ``zones``, oldest seal first, within both bounds (at least one, however large).
+
+    Orphans that have not changed since the wall time ``orphaned_before_s`` are taken as defective segments.
+    """
     finish_last_commit(zones, head)
     faults.reach("intake.before_listing")
-    pending = sorted((s for zone in zones for s in zone.pending()), key=lambda s: (s.sealed_time_ns, s.feed, s.name))
+    found = [segment for zone in zones for segment in (*zone.pending(), *take_orphans(zone, orphaned_before_s))]
+    found.sort(key=lambda s: (s.sealed_time_ns, s.feed, s.name))
     faults.reach("intake.listed")
     taken: dict[str, LoadedSegment] = {}
     size = 0
-    for segment in _fresh(pending, zones, taken):
+    for segment in _fresh(found, zones, taken):
         size += len(segment.data)
         if taken and (len(taken) >= max_segments or size > max_bytes):
             break
@@ -46,14 +55,20 @@ def _fresh(
     for found in pending:
         zone = by_feed[found.feed]
         segment = zone.read(found)
-        if segment.sha256 in taken or _was_consumed(segment, zone, zones):
+        is_told = segment.defect is not None and zone.was_quarantined(segment.name, segment.sha256)
+        if segment.sha256 in taken or is_told or _is_held(found, segment, zones):
             zone.discard_duplicate(segment.name)
         else:
             yield segment
 
 
-def _was_consumed(segment: LoadedSegment, zone: LandingZone, zones: Sequence[LandingZone]) -> bool:
-    """A table takes the same bytes once, whichever of its zones they come to; a defect is told once for each name."""
-    if segment.defect is not None:
-        return zone.was_quarantined(segment.name, segment.sha256)
-    return any(each.was_archived(segment.sha256) for each in zones)
+def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[LandingZone]) -> bool:
+    """Whether the table holds these bytes already, whichever of its zones they came to.
+
+    That makes a whole segment a second delivery, and a lone file the rest of a consumed one; what is defective
+    otherwise is told in any case.
+    """
+    if segment.defect is not None and not found.is_lone:
+        return False
+    sha256 = found.meta.sha256 if found.meta else hashlib.sha256(segment.data).hexdigest()
+    return any(zone.was_archived(sha256) for zone in zones)

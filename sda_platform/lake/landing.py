@@ -1,75 +1,27 @@
 """Landing zones: where sealed segments wait, and where they go once a table holds them.
 
 A zone is ``<root>/<feed>/`` with ``pending/``, ``archive/`` and ``quarantine/``. A segment is data plus
-``<name>.meta.json``; the metadata is written last, so a segment without it is not there yet (an orphan, once it is
-older than the grace time). After the commit the metadata moves to the archive first, then the data: what a table
+``<name>.meta.json``; the metadata is written last, so a segment without it is not there yet (`lake.orphans` sees to
+it that it does not lie for ever). After the commit the metadata moves to the archive first, then the data: what a table
 holds is never seen as waiting, and a crash between the two is mended at the next plan. Both stay in the archive, so
 that a batch can be built again. A name may be used again once its segment is consumed, so a segment is known by its
 bytes. Nothing here decodes records; it only counts them.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from upath import UPath
 
 from sda_platform import faults
-from sda_platform.formats.cutting import cut_records
 from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_meta
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.segments import LoadedSegment, PendingSegment, WaitingSegment, defect_of, segment_sha256
 
 META_SUFFIX = ".meta.json"
-
-
-@dataclass(frozen=True)
-class PendingSegment:
-    """A segment whose metadata has arrived. ``meta`` is None where it cannot be read (``defect`` says why)."""
-
-    feed: str
-    name: str
-    meta: SegmentMeta | None
-    defect: str | None = None
-
-    @property
-    def bytes(self) -> int:
-        """Size as declared; 0 where unknown."""
-        return self.meta.bytes if self.meta else 0
-
-    @property
-    def sealed_time_ns(self) -> int:
-        """Mission time of sealing; 0 where unknown, so that such segments come first and are dealt with."""
-        return self.meta.sealed_time_ns if self.meta else 0
-
-
-@dataclass(frozen=True)
-class LoadedSegment:
-    """A segment's bytes; ``defect`` is set where they are not what the metadata promises.
-
-    ``sha256`` is the hash by which it is known, see `segment_sha256`.
-    """
-
-    zone: str
-    name: str
-    sha256: str
-    data: bytes
-    meta: SegmentMeta | None
-    defect: str | None
-
-    def ref(self, records: int) -> SegmentRef:
-        """How a checkpoint names it."""
-        return SegmentRef(self.zone, self.name, self.sha256, len(self.data), records, self.defect)
-
-
-@dataclass(frozen=True)
-class Orphan:
-    """A file in a zone that no segment accounts for."""
-
-    path: str
-    reason: str
-    age_s: float
 
 
 class LandingZone:
@@ -103,24 +55,32 @@ class LandingZone:
 
     def pending(self) -> list[PendingSegment]:
         """The segments that wait, oldest seal first. Reads metadata only."""
-        found = (self._describe(name, self._waiting(name)[1]) for name in self.pending_names())
+        found = (self.describe(name) for name in self.pending_names())
         segments = [segment for segment in found if segment is not None]  # None: consumed meanwhile
         return sorted(segments, key=lambda s: (s.sealed_time_ns, s.name))
 
     def pending_names(self) -> list[str]:
-        """Names of the waiting segments, sorted; the cheap question that a sensor asks."""
-        return sorted(n.removesuffix(META_SUFFIX) for n in _names(self._pending) if n.endswith(META_SUFFIX))
+        """Names of the segments that wait with both data and metadata, sorted."""
+        found = set(self.pending_files())
+        return sorted(name for name in found if name + META_SUFFIX in found)
 
-    def pending_marks(self) -> list[str]:
-        """The waiting segments, sorted, each with the moment its metadata came: tells today's file from yesterday's
-        of the same name. One that is consumed meanwhile is left out."""
-        return sorted(f"{name}@{came}" for name in self.pending_names() if (came := self._came(name)) is not None)
+    def pending_files(self) -> list[str]:
+        """Names of all files that wait, partial ones of a writer at work among them."""
+        return [p.name for p in self._pending.iterdir()] if self._pending.exists() else []
+
+    def waiting(self, names: Iterable[str]) -> list[WaitingSegment]:
+        """What the directory tells of these segments; of a lone file what there is. A consumed one is left out."""
+        return [found for name in names if (found := self._look(name)) is not None]
+
+    def _look(self, name: str) -> WaitingSegment | None:
+        data, meta = map(_stat, self._waiting(name))
+        last = meta or data
+        return None if last is None else WaitingSegment(name, data.st_size if data else 0, last.st_mtime)
 
     def read(self, segment: PendingSegment) -> LoadedSegment:
         """The segment's data and, where it is not what its metadata promises, the defect in words."""
-        data = _bytes_at(self._waiting(segment.name)[0])
-        defect = f"{segment.name}: metadata without data" if data is None else _defect(segment, data)
-        return self._loaded(segment.name, data or b"", segment.meta, defect)
+        data = _bytes_at(self._waiting(segment.name)[0]) or b""
+        return self._loaded(segment.name, data, segment.meta, defect_of(segment, data))
 
     def was_archived(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""
@@ -150,7 +110,7 @@ class LandingZone:
     def _move_away(self, segment: SegmentRef) -> None:
         (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self._resting(segment)
         data, moved = _bytes_at(waiting), False
-        if self._is_own(segment, data, waiting_meta):
+        if self._is_own(segment, data):
             _move(waiting_meta, resting_meta)
             faults.reach("landing.metadata_moved")
             moved = _move(waiting, resting)
@@ -159,16 +119,23 @@ class LandingZone:
         if not moved and not resting.exists():
             resting.touch()
 
-    def _is_own(self, segment: SegmentRef, data: bytes | None, meta_path: UPath) -> bool:
-        """Whether what waits under the segment's name is the segment (its metadata alone, where ``data`` is None)."""
-        if data is None and segment.defect is None:
-            described = self._describe(segment.name, meta_path)
-            return bool(described and described.meta and described.meta.sha256 == segment.sha256)
+    def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
+        """Whether what waits under the segment's name, ``data`` or metadata alone, is the segment."""
+        if segment.defect is None and data is not None:
+            return hashlib.sha256(data).hexdigest() == segment.sha256
+        described = self.describe(segment.name)
+        meta = described.meta if described else None
+        if segment.defect is None:
+            return meta is not None and meta.sha256 == segment.sha256
+        if described and data is not None and defect_of(described, data) is None:
+            return False  # the defective one was sent again, whole this time
         return segment_sha256(self.feed, segment.name, data or b"", segment.defect) == segment.sha256
 
     def archived_hashes(self) -> set[str]:
         """The hashes of all sound segments that were consumed."""
-        return {name for name in _names(self._archive) if not name.endswith(META_SUFFIX)}
+        if not self._archive.exists():
+            return set()
+        return {p.name for p in self._archive.iterdir() if not p.name.endswith(META_SUFFIX)}
 
     def archived(self, segment: SegmentRef) -> LoadedSegment:
         """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine.
@@ -208,18 +175,9 @@ class LandingZone:
         meta_path.unlink(missing_ok=True)
         data_path.unlink(missing_ok=True)
 
-    def orphans(self, wall_s: float, grace_s: float) -> Iterator[Orphan]:
-        """Data without metadata and metadata without data, older than ``grace_s`` at wall time ``wall_s``."""
-        names = set(_names(self._pending))
-        for name in sorted(names):
-            path = self._pending / name
-            is_meta = name.endswith(META_SUFFIX)
-            partner = name.removesuffix(META_SUFFIX) if is_meta else name + META_SUFFIX
-            if partner in names or not path.exists():
-                continue
-            age_s = wall_s - path.stat().st_mtime
-            if age_s >= grace_s:
-                yield Orphan(str(path), "metadata without data" if is_meta else "data without metadata", age_s)
+    def describe(self, name: str) -> PendingSegment | None:
+        """The segment that waits under ``name``, as its metadata tells it; None where there is none."""
+        return self._describe(name, self._waiting(name)[1])
 
     def _describe(self, name: str, meta_path: UPath) -> PendingSegment | None:
         """What the metadata at ``meta_path`` says of the segment ``name``; None where there is none."""
@@ -238,12 +196,6 @@ class LandingZone:
 
     def _loaded(self, name: str, data: bytes, meta: SegmentMeta | None, defect: str | None) -> LoadedSegment:
         return LoadedSegment(self.feed, name, segment_sha256(self.feed, name, data, defect), data, meta, defect)
-
-    def _came(self, name: str) -> float | None:
-        try:
-            return float(self._waiting(name)[1].stat().st_mtime)
-        except FileNotFoundError:
-            return None
 
     def _waiting(self, name: str) -> tuple[UPath, UPath]:
         """Data and metadata of what waits under ``name``."""
@@ -264,8 +216,11 @@ def _quarantined_as(name: str, sha256: str) -> str:
     return f"{name}.{sha256[:12]}"
 
 
-def _names(folder: UPath) -> list[str]:
-    return [p.name for p in folder.iterdir() if not p.name.startswith(".")] if folder.exists() else []
+def _stat(path: UPath) -> Any:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _bytes_at(path: UPath) -> bytes | None:
@@ -282,39 +237,3 @@ def _move(source: UPath, target: UPath) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _defect(segment: PendingSegment, data: bytes) -> str | None:
-    """What is wrong with ``data``, if it is not what the segment's metadata promises."""
-    name, meta = segment.name, segment.meta
-    if meta is None:
-        return segment.defect
-    if len(data) != meta.bytes:
-        return f"{name}: truncated: has {len(data)} bytes, metadata says {meta.bytes}"
-    if hashlib.sha256(data).hexdigest() != meta.sha256:
-        return f"{name}: checksum differs from the metadata's {meta.sha256[:12]}…"
-    records = len(cut_records(data, meta.format))
-    if records != meta.records:
-        return f"{name}: metadata says {meta.records} records, found {records}"
-    return None
-
-
-def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:
-    """By which hash a segment is known: of its bytes, so that a second delivery under another name is seen.
-
-    That of a defective one covers zone and name too: two files torn to nothing are two losses, and both are told.
-    """
-    prefix = b"" if defect is None else f"{zone}/{name}\0".encode()
-    return hashlib.sha256(prefix + data).hexdigest()
-
-
-def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
-    """Directories below ``root`` that belong to no known feed: what lies there is never read, and must be reported."""
-    base, known = UPath(root), set(feeds)
-    if not base.exists():
-        return []
-    return [
-        Orphan(str(p), f"unknown feed {p.name!r}; known are {', '.join(sorted(known))}", 0.0)
-        for p in sorted(base.iterdir(), key=str)
-        if p.is_dir() and p.name not in known
-    ]

@@ -1,5 +1,6 @@
 """The lake and the landing zones as Dagster resources."""
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class LandingResource(dg.ConfigurableResource["LandingResource"]):
     max_segments: int = Field(256, description="Most segments one materialization takes.")
     max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes.")
     orphan_grace_s: float = Field(60.0, description="Age from which a lone file counts as an orphan, seconds.")
+    backlog_max_age_s: float = Field(300.0, description="Longest that a sealed segment may wait, seconds.")
 
     def zone(self, feed: str) -> LandingZone:
         """The zone of one feed."""
@@ -50,3 +52,7 @@ class LandingResource(dg.ConfigurableResource["LandingResource"]):
     def batch_bounds(self) -> dict[str, int]:
         """How much one materialization takes."""
         return {"max_segments": self.max_segments, "max_bytes": self.max_bytes}
+
+    def orphaned_before_s(self) -> float:
+        """The wall time before which a lone file must have changed last to count as an orphan now."""
+        return time.time() - self.orphan_grace_s

@@ -21,8 +21,11 @@ from sda_platform.lake.attempts import (
     coming_run,
     unfinished_batch,
 )
+from sda_platform.lake.backlog import measured
 from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.orphans import orphaned_names
 from sda_platform.lake.resource import LandingResource
+from sda_platform.lake.segments import WaitingSegment
 from sda_platform.lake.spark import LANE_TAG
 
 _SHOWN = 3
@@ -39,20 +42,29 @@ def landing_sensor(feed: str, job: Any, lane: str, interval_s: int) -> dg.Sensor
         description=f"Starts a run of the {lane} lane when sealed segments wait in landing/{feed}.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
-        return request_landing(context, landing.zone(feed), job.name, lane)
+        return request_landing(context, landing.zone(feed), job.name, lane, orphan_grace_s=landing.orphan_grace_s)
 
     return sensor
 
 
 def request_landing(
-    context: dg.SensorEvaluationContext, zone: LandingZone, job_name: str, lane: str, *, wall_s: float | None = None
+    context: dg.SensorEvaluationContext,
+    zone: LandingZone,
+    job_name: str,
+    lane: str,
+    *,
+    orphan_grace_s: float,
+    wall_s: float | None = None,
 ) -> dg.SensorResult | dg.SkipReason:
     """One run of ``lane`` for what waits in ``zone``, unless a run that will take it is on its way.
 
-    A run that failed after it had emptied the zone left its work further down: it is asked for again as well.
+    A run that failed after it had emptied the zone left its work further down: it is asked for again as well. Lone
+    files that have not changed for ``orphan_grace_s`` wait too: to be told and quarantined.
     """
-    names = zone.pending_names()
-    batch = batch_hash(zone.pending_marks()) if names else unfinished_batch(context.instance, lane, zone.feed)
+    now_s = time.time() if wall_s is None else wall_s
+    names = [*zone.pending_names(), *orphaned_names(zone, now_s - orphan_grace_s)]
+    found = zone.waiting(names)
+    batch = batch_hash(found) if names else unfinished_batch(context.instance, lane, zone.feed)
     if batch is None:
         return dg.SkipReason(f"{zone.feed}: no sealed segment is pending")
     waiting = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
@@ -60,14 +72,14 @@ def request_landing(
     if coming:
         return dg.SkipReason(f"{zone.feed}: {waiting}; run {coming[:8]} will take them")
     attempts = Attempts.of(context.instance, batch)
-    refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
+    refusal = attempts.refusal(now_s)
     if refusal:
         return dg.SkipReason(f"{zone.feed}: {waiting}; {refusal}")
     attempt = attempts.made + 1
     tags = {LANE_TAG: lane, ZONE_TAG: zone.feed, BATCH_TAG: batch, ATTEMPT_TAG: str(attempt)}
     arrived = dg.AssetObservation(
         asset_key=["landing", zone.feed],
-        metadata={"pending_segments": len(names), "newest": names[-1] if names else "none", "batch": batch},
+        metadata={"newest": names[-1] if names else "none", "batch": batch, **measured(found, now_s).metadata},
     )
     faults.reach("sensor.decided")
     return dg.SensorResult(
@@ -76,9 +88,10 @@ def request_landing(
     )
 
 
-def batch_hash(marks: Sequence[str]) -> str:
-    """Identity of a set of waiting segments, by name and arrival."""
-    return hashlib.sha256("\n".join(sorted(marks)).encode()).hexdigest()[:16]
+def batch_hash(waiting: Sequence[WaitingSegment]) -> str:
+    """Identity of a set of waiting segments, by name and arrival: today's file is not yesterday's of the same name."""
+    marks = sorted(f"{segment.name}@{segment.came_s}" for segment in waiting)
+    return hashlib.sha256("\n".join(marks).encode()).hexdigest()[:16]
 
 
 def _described(names: Sequence[str]) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.fusion.watermarks import PIPELINE
+from sda_platform.ingest.checks import landing_orphans
+from sda_platform.lake.backlog import Backlog, backlog_of
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone, unknown_zones
+from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES
@@ -33,13 +35,10 @@ class TableStatus:
 
 @dataclass(frozen=True)
 class ZoneStatus:
-    """One landing zone. ``oldest_s``: mission seconds since the oldest waiting segment was sealed."""
+    """What waits in one landing zone."""
 
     zone: str
-    pending: int
-    bytes: int
-    oldest_s: float | None
-    orphans: tuple[str, ...]
+    backlog: Backlog
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class PlatformStatus:
     mission_time_utc: str
     tables: tuple[TableStatus, ...]
     zones: tuple[ZoneStatus, ...]
-    unknown: tuple[str, ...]
+    orphans: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -58,13 +57,13 @@ class PlatformStatus:
 
 def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> PlatformStatus:
     """Read the state of all tables and zones; a table that does not exist yet has version -1."""
-    now_ns = lake.clock.now_ns()
+    now_ns, wall_s = lake.clock.now_ns(), time.time()
     heads = {table.name: lake.head(table) for table in TABLES}
     return PlatformStatus(
         iso(now_ns),
         tuple(_table(lake, table, heads, now_ns) for table in TABLES),
-        tuple(_zone(LandingZone(landing_root, feed), now_ns, orphan_grace_s) for feed in FEED_FORMATS),
-        tuple(f"{o.path}: {o.reason}" for o in unknown_zones(landing_root, FEED_FORMATS)),
+        tuple(ZoneStatus(feed, backlog_of(LandingZone(landing_root, feed), wall_s)) for feed in FEED_FORMATS),
+        tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
     )
 
 
@@ -84,18 +83,6 @@ def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> 
         watermark_utc=iso(mark) if mark else None,
         backlog=sum(waiting),
         last_run=checkpoint.run_id if checkpoint else None,
-    )
-
-
-def _zone(zone: LandingZone, now_ns: int, grace_s: float) -> ZoneStatus:
-    pending = zone.pending()
-    sealed = [s.sealed_time_ns for s in pending if s.meta]
-    return ZoneStatus(
-        zone.feed,
-        len(pending),
-        sum(s.bytes for s in pending),
-        (now_ns - min(sealed)) / NANOSECONDS_PER_SECOND if sealed else None,
-        tuple(f"{o.path}: {o.reason}" for o in zone.orphans(time.time(), grace_s)),
     )
 
 

@@ -158,7 +158,14 @@ def test_whatever_lands_badly_is_told_and_harms_nothing_else(platform: RunningPl
     refused.write_bytes(decayed_element_set())
     platform.sda("land", refused)
 
-    letters = {("torn.radar", -1), ("altered.radar", -1), ("night", 0), ("night", 1), ("refused", 0)}
+    letters = {
+        ("torn.radar", -1),
+        ("altered.radar", -1),
+        ("unsealed.radar", -1),
+        ("night", 0),
+        ("night", 1),
+        ("refused", 0),
+    }
     assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(letters), 90)
     assert eventually(platform.is_idle, 60)
     rows = platform.rows(DEAD_LETTERS, "segment_name", "record_number", "error_kind", "error").to_pylist()
@@ -166,15 +173,15 @@ def test_whatever_lands_badly_is_told_and_harms_nothing_else(platform: RunningPl
     assert letters <= told.keys()
     assert "truncated" in told["torn.radar", -1]["error"]
     assert "checksum" in told["altered.radar", -1]["error"]
+    assert "data without metadata" in told["unsealed.radar", -1]["error"]
     assert told["night", 0]["error_kind"] == "bad_json"
     assert told["night", 1]["error_kind"] == "missing_field"
     assert told["refused", 0]["error_kind"] == "propagation_refused"
 
     status = platform.status()
     assert status["tables"]["dead_letters"]["rows"] == len(rows)
-    assert [orphan for orphan in status["unknown"] if "lidar" in orphan and "unknown feed" in orphan]
-    assert [o for o in status["zones"]["radar"]["orphans"] if "unsealed.radar: data without metadata" in o]
-    assert all(zone["pending"] == 0 for zone in status["zones"].values())
+    assert [orphan for orphan in status["orphans"] if "lidar" in orphan and "unknown feed" in orphan]
+    assert all(zone["backlog"]["segments"] == 0 for zone in status["zones"].values())
     assert all(table["backlog"] == 0 for table in status["tables"].values()), status["tables"]
     assert {run.status for run in platform.runs()} == {dg.DagsterRunStatus.SUCCESS}
 

@@ -5,6 +5,7 @@ keeps Delta's rules for transaction ids (`in_memory_log`).
 """
 
 import hashlib
+import math
 import shutil
 import tempfile
 from collections import Counter
@@ -88,12 +89,9 @@ class Landing(RuleBasedStateMachine):
         with suppress(SegmentConflict):
             self.zones[feed].seal(name, data[:-1], described(data, feed))
 
-    @rule(target=work)
-    def a_process_plans(self) -> Work:
-        head = self.log.head()
-        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), one_by_one(decode))
-        plan = plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run")
-        return Work(plan, batch, len(self.log.commits()))
+    @rule(target=work, grace_is_over=st.booleans())
+    def a_process_plans(self, grace_is_over: bool) -> Work:
+        return self._planned(math.inf if grace_is_over else 0.0)
 
     @rule(work=consumes(work))
     def it_dies_before_the_commit(self, work: Work) -> None:
@@ -135,23 +133,23 @@ class Landing(RuleBasedStateMachine):
         if not hasattr(self, "root"):
             return
         for _ in range(50):
-            work = self.a_process_plans_alone()
+            work = self._planned(math.inf)
             if work.plan.is_empty:
                 break
             self._commit(work, True, "no", None)
         sound = {s.sha256 for c in self.log.commits() for s in c.checkpoint.segments if s.defect is None}
         assert sound == self.accepted, "every accepted segment was consumed"
-        assert all(zone.pending_names() == [] for zone in self.zones.values())
+        assert all(zone.pending_files() == [] for zone in self.zones.values()), "and every orphan told or removed"
         self.nothing_is_consumed_twice()
         self.the_chain_of_checkpoints_is_whole()
         shutil.rmtree(self.root)
 
-    def a_process_plans_alone(self) -> Work:
-        head = self.log.head()
-        batch = decode_batch(RAW_RECORDS, intake.take(list(self.zones.values()), head, **BOUNDS), one_by_one(decode))
-        return Work(
-            plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run"), batch, len(self.log.commits())
-        )
+    def _planned(self, orphaned_before_s: float) -> Work:
+        head, zones = self.log.head(), list(self.zones.values())
+        taken = intake.take(zones, head, **BOUNDS, orphaned_before_s=orphaned_before_s)
+        batch = decode_batch(RAW_RECORDS, taken, one_by_one(decode))
+        plan = plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run")
+        return Work(plan, batch, len(self.log.commits()))
 
     def _commit(self, work: Work, cleans_up: bool, fails: str, began_at: int | None) -> None:
         if work.plan.is_empty:
@@ -209,6 +207,9 @@ class _Zones:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+
+    def orphaned_before_s(self) -> float:
+        return 0.0
 
     def zones(self, feeds: list[str]) -> list[LandingZone]:
         return [LandingZone(str(self._root), feed) for feed in feeds]

@@ -2,16 +2,14 @@
 
 import hashlib
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
-from sda_platform.lake.landing import LandingZone, unknown_zones
+from sda_platform.lake.landing import LandingZone
 from sda_platform_tests.crashes import crashes
 from sda_platform_tests.segments import described, land, put, radar_segment
 
@@ -63,7 +61,6 @@ def test_a_half_written_file_is_invisible(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     (Path(str(zone.root)) / "pending" / ".b.tmp").write_bytes(b"half")
     assert zone.pending_names() == ["a"]
-    assert list(zone.orphans(2e9, 0)) == []
 
 
 def test_segments_come_in_the_order_of_their_seals(zone: LandingZone) -> None:
@@ -100,9 +97,17 @@ def test_data_that_is_not_what_its_metadata_promises_is_a_defect(zone: LandingZo
     assert loaded(zone) == (data, defect)
 
 
-def test_metadata_without_data_is_a_defect(zone: LandingZone) -> None:
+def test_metadata_without_data_is_not_there_yet(zone: LandingZone) -> None:
     put(zone, "a.meta.json", described(DATA).to_json().encode())
-    assert loaded(zone) == (b"", "a: metadata without data")
+    assert (zone.pending(), zone.pending_names()) == ([], [])
+
+
+def test_data_that_vanishes_after_the_listing_is_a_defect(zone: LandingZone) -> None:
+    """F-conflict: deleted between listing and reading."""
+    land(zone, "a", DATA)
+    (listed,) = zone.pending()
+    (Path(str(zone.root)) / "pending" / "a").unlink()
+    assert zone.read(listed).defect == "a: truncated: has 0 bytes, metadata says 216"
 
 
 @pytest.mark.parametrize(
@@ -251,30 +256,6 @@ def test_a_discarded_duplicate_leaves_nothing(zone: LandingZone) -> None:
     zone.discard_duplicate("a")
     zone.discard_duplicate("a")
     assert files(zone, "pending") == {}
-
-
-def test_orphans_are_told_once_their_grace_is_over(zone: LandingZone) -> None:
-    land(zone, "whole", OTHER)
-    put(zone, "lone", DATA)
-    put(zone, "ghost.meta.json", described(DATA).to_json().encode())
-    pending = Path(str(zone.root)) / "pending"
-    for name in ("lone", "ghost.meta.json"):
-        os.utime(pending / name, (1000, 1000))
-    assert list(zone.orphans(1059, 60)) == []
-    assert [(Path(o.path).name, o.reason, o.age_s) for o in zone.orphans(1060, 60)] == [
-        ("ghost.meta.json", "metadata without data", 60),
-        ("lone", "data without metadata", 60),
-    ]
-
-
-def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
-    assert unknown_zones(str(tmp_path / "nowhere"), FEED_FORMATS) == []
-    for name in (*FEED_FORMATS, "lidar"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "README").write_text("a file is no zone")
-    (orphan,) = unknown_zones(str(tmp_path), FEED_FORMATS)
-    assert orphan.path.endswith("lidar")
-    assert orphan.reason == "unknown feed 'lidar'; known are elements, isl, optical, radar"
 
 
 @pytest.mark.parametrize("claimed", [2, 4])

@@ -1,5 +1,6 @@
 """Landing sensors: one run per batch, new attempts after what may pass, and a reason for every skip."""
 
+import os
 import time
 import uuid
 from pathlib import Path
@@ -25,7 +26,7 @@ class Ticker:
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         context = dg.build_sensor_context(instance=self.instance)
-        return request_landing(context, self.zone, "hot", "hot", wall_s=self.wall_s)
+        return request_landing(context, self.zone, "hot", "hot", orphan_grace_s=60.0, wall_s=self.wall_s)
 
     def request(self) -> dg.RunRequest:
         result = self.tick()
@@ -75,6 +76,12 @@ def test_data_whose_metadata_has_not_come_starts_nothing(ticker: Ticker) -> None
     assert ticker.skip() == "radar: no sealed segment is pending"
 
 
+def test_an_overdue_orphan_starts_a_run_even_when_nothing_else_waits(ticker: Ticker) -> None:
+    put(ticker.zone, "a", b"data")
+    os.utime(Path(str(ticker.zone.root)) / "pending" / "a", (1000, 1000))
+    assert ticker.run_key().endswith(":1")
+
+
 def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ticker: Ticker) -> None:
     seal(ticker, "a")
     seal(ticker, "b", 1)
@@ -92,7 +99,7 @@ def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ti
     }
     (arrived,) = result.asset_events or ()
     assert arrived.asset_key == dg.AssetKey(["landing", "radar"])
-    assert arrived.metadata["pending_segments"].value == 2
+    assert arrived.metadata["backlog_segments"].value == 2
 
 
 def test_a_tick_that_is_repeated_before_its_run_exists_asks_under_the_same_key__CP22(ticker: Ticker) -> None:

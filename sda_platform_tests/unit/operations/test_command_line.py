@@ -48,7 +48,7 @@ def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:
     tables = {t["table"]: t for t in found["tables"]}
     assert (tables["element_sets"]["rows"], tables["element_sets"]["age_s"]) == (2, 60.0)
     assert tables["conjunction_alerts"]["backlog"] == 1
-    assert "unknown feed 'lidar'" in found["unknown"][0]
+    assert "unknown feed 'lidar'" in found["orphans"][0]
     assert "unknown feed 'lidar'" in sda(home, "status").output
 
 

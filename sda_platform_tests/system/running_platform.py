@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,18 @@ def eventually(condition: Callable[[], bool], within_s: float, pause_s: float = 
 
 
 class RunningPlatform:
-    """A platform in ``home`` whose mission time starts at ``mission_start_ns``; up when this returns."""
+    """A platform in ``home``; up when this returns.
 
-    def __init__(self, home: Path, mission_start_ns: int) -> None:
+    Its mission time starts at ``mission_start_ns``, or is what the home's clock says. ``environment`` adds to what its
+    processes inherit.
+    """
+
+    def __init__(
+        self, home: Path, mission_start_ns: int | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
         self.home = home
-        MissionClock.starting_at(mission_start_ns).save(home)
+        if mission_start_ns is not None:
+            MissionClock.starting_at(mission_start_ns).save(home)
         self.environment = {
             **os.environ,
             "PYTHONPATH": python_path(),
@@ -50,6 +57,7 @@ class RunningPlatform:
             "SDA_ENGINE_PORT": "0",
             "SDA_DRIVER_MEMORY": "2g",
             "SDA_ORPHAN_GRACE_S": "1",
+            **(environment or {}),
         }
         self._output = home.with_suffix(".out")
         # Leashed: it ends with the test process, even when that one is killed.

@@ -1,0 +1,187 @@
+"""Nothing lost, nothing doubled: the rules O1 to O9 of the campaign, each a function that tells what is wrong.
+
+They read stored bytes, never the platform's own account of them where another source exists: every live file is
+opened, columns are read (``count()`` answers from statistics, even when a file is gone), and the account of what was
+written is the campaign's own.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeVar
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from pyspark.sql.connect.session import SparkSession
+
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.subscriber import Subscriber
+from sda_platform.ingest.tables import DEAD_LETTERS, RAW_RECORDS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+from sda_platform.lake.verification import standing_keys
+from sda_platform.registry import TABLES
+from sda_platform_tests.campaign.twin import COMPARED, comparable
+from sda_platform_tests.campaign.world import RecordId
+
+_Key = TypeVar("_Key")
+_SHOWN = 3
+_BRONZE = (RAW_RECORDS, ELEMENT_SETS)
+_UNFINISHED_SUFFIXES = (".tmp", ".partial")
+
+
+def identity(lake: Lake, written: Mapping[RecordId, bytes | None]) -> list[str]:
+    """O1: the records accepted and those dead-lettered are, together, what was written, each once."""
+    accepted: list[RecordId] = []
+    for table in _BRONZE:
+        rows = lake.log(table).rows(["segment_sha256", "record_number", "error_kind"]).to_pylist()
+        accepted += [(r["segment_sha256"], r["record_number"]) for r in rows if r["error_kind"] is None]
+    letters = lake.log(DEAD_LETTERS).rows(["stage", "segment_sha256", "record_number"]).to_pylist()
+    stages = {table.name for table in _BRONZE}
+    dead = [(r["segment_sha256"], r["record_number"]) for r in letters if r["stage"] in stages]
+    return _differences(Counter(written.keys()), Counter([*accepted, *dead]), "record")
+
+
+def content(lake: Lake, written: Mapping[RecordId, bytes | None]) -> list[str]:
+    """O2: the bytes stored for each record are those that were written."""
+    problems = []
+    for table in _BRONZE:
+        for row in lake.log(table).rows(["segment_sha256", "record_number", "payload"]).to_pylist():
+            record = row["segment_sha256"], row["record_number"]
+            if record[1] >= 0 and row["payload"] != written.get(record):
+                problems.append(
+                    f"{table.name}: record {record[1]} of {record[0][:12]}… holds other bytes than were sent"
+                )
+    return _shortened(problems)
+
+
+def log(lake: Lake, tables: Sequence[Table] = TABLES) -> list[str]:
+    """O3: each table's transactions are 1, 2, … N, one commit each, every one naming the hash of the one before."""
+    problems = []
+    for table in tables:
+        directory = Path(lake.log(table).uri) / "_delta_log"
+        versions = sorted(directory.glob("[0-9]*.json"))
+        if [int(path.stem) for path in versions] != list(range(len(versions))):
+            problems.append(f"{table.name}: the log's versions have a gap")
+        taken = [int(sequence) for path in versions for sequence in _transactions(path, table.app_id)]
+        if taken != list(range(1, len(taken) + 1)):
+            problems.append(f"{table.name}: its transactions are {_told(taken)}, not 1 to {len(taken)} once each")
+        checkpoints = [c.checkpoint for c in reversed(lake.log(table).commits(limit=len(versions) + 1))]
+        if [c.sequence for c in checkpoints] != taken:
+            problems.append(f"{table.name}: {len(taken)} transactions, but {len(checkpoints)} checkpoints")
+        for older, newer in pairwise(checkpoints):
+            if newer.previous_sha256 != older.sha256:
+                problems.append(f"{table.name}: checkpoint {newer.sequence} does not name the one before it")
+    return problems
+
+
+def files(lake: Lake, tables: Sequence[Table] = TABLES) -> list[str]:
+    """O4: every live file exists, once, in its size, opens, and its columns have as many rows as its statistics say."""
+    problems = []
+    for table in tables:
+        uri = Path(lake.log(table).uri)
+        if not (uri / "_delta_log").exists():
+            continue
+        actions = pa.table(DeltaTable(str(uri)).get_add_actions(flatten=True)).to_pylist()
+        live = Counter(action["path"] for action in actions)
+        problems += [f"{table.name}: {path} is live {times} times" for path, times in live.items() if times > 1]
+        for action in actions:
+            wrong = _wrong_with(uri / action["path"], action)
+            problems += [f"{table.name}: {action['path']}: {wrong}"] if wrong else []
+    return problems
+
+
+def derived(lake: Lake, twin: Lake, tables: Sequence[Table] = COMPARED) -> list[str]:
+    """O5 (and O2's sums): what each table says in the end is, value for value, what a fault-free twin's says."""
+    problems = []
+    for table in tables:
+        ours, theirs = (_multiset(comparable(one.log(table))) for one in (lake, twin))
+        problems += [f"{table.name}: {problem}" for problem in _differences(theirs, ours, "row")]
+    return problems
+
+
+def deliveries(lake: Lake, subscriber: Subscriber) -> list[str]:
+    """O6: the subscriber got each entry of the journal once, and holds what the journal holds."""
+    entries = lake.log(CONJUNCTION_ALERTS).rows(["event_id", "sequence", "op"]).to_pylist()
+    sent = Counter((e["event_id"], e["sequence"], e["op"]) for e in entries)
+    got = Counter((alert, sequence, op) for alert, sequence, op, *_ in subscriber.receipts())  # type: ignore[attr-defined]
+    standing = standing_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
+    held = Counter(alert_id for alert_id, *_ in subscriber.standing())
+    return _differences(sent, got, "alert entry") + _differences(Counter(standing), held, "standing alert")
+
+
+def acknowledged(lake: Lake, landing_root: Path, before: Iterable[str] = ()) -> list[str]:
+    """O7: every segment that was ever acknowledged (``before``, and what archives hold now) is stored."""
+    stored = {sha256 for t in _BRONZE for sha256 in lake.log(t).rows(["segment_sha256"]).column(0).unique().to_pylist()}
+    lost = sorted({*before, *archived(landing_root)} - stored)
+    return _shortened([f"segment {sha256[:12]}… was acknowledged and is not stored" for sha256 in lost])
+
+
+def archived(landing_root: Path) -> set[str]:
+    """Hashes of the segments that were acknowledged."""
+    return {path.name.partition(".")[0] for path in landing_root.glob("*/archive/*")}
+
+
+def at_rest(instance: dg.DagsterInstance, landing_root: Path) -> list[str]:
+    """O8: no run is under way and holds its lane, nothing waits, and no half-written file is left in a zone."""
+    problems = [f"run {r.run_id} is still {r.status.value}" for r in instance.get_runs() if not r.is_finished]
+    waiting = [path for path in landing_root.glob("*/pending/*") if path.name.endswith(".meta.json")]
+    unfinished = [path for path in landing_root.rglob("*") if path.suffix in _UNFINISHED_SUFFIXES]
+    return problems + [f"{path} is left" for path in (*waiting, *unfinished)]
+
+
+def readers(lake: Lake, session: SparkSession, tables: Sequence[Table] = TABLES) -> list[str]:
+    """O9: Spark reads the same rows, column by column, as delta-rs does."""
+    problems = []
+    for table in tables:
+        mine = lake.log(table).rows()
+        theirs = session.read.format("delta").load(lake.log(table).uri).toArrow().select(mine.column_names)
+        differences = _differences(_multiset(mine), _multiset(theirs), "row")
+        problems += [f"{table.name}, as Spark reads it: {problem}" for problem in differences]
+    return problems
+
+
+def _transactions(path: Path, app_id: str) -> list[int]:
+    actions = [json.loads(line) for line in path.read_text().splitlines() if line]
+    return [a["txn"]["version"] for a in actions if "txn" in a and a["txn"]["appId"] == app_id]
+
+
+def _wrong_with(path: Path, action: Mapping[str, object]) -> str:
+    if not path.exists():
+        return "is gone"
+    if path.stat().st_size != action["size_bytes"]:
+        return f"has {path.stat().st_size} bytes, the log says {action['size_bytes']}"
+    try:
+        rows = pq.read_table(path, partitioning=None).num_rows
+    except (pa.ArrowInvalid, OSError) as error:
+        return f"does not open: {error}"
+    return "" if rows == action["num_records"] else f"holds {rows} rows, its statistics say {action['num_records']}"
+
+
+def _multiset(rows: pa.Table) -> Counter[str]:
+    """The rows as text, which tells floats to the last bit."""
+    return Counter(map(str, rows.to_pylist()))
+
+
+def _differences(expected: Counter[_Key], found: Counter[_Key], what: str) -> list[str]:
+    """How two multisets differ, in words."""
+    problems = []
+    for told, surplus in (("missing", expected - found), ("surplus", found - expected)):
+        if surplus:
+            shown = "; ".join(str(each)[:300] for each in list(surplus)[:_SHOWN])
+            problems.append(f"{surplus.total()} {what}s {told}, such as {shown}")
+    return problems
+
+
+def _told(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers)) if len(numbers) < 12 else f"{numbers[:5]}…{numbers[-5:]}"
+
+
+def _shortened(problems: Sequence[str]) -> list[str]:
+    more = len(problems) - _SHOWN
+    return [*problems[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]

@@ -1,0 +1,204 @@
+"""The platform under attack: a real `sda up` that takes orders to fail, and what can be done to its processes."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import dagster as dg
+from pyspark.sql.connect.session import SparkSession
+
+from sda_platform import faults
+from sda_platform.clock import MissionClock
+from sda_platform.definitions import build_defs
+from sda_platform.faults import ORDER_FILE, Order
+from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.lake import engine
+from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.spark import LANE_TAG, session_id
+from sda_platform.operations import platform_home
+from sda_platform.registry import TABLES
+from sda_platform.settings import Settings
+from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
+from sda_platform_tests.segments import after
+from sda_platform_tests.system.running_platform import RunningPlatform, eventually
+
+# Windows that never close and a horizon of few events: what stands in the end does not depend on how the input was
+# batched, and a run takes seconds.
+SETTINGS: Mapping[str, float] = {
+    "screening_horizon_h": HORIZON_H,
+    "allowed_lateness_s": 36_000.0,
+    # What lands here comes data first, metadata at once: no lone file is one for long, even on a busy machine.
+    "orphan_grace_s": 60.0,
+}
+_POLL_S = 0.1
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class NotReached(Exception):
+    """The platform never came to the point at which it was to be hit."""
+
+
+class Victim:
+    """One platform in ``home`` and the faults that are done to it. `restart` brings it back after `crash`."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._orders = home / "orders"
+        home.mkdir(parents=True, exist_ok=True)
+        standing_clock(home)
+        self._running = self._start()
+
+    @property
+    def platform(self) -> RunningPlatform:
+        """The platform as its user sees it."""
+        return self._running
+
+    @property
+    def landing_root(self) -> str:
+        """Where segments land."""
+        return str(self.home / "landing")
+
+    @property
+    def settings(self) -> Settings:
+        """What the platform's processes read from their environment."""
+        return lane_settings(self.home, self.engine_address)
+
+    @property
+    def engine_address(self) -> str:
+        """Where its engine answers."""
+        return str(platform_home.read_state(self.home)["addresses"]["engine"])
+
+    def pid(self, service: str) -> int:
+        """Process id of the engine, daemon, code-server or webserver."""
+        return int(platform_home.read_state(self.home)["processes"][service]["pid"])
+
+    def arm(self, order: Order) -> None:
+        """Have the next process that reaches the order's point carry it out."""
+        order.arm(self._orders)
+
+    def disarm(self) -> None:
+        """Take back an order that nobody carried out, and let whoever stands still go on."""
+        self._orders.unlink(missing_ok=True)
+        for pid in self.stopped():
+            os.kill(pid, signal.SIGCONT)
+
+    def struck(self) -> list[str]:
+        """The points at which an order was carried out, oldest first."""
+        return faults.reached(self._orders)
+
+    def await_strike(self, earlier: int, within_s: float = 90.0) -> None:
+        """Return once one more order than ``earlier`` was carried out. Raises NotReached."""
+        if not eventually(lambda: len(self.struck()) > earlier, within_s, pause_s=0.02):
+            raise NotReached("nobody came by in time")
+
+    def kill(self, service: str) -> None:
+        """End one service by SIGKILL; the supervisor starts it again."""
+        os.kill(self.pid(service), signal.SIGKILL)
+
+    def crash(self) -> None:
+        """End everything at once, as a power cut does: nobody writes anything any more when this returns."""
+        self._running.kill()
+        if not eventually(lambda: not self._running.processes(), 20.0, pause_s=0.02):
+            raise RuntimeError("processes of the platform outlive its supervisor")
+
+    def restart(self) -> None:
+        """Start the platform on what `crash` left."""
+        self._running = self._start()
+
+    def wipe_dagster(self) -> None:
+        """Delete what Dagster remembers: runs, events, cursors, ticks."""
+        shutil.rmtree(self.home / "dagster")
+
+    def stopped(self) -> list[int]:
+        """Its processes that a SIGSTOP holds."""
+        return [pid for pid in self._running.processes() if _state(pid) == "T"]
+
+    def backlog(self) -> str:
+        """What is left to do, in words; empty when no run is under way, either. Raises as `TableLog.head` does."""
+        waiting = [feed for feed in FEED_FORMATS if LandingZone(self.landing_root, feed).pending_names()]
+        if waiting:
+            return f"segments wait in {', '.join(waiting)}"
+        lake = self._running.lake
+        heads = {table.name: lake.head(table) for table in TABLES}
+        for head in heads.values():
+            for window in head.commit.checkpoint.windows if head.commit else ():
+                if window.upto_sequence < heads[window.table].sequence:
+                    return f"commits of {window.table} wait for their readers"
+        unfinished = [run for run in self._running.runs() if not run.is_finished]
+        return f"run {unfinished[0].run_id} is {unfinished[0].status.value}" if unfinished else ""
+
+    def drain(self, within_s: float) -> float:
+        """Wait until nothing is left to do; gives seconds. Raises TimeoutError that tells what is left."""
+        began = time.monotonic()
+        while left := self._left():
+            if time.monotonic() - began > within_s:
+                raise TimeoutError(f"after {within_s:.0f} s {left}")
+            time.sleep(_POLL_S)
+        return time.monotonic() - began
+
+    def _left(self) -> str:
+        """The backlog; a log that cannot be read is one, until it was mended."""
+        try:
+            return self.backlog()
+        except InvariantError as error:
+            return str(error)
+
+    def session(self, name: str) -> SparkSession:
+        """A session of our own on its engine."""
+        address = engine.session_url(self.engine_address, session_id(name))
+        return SparkSession.builder.remote(address).create()
+
+    def close(self) -> None:
+        """End it."""
+        self._running.kill()
+        eventually(lambda: not self._running.processes(), 20.0)
+
+    def _start(self) -> RunningPlatform:
+        environment = {f"SDA_{name.upper()}": str(value) for name, value in SETTINGS.items()}
+        return RunningPlatform(self.home, environment={**environment, ORDER_FILE: str(self._orders)})
+
+
+def lane_settings(home: Path, engine_address: str) -> Settings:
+    """The campaign's settings for the platform of ``home`` on an engine that runs already."""
+    return Settings(home=home, spark_remote=engine_address, **SETTINGS)  # type: ignore[arg-type]
+
+
+def standing_clock(home: Path) -> None:
+    """Have mission time stand still in ``home``, after all that is ever measured."""
+    MissionClock(after(NOW_S), 0, 0.0).save(home)
+
+
+def run_lane(job: str, settings: Settings) -> dg.ExecuteInProcessResult:
+    """Run a lane in this very process: a second driver beside the platform, or the only one of a twin."""
+    with dg.DagsterInstance.ephemeral() as instance:
+        return (
+            build_defs(None, settings)
+            .resolve_job_def(job)
+            .execute_in_process(instance=instance, raise_on_error=False, tags={LANE_TAG: job}, run_config=_QUIET)
+        )
+
+
+def frozen_until(pid: int, holds: Callable[[], bool], within_s: float, slice_s: float = 0.001) -> bool:
+    """Let the process run a slice at a time until ``holds``, and leave it frozen then; False: it ran out of time.
+
+    The state on disk is looked at while the process stands still: what holds then is what a kill would leave.
+    """
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        os.kill(pid, signal.SIGSTOP)
+        if holds():
+            return True
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(slice_s)
+    return False
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""

@@ -1,0 +1,61 @@
+"""The fault-free twin: the same input, landed at once and run through both lanes without a fault; and what of the two
+must be equal.
+
+A platform that was hit takes its input in other batches than its twin, so commit sequences, correction numbers and
+the instants of processing differ by right. What stands in the end may not: journals are folded, and every column is
+compared that says something about the world.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from sda_platform.clock import MissionClock
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.journal import JournalModel
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.table import COMMIT_SEQUENCE, Provenance, Table
+from sda_platform.lake.verification import standing_keys
+from sda_platform.registry import TABLES
+from sda_platform_tests.campaign.platform import lane_settings, run_lane, standing_clock
+from sda_platform_tests.campaign.world import Delivery
+
+# The ledger of deliveries tells which batches there were; rule O6 holds it against the subscriber.
+COMPARED = tuple(table for table in TABLES if table is not ALERT_DELIVERIES)
+
+
+def run_twin(home: Path, deliveries: Sequence[Delivery], engine_address: str) -> Lake:
+    """Land all of ``deliveries`` in a fresh ``home`` and run both lanes on the engine; gives the twin's lake."""
+    standing_clock(home)
+    settings = lane_settings(home, engine_address)
+    for delivery in deliveries:
+        delivery.land(settings.landing_uri)
+    for job in ("catalog", "hot"):
+        result = run_lane(job, settings)
+        if not result.success:
+            failed = [e.event_specific_data for e in result.all_events if e.is_failure]
+            raise RuntimeError(f"the fault-free twin failed in {job}: {failed[:1]}")
+    return Lake(settings.lake_uri, MissionClock.load(home), without_session)
+
+
+def comparable(log: TableLog) -> pa.Table:
+    """What the table says in the end, without what depends on how its input was batched."""
+    table = log.table
+    if issubclass(table.model, JournalModel):
+        said = [c.name for c in table.columns if c.name not in _HISTORY | {table.key[0]}]
+        rows = standing_keys(log, said)
+        # The id of an event is that of the approach as it was first found; which one that was is history, too.
+        return rows.drop_columns([name for name in rows.column_names if name == "event_id"])
+    return log.rows([c.name for c in table.columns if c.name not in _dropped(table)])
+
+
+_HISTORY = set(JournalModel.to_schema().columns)
+
+
+def _dropped(table: Table) -> set[str]:
+    """Columns of a table that is no journal which tell how its input was batched."""
+    # Of two deliveries of one observation in two batches the first is kept, whichever that was.
+    return {COMMIT_SEQUENCE, *(Provenance.to_schema().columns if table is OBSERVATIONS else ())}

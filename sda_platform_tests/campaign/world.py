@@ -1,0 +1,179 @@
+"""What a campaign lands, and the exact account of it: the oracle compares what is stored with what was written here.
+
+A stretch of a simulated world at a time: real objects seen by radars and links, with late, repeated and corrupt
+records, and a telescope's lines, of which some are broken. Its segments come in shuffled order, one of them delivered
+twice under two names, one torn or altered. New element sets of the objects that the fleet meets come in between. One
+seed is one world.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from sda_platform.clock import parse_iso_ns
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.optical import OpticalRecord, encode_optical_record
+from sda_platform.formats.records import split_records
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.landing import META_SUFFIX, LandingZone
+from sda_platform.lake.segments import segment_sha256
+from sda_platform.simulation.faults import FaultRates
+from sda_platform.simulation.observers import ObservingPlan
+from sda_platform.simulation.segments import SimulatedSegment
+from sda_platform.simulation.world import simulate
+from sda_platform_tests.segments import START_NS, after, catalogue_of, described, put
+
+# Mission time stands still here, after everything that is measured: `as_of` is the same in every run and twin.
+NOW_S = 1200.0
+DURATION_S = 900.0
+HORIZON_H = 3.0
+_TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
+_RATES = FaultRates(late=0.1, duplicate=0.05, corrupt=0.02)
+_PLAN = ObservingPlan(radar_interval_s=5.0, isl_interval_s=5.0)
+_TURN_DEG = 0.002
+
+# Which record of which bytes: what every bronze row says of itself, and what must be there once.
+RecordId = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One segment as somebody puts it into a zone; ``is_sound`` is False where its metadata lies."""
+
+    feed: str
+    name: str
+    data: bytes
+    meta: SegmentMeta
+    is_sound: bool = True
+
+    def land(self, landing_root: str) -> None:
+        """Put it there: data first, metadata last, whatever the zone already had."""
+        zone = LandingZone(landing_root, self.feed)
+        put(zone, self.name, self.data)
+        put(zone, self.name + META_SUFFIX, self.meta.to_json().encode())
+
+    def records(self) -> Iterator[tuple[RecordId, bytes | None]]:
+        """Identity and bytes of each record that must be stored; a defective segment is one row without bytes."""
+        if not self.is_sound:
+            yield (segment_sha256(self.feed, self.name, self.data, "defective"), -1), None
+            return
+        for number, record in enumerate(split_records(self.data, self.meta.format)):
+            yield (self.meta.sha256, number), record.payload
+
+
+@dataclass
+class World:
+    """The deliveries of one seed, in order, and the account of those that were made."""
+
+    seed: int
+    written: dict[RecordId, bytes | None] = field(default_factory=dict)
+    delivered: list[Delivery] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._chance = np.random.default_rng(self.seed)
+        self._segments = iter(_segments(self.seed))
+        self._updates = 0
+
+    def first_catalogue(self) -> Delivery:
+        """The element sets of every object of this world."""
+        return _elements("catalogue", catalogue_of([*_fleet(), *_partners()]))
+
+    def new_element_sets(self) -> Delivery:
+        """Newer sets of some objects that the fleet meets: their approaches must be found anew."""
+        self._updates += 1
+        chosen = self._chance.choice(_partners(), size=3, replace=False).tolist()
+        return _elements(f"update-{self._updates}", _turned(catalogue_of(chosen), self._updates))
+
+    def next_stretch(self, segments: int = 4) -> list[Delivery]:
+        """The next ``segments`` and a defective one in any order, then one of those or of earlier ones once more.
+
+        The repeat comes last: were it the first to be read, its name would stand in the rows, and in a twin's another.
+        """
+        stretch = [*(_delivery(next(self._segments)) for _ in range(segments)), _optical(len(self.delivered))]
+        found = [*stretch, self._spoiled(self._pick(stretch))]
+        again = self._pick([*self.delivered, *stretch])
+        repeat = replace(again, name=f"{again.name}.again-{len(self.delivered)}")
+        return [*(found[n] for n in self._chance.permutation(len(found))), repeat]
+
+    def deliver(self, deliveries: Sequence[Delivery], landing_root: str) -> None:
+        """Land ``deliveries`` and enter them into the account."""
+        for delivery in deliveries:
+            self.written.update(delivery.records())
+            self.delivered.append(delivery)
+            delivery.land(landing_root)
+
+    def _pick(self, deliveries: Sequence[Delivery]) -> Delivery:
+        sound = [d for d in deliveries if d.is_sound]
+        return sound[int(self._chance.integers(len(sound)))]
+
+    def _spoiled(self, whole: Delivery) -> Delivery:
+        """A copy that was torn or altered on its way: its metadata promises what its data is not."""
+        name = f"spoiled-{len(self.delivered)}-{whole.name}"
+        at = int(self._chance.integers(1, len(whole.data)))
+        if self._chance.random() < 0.5:
+            return replace(whole, name=name, data=whole.data[:at], is_sound=False)
+        altered = bytes([whole.data[at] ^ 0xFF])
+        return replace(whole, name=name, data=whole.data[:at] + altered + whole.data[at + 1 :], is_sound=False)
+
+
+def _delivery(segment: SimulatedSegment) -> Delivery:
+    name = f"{segment.feed}-{segment.available_time_ns}-{segment.meta.sha256[:12]}.seg"
+    return Delivery(segment.feed, name, segment.data, segment.meta)
+
+
+def _elements(name: str, data: bytes) -> Delivery:
+    return Delivery("elements", f"{name}.csv", data, described(data, "elements"))
+
+
+def _segments(seed: int) -> Iterator[SimulatedSegment]:
+    """The same quarter of an hour again and again, with other noise: more looks at the same objects."""
+    for turn in count():
+        yield from simulate(
+            "nominal",
+            start_time_ns=START_NS,
+            duration_s=DURATION_S,
+            seed=seed + 1_000_003 * turn,
+            objects=_fleet(),
+            catalogue=catalogue_of([*_fleet(), *_partners()]),
+            rates=_RATES,
+            plan=_PLAN,
+        )
+
+
+@cache
+def _fleet() -> tuple[int, ...]:
+    return tuple(member.norad_id for member in protected_fleet())
+
+
+@cache
+def _partners() -> tuple[int, ...]:
+    """Objects outside the fleet that come close to it within the horizon; no sensor follows them."""
+    until_ns = after(NOW_S + HORIZON_H * 3600.0)
+    with _TRUTH.open() as file:
+        events = [e for e in csv.DictReader(file) if after(NOW_S) < parse_iso_ns(e["tca_utc"]) < until_ns]
+    met = {int(event[name]) for event in events for name in ("norad_lo", "norad_hi")}
+    return tuple(sorted(met - set(_fleet())))
+
+
+def _optical(night: int) -> Delivery:
+    """What a telescope's archive sends of one night: sound lines, and two that are none."""
+    times = [after(night + tenth / 10) for tenth in range(5)]
+    records = [OpticalRecord(f"{night}-{n}", t, 1.0 + n / 10, 0.5, 1.0, "maui", t) for n, t in enumerate(times)]
+    lines = [encode_optical_record(record) for record in records]
+    data = b"\n".join([*lines[:2], lines[2][:40], *lines[3:], lines[4].replace(b"0.5", b"9.0")]) + b"\n"
+    return Delivery("optical", f"optical-{night}.jsonl", data, described(data, "optical", seconds=float(night)))
+
+
+def _turned(catalogue: bytes, times: int) -> bytes:
+    """The same sets with a later set number, a little further along their orbits."""
+    header, *lines = catalogue.decode().splitlines()
+    rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+    for row in rows:
+        row["ELEMENT_SET_NO"] = str(int(row["ELEMENT_SET_NO"]) + times)
+        row["MEAN_ANOMALY"] = f"{(float(row['MEAN_ANOMALY']) + _TURN_DEG * times) % 360.0:.4f}"
+    return "\n".join([header, *(",".join(row.values()) for row in rows)]).encode() + b"\n"

@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test check format lock clean
+.PHONY: help setup setup-test demo up test soak check format lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,6 +22,9 @@ up: setup  ## the platform without demo data
 
 test: setup-test  ## every test; TESTS=path or ARGS='-m unit' narrow it
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
+
+soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample of every part, ARGS='--seed 7 --point NAME' one of it
+	@$(BIN)/python -m sda_platform_tests.campaign $(if $(SAMPLE),--sample) $(ARGS)
 
 check: setup  ## lint, format, types, layers, definitions
 	$(BIN)/ruff check .

@@ -1,0 +1,67 @@
+"""The fault campaign: ``python -m sda_platform_tests.campaign [--sample] [--repeats N] [--seed N] [--tier t0,t1,t2]
+[--point NAME]``.
+
+Prints what each tier found. The exit code is 1 when anything failed or a point was not reached.
+"""
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from sda_platform_tests.campaign import t2
+from sda_platform_tests.campaign.cases import cases
+from sda_platform_tests.campaign.report import Report
+
+REPEATS = 25
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the chosen tiers, the fastest first."""
+    chosen = _parsed(arguments)
+    began = time.monotonic()
+    reports = []
+    for tier in chosen.tier.split(","):
+        _say(f"{tier} begins, seed {chosen.seed}")
+        reports.append(_TIERS[tier](chosen))
+        _say(str(reports[-1]))
+    is_green = all(report.is_green for report in reports)
+    _say(f"{'green' if is_green else 'RED'} after {(time.monotonic() - began) / 60:.1f} min")
+    return 0 if is_green else 1
+
+
+def _t2(chosen: argparse.Namespace) -> Report:
+    selected = [case for case in cases() if chosen.point in case.name and (case.in_sample or not chosen.sample)]
+    home = Path(tempfile.mkdtemp(prefix="sda-campaign-"))
+    report = t2.run(chosen.repeats, chosen.seed, selected, home, _say)
+    if report.is_green:
+        shutil.rmtree(home)
+    else:
+        _say(f"t2: what was left is in {home}")
+    return report
+
+
+_TIERS = {"t2": _t2}
+
+
+def _parsed(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m sda_platform_tests.campaign", description=__doc__)
+    parser.add_argument("--sample", action="store_true", help="a sample of every part, once, in about a quarter hour")
+    parser.add_argument("--repeats", type=int, help=f"how often each case is tried (default: {REPEATS}; sample: 1)")
+    parser.add_argument("--seed", type=int, default=1, help="decides the world and the order of what lands")
+    parser.add_argument("--tier", default=",".join(_TIERS), help="tiers to run, separated by commas")
+    parser.add_argument("--point", default="", help="only the cases whose name contains this")
+    chosen = parser.parse_args(arguments)
+    chosen.repeats = chosen.repeats or (1 if chosen.sample or chosen.point else REPEATS)
+    return chosen
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

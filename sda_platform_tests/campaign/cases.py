@@ -1,0 +1,196 @@
+"""The cases of tier T2, by the crash points that they stand for (CP-01 to CP-40, R1 to R4) or the fault of R4."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.table import Table
+from sda_platform_tests.campaign import damage, strikes
+from sda_platform_tests.campaign.platform import Victim
+from sda_platform_tests.campaign.strikes import (
+    Crash,
+    Kill,
+    KillBetween,
+    KillDuring,
+    KillEngine,
+    Lane,
+    State,
+    Strike,
+    Zombie,
+)
+
+_HOT = (
+    RAW_RECORDS,
+    OBSERVATIONS,
+    FUSED_TRACKS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_ALERTS,
+    ALERT_DELIVERIES,
+    DEAD_LETTERS,
+)
+_CATALOG = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES)
+# What a worker passes for every table it writes, in order, and the crash points of the requirements that this is.
+_STAGES = (
+    ("asset.begun", "CP-21"),
+    ("lake.planned", "CP-07"),
+    ("lake.transformed", "CP-08"),
+    ("commit.planned", "CP-10"),
+    ("commit.sent", "CP-12"),
+    ("commit.landed", "CP-12"),
+    ("commit.synced", "CP-17"),
+    ("lake.committed", "CP-17"),
+    ("asset.told", "CP-20"),
+)
+# What it is besides, where the table says more.
+_ALSO = {
+    "lake.committed:raw_records": "CP-16 CP-18",
+    "commit.synced:element_sets": "CP-18",
+    "lake.committed:dead_letters": "CP-16",
+    "lake.planned:fused_tracks": "CP-28",
+    "commit.planned:fused_tracks": "CP-29",
+    "commit.sent:fused_tracks": "CP-29",
+    "commit.planned:conjunction_candidates": "CP-32",
+    "commit.sent:conjunction_candidates": "CP-33",
+    "lake.planned:alert_deliveries": "CP-34",
+    "lake.transformed:alert_deliveries": "CP-36",
+}
+_SAMPLED_IN_ENGINE = {("CP-09", OBSERVATIONS.name), ("CP-12", FUSED_TRACKS.name)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One way to hit the platform; ``stands_for``: ids of the spec, separated by spaces."""
+
+    name: str
+    stands_for: str
+    strike: Strike
+    in_sample: bool = False
+
+
+def cases() -> tuple[Case, ...]:
+    """Every case, those that restart the platform last."""
+    return (*_workers(), *_ends(), *_control_plane(), *_between(), *_engine(), *_restarts())
+
+
+def _workers() -> Iterator[Case]:
+    """A worker killed at every stage of every table; the sample goes through the stages and the tables at once."""
+    lanes: list[tuple[Table, Lane]] = [(t, "hot") for t in _HOT] + [(t, "catalog") for t in _CATALOG]
+    for number, (table, lane) in enumerate(lanes):
+        for stage, (point, ids) in enumerate(_STAGES):
+            name = f"{point}:{table.name}"
+            told = f"{ids} {_ALSO.get(name, '')}".strip()
+            yield Case(name, told, Kill(name, lane), in_sample=stage == (4 * number + 4) % len(_STAGES))
+    yield Case("failed commit.sent", "CP-12", Kill(f"commit.sent:{OBSERVATIONS.name}", action="fail"))
+
+
+def _ends() -> Iterator[Case]:
+    """A worker killed while it takes segments, while it acknowledges them, and while it delivers."""
+    for point, ids in (
+        ("intake.before_listing", "CP-01"),
+        ("intake.listed", "CP-02"),
+        ("intake.read", "CP-03"),
+        ("bronze.taken", "CP-08"),
+        ("landing.metadata_moved", "CP-19"),
+        ("landing.data_moved", "CP-19"),
+        ("landing.acknowledged", "CP-18"),
+        ("bronze.acknowledged", "CP-20"),
+        ("delivery.written", "CP-37"),
+        ("delivery.committed", "CP-35"),
+    ):
+        yield Case(point, ids, Kill(point), in_sample=point == "landing.metadata_moved")
+
+
+def _control_plane() -> Iterator[Case]:
+    """Daemon, code server and worker killed in the course of one tick."""
+    yield Case("daemon killed at sensor.decided", "CP-22", Kill("sensor.decided", service="daemon"))
+    yield Case("daemon.run_created", "CP-23", Kill("daemon.run_created"), in_sample=True)
+    yield Case("daemon.run_launched", "CP-24", Kill("daemon.run_launched"))
+    yield Case("worker.forked", "CP-25", Kill("worker.forked"))
+    yield Case("code server killed at sensor.decided", "CP-26", Kill("sensor.decided"))
+    yield Case(
+        "zombie at commit.planned", "CP-27 F-zombie", Zombie(f"commit.planned:{OBSERVATIONS.name}"), in_sample=True
+    )
+
+
+def _between() -> Iterator[Case]:
+    """Maintenance between a crash and the run that mends it."""
+    for table in (OBSERVATIONS, FUSED_TRACKS):
+        point = f"commit.sent:{table.name}"
+        yield Case(
+            f"OPTIMIZE after {point}", "CP-12 CP-30", KillBetween(point, optimized(table)), table is OBSERVATIONS
+        )
+        yield Case(f"VACUUM after {point}", "CP-12", KillBetween(point, vacuumed(table)))
+
+
+def _engine() -> Iterator[Case]:
+    """The engine killed inside a commit or a statement, at the state of the disk that the requirements name."""
+    states: list[tuple[str, State]] = [
+        ("CP-31", strikes.nothing_written_yet),
+        ("CP-09", strikes.data_file_half_written),
+        ("CP-10", strikes.data_files_written_but_no_commit),
+        ("CP-12", strikes.commit_in_place),
+    ]
+    lanes: list[tuple[Table, Lane]] = [
+        (OBSERVATIONS, "hot"),
+        (FUSED_TRACKS, "hot"),
+        (CONJUNCTION_CANDIDATES, "catalog"),
+    ]
+    for table, lane in lanes:
+        for ids, state in states:
+            name = f"engine killed, {_words(state)}: {table.name}"
+            is_sampled = (ids, table.name) in _SAMPLED_IN_ENGINE
+            yield Case(name, ids, KillEngine(table, state, lane), is_sampled)
+    yield Case(
+        "engine killed in OPTIMIZE", "CP-38", KillDuring("OPTIMIZE {}", RAW_RECORDS, strikes.data_file_half_written)
+    )
+    orphans = damage.with_old_orphans(RAW_RECORDS)
+    yield Case(
+        "engine killed in VACUUM",
+        "CP-39",
+        KillDuring("VACUUM {}", RAW_RECORDS, strikes.some_files_deleted, orphans),
+    )
+    comment = "ALTER TABLE {} ALTER COLUMN feed COMMENT 'The zone where it landed.'"
+    yield Case(
+        "engine killed in a change of schema", "CP-40", KillDuring(comment, RAW_RECORDS, strikes.commit_in_place)
+    )
+
+
+def _restarts() -> Iterator[Case]:
+    """Everything dies at once, and the disk is not what it was."""
+    at, before = f"commit.sent:{OBSERVATIONS.name}", f"commit.planned:{OBSERVATIONS.name}"
+    yield Case("all killed", "CP-12", Crash(at))
+    yield Case("Dagster's database wiped", "F-state", Crash(at, Victim.wipe_dagster), in_sample=True)
+    yield Case("commit left unfinished", "CP-11", Crash(before, damage.commit_left_unfinished(OBSERVATIONS)))
+    for ids, damaged in (
+        ("CP-13", damage.delta_checksum_missing),
+        ("CP-14", damage.delta_checkpoint_torn),
+        ("CP-15", damage.delta_checkpoint_pointer_stale),
+    ):
+        yield Case(_words(damaged), ids, Crash(at, damaged(OBSERVATIONS)))
+    for lost in (damage.last_commit_emptied, damage.last_commit_halved, damage.last_commit_missing):
+        for with_crc in (True, False):
+            name = f"{_words(lost)}, {'with' if with_crc else 'without'} .crc"
+            is_sampled = with_crc and lost is damage.last_commit_emptied
+            yield Case(name, "F-power", Crash(at, lost(OBSERVATIONS, with_crc=with_crc)), is_sampled)
+
+
+def _words(function: Callable[..., object]) -> str:
+    return function.__name__.replace("_", " ")
+
+
+def optimized(table: Table) -> Callable[[Victim], None]:
+    """Compact the table's files."""
+    return lambda victim: _sql(victim, f"OPTIMIZE delta.`{victim.home}/lake/{table.name}`")
+
+
+def vacuumed(table: Table) -> Callable[[Victim], None]:
+    """Delete the files that no version within the retention time needs."""
+    return lambda victim: _sql(victim, f"VACUUM delta.`{victim.home}/lake/{table.name}`")
+
+
+def _sql(victim: Victim, statement: str) -> None:
+    victim.session("maintenance").sql(statement).collect()

@@ -1,0 +1,199 @@
+"""How the platform is hit: each strike lands input, waits until its point is reached, strikes, and returns.
+
+What it needs is a `Victim` and a way to land; mending is the platform's business, and judging the oracle's.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from pyspark.sql.connect.session import SparkSession
+
+from sda_platform.faults import Order
+from sda_platform.lake.table import Table
+from sda_platform_tests.campaign.platform import NotReached, Victim, frozen_until, run_lane
+from sda_platform_tests.system.running_platform import eventually
+
+Lane = Literal["hot", "catalog"]
+Land = Callable[[Lane], None]
+State = Callable[[set[Path], set[Path]], bool]
+_FREEZE_S = 30.0
+
+
+class Strike(Protocol):
+    """One way to hit the platform."""
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """Do it. Raises NotReached where the platform did not come to the point."""
+        ...
+
+
+@dataclass(frozen=True)
+class Kill:
+    """SIGKILL, when some process is at ``point``: that process, or the named service."""
+
+    point: str
+    lane: Lane = "hot"
+    service: str = ""
+    action: Literal["kill", "fail"] = "kill"
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """See `Strike`."""
+        if self.service:
+            _strike(victim, land, self.lane, Order(self.point, "kill-other", pid=victim.pid(self.service)))
+        else:
+            _strike(victim, land, self.lane, Order(self.point, self.action))
+
+
+@dataclass(frozen=True)
+class KillBetween:
+    """SIGKILL of the worker at ``point``; before its successor is at work, ``meanwhile`` is done to the tables."""
+
+    point: str
+    meanwhile: Callable[[Victim], None]
+    lane: Lane = "hot"
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """See `Strike`."""
+        worker = _stopped_at(victim, land, self.point, self.lane)
+        self.meanwhile(victim)
+        os.kill(worker, signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class KillEngine:
+    """SIGKILL of the engine in the middle of a commit to ``table``, as soon as its directory is in ``state``.
+
+    ``state`` is asked while the engine stands still, about the files of before and those of now.
+    """
+
+    table: Table
+    state: State
+    lane: Lane = "hot"
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """See `Strike`."""
+        worker = _stopped_at(victim, land, f"commit.planned:{self.table.name}", self.lane)
+        _kill_engine_at(victim, self.table, self.state, lambda: os.kill(worker, signal.SIGCONT))
+
+
+@dataclass(frozen=True)
+class KillDuring:
+    """SIGKILL of the engine in the middle of a ``statement`` about ``table``, likewise; then input comes in."""
+
+    statement: str
+    table: Table
+    state: State
+    prepare: Callable[[Victim], None] = lambda _victim: None
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """See `Strike`."""
+        self.prepare(victim)
+        work = threading.Thread(target=self._carry_out, args=[victim.session("maintenance"), victim], daemon=True)
+        _kill_engine_at(victim, self.table, self.state, work.start)
+        land("hot")
+
+    def _carry_out(self, session: SparkSession, victim: Victim) -> None:
+        with contextlib.suppress(Exception):  # the engine dies under it
+            session.sql(self.statement.format(f"delta.`{victim.home}/lake/{self.table.name}`")).collect()
+
+
+@dataclass(frozen=True)
+class Crash:
+    """All processes end at once while a worker is at ``point``; the disk suffers ``damage``, and all starts anew."""
+
+    point: str
+    damage: Callable[[Victim], None] = lambda _victim: None
+    lane: Lane = "hot"
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """See `Strike`."""
+        _stopped_at(victim, land, self.point, self.lane)
+        victim.crash()
+        self.damage(victim)
+        victim.restart()
+
+
+@dataclass(frozen=True)
+class Zombie:
+    """A worker is stopped at ``point`` for so long that another takes over and commits; then it goes on (CP-27)."""
+
+    point: str
+    lane: Lane = "hot"
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """See `Strike`."""
+        worker = _stopped_at(victim, land, self.point, self.lane)
+        successor = run_lane(self.lane, victim.settings)
+        os.kill(worker, signal.SIGCONT)
+        if not successor.success:
+            raise AssertionError("the run that took over from the stopped one failed")
+
+
+def _strike(victim: Victim, land: Land, lane: Lane, order: Order) -> None:
+    earlier = len(victim.struck())
+    victim.arm(order)
+    land(lane)
+    victim.await_strike(earlier)
+
+
+def _stopped_at(victim: Victim, land: Land, point: str, lane: Lane) -> int:
+    """Process id of a worker that stands still at ``point``."""
+    _strike(victim, land, lane, Order(point, "stop"))
+    if not eventually(lambda: bool(victim.stopped()), 10.0, pause_s=0.02):
+        raise NotReached(f"the worker did not stop at {point}")
+    return victim.stopped()[0]
+
+
+def _kill_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> None:
+    directory, engine = Path(victim.platform.lake.log(table).uri), victim.pid("engine")
+    before = set(directory.rglob("*"))
+    begin()
+    is_there = frozen_until(engine, lambda: state(before, set(directory.rglob("*"))), _FREEZE_S)
+    if not is_there:
+        raise NotReached(f"the engine was never seen with {state.__name__.replace('_', ' ')}")
+    os.kill(engine, signal.SIGKILL)
+
+
+def nothing_written_yet(before: set[Path], now: set[Path]) -> bool:
+    """CP-31: the engine computes."""
+    return now == before
+
+
+def data_file_half_written(before: set[Path], now: set[Path]) -> bool:
+    """CP-09: a data file is there and has no end yet."""
+    data = _data_files(now - before)
+    return bool(data) and not all(map(_is_whole, data)) and not _is_committed(now - before)
+
+
+def data_files_written_but_no_commit(before: set[Path], now: set[Path]) -> bool:
+    """CP-10: what was to be committed is there, whole, and the log does not know it."""
+    data = _data_files(now - before)
+    return bool(data) and all(map(_is_whole, data)) and not _is_committed(now - before)
+
+
+def commit_in_place(before: set[Path], now: set[Path]) -> bool:
+    """CP-12: the commit is in the log, and nobody has been told."""
+    return _is_committed(now - before)
+
+
+def some_files_deleted(before: set[Path], now: set[Path]) -> bool:
+    """CP-39: the first file is gone."""
+    return not before <= now
+
+
+def _data_files(new: set[Path]) -> list[Path]:
+    return [path for path in new if path.suffix == ".parquet" and path.parent.name != "_delta_log"]
+
+
+def _is_whole(path: Path) -> bool:
+    return path.read_bytes()[-4:] == b"PAR1"
+
+
+def _is_committed(new: set[Path]) -> bool:
+    return any(path.suffix == ".json" and path.stem.isdigit() for path in new)

@@ -1,0 +1,119 @@
+"""Tier T2: a real platform, hit at one point after another while input comes in, and judged after every recovery."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from sda_platform.delivery.subscriber import SqliteSubscriber
+from sda_platform_tests.campaign import oracle
+from sda_platform_tests.campaign.cases import Case
+from sda_platform_tests.campaign.platform import NotReached, Victim
+from sda_platform_tests.campaign.report import Report
+from sda_platform_tests.campaign.strikes import Lane
+from sda_platform_tests.campaign.twin import run_twin
+from sda_platform_tests.campaign.world import World
+
+# A kill costs a run, its detection and another run: half a minute on two idle cores, and these may be busy.
+DRAIN_S = 300.0
+_REPLAY = "python -m sda_platform_tests.campaign --tier t2 --seed {seed} --point {name!r}"
+
+
+class Campaign:
+    """One platform, one world, one account of what went wrong."""
+
+    def __init__(self, home: Path, seed: int, say: Callable[[str], None]) -> None:
+        self._seed, self._say = seed, say
+        self._world = World(seed)
+        self._home = home
+        self._victim = Victim(home / "victim")
+        self._subscriber = SqliteSubscriber(self._victim.settings.subscriber_path)
+        self._acknowledged: set[str] = set()
+        self._failures: list[str] = []
+        self._reached: set[str] = set()
+        self._missed: set[str] = set()
+        self._seconds: list[float] = []
+
+    def begin(self) -> None:
+        """Have every table filled before the first fault."""
+        self._world.deliver([self._world.first_catalogue()], self._victim.landing_root)
+        self._victim.drain(DRAIN_S)
+        self._land("hot")
+        self._victim.drain(DRAIN_S)
+        self._note("before the first fault", self._judge())
+        self._say("  the platform is up, has its catalogue, tracks and first alerts; the faults begin")
+
+    def attempt(self, case: Case) -> None:
+        """Hit the platform, let it mend itself, and judge; whatever goes wrong is noted, and the next has its turn."""
+        try:
+            case.strike.hit(self._victim, self._land)
+            self._reached.add(case.name)
+            self._seconds.append(self._victim.drain(DRAIN_S))
+            self._say(f"  {case.name}: recovered in {self._seconds[-1]:.1f} s")
+            self._note(case.name, self._judge())
+        except NotReached as missed:
+            self._missed.add(case.name)
+            self._say(f"  MISSED {case.name}: {missed}")
+        except TimeoutError as stuck:
+            self._note(case.name, [f"O8 {stuck}"])
+        except Exception as error:  # a platform that does not come back, a log that cannot be read: the case's outcome
+            self._note(case.name, [f"{type(error).__name__}: {error}"])
+        finally:
+            self._victim.disarm()
+
+    def end(self) -> None:
+        """Compare with a fault-free twin, and with what a second reader reads."""
+        lake = self._victim.platform.lake
+        twin = run_twin(self._home / "twin", self._world.delivered, self._victim.engine_address)
+        self._note("the fault-free twin", [f"O5 {p}" for p in oracle.derived(lake, twin)])
+        self._note("two readers", [f"O9 {p}" for p in oracle.readers(lake, self._victim.session("oracle"))])
+
+    def report(self, attempted: int) -> Report:
+        """What was found in the cases ``attempted``."""
+        return Report(
+            "T2, a real engine, daemon and lake",
+            self._seed,
+            cases=attempted,
+            points_reached=frozenset(self._reached),
+            points_missed=frozenset(self._missed - self._reached),
+            failures=tuple(self._failures),
+            recovery_seconds=tuple(self._seconds),
+        )
+
+    def close(self) -> None:
+        """End the platform."""
+        self._victim.close()
+
+    def _land(self, lane: Lane) -> None:
+        stretch = self._world.next_stretch() if lane == "hot" else [self._world.new_element_sets()]
+        self._world.deliver(stretch, self._victim.landing_root)
+
+    def _judge(self) -> list[str]:
+        lake, landing = self._victim.platform.lake, Path(self._victim.landing_root)
+        found = {
+            "O1": oracle.identity(lake, self._world.written),
+            "O2": oracle.content(lake, self._world.written),
+            "O3": oracle.log(lake),
+            "O4": oracle.files(lake),
+            "O6": oracle.deliveries(lake, self._subscriber),
+            "O7": oracle.acknowledged(lake, landing, self._acknowledged),
+        }
+        with self._victim.platform.instance as instance:
+            found["O8"] = oracle.at_rest(instance, landing)
+        self._acknowledged |= oracle.archived(landing)
+        return [f"{rule} {problem}" for rule, problems in found.items() for problem in problems]
+
+    def _note(self, name: str, problems: Sequence[str]) -> None:
+        replay = _REPLAY.format(seed=self._seed, name=name)
+        self._failures += [f"{name}: {problem}; again: {replay}" for problem in problems]
+        for problem in problems:
+            self._say(f"  FAILED {name}: {problem}")
+
+
+def run(repeats: int, seed: int, selected: Sequence[Case], home: Path, say: Callable[[str], None]) -> Report:
+    """Hit a platform below ``home`` in each of the ``selected`` ways ``repeats`` times; ``say`` hears the progress."""
+    with closing(Campaign(home, seed, say)) as campaign:
+        campaign.begin()
+        for case in [case for _ in range(repeats) for case in selected]:
+            campaign.attempt(case)
+        campaign.end()
+        return campaign.report(repeats * len(selected))

@@ -116,7 +116,7 @@ def alerts(settings: Settings, as_json: bool) -> None:
     """The alerts that hold at the subscriber, most dangerous first."""
     from sda_platform.operations.alerts import alert_grid, standing_alerts
 
-    found = standing_alerts(settings.subscriber_path)
+    found = standing_alerts(settings)
     if as_json:
         click.echo(json.dumps([asdict(alert) for alert in found], indent=2))
     else:

@@ -17,7 +17,7 @@ from sda_platform.conjunction import checks as conjunction_checks
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.delivery import assets as delivery
 from sda_platform.delivery import checks as delivery_checks
-from sda_platform.delivery.resource import SubscriberResource
+from sda_platform.delivery.choosing import chosen_subscriber, require_idempotency
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
 from sda_platform.fusion.resource import FusionResource
@@ -96,13 +96,15 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             refresh_h=settings.screening_refresh_h,
             threshold_km=settings.screening_threshold_km,
         ),
-        "subscriber": SubscriberResource(path=str(settings.subscriber_path)),
+        "subscriber": chosen_subscriber(settings.subscriber, settings.home),
     }
 
 
 def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | None = None) -> dg.Definitions:
     """The definitions, with some resources replaced (for tests) or other settings than the environment's."""
     chosen = settings or Settings()
+    provided = {**default_resources(chosen), **(resources or {})}
+    require_idempotency(provided["subscriber"])
     assets: list[Any] = [*EXTERNAL, *INGEST, *CATALOG, fusion.fused_tracks, *CONJUNCTION]
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
@@ -114,7 +116,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         jobs=[hot, catalog_lane],
         sensors=sensors,
         schedules=catalog_sensors.build_schedules(catalog_lane),
-        resources={**default_resources(chosen), **(resources or {})},
+        resources=provided,
         executor=dg.in_process_executor,
     )
 

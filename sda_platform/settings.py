@@ -23,7 +23,12 @@ class Settings(BaseSettings):
         "local = a session inside this process.",
     )
     driver_memory: str = Field("3g", description="Heap of the local engine (JVM notation).")
-    subscriber: str = Field("", description="SQLite file of the default subscriber; empty: <home>/subscriber.sqlite.")
+    subscriber: str = Field(
+        "",
+        repr=False,  # it may hold a password
+        description="Who receives the alerts: a path or sqlite:///path, postgresql://user:password@host/database, "
+        "https://host/path; empty: <home>/subscriber.sqlite.",
+    )
     fleet: str = Field("", description="CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.")
 
     webserver_port: int = Field(3000, description="Port of the Dagster UI; a free one is taken when it is busy.")
@@ -53,8 +58,3 @@ class Settings(BaseSettings):
     def landing_uri(self) -> str:
         """Where the landing zones are."""
         return self.landing or str(self.home.absolute() / "landing")
-
-    @property
-    def subscriber_path(self) -> Path:
-        """The default subscriber's database."""
-        return Path(self.subscriber) if self.subscriber else self.home.absolute() / "subscriber.sqlite"

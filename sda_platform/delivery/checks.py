@@ -1,27 +1,24 @@
 """What must hold for deliveries: every alert entry reached the subscriber, once, and the subscriber holds the same."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
-import pyarrow as pa
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.resource import SubscriberResource
+from sda_platform.delivery.outbox import entries
+from sda_platform.delivery.reconciliation import compare, last_entries
+from sda_platform.delivery.subscriber import Subscriber, SubscriberUnavailable
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import nothing_waits
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.verification import (
-    consumed_rows,
-    joined_keys,
-    missing_or_surplus,
-    reviewed_span,
-    standing_keys,
-)
+from sda_platform.lake.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
 
 MAX_WAIT_S = 120.0
+# Alerts whose text is compared, the newest: keys are compared for all.
+_BODIES_COMPARED = 20
 
 
 def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -34,23 +31,41 @@ def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) ->
 
 @dg.asset_check(
     asset=ALERT_DELIVERIES.name,
-    description="The alerts that hold at the subscriber are those that hold in the journal.",
+    description="The subscriber holds what the journal says was delivered: no alert less, none more, none otherwise.",
 )
-def subscriber_agrees(lake: LakeResource, subscriber: SubscriberResource) -> dg.AssetCheckResult:
-    """Compare the subscriber's standing alerts with the delivered part of the journal, both ways."""
-    store, receiver = lake.open(), subscriber.open()
-    commit = store.head(ALERT_DELIVERIES).commit
-    window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
-    version = window.upto_version if window else -1
-    expected = standing_keys(store.log(CONJUNCTION_ALERTS), version=version).column("event_id")
-    held = pa.chunked_array([pa.array([alert_id for alert_id, _, _ in receiver.standing()], pa.string())])
-    problems = missing_or_surplus(expected, held, "alerts")
+def subscriber_agrees(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber]) -> dg.AssetCheckResult:
+    """Compare the subscriber's own account with the delivered part of the journal, both ways."""
+    try:
+        problems = list(disagreements(lake.open(), subscriber))
+    except SubscriberUnavailable as error:
+        problems = [f"the subscriber could not be asked: {error}"]
     return dg.AssetCheckResult(
         passed=not problems,
         severity=dg.AssetCheckSeverity.ERROR,
         description="; ".join(problems) or None,
-        metadata={"standing_alerts": len(held), "subscriber": receiver.name},
+        metadata={"subscriber": subscriber.name},
     )
+
+
+def disagreements(store: Lake, subscriber: Subscriber) -> Iterator[str]:
+    """What is wrong at the subscriber, in words; nothing: all is well."""
+    commit = store.head(ALERT_DELIVERIES).commit
+    window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
+    upto = window.upto_sequence if window else 0
+    difference = compare(subscriber, last_entries(store, upto))
+    for problem, keys in (("missing or behind", difference.missing), ("ahead or unknown", difference.ahead)):
+        if keys:
+            yield f"{len(keys)} alerts {problem} at the subscriber, such as {keys[0]}"
+    newest = store.log(CONJUNCTION_ALERTS).rows_of((upto - 1, upto))
+    last = {entry.alert_id: entry for entry in entries(newest)}
+    altered = [
+        alert_id
+        for alert_id, entry in list(last.items())[:_BODIES_COMPARED]
+        for held in subscriber.held(alert_id)
+        if held.key == entry.key and held.body != entry.body
+    ]
+    if altered:
+        yield f"{len(altered)} alerts say something else at the subscriber than in the journal, such as {altered[0]}"
 
 
 checks = [

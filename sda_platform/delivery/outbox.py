@@ -1,42 +1,82 @@
-"""The outbox: which alert entries a batch sends, under which identity, and what the subscriber answered."""
+"""The outbox: which alert entries a batch sends, under which identity, and what the subscriber answered.
 
-import json
-from collections.abc import Sequence
+The journal of alerts is the outbox: an entry waits there until the ledger of deliveries has consumed its commit.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sda_platform.delivery.subscriber import AlertEntry, Outcome
+from sda_platform import faults
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, canonical, mark_of
+from sda_platform.lake.journal import INSERT, RETRACT
 from sda_platform.lake.planning import Plan
 
+# Bounds a request to about half a megabyte, and the time for which a subscriber is locked to a second.
+GROUP_SIZE = 500
 _ENVELOPE = ("event_id", "sequence", "op", "commit_sequence")
 
 
-def batch_id(plan: Plan, subscriber: str) -> str:
-    """Identity of a batch: equal whenever the same plan is carried out again, in whatever process."""
+@dataclass(frozen=True)
+class Batch:
+    """Entries in the order in which they apply, and the id under which a subscriber knows them."""
+
+    id: str
+    entries: Sequence[AlertEntry]
+
+    def groups(self) -> Iterable[tuple[str, Sequence[AlertEntry]]]:
+        """How the batch is sent: ``(group id, entries)``; equal batches are grouped equally."""
+        for begin in range(0, len(self.entries), GROUP_SIZE):
+            yield f"{self.id}|{begin // GROUP_SIZE + 1}", self.entries[begin : begin + GROUP_SIZE]
+
+    def send(self, subscriber: Subscriber) -> list[Outcome]:
+        """Have ``subscriber`` apply it; to what it knows from an earlier attempt it answers as it did then."""
+        outcomes: list[Outcome] = []
+        for group_id, group in self.groups():
+            outcomes += subscriber.apply(group_id, group)
+            faults.reach("delivery.group_answered")
+        return outcomes
+
+
+def planned_batch(plan: Plan, subscriber: str, alerts: pa.Table) -> Batch:
+    """What ``plan`` sends: equal whenever the same plan is carried out again, in whatever process.
+
+    The id ends with a hash of the content, so that the batches of a lake that was built anew are other batches.
+    """
+    sent = entries(alerts)
     spans = ",".join(f"{w.table}:{w.after_sequence}-{w.upto_sequence}" for w in plan.windows)
-    return f"{subscriber}|{plan.sequence}|{spans}"
+    content = hashlib.sha256("\n".join(f"{e.key}{e.body}" for e in sent).encode()).hexdigest()[:16]
+    return Batch(f"{subscriber}|{plan.sequence}|{spans}|{content}", sent)
 
 
 def entries(alerts: pa.Table) -> list[AlertEntry]:
     """The journal's entries in the order that a subscriber must apply them: a retract before the insert after it."""
     ordered = alerts.sort_by([("event_id", "ascending"), ("sequence", "ascending"), ("op", "ascending")])
-    return [
-        AlertEntry(row["event_id"], row["sequence"], row["op"], _body({k: row[k] for k in row if k not in _ENVELOPE}))
-        for row in ordered.to_pylist()
-    ]
+    return [AlertEntry(row["event_id"], row["sequence"], row["op"], _body(row)) for row in ordered.to_pylist()]
+
+
+def mark_change(sent: Iterable[AlertEntry]) -> Mark:
+    """By how much these entries change the mark of a subscriber that had all entries before them.
+
+    A journal alternates (insert 0, retract 0, insert 1, …), so each entry replaces one that is known without looking.
+    """
+    keys = [entry.key for entry in sent]
+    return mark_of(keys) - mark_of(key for key in map(_replaced, keys) if key)
 
 
 def ledger(
     alerts: pa.Table,
-    sent: Sequence[AlertEntry],
+    sent: Batch,
     outcomes: Sequence[Outcome],
     *,
-    batch: str,
     subscriber: str,
     as_of_ns: int,
 ) -> pa.Table:
     """One row per entry sent, in the columns of `alert_deliveries`."""
     tca = {(r["event_id"], r["sequence"], r["op"]): r["tca_time_ns"] for r in alerts.to_pylist()}
+    batch_ids = [group_id for group_id, group in sent.groups() for _ in group]
     rows = [
         {
             "subscriber": subscriber,
@@ -44,17 +84,25 @@ def ledger(
             "sequence": entry.sequence,
             "op": entry.op,
             "outcome": outcome,
-            "batch_id": batch,
-            "tca_time_ns": tca[entry.alert_id, entry.sequence, entry.op],
+            "batch_id": batch_id,
+            "tca_time_ns": tca[entry.key],
             "as_of_ns": as_of_ns,
         }
-        for entry, outcome in zip(sent, outcomes, strict=True)
+        for entry, outcome, batch_id in zip(sent.entries, outcomes, batch_ids, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=_LEDGER_SCHEMA)
 
 
-def _body(facts: dict[str, object]) -> str:
-    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
+def _body(row: dict[str, object]) -> str:
+    return canonical({name: value for name, value in row.items() if name not in _ENVELOPE})
+
+
+def _replaced(key: EntryKey) -> EntryKey | None:
+    """The entry of the same alert that comes before the one with ``key``; none before the first."""
+    alert_id, sequence, op = key
+    if op == RETRACT:
+        return (alert_id, sequence, INSERT)
+    return (alert_id, sequence - 1, RETRACT) if sequence else None
 
 
 _LEDGER_SCHEMA = pa.schema(

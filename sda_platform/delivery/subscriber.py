@@ -1,36 +1,36 @@
-"""Subscribers: where alerts arrive. The default one is a SQLite file.
+"""Subscribers: where alerts arrive, and what each of them promises.
 
 A subscriber applies ``(alert_id, sequence)`` with strict greater, keeps a tombstone of a withdrawn alert (E21), and
 records the batch id in the same transaction. So a batch may be sent again after any doubt: it is applied once, and
 the second answer equals the first.
 """
 
-import sqlite3
-import time
-from collections.abc import Sequence
-from contextlib import closing
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
-Outcome = Literal["applied", "stale"]
+from sda_platform.lake.errors import LakeError, Unavailable
 
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS alerts (
-    alert_id TEXT PRIMARY KEY, sequence INTEGER NOT NULL, op TEXT NOT NULL, body TEXT NOT NULL,
-    batch_id TEXT NOT NULL, received_time_ns INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS receipts (
-    batch_id TEXT NOT NULL, alert_id TEXT NOT NULL, sequence INTEGER NOT NULL, op TEXT NOT NULL,
-    outcome TEXT NOT NULL, received_time_ns INTEGER NOT NULL, PRIMARY KEY (batch_id, alert_id, sequence, op));
-CREATE TABLE IF NOT EXISTS batches (batch_id TEXT PRIMARY KEY, received_time_ns INTEGER NOT NULL);
-"""
-# An entry is newer when its sequence is; of one sequence, the retract follows the insert.
-_APPLY = """
-INSERT INTO alerts VALUES (:alert_id, :sequence, :op, :body, :batch_id, :received)
-ON CONFLICT (alert_id) DO UPDATE SET sequence = excluded.sequence, op = excluded.op, body = excluded.body,
-    batch_id = excluded.batch_id, received_time_ns = excluded.received_time_ns
-WHERE (excluded.sequence, excluded.op) > (alerts.sequence, alerts.op)
-"""
+Outcome = Literal["applied", "stale", "refused"]
+EntryKey = tuple[str, int, str]
+
+_DIGEST_HEX_DIGITS = 15
+_DIGEST_MODULUS = 16**_DIGEST_HEX_DIGITS
+
+
+class SubscriberUnavailable(Unavailable):
+    """It does not answer, or not now: the alerts wait in the outbox, and a later run delivers them.
+
+    ``retry_after_s``: how long it asked to be left alone, seconds.
+    """
+
+    retry_after_s = 0.0
+
+
+class SubscriberMisconfigured(LakeError):
+    """It answers, and will not take anything until a person mends the setting or the subscriber."""
 
 
 @dataclass(frozen=True)
@@ -42,93 +42,71 @@ class AlertEntry:
     op: str
     body: str
 
+    @property
+    def key(self) -> EntryKey:
+        """Identity of the entry: a correction of an alert is another entry (E14)."""
+        return (self.alert_id, self.sequence, self.op)
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Which entry of one alert is the later: of one sequence, the retract follows the insert."""
+        return (self.sequence, self.op)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a set of entries comes to, in any order: how many, and the sum of their keys' digests.
+
+    Two subscribers with one mark hold the same alerts at the same sequence, tombstones included.
+    """
+
+    count: int = 0
+    digest: int = 0
+
+    def __add__(self, other: "Mark") -> "Mark":
+        return Mark(self.count + other.count, (self.digest + other.digest) % _DIGEST_MODULUS)
+
+    def __sub__(self, other: "Mark") -> "Mark":
+        return Mark(self.count - other.count, (self.digest - other.digest) % _DIGEST_MODULUS)
+
+
+def canonical(facts: Mapping[str, object]) -> str:
+    """An alert's facts as the JSON text that equal facts share."""
+    return json.dumps(facts, sort_keys=True, separators=(",", ":"))
+
+
+def key_digest(alert_id: str, sequence: int, op: str) -> int:
+    """The first 60 bits of the MD5 of ``alert_id:sequence:op``, which every database can compute."""
+    text = f"{alert_id}:{sequence}:{op}".encode()
+    return int(hashlib.md5(text, usedforsecurity=False).hexdigest()[:_DIGEST_HEX_DIGITS], 16)
+
+
+def mark_of(keys: Iterable[EntryKey]) -> Mark:
+    """The mark of entries with these keys."""
+    digests = [key_digest(*key) for key in keys]
+    return Mark(len(digests), sum(digests) % _DIGEST_MODULUS)
+
 
 class Subscriber(Protocol):
     """Anyone who can take a batch of entries so that repeating it changes nothing."""
 
-    @property
-    def name(self) -> str:
-        """Name in the ledger of deliveries."""
-        ...
+    idempotency: ClassVar[str]
+    """What makes a repetition harmless, in words; a sink that cannot say is not accepted (DP5-F10)."""
+
+    name: str
+    """Name in the ledger of deliveries; holds no secret."""
 
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
-        """Apply ``entries`` in order, all or none; a known ``batch_id`` gets its first answer again."""
+        """Apply ``entries`` in order; a known ``batch_id`` gets its first answer again.
+
+        Raises SubscriberUnavailable when it is not known to have them, SubscriberMisconfigured when it never will.
+        """
         ...
 
-    def standing(self) -> list[tuple[str, int, str]]:
-        """``(alert_id, sequence, body)`` of the alerts that hold now, by the subscriber's own account."""
+    def mark(self, prefix: str = "") -> Mark:
+        """The mark of what it holds, tombstones included, of the alerts whose id begins with ``prefix``."""
         ...
 
-
-class SqliteSubscriber:
-    """The default subscriber: one SQLite file, one transaction per batch."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    @property
-    def name(self) -> str:
-        """Name in the ledger of deliveries."""
-        return f"sqlite:{self.path.name}"
-
-    def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
-        """See `Subscriber.apply`."""
-        with closing(self._connect()) as database, database:
-            database.execute("BEGIN IMMEDIATE")
-            known = database.execute("SELECT 1 FROM batches WHERE batch_id = ?", (batch_id,)).fetchone()
-            if known:
-                return [_receipt(database, batch_id, entry) for entry in entries]
-            received = time.time_ns()
-            outcomes = [_apply(database, batch_id, entry, received) for entry in entries]
-            database.execute("INSERT INTO batches VALUES (?, ?)", (batch_id, received))
-            return outcomes
-
-    def standing(self) -> list[tuple[str, int, str]]:
-        """``(alert_id, sequence, body)`` of the alerts that hold now."""
-        if not self.path.exists():
-            return []
-        with closing(self._connect()) as database:
-            rows = database.execute("SELECT alert_id, sequence, body FROM alerts WHERE op = 'insert' ORDER BY alert_id")
-            return [(str(a), int(s), str(b)) for a, s, b in rows]
-
-    def receipts(self) -> list[tuple[str, int, str, str, int]]:
-        """``(alert_id, sequence, op, outcome, received wall time in ns)`` of every entry ever received."""
-        if not self.path.exists():
-            return []
-        with closing(self._connect()) as database:
-            return database.execute(
-                "SELECT alert_id, sequence, op, outcome, received_time_ns FROM receipts ORDER BY received_time_ns"
-            ).fetchall()
-
-    def _connect(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")
-        database.executescript(_SCHEMA)
-        return database
-
-
-def _apply(database: sqlite3.Connection, batch_id: str, entry: AlertEntry, received: int) -> Outcome:
-    facts = {
-        "alert_id": entry.alert_id,
-        "sequence": entry.sequence,
-        "op": entry.op,
-        "body": entry.body,
-        "batch_id": batch_id,
-        "received": received,
-    }
-    outcome: Outcome = "applied" if database.execute(_APPLY, facts).rowcount else "stale"
-    receipt = (batch_id, entry.alert_id, entry.sequence, entry.op, outcome, received)
-    database.execute("INSERT INTO receipts VALUES (?, ?, ?, ?, ?, ?)", receipt)
-    return outcome
-
-
-def _receipt(database: sqlite3.Connection, batch_id: str, entry: AlertEntry) -> Outcome:
-    row = database.execute(
-        "SELECT outcome FROM receipts WHERE batch_id = ? AND alert_id = ? AND sequence = ? AND op = ?",
-        (batch_id, entry.alert_id, entry.sequence, entry.op),
-    ).fetchone()
-    if row is None:
-        raise ValueError(f"batch {batch_id} was received without {entry.alert_id} {entry.sequence} {entry.op}")
-    return "applied" if row[0] == "applied" else "stale"
+    def held(self, prefix: str = "") -> list[AlertEntry]:
+        """The last entry of each of these alerts, by its own account, tombstones included."""
+        ...

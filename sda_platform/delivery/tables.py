@@ -14,8 +14,9 @@ class AlertDelivery(TableModel):
     sequence: T.LongType = pa.Field(ge=0, description="Number of the entry within the alert.")
     op: T.StringType = pa.Field(isin=["insert", "retract"], description="What the entry says.")
     outcome: T.StringType = pa.Field(
-        isin=["applied", "stale"],
-        description="applied: it changed the subscriber; stale: the subscriber already knew a later entry.",
+        isin=["applied", "stale", "refused"],
+        description="applied: it changed the subscriber; stale: the subscriber already knew a later entry; refused: it "
+        "would not take the entry, which is offered again with each later batch.",
     )
     batch_id: T.StringType = pa.Field(description="The batch that the subscriber recorded with it.")
     tca_time_ns: T.LongType = pa.Field(description="TCA of the alert.", metadata={"unit": "ns"})

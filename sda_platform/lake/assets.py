@@ -69,7 +69,9 @@ def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeRe
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(str(plan.sequence)))
 
 
-def nothing_new(lake: Lake, plan: Plan, reason: str = "nothing new upstream") -> dg.MaterializeResult[Any]:
+def nothing_new(
+    lake: Lake, plan: Plan, reason: str = "nothing new upstream", /, **facts: Any
+) -> dg.MaterializeResult[Any]:
     """The result of a plan that found nothing to consume: no commit, the reason, and a preview of the last commit.
 
     The UI shows the newest result only, so it must still tell what the table holds and where its columns come from.
@@ -83,6 +85,7 @@ def nothing_new(lake: Lake, plan: Plan, reason: str = "nothing new upstream") ->
             "as_of_mission_time": iso(plan.as_of_ns),
             "consumed": reason,
             "preview": dg.MetadataValue.md(_preview(lake, plan.table, plan.sequence - 1)),
+            **facts,
         },
         data_version=dg.DataVersion(str(plan.sequence - 1)),
     )

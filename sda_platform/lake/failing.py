@@ -12,6 +12,7 @@ import dagster as dg
 from sda_platform import faults
 from sda_platform.lake.backoff import pause_s
 from sda_platform.lake.dispositions import Disposition, disposition_of, is_of_engine
+from sda_platform.lake.errors import Unavailable
 
 FAILURE_TAG = "sda/failure"
 REASON_TAG = "sda/failure_reason"
@@ -43,8 +44,8 @@ def repeated_or_told(name: str, body: Body) -> Body:
 
 def _repeat_or_tell(context: dg.AssetExecutionContext, error: Exception) -> NoReturn:
     disposition = disposition_of(error)
-    # This run's session died with its engine.
-    may_repeat = disposition is Disposition.TRANSIENT and not is_of_engine(error)
+    # This run's session died with its engine; and for anyone outside who does not answer, no lane waits.
+    may_repeat = disposition is Disposition.TRANSIENT and not (is_of_engine(error) or isinstance(error, Unavailable))
     if may_repeat and context.retry_number < _RETRIES:
         seed = f"{context.run.run_id}/{context.asset_key.to_user_string()}"
         wait_s = pause_s(context.retry_number + 1, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S, seed=seed)

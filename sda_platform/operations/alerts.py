@@ -3,14 +3,16 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rich.table import Table as Grid
 
 from sda_platform.clock import iso
-from sda_platform.delivery.subscriber import SqliteSubscriber
+from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.subscriber import AlertEntry
+from sda_platform.lake.journal import INSERT
 from sda_platform.operations.trace import Trace
+from sda_platform.settings import Settings
 
 _COLOURS = {"red": "bold red", "yellow": "yellow"}
 
@@ -33,9 +35,10 @@ class StandingAlert:
     from_tracks: int
 
 
-def standing_alerts(subscriber: Path) -> list[StandingAlert]:
-    """The alerts that hold, highest probability first."""
-    found = [_alert(*row) for row in SqliteSubscriber(subscriber).standing()]
+def standing_alerts(settings: Settings) -> list[StandingAlert]:
+    """The alerts that hold by the subscriber's own account, highest probability first."""
+    held = chosen_subscriber(settings.subscriber, settings.home).held()
+    found = [_alert(entry) for entry in held if entry.op == INSERT]
     return sorted(found, key=lambda a: (-a.collision_probability, a.alert_id))
 
 
@@ -91,11 +94,11 @@ def _where(row: dict[str, Any]) -> str:
     return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…)"
 
 
-def _alert(alert_id: str, sequence: int, body: str) -> StandingAlert:
-    facts = json.loads(body)
+def _alert(entry: AlertEntry) -> StandingAlert:
+    facts = json.loads(entry.body)
     return StandingAlert(
-        alert_id=alert_id,
-        sequence=sequence,
+        alert_id=entry.alert_id,
+        sequence=entry.sequence,
         tca_utc=iso(facts["tca_time_ns"]),
         norad_id_1=facts["norad_id_1"],
         object_name_1=facts["object_name_1"] or "",

@@ -89,7 +89,7 @@ class Demo:
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
         self._world = self._segments()
         self._until(self._rests_on_tracks, "alerts from fused tracks")
-        self.console.print(alert_grid(standing_alerts(self._live.subscriber_path)))
+        self.console.print(alert_grid(standing_alerts(self._live)))
 
     def _until(self, is_done: Callable[[], bool], what: str) -> None:
         """Go on with the demo until ``is_done``. Raises DemoFailed."""
@@ -130,7 +130,7 @@ class Demo:
         """Stretch after stretch of the simulated world, the first in the chosen scenario, those after it nominal."""
         scenario, start_ns, seed = self.scenario, self._clock.now_ns(), self.seed
         while True:
-            objects = _objects_of_interest(standing_alerts(self._live.subscriber_path))
+            objects = _objects_of_interest(standing_alerts(self._live))
             self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")
             duration_s = self.minutes * 60.0
             yield from simulate(scenario, start_time_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
@@ -142,7 +142,7 @@ class Demo:
 
     def _rests_on_tracks(self) -> bool:
         """Whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
-        if not any(alert.from_tracks for alert in standing_alerts(self._live.subscriber_path)):
+        if not any(alert.from_tracks for alert in standing_alerts(self._live)):
             return False
         lake = _lake(self._live)
         commit = lake.head(ALERT_DELIVERIES).commit

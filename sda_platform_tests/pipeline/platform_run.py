@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.definitions import build_defs
-from sda_platform.delivery.subscriber import SqliteSubscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.table import Table
@@ -31,7 +31,7 @@ class Platform:
         settings = Settings(home=home, spark_remote="local", orphan_grace_s=0.0)
         self.definitions = build_defs({"screening": ScreeningResource(horizon_h=horizon_h)}, settings)
         self.instance = dg.DagsterInstance.ephemeral()
-        self.subscriber = SqliteSubscriber(settings.subscriber_path)
+        self.subscriber = SqliteSubscriber(home / "subscriber.sqlite")
         self.at(now_ns)
 
     def at(self, now_ns: int) -> None:

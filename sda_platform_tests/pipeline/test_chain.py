@@ -122,7 +122,7 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     assert {"state_source_1": "fused_track", "op": "insert"} in sources, "a fused track replaced an element set"
     alerts = standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
     assert alerts
-    assert sorted(alert_id for alert_id, _, _ in platform.subscriber.standing()) == sorted(alerts)
+    assert sorted(entry.alert_id for entry in platform.subscriber.held() if entry.op == "insert") == sorted(alerts)
     assert (
         platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows
     )

@@ -21,6 +21,7 @@ from sda_platform.lake.table import Table
 from sda_platform.operations import guardian, platform_home
 from sda_platform.operations.alerts import StandingAlert, standing_alerts
 from sda_platform.operations.demo import land_simulated
+from sda_platform.settings import Settings
 from sda_platform.simulation.segments import SimulatedSegment
 
 _START_S = 240
@@ -136,7 +137,7 @@ class RunningPlatform:
 
     def alerts(self) -> list[StandingAlert]:
         """The alerts that hold at the subscriber."""
-        return standing_alerts(self.home / "subscriber.sqlite")
+        return standing_alerts(Settings(home=self.home))
 
     @property
     def instance(self) -> dg.DagsterInstance:

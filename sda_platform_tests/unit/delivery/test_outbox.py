@@ -4,9 +4,12 @@ import json
 from dataclasses import replace
 
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.outbox import batch_id, entries, ledger
+from sda_platform.delivery.outbox import GROUP_SIZE, Batch, entries, ledger, mark_change, planned_batch
+from sda_platform.delivery.subscriber import AlertEntry, Mark, mark_of
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.checkpoint import GENESIS, TableWindow
 from sda_platform.lake.planning import Plan
@@ -22,14 +25,45 @@ def alerts(*turns: tuple[str, int, str]) -> pa.Table:
 
 
 def test_a_plan_carried_out_again_by_another_run_sends_the_same_batch() -> None:
-    assert batch_id(PLAN, "sqlite:a") == "sqlite:a|3|conjunction_alerts:4-6"
-    assert batch_id(replace(PLAN, run_id="another", as_of_ns=99), "sqlite:a") == batch_id(PLAN, "sqlite:a")
+    sent = planned_batch(PLAN, "sqlite:a", alerts(("x", 0, "insert")))
+    assert sent.id.startswith("sqlite:a|3|conjunction_alerts:4-6|")
+    assert planned_batch(replace(PLAN, run_id="another", as_of_ns=99), "sqlite:a", alerts(("x", 0, "insert"))) == sent
 
 
-def test_another_window_sequence_or_subscriber_is_another_batch() -> None:
+def test_another_window_sequence_subscriber_or_content_is_another_batch() -> None:
     wider = replace(PLAN, windows=(TableWindow(CONJUNCTION_ALERTS.name, 4, 7, 5, 8),))
-    ids = {batch_id(PLAN, "a"), batch_id(wider, "a"), batch_id(replace(PLAN, sequence=4), "a"), batch_id(PLAN, "b")}
-    assert len(ids) == 4
+    one, other = alerts(("x", 0, "insert")), alerts(("y", 0, "insert"))
+    chosen = [(PLAN, "a", one), (wider, "a", one), (replace(PLAN, sequence=4), "a", one), (PLAN, "b", one)]
+    assert len({planned_batch(*each).id for each in [*chosen, (PLAN, "a", other)]}) == 5
+
+
+def test_a_large_batch_is_sent_in_groups_that_are_the_same_each_time__CP37() -> None:
+    many = alerts(*((f"{n:04}", 0, "insert") for n in range(2 * GROUP_SIZE + 1)))
+    sent = planned_batch(PLAN, "a", many)
+    groups = list(sent.groups())
+    assert [(group_id, len(group)) for group_id, group in groups] == [
+        (f"{sent.id}|1", GROUP_SIZE),
+        (f"{sent.id}|2", GROUP_SIZE),
+        (f"{sent.id}|3", 1),
+    ]
+    assert [entry for _, group in groups for entry in group] == sent.entries
+    rows = ledger(many, sent, ["applied"] * len(sent.entries), subscriber="s", as_of_ns=7)
+    assert rows.column("batch_id").to_pylist() == [group_id for group_id, group in groups for _ in group]
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.data())
+def test_the_mark_of_what_was_told_follows_from_the_entries_alone(lengths: list[int], data: st.DataObject) -> None:
+    """Whatever way the journals of some alerts are cut into batches, the changes add up to the mark of their ends."""
+    journals = [
+        [AlertEntry(str(n), i // 2, ("insert", "retract")[i % 2], "") for i in range(length)]
+        for n, length in enumerate(lengths)
+    ]
+    told = Mark()
+    for journal in journals:
+        cut = data.draw(st.integers(0, len(journal)))
+        told += mark_change(journal[:cut])
+        told += mark_change(journal[cut:])
+    assert told == mark_of(journal[-1].key for journal in journals if journal)
 
 
 def test_a_retract_is_sent_before_the_insert_that_follows_it_whatever_order_the_table_has__DP3_I17() -> None:
@@ -51,7 +85,7 @@ def test_the_body_is_the_alert_without_its_envelope() -> None:
 
 def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
     table = alerts(("x", 1, "insert"), ("x", 0, "retract"))
-    rows = ledger(table, entries(table), ["applied", "stale"], batch="b", subscriber="s", as_of_ns=7)
+    rows = ledger(table, Batch("b", entries(table)), ["applied", "stale"], subscriber="s", as_of_ns=7)
     assert [(r["sequence"], r["op"], r["outcome"], r["tca_time_ns"]) for r in rows.to_pylist()] == [
         (0, "retract", "applied", 100),
         (1, "insert", "stale", 101),
@@ -60,6 +94,6 @@ def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
 
 
 def test_no_alerts_are_an_empty_ledger_with_its_columns() -> None:
-    rows = ledger(alerts(), [], [], batch="b", subscriber="s", as_of_ns=7)
+    rows = ledger(alerts(), Batch("b", []), [], subscriber="s", as_of_ns=7)
     assert rows.num_rows == 0
     assert "outcome" in rows.column_names

@@ -10,7 +10,8 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli import main
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
-from sda_platform.delivery.subscriber import AlertEntry, SqliteSubscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checkpoint import TableWindow

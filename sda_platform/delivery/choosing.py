@@ -1,0 +1,38 @@
+"""One setting says who receives the alerts; this reads it."""
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.subscriber import Subscriber, SubscriberMisconfigured
+from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
+
+
+def chosen_subscriber(setting: str, home: Path) -> Subscriber:
+    """The subscriber that ``setting`` names: a path or sqlite:///…, postgresql://…, http(s)://…; opens nothing.
+
+    ``home`` is where the default subscriber has its file, and a circuit breaker its state. Raises
+    SubscriberMisconfigured for any other setting.
+    """
+    scheme = urlsplit(setting).scheme
+    match scheme:
+        case "postgresql" | "postgres":
+            return PostgresSubscriber(setting)
+        case "http" | "https":
+            return WebhookSubscriber(setting, home.absolute() / "breakers.sqlite")
+        case "sqlite" | "":
+            return SqliteSubscriber(Path(setting.removeprefix("sqlite://") or home.absolute() / "subscriber.sqlite"))
+    raise SubscriberMisconfigured(
+        f"SDA_SUBSCRIBER: no subscriber is reached by {scheme}://; known are a path, sqlite:///path, "
+        "postgresql://user:password@host/database, https://host/path"
+    )
+
+
+def require_idempotency(subscriber: Subscriber) -> None:
+    """Refuse a subscriber that does not say what makes a repeated delivery harmless (DP5-F10).
+
+    Raises SubscriberMisconfigured.
+    """
+    if not getattr(subscriber, "idempotency", ""):
+        raise SubscriberMisconfigured(f"{type(subscriber).__name__} does not declare its idempotency")

@@ -1,0 +1,130 @@
+"""Reconciliation: what a subscriber should hold, against what it holds; only the difference is sent again.
+
+A subscriber may have restarted from a backup, lost everything, or be ahead. Its mark tells in one question that nothing
+happened, and that is nearly always so; otherwise the parts whose marks differ are read, and nothing else.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow.dataset as ds
+
+from sda_platform import faults
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.outbox import Batch, entries, mark_change
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, mark_of
+from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import Plan
+
+# Below this a part is read whole: one answer of about a megabyte instead of sixteen more questions.
+_READ_WHOLE = 1000
+_COUNT, _DIGEST = "told_alerts", "told_digest"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """``missing``: keys of what was delivered and is not there. ``ahead``: keys that the journal does not know."""
+
+    missing: Sequence[EntryKey] = ()
+    ahead: Sequence[EntryKey] = ()
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """What a reconciliation found and mended; ``told`` is the subscriber's mark as it should be now."""
+
+    told: Mark
+    resent: Sequence[Outcome] = ()
+    ahead: Sequence[EntryKey] = ()
+
+    def facts(self) -> dict[str, int]:
+        """For the metadata of a materialization."""
+        refused = sum(outcome == "refused" for outcome in self.resent)
+        return {"resent_lost_entries": len(self.resent) - refused, "refused_again": refused, "ahead": len(self.ahead)}
+
+
+def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Batch) -> Reconciled:
+    """Bring ``subscriber`` to where the ledger says it is; ``pending`` may be there already, from an attempt that died.
+
+    What it holds beyond the journal is reported and left alone: it may know better, and nothing is rolled back.
+    """
+    window = plan.window(CONJUNCTION_ALERTS)
+    told = told_mark(store, plan.previous)
+    found = subscriber.mark()
+    if found in (told, told + mark_change(pending.entries)):
+        return Reconciled(told)
+    delivered = last_entries(store, window.after_sequence)
+    difference = compare(subscriber, delivered, pending.entries)
+    lost = Batch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", _bodies(store, difference.missing))
+    resent = lost.send(subscriber)
+    faults.reach("delivery.reconciled")
+    return Reconciled(told, resent, difference.ahead)
+
+
+def told_mark(store: Lake, ledger_head: Checkpoint | None) -> Mark:
+    """What a subscriber holds that has everything the ledger's newest checkpoint says was delivered."""
+    if ledger_head is None:
+        return Mark()
+    if _COUNT in ledger_head.counts:
+        return Mark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST])
+    window = ledger_head.window(CONJUNCTION_ALERTS.name)  # written before checkpoints carried the mark
+    return mark_of(last_entries(store, window.upto_sequence if window else 0).values())
+
+
+def counts_of(told: Mark) -> dict[str, int]:
+    """How the mark travels in the ledger's checkpoint."""
+    return {_COUNT: told.count, _DIGEST: told.digest}
+
+
+def last_entries(store: Lake, upto_sequence: int) -> dict[str, EntryKey]:
+    """The last entry of each alert in the journal's first ``upto_sequence`` commits, retracts included."""
+    rows = store.log(CONJUNCTION_ALERTS).rows_of((0, upto_sequence), ["event_id", "sequence", "op"])
+    ordered = rows.sort_by([("event_id", "ascending"), ("sequence", "ascending"), ("op", "ascending")])
+    return {row["event_id"]: (row["event_id"], row["sequence"], row["op"]) for row in ordered.to_pylist()}
+
+
+def compare(
+    subscriber: Subscriber, delivered: Mapping[str, EntryKey], pending: Sequence[AlertEntry] = ()
+) -> Difference:
+    """How what ``subscriber`` holds differs from the last entries ``delivered``; it may hold ``pending`` ones too."""
+    missing: list[EntryKey] = []
+    ahead: list[EntryKey] = []
+    known = {entry.key for entry in pending}
+    for part in _differing_parts(subscriber, delivered, "", subscriber.mark()):
+        held = {entry.alert_id: entry for entry in subscriber.held(part)}
+        for alert_id, key in delivered.items():
+            if alert_id.startswith(part) and (alert_id not in held or held[alert_id].order < key[1:]):
+                missing.append(key)
+        for entry in held.values():
+            last = delivered.get(entry.alert_id)
+            if entry.key not in known and (last is None or entry.order > last[1:]):
+                ahead.append(entry.key)
+    return Difference(missing, ahead)
+
+
+def _differing_parts(
+    subscriber: Subscriber, delivered: Mapping[str, EntryKey], part: str, found: Mark
+) -> Iterator[str]:
+    """Beginnings of alert ids that cover every difference; ``found`` is the subscriber's mark of ``part``."""
+    expected = {alert_id: key for alert_id, key in delivered.items() if alert_id.startswith(part)}
+    if found == mark_of(expected.values()):
+        return
+    if max(found.count, len(expected)) <= _READ_WHOLE:
+        yield part
+        return
+    marks = {part + digit: subscriber.mark(part + digit) for digit in "0123456789abcdef"}
+    if sum(marks.values(), Mark()) != found:  # some of its ids do not begin as ours do
+        yield part
+        return
+    for smaller, mark in marks.items():
+        yield from _differing_parts(subscriber, expected, smaller, mark)
+
+
+def _bodies(store: Lake, keys: Sequence[EntryKey]) -> list[AlertEntry]:
+    """The journal's entries with these keys."""
+    if not keys:
+        return []
+    rows = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id").isin([key[0] for key in keys]))
+    wanted = set(keys)
+    return [entry for entry in entries(rows) if entry.key in wanted]

@@ -1,0 +1,73 @@
+"""What is said between the platform and a webhook subscriber, as JSON; the contract is in docs/webhook.md."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, canonical
+
+
+class Receipt(BaseModel):
+    """What became of one entry."""
+
+    alert_id: str
+    sequence: int
+    op: Literal["insert", "retract"]
+    outcome: Outcome
+
+
+class Answer(BaseModel):
+    """What became of a batch: the same whenever it is sent or asked for again."""
+
+    receipts: list[Receipt]
+
+    def by_key(self) -> dict[EntryKey, Outcome]:
+        """The outcome of each entry."""
+        return {(r.alert_id, r.sequence, r.op): r.outcome for r in self.receipts}
+
+
+class Entry(BaseModel):
+    """One entry of an alert's journal, sent or held."""
+
+    alert_id: str
+    sequence: int
+    op: Literal["insert", "retract"]
+    alert: dict[str, Any]
+
+    @classmethod
+    def of(cls, entry: AlertEntry) -> "Entry":
+        """The message that says ``entry``."""
+        return cls.model_validate({**vars(entry), "alert": json.loads(entry.body)})
+
+    def entry(self) -> AlertEntry:
+        """The entry that the message says."""
+        return AlertEntry(self.alert_id, self.sequence, self.op, canonical(self.alert))
+
+
+class Entries(BaseModel):
+    """Entries in the order in which they apply."""
+
+    entries: list[Entry]
+
+    @classmethod
+    def of(cls, entries: Sequence[AlertEntry]) -> "Entries":
+        """The message that says ``entries``."""
+        return cls(entries=[Entry.of(entry) for entry in entries])
+
+
+class HeldMark(BaseModel):
+    """A mark; the digest in hexadecimal, because it is more than a JavaScript number holds."""
+
+    count: int
+    digest: str
+
+    @classmethod
+    def of(cls, mark: Mark) -> "HeldMark":
+        """The message that says ``mark``."""
+        return cls(count=mark.count, digest=f"{mark.digest:x}")
+
+    def mark(self) -> Mark:
+        """The mark that the message says."""
+        return Mark(self.count, int(self.digest, 16))

@@ -1,0 +1,178 @@
+"""An HTTP service as the subscriber; its side of the contract is in docs/webhook.md.
+
+Every attempt asks first and sends only what is not there: an answer that was lost, in this process or in one that died,
+is settled by asking, never by guessing. Each request passes the circuit breaker.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+
+from sda_platform import faults
+from sda_platform.delivery.breaker import Breaker, CircuitOpen
+from sda_platform.delivery.subscriber import (
+    AlertEntry,
+    Mark,
+    Outcome,
+    Subscriber,
+    SubscriberMisconfigured,
+    SubscriberUnavailable,
+)
+from sda_platform.delivery.webhook_messages import Answer, Entries, HeldMark
+from sda_platform.lake.backoff import pause_s
+
+_REFUSES_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
+_PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
+
+_Message = TypeVar("_Message", bound=BaseModel)
+_Answered = TypeVar("_Answered")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long one request is tried, seconds; a run holds its lane meanwhile."""
+
+    attempts: int = 4
+    first_pause_s: float = 0.2
+    longest_pause_s: float = 3.0
+    answer_within_s: float = 5.0
+
+
+class WebhookSubscriber(Subscriber):
+    """The service below ``url``; a user, a password or a query in it are sent, and never shown."""
+
+    idempotency: ClassVar[str] = "a request's Idempotency-Key is its batch id, and every attempt asks before it sends"
+
+    def __init__(
+        self,
+        url: str,
+        breaker_file: Path,
+        *,
+        patience: Patience = Patience(),
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parsed = httpx.URL(url)
+        self._auth = (parsed.username, parsed.password) if parsed.userinfo else None
+        self._base = parsed.copy_with(userinfo=b"")
+        self.name = str(self._base.copy_with(query=None, fragment=None))
+        self._breaker = Breaker(breaker_file, self.name)
+        self._patience, self._sleep = patience, sleep
+
+    def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
+        """See `Subscriber.apply`; a batch whose content is refused goes entry by entry, so that only one is refused."""
+        with self._client() as client:
+            answer = self._settle(client, batch_id, entries)
+            if answer is None and len(entries) > 1:
+                return [self._apply_alone(client, batch_id, entry) for entry in entries]
+        return self._outcomes(answer, entries)
+
+    def mark(self, prefix: str = "") -> Mark:
+        """See `Subscriber.mark`."""
+        return self._read("mark", prefix, HeldMark).mark()
+
+    def held(self, prefix: str = "") -> list[AlertEntry]:
+        """See `Subscriber.held`."""
+        return [told.entry() for told in self._read("alerts", prefix, Entries).entries]
+
+    def _apply_alone(self, client: httpx.Client, batch_id: str, entry: AlertEntry) -> Outcome:
+        key = f"{batch_id}/{entry.alert_id}:{entry.sequence}:{entry.op}"
+        return self._outcomes(self._settle(client, key, [entry]), [entry])[0]
+
+    def _settle(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> Answer | None:
+        """The answer to a batch, given earlier or now; None when its content is refused."""
+        return self._patiently(lambda: self._first_answer(client, batch_id) or self._send(client, batch_id, entries))
+
+    def _first_answer(self, client: httpx.Client, batch_id: str) -> Answer | None:
+        response = self._request(client, "GET", f"batches/{quote(batch_id, safe='')}")
+        return None if response.status_code == HTTPStatus.NOT_FOUND else self._said(response, Answer)
+
+    def _send(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> Answer | None:
+        response = self._request(
+            client,
+            "POST",
+            "batches",
+            content=Entries.of(entries).model_dump_json(),
+            headers={"Idempotency-Key": batch_id, "Content-Type": "application/json"},
+        )
+        faults.reach("delivery.committed")
+        if response.status_code in _REFUSES_CONTENT:
+            return None
+        if response.status_code == HTTPStatus.CONFLICT:  # it was sent twice, and the other one came first
+            return self._first_answer(client, batch_id) or self._said(response, Answer)
+        return self._said(response, Answer)
+
+    def _read(self, path: str, prefix: str, kind: type[_Message]) -> _Message:
+        with self._client() as client:
+            return self._patiently(lambda: self._said(self._request(client, "GET", path, {"prefix": prefix}), kind))
+
+    def _client(self) -> httpx.Client:
+        """A client of this call only: runs are forked, and processes must not share a connection."""
+        return httpx.Client(auth=self._auth, timeout=self._patience.answer_within_s)
+
+    def _patiently(self, attempt: Callable[[], _Answered]) -> _Answered:
+        retrying = Retrying(
+            retry=retry_if_exception(lambda e: isinstance(e, SubscriberUnavailable) and not isinstance(e, CircuitOpen)),
+            stop=stop_after_attempt(self._patience.attempts),
+            wait=self._pause_s,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return retrying(attempt)
+
+    def _pause_s(self, state: RetryCallState) -> float:
+        """Decorrelated jitter, or as long as the receiver asked for, within bounds."""
+        bounds = {"base_s": self._patience.first_pause_s, "cap_s": self._patience.longest_pause_s}
+        drawn = pause_s(state.attempt_number, seed=f"{self.name}{time.time_ns()}", **bounds)
+        failure = state.outcome.exception() if state.outcome else None
+        return min(bounds["cap_s"], max(drawn, getattr(failure, "retry_after_s", 0.0)))
+
+    def _request(
+        self, client: httpx.Client, method: str, path: str, query: dict[str, str] | None = None, **options: Any
+    ) -> httpx.Response:
+        """One request through the breaker. Raises SubscriberUnavailable for what passes by itself."""
+        url = self._base.copy_with(raw_path=b"").join(f"{self._base.path.rstrip('/')}/{path}")
+        permit = self._breaker.admit()
+        try:
+            response = client.request(method, url.copy_merge_params({**self._base.params, **(query or {})}), **options)
+        except httpx.TransportError as error:
+            self._breaker.record(permit, succeeded=False)
+            raise SubscriberUnavailable(f"{self.name}: {type(error).__name__}: {error}") from error
+        passes = response.status_code in _PASSING or response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
+        self._breaker.record(permit, succeeded=not passes)
+        if passes:
+            failure = SubscriberUnavailable(f"{self.name}: {method} {path} answered {response.status_code}")
+            failure.retry_after_s = _seconds(response.headers.get("Retry-After"))
+            raise failure
+        return response
+
+    def _said(self, response: httpx.Response, kind: type[_Message]) -> _Message:
+        """The message in an answer that the contract foresees; any other raises SubscriberMisconfigured."""
+        asked = f"{self.name}: {response.request.method} {response.request.url.path}"
+        if not response.is_success:
+            raise SubscriberMisconfigured(f"{asked} answered {response.status_code}: {response.text[:200]}")
+        try:
+            return kind.model_validate_json(response.content)
+        except ValidationError as error:
+            raise SubscriberMisconfigured(f"{asked} answered what the contract does not know: {error}") from error
+
+    def _outcomes(self, answer: Answer | None, entries: Sequence[AlertEntry]) -> list[Outcome]:
+        if answer is None:
+            return ["refused"] * len(entries)
+        told = answer.by_key()
+        missing = [entry for entry in entries if entry.key not in told]
+        if missing:
+            raise SubscriberMisconfigured(f"{self.name} answered a batch without a receipt for {missing[0].key}")
+        return [told[entry.key] for entry in entries]
+
+
+def _seconds(retry_after: str | None) -> float:
+    """The header's seconds; its other form, a date, is left to the pauses of ours."""
+    return float(retry_after) if retry_after and retry_after.isdigit() else 0.0

@@ -1,0 +1,125 @@
+"""A webhook subscriber against a real HTTP server: every class of answer, every place where a connection can break."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from sda_platform.delivery.breaker import CircuitOpen
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
+from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
+from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
+from sda_platform_tests.webhook_receiver import Fault, Receiver, receiving
+
+PATIENCE = Patience(attempts=3, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=0.5)
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    with receiving(SqliteSubscriber(tmp_path / "received.sqlite")) as running:
+        yield running
+
+
+@pytest.fixture
+def subscriber(receiver: Receiver, tmp_path: Path) -> WebhookSubscriber:
+    url = receiver.url.replace("//", "//user:secret@") + "?token=secret"
+    return WebhookSubscriber(url, tmp_path / "breakers.sqlite", patience=PATIENCE)
+
+
+def posts(receiver: Receiver) -> int:
+    return sum(method == "POST" for method, _, _ in receiver.requests)
+
+
+class TestWebhook(SubscriberContract):
+    """The contract, kept by an HTTP service."""
+
+
+def test_credentials_are_sent_and_never_shown(subscriber: WebhookSubscriber, receiver: Receiver) -> None:
+    subscriber.apply("b1", [entry(0)])
+    _, path, headers = receiver.requests[-1]
+    assert headers["Authorization"].startswith("Basic ")
+    assert "token=secret" in path
+    assert headers["Idempotency-Key"] == "b1"
+    receiver.faults.append(403)
+    with pytest.raises(SubscriberMisconfigured, match="answered 403") as refused:
+        subscriber.apply("b2", [entry(1)])
+    assert "secret" not in str(refused.value) + subscriber.name
+
+
+@pytest.mark.parametrize("fault", [*get_args(Fault), 503, 500, 408, 429])
+def test_whatever_breaks_once_each_alert_arrives_once__F_sink(
+    subscriber: WebhookSubscriber, receiver: Receiver, fault: Fault | int
+) -> None:
+    receiver.faults.append(fault)
+    assert subscriber.apply("b1", [entry(0), entry(0, "retract")]) == ["applied", "applied"]
+    assert [receipt[:3] for receipt in receiver.store.receipts()] == [("x", 0, "insert"), ("x", 0, "retract")]
+
+
+@pytest.mark.parametrize("fault", ["apply and hang up", "apply and hang", "apply and say conflict"])
+def test_an_answer_that_was_lost_is_asked_for_and_nothing_is_sent_again__CP35(
+    subscriber: WebhookSubscriber, receiver: Receiver, fault: Fault
+) -> None:
+    receiver.faults.append(fault)
+    subscriber.apply("b1", [entry(0)])
+    assert posts(receiver) == 1
+
+
+def test_another_process_that_does_not_know_asks_first_as_well__CP35(
+    subscriber: WebhookSubscriber, receiver: Receiver, tmp_path: Path
+) -> None:
+    subscriber.apply("b1", [entry(0)])
+    again = WebhookSubscriber(receiver.url, tmp_path / "breakers.sqlite", patience=PATIENCE)
+    assert again.apply("b1", [entry(0)]) == ["applied"]
+    assert posts(receiver) == 1
+
+
+def test_a_refused_entry_is_told_and_holds_no_other_back(subscriber: WebhookSubscriber, receiver: Receiver) -> None:
+    receiver.refused.add("y")
+    batch = [entry(0), entry(0, alert_id="y"), entry(0, alert_id="z")]
+    assert subscriber.apply("b1", batch) == ["applied", "refused", "applied"]
+    assert subscriber.apply("b1", batch) == ["applied", "refused", "applied"], "and again so, after a crash"
+    assert standing(subscriber) == [("x", 0), ("z", 0)]
+    receiver.refused.clear()
+    assert subscriber.apply("b2", [batch[1]]) == ["applied"]
+
+
+@pytest.mark.parametrize("status", [301, 401, 403, 404, 405, 410])
+def test_an_answer_that_only_a_person_can_mend_is_not_repeated(
+    subscriber: WebhookSubscriber, receiver: Receiver, status: int
+) -> None:
+    receiver.faults.append(status)
+    with pytest.raises(SubscriberMisconfigured, match=f"POST /alerts/batches answered {status}"):
+        subscriber.apply("b1", [entry(0)])
+    assert posts(receiver) == 1
+
+
+def test_an_answer_outside_the_contract_is_not_taken_for_a_delivery(
+    subscriber: WebhookSubscriber, receiver: Receiver
+) -> None:
+    receiver.faults.append(200)  # accepted, it says, and does not say what
+    with pytest.raises(SubscriberMisconfigured, match="answered what the contract does not know"):
+        subscriber.apply("b1", [entry(0)])
+
+
+def test_a_receiver_that_stays_away_opens_the_circuit_and_is_left_alone(tmp_path: Path) -> None:
+    with receiving(SqliteSubscriber(tmp_path / "received.sqlite")) as gone:
+        url = gone.url
+    subscriber = WebhookSubscriber(url, tmp_path / "breakers.sqlite", patience=PATIENCE)
+    with pytest.raises(SubscriberUnavailable, match="ConnectError"):
+        subscriber.apply("b1", [entry(0)])
+    with pytest.raises(CircuitOpen):  # the fifth failure in a row is the second of these
+        subscriber.apply("b1", [entry(0)])
+    with pytest.raises(CircuitOpen, match="the next attempt is due in"):
+        WebhookSubscriber(url, tmp_path / "breakers.sqlite", patience=PATIENCE).mark()
+
+
+def test_pauses_are_jittered_bounded_and_no_shorter_than_asked(receiver: Receiver, tmp_path: Path) -> None:
+    pauses: list[float] = []
+    patience = Patience(attempts=4, first_pause_s=0.2, longest_pause_s=3.0)
+    subscriber = WebhookSubscriber(receiver.url, tmp_path / "breakers.sqlite", patience=patience, sleep=pauses.append)
+    receiver.faults.extend([503, 503, 429])
+    subscriber.apply("b1", [entry(0)])
+    assert len(pauses) == 3
+    assert all(0.2 <= pause <= 3.0 for pause in pauses)

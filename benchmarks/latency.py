@@ -31,7 +31,7 @@ from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.subscriber import SqliteSubscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import describe_segment
@@ -72,9 +72,9 @@ def main() -> int:
         clock.save(settings.home)
         with running(settings, say):
             land_catalogue(settings, clock)
-            _wait_for(lambda: bool(standing_alerts(settings.subscriber_path)), "the first alerts")
+            _wait_for(lambda: bool(standing_alerts(settings)), "the first alerts")
             _wait_for(lambda: not _unfinished(settings), "the catalogue's run to end")
-            say(f"{len(standing_alerts(settings.subscriber_path))} alerts hold; now the landings")
+            say(f"{len(standing_alerts(settings))} alerts hold; now the landings")
             count, measured = arguments.warm_up + arguments.landings, []
             for number, landing in enumerate(_measure(settings, clock, count, random.Random(arguments.seed))):
                 counted = number >= arguments.warm_up
@@ -103,7 +103,7 @@ def _measure(settings: Settings, clock: MissionClock, count: int, chance: random
 def _ahead(settings: Settings, clock: MissionClock) -> list[StandingAlert]:
     """Alerts whose approach is at least an hour away: the benchmark's own run time must not let them pass."""
     soon = clock.now_ns() + 3600 * 10**9
-    return [a for a in standing_alerts(settings.subscriber_path) if parse_iso_ns(a.tca_utc) > soon]
+    return [a for a in standing_alerts(settings) if parse_iso_ns(a.tca_utc) > soon]
 
 
 def _land_beacons(
@@ -137,7 +137,7 @@ def _await_receipt(settings: Settings, sealed_ns: int) -> int:
     """Wall time at which the subscriber first received an entry after sealing."""
 
     def first() -> int | None:
-        later = [r[4] for r in SqliteSubscriber(settings.subscriber_path).receipts() if r[4] > sealed_ns]
+        later = [r[4] for r in SqliteSubscriber(settings.home / "subscriber.sqlite").receipts() if r[4] > sealed_ns]
         return min(later, default=None)
 
     _wait_for(lambda: first() is not None, "the alert")
@@ -174,7 +174,7 @@ def _stages(settings: Settings, sealed_ns: int, received_ns: int) -> dict[str, f
 def _disagreements(settings: Settings, clock: MissionClock) -> list[str]:
     lake = Lake(settings.lake_uri, clock, without_session)
     expected = standing_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id")
-    held = [a.alert_id for a in standing_alerts(settings.subscriber_path)]
+    held = [a.alert_id for a in standing_alerts(settings)]
     return missing_or_surplus(expected, pa.chunked_array([pa.array(held, pa.string())]), "alerts")
 
 

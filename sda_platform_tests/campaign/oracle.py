@@ -20,8 +20,9 @@ from pyspark.sql.connect.session import SparkSession
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.subscriber import Subscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.ingest.tables import DEAD_LETTERS, RAW_RECORDS
+from sda_platform.lake.journal import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.lake.verification import standing_keys
@@ -105,13 +106,13 @@ def derived(lake: Lake, twin: Lake, tables: Sequence[Table] = COMPARED) -> list[
     return problems
 
 
-def deliveries(lake: Lake, subscriber: Subscriber) -> list[str]:
+def deliveries(lake: Lake, subscriber: SqliteSubscriber) -> list[str]:
     """O6: the subscriber got each entry of the journal once, and holds what the journal holds."""
     entries = lake.log(CONJUNCTION_ALERTS).rows(["event_id", "sequence", "op"]).to_pylist()
     sent = Counter((e["event_id"], e["sequence"], e["op"]) for e in entries)
-    got = Counter((alert, sequence, op) for alert, sequence, op, *_ in subscriber.receipts())  # type: ignore[attr-defined]
+    got = Counter((alert, sequence, op) for alert, sequence, op, *_ in subscriber.receipts())
     standing = standing_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
-    held = Counter(alert_id for alert_id, *_ in subscriber.standing())
+    held = Counter(entry.alert_id for entry in subscriber.held() if entry.op == INSERT)
     return _differences(sent, got, "alert entry") + _differences(Counter(standing), held, "standing alert")
 
 

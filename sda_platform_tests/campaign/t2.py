@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from sda_platform.delivery.subscriber import SqliteSubscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.platform import NotReached, Victim
@@ -26,7 +26,7 @@ class Campaign:
         self._world = World(seed)
         self._home = home
         self._victim = Victim(home / "victim")
-        self._subscriber = SqliteSubscriber(self._victim.settings.subscriber_path)
+        self._subscriber = SqliteSubscriber(self._victim.settings.home / "subscriber.sqlite")
         self._acknowledged: set[str] = set()
         self._failures: list[str] = []
         self._reached: set[str] = set()

@@ -10,7 +10,8 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.subscriber import AlertEntry, SqliteSubscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing import LandingZone

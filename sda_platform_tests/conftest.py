@@ -1,5 +1,7 @@
 """What every test shares: the marker of its folder, and hypothesis without a clock."""
 
+import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,3 +21,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
         if kind in _KINDS:
             item.add_marker(kind)
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The files and directories that this process syncs, by name."""
+    names: Counter[str] = Counter()
+    fsync = os.fsync
+
+    def counted(descriptor: int) -> None:
+        names[Path(f"/proc/self/fd/{descriptor}").readlink().name] += 1
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", counted)
+    return names

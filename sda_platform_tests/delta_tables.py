@@ -1,5 +1,6 @@
 """Small Delta tables with the platform's checkpoints, written by delta-rs: what a test breaks, a check must see."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import types as T
+from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, SegmentRef, TableWindow
+from sda_platform.lake.delta_log import hadoop_checksum
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform_tests.segments import START_NS
@@ -72,6 +75,22 @@ def commit(
         ),
     )
     return checkpoint
+
+
+def commit_file(lake: Lake, table: Table, version: int) -> Path:
+    """The file of the log that holds one version."""
+    return Path(lake.log(table).uri) / "_delta_log" / f"{version:020d}.json"
+
+
+def damage_checkpoint(lake: Lake, table: Table, version: int, text: str = "{torn") -> None:
+    """Replace the checkpoint's text in a commit; its rows and its transaction stay."""
+    file = commit_file(lake, table, version)
+    actions = [json.loads(line) for line in file.read_text().splitlines()]
+    for action in actions:
+        if "commitInfo" in action:
+            action["commitInfo"]["userMetadata"] = text
+    file.write_text("\n".join(json.dumps(action, separators=(",", ":")) for action in actions))
+    hadoop_checksum(UPath(file)).unlink(missing_ok=True)  # which Spark would compare
 
 
 def lose_rows(lake: Lake, table: Table, predicate: str) -> None:

@@ -25,6 +25,7 @@ class InMemoryLog:
     def __init__(self) -> None:
         self._commits: list[Commit] = []
         self.rows: list[Any] = []
+        self.durable_version = -1
 
     def head(self) -> Head:
         """The newest commit."""
@@ -38,6 +39,10 @@ class InMemoryLog:
     def commits(self) -> list[Commit]:
         """All commits, newest first."""
         return self._commits[::-1]
+
+    def make_durable(self, _first_version: int, last_version: int) -> None:
+        """Note what would survive a power loss."""
+        self.durable_version = max(self.durable_version, last_version)
 
     def write(self, checkpoint: Checkpoint, rows: Sequence[Any], *, began_at: int | None = None) -> None:
         """Append as Delta does; ``began_at`` is the number of commits that the writer saw when it began."""

@@ -10,21 +10,27 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
 
-SCHEMA_VERSION = 1
+# 2: windows name the hash of the checkpoint at which they end; a recovery is recorded.
+SCHEMA_VERSION = 2
 GENESIS = "genesis"
 
 
 @dataclass(frozen=True)
 class TableWindow:
-    """The commits ``(after_sequence, upto_sequence]`` of an upstream table, and the Delta versions that held them."""
+    """The commits ``(after_sequence, upto_sequence]`` of an upstream table, and the Delta versions that held them.
+
+    ``upto_sha256`` is the hash of the upstream checkpoint at ``upto_sequence``: should that commit be lost and made
+    again, it is another one, and is not mistaken for what was consumed. None in checkpoints of schema version 1.
+    """
 
     table: str
     after_sequence: int
     upto_sequence: int
     after_version: int
     upto_version: int
+    upto_sha256: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -60,6 +66,23 @@ class SegmentRef:
 
 
 @dataclass(frozen=True)
+class Recovery:
+    """How a commit found its footing where checkpoints before it could not be read.
+
+    It continued from the checkpoint of ``after_sequence``. What the commits ``(after_sequence, upto_sequence]`` had
+    consumed is unknown, so their input was read again, and rows that they hold were not added a second time.
+    """
+
+    after_sequence: int
+    upto_sequence: int
+    reason: str
+
+    def doubts(self, sequence: int) -> bool:
+        """Whether the commit ``sequence`` is one of those that could not be read."""
+        return self.after_sequence < sequence <= self.upto_sequence
+
+
+@dataclass(frozen=True)
 class Checkpoint:
     """What one commit consumed and under which identity it was made."""
 
@@ -74,11 +97,13 @@ class Checkpoint:
     segments: tuple[SegmentRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
+    recovery: Recovery | None = None
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> str:
         """Canonical JSON: equal checkpoints give equal text."""
-        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        facts = asdict(self, dict_factory=_present)
+        return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
     @property
     def sha256(self) -> str:
@@ -93,7 +118,7 @@ class Checkpoint:
     def from_json(cls, text: str) -> "Checkpoint":
         """Read a checkpoint of any known schema version.
 
-        Raises InvariantError for text that is no checkpoint or comes from a newer platform.
+        Raises IllegibleCheckpoint for text that is no checkpoint, InvariantError for that of a newer platform.
         """
         try:
             facts: dict[str, Any] = json.loads(text)
@@ -105,6 +130,13 @@ class Checkpoint:
                 )
             for name, kind in (("windows", TableWindow), ("snapshots", TableSnapshot), ("segments", SegmentRef)):
                 facts[name] = tuple(kind(**each) for each in facts[name])
+            if "recovery" in facts:
+                facts["recovery"] = Recovery(**facts["recovery"])
             return cls(**facts)
         except (KeyError, TypeError, ValueError) as error:
-            raise InvariantError(f"not a checkpoint: {error!r} in {text[:120]!r}") from error
+            raise IllegibleCheckpoint(f"not a checkpoint: {error!r} in {text[:120]!r}") from error
+
+
+def _present(facts: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What version 1 did not know is left out where it is absent: its checkpoints keep their text, and their hash."""
+    return {name: value for name, value in facts if value is not None or name == "defect"}

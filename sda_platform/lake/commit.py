@@ -2,7 +2,8 @@
 
 Each write is one Delta commit with the plan's identity (``txnAppId``, ``txnVersion``) and checkpoint
 (``userMetadata``). Delta skips a repeated identity *silently*, so after every write, and after every doubt, the
-transaction is read back from the log and its nonce compared: only that tells whether *our* rows landed.
+transaction is read back from the log and its nonce compared: only that tells whether *our* rows landed. Delta syncs
+nothing either, so what landed is synced here before anybody hears of it.
 """
 
 import uuid
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from sda_platform import faults
 from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.log import Commit, TableLog
@@ -21,7 +23,11 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 
 # Nothing may expire the log while a checkpoint in it is the only memory of progress, and a transaction id must never
 # be forgotten (setTransactionRetentionDuration stays unset).
-_TABLE_PROPERTIES = {"delta.logRetentionDuration": "interval 3650 days"}
+# Rows are deleted by rewriting files: a data file is then all there is to sync and to verify.
+_TABLE_PROPERTIES = {
+    "delta.logRetentionDuration": "interval 3650 days",
+    "delta.enableDeletionVectors": "false",
+}
 _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -53,7 +59,7 @@ def append(
     Raises CommitConflict when another writer took the sequence, SchemaMismatch when the columns are not the table's.
     """
     checkpoint = plan.checkpoint(str(uuid.uuid4()), counts, watermarks)
-    declared = _as_declared(plan, rows)
+    declared = _as_declared(plan, _not_yet_held(log, plan, rows))
 
     def write() -> None:
         writer = declared.write.format("delta").mode("append")
@@ -80,12 +86,12 @@ def merge(
     """
     checkpoint = plan.checkpoint(str(uuid.uuid4()), counts)
     declared = _as_declared(plan, rows)
-    if plan.base_version < 0:
-        empty = session.createDataFrame([], plan.table.schema).write.format("delta")
-        empty.mode("ignore").options(**_TABLE_PROPERTIES).save(log.uri)
     view = f"{plan.table.name}_{uuid.uuid4().hex[:8]}"
 
     def write() -> None:
+        if plan.base_version < 0:
+            empty = session.createDataFrame([], plan.table.schema).write.format("delta")
+            empty.mode("ignore").options(**_TABLE_PROPERTIES).save(log.uri)
         declared.createOrReplaceTempView(view)
         try:
             with _transaction_conf(session, plan, checkpoint):
@@ -97,14 +103,25 @@ def merge(
 
 
 def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
-    """Run ``write`` and decide from the log, not from its outcome, whether the plan's rows landed."""
+    """Run ``write`` and decide from the log, not from its outcome, whether the plan's rows landed.
+
+    An engine that lost its client may still be at work, and commit after this has read the log in vain. That is safe:
+    the next plan has the same sequence and another nonce, so of the two commits Delta takes one, and each reader of
+    the log learns which. A receipt means that the rows are on disk.
+    """
     failure: Exception | None = None
+    faults.reach("commit.planned")
     try:
         write()
     except Exception as error:  # the outcome of a failed commit is unknown: the log knows
         failure = error
+    faults.reach("commit.sent")
     landed = log.find(plan.sequence)
     if landed is not None and landed.checkpoint.nonce == checkpoint.nonce:
+        faults.reach("commit.landed")
+        # What others committed in between (OPTIMIZE; the empty table that a merge starts from) is beneath ours.
+        log.make_durable(plan.base_version + 1, landed.version)
+        faults.reach("commit.synced")
         return Receipt(plan, landed)
     if landed is not None:
         raise CommitConflict(
@@ -123,6 +140,15 @@ def _as_declared(plan: Plan, rows: DataFrame) -> DataFrame:
     return stamped.select(
         *[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in plan.table.columns]
     )
+
+
+def _not_yet_held(log: TableLog, plan: Plan, rows: DataFrame) -> DataFrame:
+    """``rows`` without those that commits hold whose checkpoints cannot be read; in a sound table, all of them."""
+    if plan.recovery is None:
+        return rows
+    stored = rows.sparkSession.read.format("delta").load(log.uri)
+    doubted = F.col(COMMIT_SEQUENCE) > plan.recovery.after_sequence
+    return rows.join(stored.where(doubted).select(*plan.table.key), list(plan.table.key), "left_anti")
 
 
 @contextmanager

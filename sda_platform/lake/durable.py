@@ -36,6 +36,11 @@ def make_directory(path: UPath) -> None:
     sync(folder.parent for folder in missing)
 
 
+def is_synced_by_hand(path: UPath) -> bool:
+    """Whether files there need `sync`: on a local file system they do, in an object store a put is durable."""
+    return path.protocol in ("", "file") or hasattr(path.fs, "fsync")
+
+
 def sync(paths: Iterable[UPath]) -> None:
     """Return once these files and directories are on disk."""
     for path in paths:

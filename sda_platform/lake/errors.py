@@ -13,6 +13,10 @@ class InvariantError(LakeError):
     """The table's log contradicts itself or the plan. No retry mends this: a person must look."""
 
 
+class IllegibleCheckpoint(InvariantError):
+    """A commit of the platform holds a text that is no checkpoint: it was damaged after it was written."""
+
+
 class SchemaMismatch(LakeError):
     """The rows do not have the columns that the table declares."""
 

@@ -47,14 +47,28 @@ class Lake:
         return TableLog(table, f"{self.uri}/{table.name}")
 
     def head(self, table: Table) -> Head:
-        """Where the table stands."""
-        return self.log(table).head()
+        """Where the table stands; that state is on disk, so what is decided from it survives a power loss.
+
+        A run may have died between a commit and its syncing: whoever builds on the commit, or clears away what it
+        consumed, makes good for it here.
+        """
+        log = self.log(table)
+        head = log.head()
+        if head.version >= 0:
+            log.make_durable(head.commit_version, head.version)
+        return head
 
     def plan(self, table: Table, *, consume: Sequence[Table], observe: Sequence[Table] = ()) -> Plan:
         """Plan to consume what ``consume`` committed since; ``observe`` are read whole and pinned."""
+        head = self.head(table)
+        consumed = head.commit.checkpoint.windows if head.commit else ()
+        for source in consume:
+            for window in consumed:
+                if window.table == source.name:
+                    self.log(source).confirm(window)
         plan = plan_windows(
             table,
-            self.head(table),
+            head,
             [(source, self.head(source)) for source in consume],
             observed=[(source, self.head(source)) for source in observe],
             now_ns=self.clock.now_ns(),

@@ -3,7 +3,7 @@
 Sensors, checks, planning and the command line read here. Only `lake.commit` writes, through Spark.
 """
 
-import json
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from upath import UPath
 
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint
-from sda_platform.lake.errors import InvariantError
+from sda_platform.lake import delta_log
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint, Recovery, TableWindow
+from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 # How far back a head is searched: commits that are not ours (OPTIMIZE, VACUUM) lie between two of ours at most.
-_SEARCH_DEPTH = 100
+SEARCH_DEPTH = 100
 
 
 @dataclass(frozen=True)
@@ -32,19 +32,57 @@ class Commit:
     rows_written: int
     checkpoint: Checkpoint
 
+    @property
+    def sequence(self) -> int:
+        """Its place among the platform's commits to the table."""
+        return self.checkpoint.sequence
+
+    @property
+    def checkpoint_sha256(self) -> str:
+        """Hash of its checkpoint's text."""
+        return self.checkpoint.sha256
+
+
+@dataclass(frozen=True)
+class IllegibleCommit:
+    """A commit of the platform whose checkpoint was damaged; its transaction still tells its sequence."""
+
+    version: int
+    sequence: int
+    checkpoint_sha256: str
+    reason: str
+
 
 @dataclass(frozen=True)
 class Head:
-    """Where a table stands. ``sequence`` 0 and ``version`` -1: nothing was ever committed."""
+    """Where a table stands. ``sequence`` 0 and ``version`` -1: nothing was ever committed.
+
+    ``commit`` is the newest whose checkpoint can be read. Where that is not the newest of all, ``illegible`` is.
+    """
 
     version: int = -1
     sequence: int = 0
     commit: Commit | None = None
+    illegible: IllegibleCommit | None = None
 
     @property
     def checkpoint_sha256(self) -> str:
         """What the next checkpoint must name as its predecessor."""
-        return self.commit.checkpoint.sha256 if self.commit else GENESIS
+        newest = self.illegible or self.commit
+        return newest.checkpoint_sha256 if newest else GENESIS
+
+    @property
+    def commit_version(self) -> int:
+        """The Delta version of the platform's newest commit; -1 where there is none."""
+        newest = self.illegible or self.commit
+        return newest.version if newest else -1
+
+    @property
+    def recovery(self) -> Recovery | None:
+        """From where the next plan continues, unless from the newest commit."""
+        if self.illegible is None:
+            return None
+        return Recovery(self.commit.sequence if self.commit else 0, self.sequence, self.illegible.reason)
 
 
 class TableLog:
@@ -55,30 +93,68 @@ class TableLog:
         self.uri = uri
 
     def head(self) -> Head:
-        """The newest commit of ours. Raises InvariantError when the log lost its checkpoint."""
+        """Where the table stands. A checkpoint that was damaged is skipped to the one before.
+
+        Raises InvariantError when the log lost a commit, or no checkpoint can be read.
+        """
         delta = self._open()
         if delta is None:
             return Head()
-        sequence = delta.transaction_version(self.table.app_id) or 0
+        version, sequence = delta.version(), delta.transaction_version(self.table.app_id) or 0
         if sequence == 0:
-            return Head(version=delta.version())
-        newest = next(_commits(delta, self.uri, self.table.app_id, _SEARCH_DEPTH), None)
-        if newest is None or newest.checkpoint.sequence != sequence:
-            found = newest.checkpoint.sequence if newest else "none"
+            return Head(version)
+        entries = _entries(self.uri, self.table, version, SEARCH_DEPTH)
+        newest = next(entries, None)
+        if newest is None or newest.sequence != sequence:
+            found = newest.sequence if newest else "none"
             raise InvariantError(
                 f"{self.table.name}: the log says sequence {sequence} was committed, but its newest checkpoint is "
-                f"{found} within {_SEARCH_DEPTH} commits: a commit was lost or emptied"
+                f"{found} within {SEARCH_DEPTH} commits: a commit was lost or emptied"
             )
-        return Head(delta.version(), sequence, newest)
+        if isinstance(newest, Commit):
+            return Head(version, sequence, newest)
+        legible = next((entry for entry in entries if isinstance(entry, Commit)), None)
+        if legible is None and version >= SEARCH_DEPTH:
+            raise InvariantError(
+                f"{self.table.name}: none of the newest {SEARCH_DEPTH} commits has a checkpoint that can be read: "
+                "restore the table's log from a backup"
+            )
+        return Head(version, sequence, legible, newest)
 
-    def commits(self, limit: int = _SEARCH_DEPTH) -> list[Commit]:
-        """Our commits among the newest ``limit`` of the log, newest first."""
+    def commits(self, limit: int = SEARCH_DEPTH) -> list[Commit]:
+        """Our commits among the newest ``limit`` of the log, newest first, without those that cannot be read."""
         delta = self._open()
-        return [] if delta is None else list(_commits(delta, self.uri, self.table.app_id, limit))
+        if delta is None:
+            return []
+        return [e for e in _entries(self.uri, self.table, delta.version(), limit) if isinstance(e, Commit)]
 
     def find(self, sequence: int) -> Commit | None:
-        """The commit with this sequence number, if it is among the newest."""
-        return next((c for c in self.commits() if c.checkpoint.sequence == sequence), None)
+        """The commit with this sequence number, if it is among the newest and can be read."""
+        delta = self._open()
+        if delta is None:
+            return None
+        for entry in _entries(self.uri, self.table, delta.version(), SEARCH_DEPTH):
+            if entry.sequence <= sequence:
+                return entry if isinstance(entry, Commit) and entry.sequence == sequence else None
+        return None
+
+    def confirm(self, window: TableWindow) -> None:
+        """Raise InvariantError unless the log still holds the commit at which ``window`` on this table ended.
+
+        A commit that was lost and made again has another nonce, hence another hash.
+        """
+        if window.upto_sha256 is None:
+            return
+        entry = next(_entries(self.uri, self.table, window.upto_version, 1), None)
+        if entry is None or entry.checkpoint_sha256 != window.upto_sha256:
+            raise InvariantError(
+                f"{self.table.name}: commit {window.upto_sequence} (version {window.upto_version}) is not the one that "
+                "was consumed: it was lost, or the table was restored or replaced; what consumed it must be rebuilt"
+            )
+
+    def make_durable(self, first_version: int, last_version: int) -> None:
+        """Return once these versions would survive a power loss; see `delta_log.make_durable`."""
+        delta_log.make_durable(self.uri, first_version, last_version)
 
     def version(self) -> int:
         """The Delta version; -1 where the table does not exist yet."""
@@ -118,33 +194,46 @@ class TableLog:
             return None
 
 
-def _commits(delta: DeltaTable, uri: str, app_id: str, limit: int) -> Iterator[Commit]:
-    """Our commits from the version that ``delta`` has loaded downwards, newest first.
+def _entries(uri: str, table: Table, version: int, limit: int) -> Iterator[Commit | IllegibleCommit]:
+    """Our commits from ``version`` downwards, newest first.
 
     Read from the log's own files, one per version: delta-rs' ``history`` may return commits that came after the
     loaded version, and label them with its numbers.
     """
-    log = UPath(uri) / "_delta_log"
-    for version in range(delta.version(), max(-1, delta.version() - limit), -1):
+    for number in range(version, max(-1, version - limit), -1):
+        file = delta_log.commit_file(uri, number)
         try:
-            info = _commit_info((log / f"{version:020d}.json").read_text())
+            entry = _entry(table, number, file.read_text(errors="replace"))
         except FileNotFoundError:
             return
         except ValueError as error:
-            raise InvariantError(f"{log}: version {version} is not readable: {error}") from error
-        text = info.get("userMetadata")
-        if not text:
-            continue
-        checkpoint = Checkpoint.from_json(text)
-        if f"sda.{checkpoint.table}" != app_id:
-            raise InvariantError(f"a commit of {checkpoint.table} lies in the log of {app_id}")
-        yield Commit(version, int(info["timestamp"]), _rows_written(info), checkpoint)
+            raise InvariantError(f"{file.parent}: version {number} is not readable: {error}") from error
+        if entry is not None:
+            yield entry
 
 
-def _commit_info(text: str) -> dict[str, Any]:
-    """The commitInfo action of a version; empty where it has none (as an emptied file has)."""
-    lines = (line for line in text.splitlines() if line.startswith('{"commitInfo"'))
-    return next((dict(json.loads(line)["commitInfo"]) for line in lines), {})
+def _entry(table: Table, version: int, text: str) -> Commit | IllegibleCommit | None:
+    """What a version's file tells of a commit of ours; None where it is another's, or emptied."""
+    info: dict[str, Any] = {}
+    sequence = None
+    for kind, action in delta_log.actions(text, "commitInfo", "txn"):
+        if kind == "commitInfo":
+            info = action
+        elif action["appId"] == table.app_id:
+            sequence = int(action["version"])
+    if sequence is None:
+        return None
+    told = str(info.get("userMetadata", ""))
+    try:
+        checkpoint = Checkpoint.from_json(told)
+        if checkpoint.sequence != sequence:
+            raise IllegibleCheckpoint(f"its checkpoint says sequence {checkpoint.sequence}")
+    except IllegibleCheckpoint as error:
+        sha256 = hashlib.sha256(told.encode()).hexdigest()
+        return IllegibleCommit(version, sequence, sha256, f"commit {sequence} (version {version}): {error}")
+    if checkpoint.table != table.name:
+        raise InvariantError(f"a commit of {checkpoint.table} lies in the log of {table.name}")
+    return Commit(version, int(info["timestamp"]), _rows_written(info), checkpoint)
 
 
 def _rows_written(entry: dict[str, Any]) -> int:

@@ -7,7 +7,7 @@ that see the same heads make the same plan; the log decides which of them commit
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, TableSnapshot, TableWindow
+from sda_platform.lake.checkpoint import Checkpoint, Recovery, SegmentRef, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
@@ -26,6 +26,7 @@ class Plan:
     windows: tuple[TableWindow, ...] = ()
     snapshots: tuple[TableSnapshot, ...] = ()
     segments: tuple[SegmentRef, ...] = ()
+    recovery: Recovery | None = None
     previous: Checkpoint | None = field(default=None, compare=False)
 
     @property
@@ -61,6 +62,7 @@ class Plan:
             windows=self.windows,
             snapshots=self.snapshots,
             segments=self.segments,
+            recovery=self.recovery,
             counts=dict(counts or {}),
             watermarks=dict(watermarks or {}),
         )
@@ -77,8 +79,9 @@ def plan_windows(
 ) -> Plan:
     """Plan to consume what each upstream table committed since this table's head.
 
-    ``as_of`` never runs backwards, whatever the clock does. Raises InvariantError when an upstream table has fewer
-    commits than this one already consumed (it was restored or replaced).
+    ``as_of`` never runs backwards, whatever the clock does. Where the newest checkpoint cannot be read, the plan starts
+    from the newest that can, and says so in ``recovery``: the table may hold what it finds. Raises InvariantError when
+    an upstream table has fewer commits than this one already consumed (it was restored or replaced).
     """
     previous = head.commit.checkpoint if head.commit else None
     return Plan(
@@ -90,6 +93,7 @@ def plan_windows(
         run_id=run_id,
         windows=tuple(_next_window(table, previous, source, source_head) for source, source_head in upstream),
         snapshots=tuple(TableSnapshot(t.name, h.version, h.sequence) for t, h in observed),
+        recovery=head.recovery,
         previous=previous,
     )
 
@@ -108,5 +112,11 @@ def _next_window(table: Table, previous: Checkpoint | None, source: Table, head:
             f"{table.name} has consumed {source.name} up to sequence {after_sequence}, but {source.name} now ends at "
             f"{head.sequence}: it was restored or replaced, and {table.name} must be rebuilt"
         )
-    upto_version = head.commit.version if head.commit else -1
-    return TableWindow(source.name, after_sequence, head.sequence, after_version, max(after_version, upto_version))
+    return TableWindow(
+        source.name,
+        after_sequence,
+        head.sequence,
+        after_version,
+        max(after_version, head.commit_version),
+        head.checkpoint_sha256 if head.sequence else None,
+    )

@@ -11,16 +11,18 @@ from hypothesis import strategies as st
 from sda_platform.lake.checkpoint import (
     SCHEMA_VERSION,
     Checkpoint,
+    Recovery,
     SegmentRef,
     TableSnapshot,
     TableWindow,
 )
 from sda_platform.lake.errors import InvariantError
 
-GOLDEN = Path(__file__).parents[2] / "data" / "checkpoints" / "v1.json"
-GOLDEN_SHA256 = "ade859c5fb5387e6a9650650f11bb37709c240eb1510491afeccb47af33d5da8"
+GOLDEN = Path(__file__).parents[2] / "data" / "checkpoints"
+V1_SHA256 = "ade859c5fb5387e6a9650650f11bb37709c240eb1510491afeccb47af33d5da8"
+V2_SHA256 = "ea867007aa3be29b7413ecab48e1b1326b574929002a5602789a2cf0d224cfd8"
 
-CHECKPOINT = Checkpoint(
+V1 = Checkpoint(
     table="fused_tracks",
     sequence=42,
     previous_sha256="ab" * 32,
@@ -35,11 +37,19 @@ CHECKPOINT = Checkpoint(
     ),
     counts={"landed": 101, "valid": 100, "dead": 1},
     watermarks={"radar": 1_730_419_205_000_000_000, "pipeline": 1_730_419_175_000_000_000},
+    schema_version=1,
+)
+CHECKPOINT = replace(
+    V1,
+    windows=(replace(V1.windows[0], upto_sha256="cd" * 32), V1.windows[1]),
+    recovery=Recovery(40, 41, "commit 41 (version 42): not a checkpoint"),
+    schema_version=2,
 )
 
 texts = st.text(max_size=20)
 numbers = st.integers(-(2**63), 2**63 - 1)
 maps = st.dictionaries(texts, numbers, max_size=3)
+windows = st.builds(TableWindow, texts, numbers, numbers, numbers, numbers, st.none() | texts)
 checkpoints = st.builds(
     Checkpoint,
     texts,
@@ -48,11 +58,14 @@ checkpoints = st.builds(
     numbers,
     texts,
     texts,
-    st.lists(st.builds(TableWindow, texts, numbers, numbers, numbers, numbers), max_size=3).map(tuple),
+    st.lists(st.builds(TableWindow, texts, numbers, numbers, numbers, numbers, st.none() | texts), max_size=3).map(
+        tuple
+    ),
     st.lists(st.builds(TableSnapshot, texts, numbers, numbers), max_size=3).map(tuple),
     st.lists(st.builds(SegmentRef, texts, texts, texts, numbers, numbers, st.none() | texts), max_size=3).map(tuple),
     maps,
     maps,
+    st.none() | st.builds(Recovery, numbers, numbers, texts),
 )
 
 
@@ -64,16 +77,22 @@ def test_a_checkpoint_survives_its_json(checkpoint: Checkpoint) -> None:
     assert (again.to_json(), again.sha256) == (text, checkpoint.sha256)
 
 
-def test_a_checkpoint_written_by_version_1_reads_the_same_for_ever() -> None:
-    text = GOLDEN.read_text(encoding="utf-8").strip()
-    assert Checkpoint.from_json(text) == CHECKPOINT
-    assert CHECKPOINT.to_json() == text, "the stored form changed: raise SCHEMA_VERSION and keep reading version 1"
-    assert CHECKPOINT.sha256 == GOLDEN_SHA256, "every chain in the field would break at its newest commit"
+@pytest.mark.parametrize(
+    ("version", "checkpoint", "sha256"),
+    [(1, V1, V1_SHA256), (2, CHECKPOINT, V2_SHA256)],
+)
+def test_a_checkpoint_of_any_version_reads_and_hashes_the_same_for_ever(
+    version: int, checkpoint: Checkpoint, sha256: str
+) -> None:
+    text = (GOLDEN / f"v{version}.json").read_text(encoding="utf-8").strip()
+    assert Checkpoint.from_json(text) == checkpoint
+    assert checkpoint.to_json() == text, "the stored form changed: raise SCHEMA_VERSION and keep reading the old one"
+    assert checkpoint.sha256 == sha256, "every chain in the field would break at its newest commit"
 
 
 def test_a_newer_platforms_checkpoint_is_refused_before_anything_is_written_on_top_of_it() -> None:
     text = replace(CHECKPOINT, schema_version=SCHEMA_VERSION + 1).to_json()
-    with pytest.raises(InvariantError, match="fused_tracks has schema version 2, this platform knows up to 1: update"):
+    with pytest.raises(InvariantError, match="fused_tracks has schema version 3, this platform knows up to 2: update"):
         Checkpoint.from_json(text)
 
 
@@ -100,7 +119,8 @@ def test_text_that_is_no_checkpoint_is_an_invariant_error(text: str) -> None:
 def test_the_hash_covers_every_field() -> None:
     changed = {
         "table": "x", "sequence": 1, "previous_sha256": "x", "as_of_ns": 1, "run_id": "x", "nonce": "x", "windows": (),
-        "snapshots": (), "segments": (), "counts": {}, "watermarks": {}, "schema_version": 0,
+        "snapshots": (), "segments": (), "counts": {}, "watermarks": {}, "recovery": None,
+        "schema_version": 0,
     }  # fmt: skip
     hashes = {replace(CHECKPOINT, **{name: value}).sha256 for name, value in changed.items()}
     assert len(hashes | {CHECKPOINT.sha256}) == len(changed) + 1

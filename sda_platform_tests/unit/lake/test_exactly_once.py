@@ -9,6 +9,7 @@ import math
 import shutil
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,7 @@ class Landing(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         self.zones = {feed: LandingZone(str(self.root), feed) for feed in ("radar", "isl")}
         self.log = InMemoryLog()
+        self.at_work: list[Callable[[], None]] = []
         self.accepted: set[str] = set()
 
     @rule(feed=feeds, name=names, data=contents)
@@ -100,12 +102,19 @@ class Landing(RuleBasedStateMachine):
     @rule(
         work=consumes(work),
         cleans_up=st.booleans(),
-        fails=st.sampled_from(["no", "before", "after"]),
+        fails=st.sampled_from(["no", "before", "after", "at work"]),
         sees_all=st.booleans(),
     )
     def it_commits(self, work: Work, cleans_up: bool, fails: str, sees_all: bool) -> None:
-        """``fails``: the engine is lost before or after the rows landed; ``sees_all``: it noticed a rival's commit."""
+        """``fails``: the engine is lost before or after the rows landed, or is still at work when its client gives up;
+        ``sees_all``: it noticed a rival's commit."""
         self._commit(work, cleans_up, fails, None if sees_all else work.seen)
+
+    @rule()
+    def the_engine_finishes_what_its_client_gave_up(self) -> None:
+        while self.at_work:
+            with suppress(ConcurrentTransaction):
+                self.at_work.pop()()
 
     @rule(work=work, sees_all=st.booleans())
     def it_commits_and_another_process_repeats_it(self, work: Work, sees_all: bool) -> None:
@@ -159,6 +168,9 @@ class Landing(RuleBasedStateMachine):
 
         def write() -> None:
             if fails == "before":
+                raise EngineLost
+            if fails == "at work":
+                self.at_work.append(lambda: self.log.write(checkpoint, rows, began_at=began_at))
                 raise EngineLost
             self.log.write(checkpoint, rows, began_at=began_at)
             if fails == "after":

@@ -1,11 +1,13 @@
 """Plans: what the next commit would consume, as a pure function of the heads."""
 
+from dataclasses import replace
+
 import pytest
 
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint, SegmentRef, TableSnapshot, TableWindow
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint, Recovery, SegmentRef, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.log import Commit, Head
+from sda_platform.lake.log import Commit, Head, IllegibleCommit
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.table import Table
 
@@ -24,14 +26,16 @@ def plan(head: Head, *upstream: tuple[Table, Head], now_ns: int = NOW_NS) -> Pla
 def test_an_empty_table_plans_from_the_beginning_of_its_input() -> None:
     made = plan(Head(), (RAW_RECORDS, head_of(RAW_RECORDS, 3, 4)))
     assert (made.sequence, made.previous_sha256, made.base_version) == (1, GENESIS, -1)
-    assert made.windows == (TableWindow("raw_records", 0, 3, -1, 4),)
+    consumed = head_of(RAW_RECORDS, 3, 4).checkpoint_sha256
+    assert made.windows == (TableWindow("raw_records", 0, 3, -1, 4, consumed),)
     assert not made.is_empty
 
 
 def test_the_next_window_begins_where_the_last_one_ended() -> None:
     head = head_of(OBSERVATIONS, 5, 9, TableWindow("raw_records", 1, 3, 1, 4))
-    made = plan(head, (RAW_RECORDS, head_of(RAW_RECORDS, 7, 11)))
-    assert made.windows == (TableWindow("raw_records", 3, 7, 4, 11),)
+    upstream = head_of(RAW_RECORDS, 7, 11)
+    made = plan(head, (RAW_RECORDS, upstream))
+    assert made.windows == (TableWindow("raw_records", 3, 7, 4, 11, upstream.checkpoint_sha256),)
     assert (made.sequence, made.previous_sha256, made.base_version) == (6, head.checkpoint_sha256, 9)
 
 
@@ -96,3 +100,20 @@ def test_what_a_plan_does_not_name_cannot_be_read_through_it() -> None:
         made.window(DEAD_LETTERS)
     with pytest.raises(KeyError, match="the plan for observations does not read raw_records"):
         made.snapshot(RAW_RECORDS)
+
+
+def test_after_damaged_checkpoints_the_plan_goes_on_from_the_newest_that_can_be_read_spec_26() -> None:
+    """Its windows begin there, so no input is left out; the sequence goes on, so no commit is overwritten."""
+    legible = head_of(OBSERVATIONS, 5, 9, TableWindow("raw_records", 1, 3, 1, 4))
+    head = replace(legible, version=11, sequence=6, illegible=IllegibleCommit(10, 6, "e" * 64, "torn"))
+    made = plan(head, (RAW_RECORDS, head_of(RAW_RECORDS, 7, 11)))
+    assert (made.sequence, made.previous_sha256, made.recovery) == (7, "e" * 64, Recovery(5, 6, "torn"))
+    assert made.checkpoint("nonce").recovery == made.recovery
+    assert made.windows[0].after_sequence == 3
+
+
+def test_an_upstream_whose_newest_checkpoint_is_damaged_is_read_up_to_its_newest_rows() -> None:
+    upstream = replace(
+        head_of(RAW_RECORDS, 3, 4), version=6, sequence=4, illegible=IllegibleCommit(5, 4, "e" * 64, "torn")
+    )
+    assert plan(Head(), (RAW_RECORDS, upstream)).windows == (TableWindow("raw_records", 0, 4, -1, 5, "e" * 64),)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from sda_platform import faults
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.checkpoint import Checkpoint, SegmentRef
 from sda_platform.lake.commit import Receipt, settle
@@ -96,3 +97,52 @@ def test_a_kill_is_not_swallowed() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         settled(log, planned(log), write)
+
+
+def test_a_receipt_means_that_the_rows_are_on_disk_spec_97() -> None:
+    log = InMemoryLog()
+    receipt = settled(log, planned(log), lambda c: log.write(c, ROWS))
+    assert log.durable_version == receipt.commit.version == 0
+
+
+def test_every_step_of_a_commit_is_a_fault_point() -> None:
+    log, reached = InMemoryLog(), []
+    faults.watch(lambda point: reached.append((point, len(log.rows), log.durable_version)))
+    try:
+        settled(log, planned(log), lambda c: log.write(c, ROWS))
+    finally:
+        faults.watch(None)
+    assert reached == [
+        ("commit.planned", 0, -1),
+        ("commit.sent", 1, -1),
+        ("commit.landed", 1, -1),
+        ("commit.synced", 1, 0),
+    ]
+
+
+def test_a_commit_that_lands_after_its_client_gave_up_is_found_by_the_next_plan_spec_86() -> None:
+    log = InMemoryLog()
+    slow = planned(log).checkpoint("our nonce")
+
+    def write(checkpoint: Checkpoint) -> None:
+        raise EngineLost("timed out")
+
+    with pytest.raises(EngineLost):
+        settled(log, planned(log), write)
+    log.write(slow, ROWS)  # the engine had lost its client, not its work
+    assert log.head().sequence == 1
+    with pytest.raises(CommitConflict):
+        settled(log, planned_from_genesis(), lambda c: log.write(c, ROWS), nonce="second nonce")
+    assert log.rows == ROWS
+
+
+def test_a_commit_that_lands_after_its_plan_was_carried_out_again_is_skipped_spec_86() -> None:
+    log = InMemoryLog()
+    slow = planned(log).checkpoint("our nonce")
+    settled(log, planned(log), lambda c: log.write(c, ROWS), nonce="second nonce")
+    log.write(slow, ROWS)
+    assert log.rows == ROWS
+
+
+def planned_from_genesis() -> Plan:
+    return planned(InMemoryLog())

@@ -1,0 +1,67 @@
+"""The files of a Delta log as its protocol lays them out (PROTOCOL.md), one by one: no table is opened.
+
+What must be known of a single version (its transaction, its checkpoint text, the files it added) is in one small file
+whose name follows from the version, so reading it costs the same however long the log is.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from upath import UPath
+
+from sda_platform.lake import durable
+
+LAST_CHECKPOINT = "_last_checkpoint"
+
+
+def log_directory(uri: str) -> UPath:
+    """Where the log of the table at ``uri`` is."""
+    return UPath(uri) / "_delta_log"
+
+
+def commit_file(uri: str, version: int) -> UPath:
+    """The file that holds one version's actions."""
+    return log_directory(uri) / f"{version:020d}.json"
+
+
+def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The actions of these kinds among the lines of a commit file. Raises ValueError where one is torn.
+
+    Lines of other kinds are not parsed: a commit of a thousand files is read for its one ``commitInfo``.
+    """
+    starts = tuple(f'{{"{kind}"' for kind in kinds)
+    for line in text.splitlines():
+        if line.startswith(starts):
+            yield from json.loads(line).items()
+
+
+def added_files(uri: str, text: str) -> list[UPath]:
+    """The data files that a commit added."""
+    return [UPath(uri) / unquote(add["path"]) for _, add in actions(text, "add")]
+
+
+def hadoop_checksum(file: UPath) -> UPath:
+    """Where Hadoop's local file system keeps a file's checksums; it refuses a file that differs from them."""
+    return file.with_name(f".{file.name}.crc")
+
+
+def make_durable(uri: str, first_version: int, last_version: int) -> None:
+    """Return once these versions, and the data files that they added, would survive a power loss.
+
+    Delta's log stores sync nothing. Files that are gone (VACUUM) are passed over; what a table that lives in an
+    object store holds is durable already.
+    """
+    if not durable.is_synced_by_hand(UPath(uri)):
+        return
+    log = log_directory(uri)
+    versions = range(max(0, first_version), last_version + 1)
+    files = [log / LAST_CHECKPOINT]
+    for version in versions:
+        commit = commit_file(uri, version)
+        files += [commit, *(log / f"{version:020d}{ending}" for ending in (".crc", ".checkpoint.parquet"))]
+        files += added_files(uri, commit.read_text())
+    present = [each for file in files for each in (file, hadoop_checksum(file)) if each.exists()]
+    durable.sync(present)
+    durable.sync({file.parent for file in present} | {UPath(uri), UPath(uri).parent})

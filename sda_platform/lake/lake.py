@@ -109,8 +109,8 @@ class Lake:
     def frame(self, table: Table, rows: pa.Table) -> DataFrame:
         """Arrow rows in the columns of ``table`` (without the kernel's own) as a DataFrame."""
         fields = [f for f in table.schema.fields if f.name != COMMIT_SEQUENCE]
-        # Spark cannot tell the columns of an Arrow table without rows.
-        content = rows.select([f.name for f in fields]) if rows.num_rows else []
+        # Of an Arrow table without rows Spark cannot tell the columns, and one with an empty chunk it reads up to that.
+        content = rows.select([f.name for f in fields]).combine_chunks() if rows.num_rows else []
         return self.session.createDataFrame(content, T.StructType(fields))
 
     def append(

@@ -11,8 +11,8 @@ help:  ## what can be done
 setup:  ## environment, Java and Spark's jars; quick when there is nothing to do
 	@$(PYTHON) setup/bootstrap.py
 
-setup-test: setup  ## also a browser for the tests that look at the UI
-	@$(PYTHON) setup/bootstrap.py --browser
+setup-test: setup  ## also a browser and a Postgres server, which tests use
+	@$(PYTHON) setup/bootstrap.py --tests
 
 demo: setup  ## a day of real orbits, from frames to alerts; ONCE=1 exits when they are delivered
 	@$(BIN)/sda demo $(if $(ONCE),--once)

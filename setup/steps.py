@@ -1,4 +1,4 @@
-"""The steps of set-up: environment, locked packages, Java, Spark's jars, on request a browser for tests.
+"""The steps of set-up: environment, locked packages, Java, Spark's jars, on request what only tests use.
 
 Stdlib only, Python 3.11 or newer. Each step looks whether it is needed, so an interrupted set-up resumes;
 when a stamp says that nothing has changed since the last success, none is even looked at.
@@ -18,10 +18,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "setup")]
 
-from system_packages import install_chromium, install_java, install_venv  # noqa: E402
+from system_packages import install_chromium, install_java, install_postgres, install_venv  # noqa: E402
 
 from sda_platform.lake import jars  # noqa: E402
 from sda_platform.lake.java import Java, JavaMissing, find_java  # noqa: E402
+from sda_platform_tests.postgres_server import postgres_binaries  # noqa: E402
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -46,12 +47,13 @@ class SetupFailed(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Set up what is missing. ``--browser`` also sees to a Chromium, which tests of the UI use."""
+    """Set up what is missing. ``--tests`` also sees to a Chromium and a Postgres server, which tests use."""
     try:
         if not _is_current():
             _set_up()
-        if "--browser" in arguments:
+        if "--tests" in arguments:
             _browser()
+            _postgres()
     except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
         sys.stderr.write(f"\nset-up stopped: {problem}\n")
         return 1
@@ -128,6 +130,13 @@ def _browser() -> None:
         install_chromium(_say)
     if not any(map(shutil.which, CHROMIUM_NAMES)):
         _say("no Chromium here and none could be installed: the tests that look at the UI will be skipped")
+
+
+def _postgres() -> None:
+    if postgres_binaries() is None:
+        install_postgres(_say)
+    if postgres_binaries() is None:
+        _say("no Postgres server here and none could be installed: the tests that deliver to one will be skipped")
 
 
 def _is_current() -> bool:

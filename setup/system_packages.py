@@ -28,6 +28,13 @@ def install_chromium(say: Say) -> None:
     _install(say, "Chromium, for the tests of the UI", apt="chromium", dnf="chromium", brew="chromium")
 
 
+def install_postgres(say: Say) -> None:
+    """A Postgres server for the tests that deliver alerts to one; they start their own, this one's is not used."""
+    _install(
+        say, "Postgres, for the tests of delivery", apt="postgresql", dnf="postgresql-server", brew="postgresql@17"
+    )
+
+
 def _install(say: Say, what: str, **package_by_manager: str) -> None:
     for manager, package in package_by_manager.items():
         commands = _commands(manager, package)

@@ -1,14 +1,11 @@
 """Asset of the delivery room: conjunction_alerts → the subscriber → alert_deliveries."""
 
-from collections import Counter
 from typing import Any
 
 import dagster as dg
 
-from sda_platform import faults
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery import outbox
-from sda_platform.delivery.reconciliation import counts_of, reconcile
+from sda_platform.delivery.dispatch import dispatch
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
@@ -24,16 +21,8 @@ def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber
     """
     store = lake.open()
     plan = store.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
-    alerts = store.new_rows(plan, CONJUNCTION_ALERTS)
-    batch = outbox.planned_batch(plan, subscriber.name, alerts)
-    faults.reach("delivery.planned")
-    reconciled = reconcile(store, plan, subscriber, batch)
+    done = dispatch(store, plan, subscriber)
     if plan.is_empty:
-        return nothing_new(store, plan, subscriber=subscriber.name, **reconciled.facts())
-    outcomes = batch.send(subscriber)
-    faults.reach("delivery.answered")
-    rows = outbox.ledger(alerts, batch, outcomes, subscriber=subscriber.name, as_of_ns=plan.as_of_ns)
-    told = reconciled.told + outbox.mark_change(batch.entries)
-    receipt = store.append(plan, store.frame(ALERT_DELIVERIES, rows), counts={"sent": len(outcomes), **counts_of(told)})
-    facts = {"outcomes": dict(Counter(outcomes)), **reconciled.facts()}
-    return materialized(store, receipt, subscriber=subscriber.name, **facts)
+        return nothing_new(store, plan, **done.facts)
+    receipt = store.append(plan, store.frame(ALERT_DELIVERIES, done.rows), counts=done.counts)
+    return materialized(store, receipt, **done.facts)

@@ -1,0 +1,97 @@
+"""Deliveries without an engine: a journal of alerts, rounds that deliver it in their own processes, and the oracle.
+
+A round does what the asset does; only the ledger's commit is made by delta-rs. A round can be killed at a fault point.
+"""
+
+import multiprocessing
+import os
+import signal
+import traceback
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from sda_platform import faults
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.checks import disagreements
+from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.dispatch import dispatch
+from sda_platform.delivery.subscriber import EntryKey, Subscriber
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+from sda_platform_tests.delta_tables import commit, lake_at
+
+# Forked from a server that has imported everything: a process of a round begins within milliseconds.
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload([__name__])
+_ROUND_WITHIN_S = 60
+
+# Every step of a delivery, and which visit of it is struck: a batch of two groups visits some of them twice.
+IN_THE_DATABASE = ("delivery.written", 1)
+DELIVERY_POINTS = (
+    ("delivery.planned", 1),  # CP-34
+    ("delivery.reconciled", 1),  # CP-R4
+    IN_THE_DATABASE,  # CP-34: not committed
+    ("delivery.committed", 1),  # CP-35, CP-37
+    ("delivery.group_answered", 1),  # CP-37
+    ("delivery.committed", 2),  # CP-35
+    ("delivery.group_answered", 2),  # CP-36
+    ("delivery.answered", 1),  # CP-36
+)
+
+
+def tell(lake: Lake, *keys: EntryKey) -> None:
+    """Commit entries to the journal of alerts."""
+    rows = [{"event_id": e, "sequence": s, "op": op, "tca_time_ns": 100 + s} for e, s, op in keys]
+    commit(lake, CONJUNCTION_ALERTS, rows)
+
+
+def deliver(lake: Lake, subscriber: Subscriber) -> dict[str, object]:
+    """One round in this process; what the asset would tell of it."""
+    plan = lake.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
+    done = dispatch(lake, plan, subscriber)
+    if not plan.is_empty:
+        commit(lake, ALERT_DELIVERIES, done.rows.to_pylist(), windows=plan.windows, counts=done.counts)
+    return dict(done.facts)
+
+
+def deliver_elsewhere(root: Path, setting: str, killed_at: tuple[str, int] | None = None) -> int:
+    """One round of the lake below ``root`` in another process; its exit code, -9 where it was killed."""
+    process = _PROCESSES.Process(target=_round, args=(root, setting, killed_at))
+    process.start()
+    process.join(_ROUND_WITHIN_S)
+    if process.exitcode is None:
+        process.kill()
+    return -1 if process.exitcode is None else process.exitcode
+
+
+def undelivered_or_doubled(lake: Lake, subscriber: Subscriber, received: Iterable[EntryKey]) -> list[str]:
+    """O6: what is wrong between journal, ledger and subscriber; ``received`` is every entry the subscriber took."""
+    journal = _entries(lake, CONJUNCTION_ALERTS, "event_id")
+    told = {"the ledger": _entries(lake, ALERT_DELIVERIES, "alert_id"), "the receipts": Counter(received)}
+    wrong = [
+        f"{who}: missing {journal - what}, extra {what - journal}" for who, what in told.items() if what != journal
+    ]
+    return [*wrong, *disagreements(lake, subscriber)]
+
+
+def _entries(lake: Lake, table: Table, alert: str) -> Counter[EntryKey]:
+    rows = lake.log(table).rows([alert, "sequence", "op"]).to_pylist()
+    return Counter((row[alert], row["sequence"], row["op"]) for row in rows)
+
+
+def _round(root: Path, setting: str, killed_at: tuple[str, int] | None) -> None:
+    visits = Counter[str]()
+
+    def strike(point: str) -> None:
+        visits[point] += 1
+        if killed_at == (point, visits[point]):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    faults.watch(strike)
+    try:
+        deliver(lake_at(root / "lake"), chosen_subscriber(setting, root))
+    except Exception:
+        traceback.print_exc()
+        os._exit(1)

@@ -1,0 +1,108 @@
+"""Whatever dies between outbox, subscriber and ledger, each alert is there once (CP-34..37, F-sink, O6, DP5-Q1c)."""
+
+import random
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from sda_platform.delivery.breaker import CircuitOpen
+from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.outbox import GROUP_SIZE
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.subscriber import EntryKey
+from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
+from sda_platform.lake.lake import Lake
+from sda_platform_tests.cutting_proxy import CuttingProxy
+from sda_platform_tests.delivery_rounds import (
+    DELIVERY_POINTS,
+    IN_THE_DATABASE,
+    deliver,
+    deliver_elsewhere,
+    tell,
+    undelivered_or_doubled,
+)
+from sda_platform_tests.delta_tables import lake_at
+from sda_platform_tests.subscriber_contract import entry
+from sda_platform_tests.webhook_receiver import Receiver, receiving
+
+IDS = [str(UUID(int=n)) for n in range(GROUP_SIZE + 1)]
+PATIENCE = Patience(attempts=4, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=2.0)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return lake_at(tmp_path / "lake")
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    with receiving(SqliteSubscriber(tmp_path / "received.sqlite")) as running:
+        yield running
+
+
+def keys(store: SqliteSubscriber) -> list[EntryKey]:
+    """Every entry that was ever taken; what was sent again after a loss counts once more."""
+    return [(alert_id, sequence, op) for alert_id, sequence, op, *_ in store.receipts()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "point", "visit"),
+    [("sqlite", *step) for step in DELIVERY_POINTS]
+    + [("webhook", *step) for step in DELIVERY_POINTS if step != IN_THE_DATABASE],
+)
+def test_a_process_killed_at_any_step_of_a_delivery_costs_and_doubles_nothing__CP34_CP35_CP36_CP37(
+    tmp_path: Path, lake: Lake, receiver: Receiver, kind: str, point: str, visit: int
+) -> None:
+    setting = receiver.url if kind == "webhook" else str(receiver.store.path)
+    tell(lake, (IDS[0], 0, "insert"))
+    assert deliver_elsewhere(tmp_path, setting) == 0
+    if point == "delivery.reconciled":
+        receiver.store.path.unlink()
+    tell(lake, (IDS[0], 0, "retract"), *((alert, 0, "insert") for alert in IDS[1:]))
+    assert deliver_elsewhere(tmp_path, setting, killed_at=(point, visit)) == -9, "the point was not reached"
+    assert deliver_elsewhere(tmp_path, setting) == 0
+    subscriber = chosen_subscriber(setting, tmp_path)
+    assert undelivered_or_doubled(lake, subscriber, keys(receiver.store)) == []
+
+
+def test_a_subscriber_that_is_down_and_back_gets_what_waited_once__F_sink(tmp_path: Path, lake: Lake) -> None:
+    store = SqliteSubscriber(tmp_path / "received.sqlite")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/alerts"
+    tell(lake, (IDS[0], 0, "insert"))
+    assert deliver_elsewhere(tmp_path, url) == 1
+    tell(lake, (IDS[0], 0, "retract"), (IDS[1], 0, "insert"))
+    with receiving(store, port):
+        assert deliver_elsewhere(tmp_path, url) == 0
+        assert undelivered_or_doubled(lake, chosen_subscriber(url, tmp_path), keys(store)) == []
+
+
+def test_runs_that_meet_an_open_circuit_lose_no_time_and_no_alert(tmp_path: Path, lake: Lake) -> None:
+    tell(lake, (IDS[0], 0, "insert"))
+    for _ in range(2):
+        assert deliver_elsewhere(tmp_path, "http://127.0.0.1:1/alerts") == 1
+    with pytest.raises(CircuitOpen):
+        deliver(lake, chosen_subscriber("http://127.0.0.1:1/alerts", tmp_path))
+    healthy = SqliteSubscriber(tmp_path / "received.sqlite")
+    deliver(lake, healthy)
+    assert undelivered_or_doubled(lake, healthy, keys(healthy)) == []
+
+
+@pytest.mark.parametrize("direction", ["request", "answer"])
+def test_a_connection_lost_at_any_byte_of_a_request_or_an_answer_doubles_nothing__F_sink(
+    tmp_path: Path, receiver: Receiver, direction: str
+) -> None:
+    with CuttingProxy(receiver.server_address[1]) as proxy:
+        subscriber = WebhookSubscriber(proxy.url, tmp_path / "breakers.sqlite", patience=PATIENCE)
+        subscriber.apply("whole", [entry(0, alert_id="whole")])  # as long as each of those that follow
+        length = proxy.passed[direction]
+        chosen = sorted({0, 1, length - 1, *random.Random(11).sample(range(length), 25)})
+        for at in chosen:
+            proxy.cut_next(direction, at)
+            assert subscriber.apply(f"{at:05}", [entry(0, alert_id=f"{at:05}")]) == ["applied"], f"cut at byte {at}"
+            assert proxy.cuts.pop() == at
+    assert sorted(alert for alert, *_ in keys(receiver.store)) == [*(f"{at:05}" for at in chosen), "whole"]

@@ -1,0 +1,156 @@
+"""A subscriber that lost something, was restored or is ahead: the difference is sent, and nothing is rolled back."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from sda_platform.delivery.checks import disagreements
+from sda_platform.delivery.reconciliation import compare
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.lake.lake import Lake
+from sda_platform_tests.delivery_rounds import deliver, tell
+from sda_platform_tests.delta_tables import lake_at
+
+IDS = [str(UUID(int=n << 96)) for n in range(6)]
+
+
+class Watched(SqliteSubscriber):
+    """Counts what a reconciliation reads."""
+
+    read = 0
+
+    def held(self, prefix: str = "") -> list[AlertEntry]:
+        found = super().held(prefix)
+        self.read += len(found)
+        return found
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Three alerts were told, one of them corrected, one withdrawn."""
+    lake = lake_at(tmp_path / "lake")
+    tell(lake, *((alert, 0, "insert") for alert in IDS[:3]))
+    tell(lake, (IDS[0], 0, "retract"), (IDS[0], 1, "insert"), (IDS[1], 0, "retract"))
+    return lake
+
+
+@pytest.fixture
+def subscriber(lake: Lake, tmp_path: Path) -> Watched:
+    subscriber = Watched(tmp_path / "subscriber.sqlite")
+    facts = deliver(lake, subscriber)
+    assert facts["outcomes"] == {"applied": 6}
+    return subscriber
+
+
+def lose(subscriber: SqliteSubscriber, statement: str) -> None:
+    with sqlite3.connect(subscriber.path) as database:
+        database.execute(statement)
+
+
+def resent(lake: Lake, subscriber: SqliteSubscriber) -> object:
+    """How many entries the next round sends again; afterwards all is well, and the ledger has no second row."""
+    before = lake.log(ALERT_DELIVERIES).version()
+    facts = deliver(lake, subscriber)
+    assert list(disagreements(lake, subscriber)) == []
+    assert lake.log(ALERT_DELIVERIES).version() == before
+    return facts["resent_lost_entries"]
+
+
+def test_where_nothing_was_lost_one_question_tells_it(lake: Lake, subscriber: Watched) -> None:
+    assert resent(lake, subscriber) == 0
+    subscriber.read = 0
+    tell(lake, (IDS[3], 0, "insert"))
+    deliver(lake, subscriber)
+    assert subscriber.read == 0
+
+
+def test_a_subscriber_that_lost_everything_gets_the_last_entry_of_each_alert(lake: Lake, subscriber: Watched) -> None:
+    held = subscriber.held()
+    subscriber.path.unlink()
+    assert resent(lake, subscriber) == 3
+    assert subscriber.held() == held
+
+
+def test_a_lost_row_is_sent_again_even_where_its_batch_is_known(lake: Lake, subscriber: Watched) -> None:
+    lose(subscriber, f"DELETE FROM alerts WHERE alert_id = '{IDS[0]}'")
+    assert any("1 alerts missing" in problem for problem in disagreements(lake, subscriber))
+    assert resent(lake, subscriber) == 1
+
+
+def test_a_lost_tombstone_is_sent_again__E21(lake: Lake, subscriber: Watched) -> None:
+    lose(subscriber, "DELETE FROM alerts WHERE op = 'retract'")
+    assert resent(lake, subscriber) == 1
+    assert subscriber.apply("late", [AlertEntry(IDS[1], 0, "insert", "{}")]) == ["stale"]
+
+
+def test_a_subscriber_restored_from_a_backup_gets_what_came_after_it(
+    lake: Lake, subscriber: Watched, tmp_path: Path
+) -> None:
+    shutil.copy(subscriber.path, tmp_path / "backup")
+    tell(lake, (IDS[2], 0, "retract"), (IDS[2], 1, "insert"), (IDS[3], 0, "insert"))
+    deliver(lake, subscriber)
+    shutil.copy(tmp_path / "backup", subscriber.path)
+    assert resent(lake, subscriber) == 2
+
+
+def test_a_loss_and_new_alerts_are_told_apart(lake: Lake, subscriber: Watched) -> None:
+    lose(subscriber, f"DELETE FROM alerts WHERE alert_id = '{IDS[2]}'")
+    tell(lake, (IDS[4], 0, "insert"))
+    facts = deliver(lake, subscriber)
+    assert (facts["resent_lost_entries"], facts["outcomes"]) == (1, {"applied": 1})
+    assert list(disagreements(lake, subscriber)) == []
+
+
+@pytest.mark.parametrize("unknown", [AlertEntry(IDS[5], 0, "insert", "{}"), AlertEntry(IDS[2], 7, "insert", "{}")])
+def test_what_it_holds_beyond_the_journal_is_told_and_left_alone(
+    lake: Lake, subscriber: Watched, unknown: AlertEntry
+) -> None:
+    subscriber.apply("another platform's", [unknown])
+    (problem,) = disagreements(lake, subscriber)
+    assert "1 alerts ahead or unknown at the subscriber" in problem
+    assert deliver(lake, subscriber)["ahead"] == 1
+    assert unknown in subscriber.held()
+
+
+def test_an_altered_text_is_told(lake: Lake, subscriber: Watched) -> None:
+    lose(subscriber, f"UPDATE alerts SET body = '{{}}' WHERE alert_id = '{IDS[0]}'")
+    (problem,) = disagreements(lake, subscriber)
+    assert f"say something else at the subscriber than in the journal, such as {IDS[0]}" in problem
+
+
+def test_an_altered_sequence_is_told(lake: Lake, subscriber: Watched) -> None:
+    lose(subscriber, f"UPDATE alerts SET sequence = 0 WHERE alert_id = '{IDS[0]}'")
+    assert any("1 alerts missing or behind" in problem for problem in disagreements(lake, subscriber))
+
+
+def test_a_new_subscriber_gets_what_stands_before_what_is_new(lake: Lake, subscriber: Watched, tmp_path: Path) -> None:
+    tell(lake, (IDS[3], 0, "insert"))
+    other = SqliteSubscriber(tmp_path / "other.sqlite")
+    facts = deliver(lake, other)
+    assert (facts["resent_lost_entries"], facts["outcomes"]) == (3, {"applied": 1})
+    assert [held.alert_id for held in other.held()] == IDS[:4]
+
+
+def test_of_many_alerts_only_the_part_with_the_difference_is_read__83(tmp_path: Path) -> None:
+    ids = [str(UUID(int=(n * 0x9E3779B97F4A7C15) % 2**64 << 64)) for n in range(20_000)]
+    delivered: dict[str, EntryKey] = {alert: (alert, 0, "insert") for alert in ids}
+    subscriber = Watched(tmp_path / "subscriber.sqlite")
+    subscriber.apply("all", [AlertEntry(alert, 0, "insert", "{}") for alert in ids])
+    assert compare(subscriber, delivered).missing == []
+    assert subscriber.read == 0
+    lose(subscriber, f"DELETE FROM alerts WHERE alert_id = '{ids[77]}'")
+    found = compare(subscriber, delivered)
+    assert (found.missing, found.ahead) == ([delivered[ids[77]]], [])
+    assert subscriber.read < len(ids) * 0.02
+
+
+def test_of_many_alerts_one_whose_id_is_no_uuid_is_found_too(tmp_path: Path) -> None:
+    subscriber = SqliteSubscriber(tmp_path / "subscriber.sqlite")
+    subscriber.apply("all", [AlertEntry(f"ghost {n}", 0, "insert", "{}") for n in range(1001)])
+    assert len(compare(subscriber, {}).ahead) == 1001
+    assert subscriber.mark() != Mark()

@@ -1,6 +1,6 @@
 """Optical records as columns: Arrow parses what is plain, `optical` what is not, and both say the same.
 
-Plain is a line of printable ASCII without an escape or a null, that is one whole object of known keys whose values
+Plain is a line of printable ASCII without an escape, that is one whole object of known keys whose values
 have the expected JSON types: there Arrow's parser and Python's cannot differ. A block of lines that Arrow refuses is
 halved until the lines at fault are few.
 """
@@ -121,31 +121,31 @@ def _all_at_once(payloads: Sequence[bytes]) -> _Block | None:
         columns = arrow_json.read_json(pa.BufferReader(data), reading, _PARSE).select(_FIELDS.names).combine_chunks()
     except (pa.ArrowInvalid, KeyError):
         return None
-    columns = _with_defaults(columns)
-    if columns.num_rows != len(payloads) or not _is_usable(columns):
+    if columns.num_rows != len(payloads) or (_is_defaulted(columns) and b"null" in data):
         return None
-    return _Block(columns, _identities(columns), {})
-
-
-def _are_plain(payloads: Sequence[bytes], data: bytes) -> bool:
-    codes = np.frombuffer(data, np.uint8)
-    breaks = len(payloads) - 1
-    return (
-        b"\\" not in data
-        and b"null" not in data
-        and int(codes.max()) < 0x7F
-        and int(np.count_nonzero(codes < 0x20)) == data.count(b"\n") == breaks
-        and data.count(b"}\n{") == breaks
-        and data[:1] + data[-1:] == b"{}"
-    )
-
-
-def _with_defaults(columns: pa.Table) -> pa.Table:
-    """An absent field is null in Arrow; no field is null on the wire here."""
     for name, default in _DEFAULTS.items():
         filled = pc.fill_null(columns[name], default)
         columns = columns.set_column(columns.column_names.index(name), name, filled)
-    return columns
+    return _Block(columns, _identities(columns), {}) if _is_usable(columns) else None
+
+
+def _are_plain(payloads: Sequence[bytes], data: bytes) -> bool:
+    """Whether every line is printable ASCII without an escape, from its first brace to its last."""
+    codes = np.frombuffer(data, np.uint8)
+    breaks = np.flatnonzero(codes < ord(" "))
+    return (
+        b"\\" not in data
+        and int(codes.max()) <= ord("~")
+        and len(breaks) == len(payloads) - 1
+        and data[:1] + data[-1:] == b"{}"
+        and bool(np.all(codes[breaks] == ord("\n")))
+        and bool(np.all((codes[breaks - 1] == ord("}")) & (codes[breaks + 1] == ord("{"))))
+    )
+
+
+def _is_defaulted(columns: pa.Table) -> bool:
+    """Whether a field with a default is absent somewhere, or null, which Arrow does not tell apart."""
+    return any(columns[name].null_count for name in _DEFAULTS)
 
 
 def _is_usable(columns: pa.Table) -> bool:

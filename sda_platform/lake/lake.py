@@ -18,7 +18,11 @@ from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
+from sda_platform.lake.staging import Staging
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+# From this size on, a file is the faster way to the engine (`benchmarks/ingest.py`).
+_STAGED_FROM_BYTES = 4 * 2**20
 
 
 def without_session() -> SparkSession:
@@ -36,6 +40,7 @@ class Lake:
         self.clock = clock
         self.run_id = run_id
         self._session = session
+        self._staging = Staging(uri)
 
     @property
     def session(self) -> SparkSession:
@@ -109,9 +114,11 @@ class Lake:
     def frame(self, table: Table, rows: pa.Table) -> DataFrame:
         """Arrow rows in the columns of ``table`` (without the kernel's own) as a DataFrame."""
         fields = [f for f in table.schema.fields if f.name != COMMIT_SEQUENCE]
+        content = rows.select([f.name for f in fields])
+        if content.nbytes >= _STAGED_FROM_BYTES:
+            return self.session.read.schema(T.StructType(fields)).parquet(self._staging.put(content))
         # Of an Arrow table without rows Spark cannot tell the columns, and one with an empty chunk it reads up to that.
-        content = rows.select([f.name for f in fields]).combine_chunks() if rows.num_rows else []
-        return self.session.createDataFrame(content, T.StructType(fields))
+        return self.session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
 
     def append(
         self,
@@ -123,7 +130,10 @@ class Lake:
     ) -> Receipt:
         """Commit ``rows`` as an append; see `lake.commit.append`."""
         faults.reach("lake.transformed", plan.table.name)
-        receipt = commit.append(self.log(plan.table), plan, rows, counts=counts, watermarks=watermarks)
+        try:
+            receipt = commit.append(self.log(plan.table), plan, rows, counts=counts, watermarks=watermarks)
+        finally:
+            self._staging.clear()
         faults.reach("lake.committed", plan.table.name)
         return receipt
 

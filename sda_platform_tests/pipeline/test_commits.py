@@ -11,10 +11,12 @@ from pyspark.sql import functions as F
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import REPLACES, best_per_object
-from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.clock import MissionClock
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.commit import append, merge
 from sda_platform.lake.errors import CommitConflict, SchemaMismatch
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -75,6 +77,21 @@ def test_of_two_planners_one_wins_and_the_other_plans_again(spark: SparkSession,
     assert log.rows(["observation_id", COMMIT_SEQUENCE]).sort_by("observation_id").column(
         COMMIT_SEQUENCE
     ).to_pylist() == [1, 2, 3]
+
+
+def test_rows_are_the_same_through_a_staged_file_and_through_the_connection(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_of(RAW_RECORDS, [{"record_number": n, "payload": bytes([n]), "range_m": n / 7} for n in range(50)])
+    stored = []
+    for way, least_bytes in (("staged", 0), ("direct", 2**40)):
+        monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", least_bytes)
+        lake = Lake(str(tmp_path / way), MissionClock(0, 0, 0.0), lambda: spark)
+        lake.append(planned(lake.log(RAW_RECORDS)), lake.frame(RAW_RECORDS, rows))
+        stored.append(lake.log(RAW_RECORDS).rows().sort_by("record_number"))
+    assert stored[0].equals(stored[1])
+    assert list((tmp_path / "staged" / "_staging").iterdir()) == []
+    assert not (tmp_path / "direct" / "_staging").exists()
 
 
 def test_an_empty_commit_still_carries_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,40 @@
+"""The engine of a benchmark: the Spark Connect server that `sda up` would start, in a directory of its own."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sda_platform.lake import engine
+from sda_platform.lake.java import find_java
+from sda_platform.lake.spark import SparkResource
+from sda_platform.operations.processes import free_port
+
+_PATIENCE_S = 120.0
+
+
+@contextmanager
+def local_engine(directory: Path) -> Iterator[SparkResource]:
+    """An engine of its own and a session on it; both end with the block. TimeoutError: it never came."""
+    for name in ("warehouse", "scratch"):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    port = free_port(0)
+    command = engine.server_command(find_java(), directory, port=port, driver_memory="3g")
+    with (directory / "engine.log").open("wb") as log:
+        server = subprocess.Popen(
+            command, env={**os.environ, **engine.server_environment(directory)}, stdout=log, stderr=log, cwd=directory
+        )
+        try:
+            patience_ends = time.monotonic() + _PATIENCE_S
+            while not engine.is_listening(port):
+                if server.poll() is not None or time.monotonic() > patience_ends:
+                    raise TimeoutError(f"the engine did not come up; see {directory / 'engine.log'}")
+                time.sleep(0.1)
+            spark = SparkResource(remote=engine.remote_address(port))
+            yield spark
+            spark.spark_session.stop()
+        finally:
+            server.terminate()
+            server.wait(timeout=30)

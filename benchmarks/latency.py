@@ -35,7 +35,7 @@ from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import describe_segment
-from sda_platform.ingest.partner_files import seal
+from sda_platform.ingest.lander import seal
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.verification import missing_or_surplus, standing_keys
 from sda_platform.operations.alerts import StandingAlert, standing_alerts
@@ -129,7 +129,7 @@ def _land_beacons(
     meta = describe_segment(
         data, feed="isl", segment_format="isl-frames", sealed_time_ns=now_ns, sealed_wall_time_ns=sealed_ns
     )
-    seal(data, meta, settings.landing_uri, stem=f"isl-{now_ns}", suffix=".isl")
+    seal(data, meta, settings.landing_uri, stem=f"isl-{now_ns}")
     return sealed_ns
 
 

@@ -5,7 +5,8 @@ What a user can mend ends with one clear line and exit code 1, a wrong use of a 
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table as Grid
 
 from sda_platform.settings import Settings
@@ -79,18 +81,41 @@ def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: floa
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--feed", help="The landing zone; by default it follows from the format.")
 @click.option("--format", "segment_format", help="The segment format; by default it follows from the file's ending.")
+@click.option("--complete", is_flag=True, help="Land a file whose last record is not ended: it is complete as it is.")
 @click.pass_obj
 @_for_people
-def land(settings: Settings, files: tuple[Path, ...], feed: str | None, segment_format: str | None) -> None:
-    """Put FILES into a landing zone the safe way: data first, metadata last."""
+def land(
+    settings: Settings, files: tuple[Path, ...], feed: str | None, segment_format: str | None, complete: bool
+) -> None:
+    """Put FILES of any size into a landing zone the safe way: data first, metadata last.
+
+    Landing a file again goes on where it stopped, or does nothing.
+    """
     from sda_platform.clock import MissionClock
-    from sda_platform.ingest.partner_files import land_file
+    from sda_platform.ingest.lander import Lander
 
     clock = MissionClock.load(settings.home)
     for path in files:
-        done = land_file(path, settings.landing_uri, clock, feed=feed, segment_format=segment_format)
-        verdict = f"{done.records:,} records" if done.is_new else "nothing to do: these bytes were landed before"
-        _console.print(f"{path} → {done.zone}/{done.segment}: {verdict}")
+        with _reading(path) as tell:
+            lander = Lander(settings.landing_uri, clock, segment_max_bytes=settings.segment_max_bytes, tell=tell)
+            done = lander.land(path, feed=feed, segment_format=segment_format, is_complete=complete)
+        if not done.records:
+            verdict = "it has no records"
+        elif not done.segments:
+            verdict = "nothing to do: these bytes were landed before"
+        elif len(done.segments) == 1:
+            verdict = f"{done.records:,} records in {done.segments[0]}"
+        else:
+            verdict = f"{done.records:,} records; {len(done.segments):,} segments, the last is {done.segments[-1]}"
+        _console.print(f"{path} → {done.zone}: {verdict}")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Callable[[str, int], None]]:
+    """A bar for the reading of a file; it goes away when the file is read."""
+    with Progress(console=_console, transient=True, disable=not _console.is_terminal) as bar:
+        task = bar.add_task("", total=path.stat().st_size if path.is_file() else None)
+        yield lambda stage, position: bar.update(task, description=f"{stage} {path.name}", completed=position)
 
 
 @main.command()

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     engine_port: int = Field(15002, description="Port of the local engine; a free one is taken when it is busy.")
     sensor_interval_s: int = Field(2, description="Least time between two ticks of a landing sensor, seconds.")
 
+    segment_max_bytes: int = Field(
+        64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Most bytes of a segment that `sda land` seals."
+    )
     batch_max_segments: int = Field(256, description="Most segments one materialization takes from a zone.")
     batch_max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes from a zone.")
     orphan_grace_s: float = Field(

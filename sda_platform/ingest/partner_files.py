@@ -1,34 +1,36 @@
-"""`sda land`: put a partner's file into a landing zone the safe way, data first, metadata last.
+"""Partner files: what a file is, by its name, and whether it is whole and stays as it is while it is landed.
 
 Which feed and format a file is follows from its name unless the caller says. Its records are not judged here: a bad
-record lands and becomes a dead letter. A file that is no segment at all (unknown kind, unreadable archive) is refused.
+record lands and becomes a dead letter. A file that is no source at all (unknown kind, torn archive, still being
+written) is refused before anything of it has landed.
 """
 
-import gzip
 import hashlib
-import time
-import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sda_platform.clock import MissionClock
 from sda_platform.formats.records import FEED_FORMATS
-from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform.lake.landing import LandingZone
+from sda_platform.formats.splitting import looks_ended
+from sda_platform.ingest.contents import COMPRESSIONS, PARQUET, UnreadableContent, parquet_format, read_chunks
 
-MAX_SEGMENT_BYTES = 64 * 2**20
-
-_FORMAT_BY_SUFFIX = {
-    ".csv": "omm-csv",
-    ".json": "omm-json",
-    ".tle": "tle",
+SUFFIX_OF_FORMAT = {
+    "omm-csv": ".csv",
+    "omm-json": ".json",
+    "tle": ".tle",
+    "optical-jsonl": ".jsonl",
+    "radar-frames": ".radar",
+    "isl-frames": ".isl",
+}
+_FORMAT_OF_SUFFIX = {
+    **{suffix: name for name, suffix in SUFFIX_OF_FORMAT.items()},
     ".2le": "tle",
     ".3le": "tle",
-    ".jsonl": "optical-jsonl",
     ".ndjson": "optical-jsonl",
-    ".radar": "radar-frames",
-    ".isl": "isl-frames",
 }
+_TAIL_BYTES = 4096
+# A segment's name is the file's, a hash and a number, and some file systems allow 255 bytes.
+_MAX_STEM = 48
 
 
 class PartnerFileError(ValueError):
@@ -36,24 +38,32 @@ class PartnerFileError(ValueError):
 
 
 @dataclass(frozen=True)
-class Landed:
-    """What happened to a file. ``is_new`` is False when the zone already has or had these bytes."""
+class PartnerFile:
+    """A file as its name and the caller describe it. ``stem`` is what its segments' names begin with."""
 
-    file: str
-    zone: str
-    segment: str
-    records: int
-    is_new: bool
+    path: Path
+    feed: str
+    format: str
+    stem: str
 
 
-def land_file(
-    path: Path, landing_root: str, clock: MissionClock, *, feed: str | None = None, segment_format: str | None = None
-) -> Landed:
-    """Land one file. Raises PartnerFileError."""
-    data, inner_name = _read(path)
-    chosen = segment_format or _FORMAT_BY_SUFFIX.get(Path(inner_name).suffix.lower())
+@dataclass(frozen=True)
+class Content:
+    """A file that was read to its end once: hash and length of what is in it (uncompressed), and its stamp then."""
+
+    sha256: str
+    bytes: int
+    stamp: tuple[int, int, int]
+
+
+def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
+    """What the file at ``path`` is. Raises PartnerFileError."""
+    inner = Path(path.stem if path.suffix.lower() in COMPRESSIONS else path.name)
+    chosen = segment_format or _FORMAT_OF_SUFFIX.get(inner.suffix.lower())
+    if chosen is None and inner.suffix.lower() == PARQUET:
+        chosen = _format_of_rows(path)
     if chosen is None:
-        known = ", ".join(sorted(_FORMAT_BY_SUFFIX))
+        known = ", ".join(sorted((*_FORMAT_OF_SUFFIX, PARQUET)))
         raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {known}); give --format")
     zone = feed or next((name for name, formats in FEED_FORMATS.items() if chosen in formats), "")
     if zone not in FEED_FORMATS:
@@ -61,34 +71,57 @@ def land_file(
     if chosen not in FEED_FORMATS[zone]:
         allowed = ", ".join(FEED_FORMATS[zone])
         raise PartnerFileError(f"{path}: feed {zone} does not carry format {chosen!r}, but {allowed}")
-    meta = describe_segment(
-        data, feed=zone, segment_format=chosen, sealed_time_ns=clock.now_ns(), sealed_wall_time_ns=time.time_ns()
-    )
-    return seal(data, meta, landing_root, stem=Path(inner_name).stem, suffix=Path(inner_name).suffix, file=str(path))
+    return PartnerFile(path, zone, chosen, inner.stem.lstrip(".")[:_MAX_STEM] or "file")
 
 
-def seal(data: bytes, meta: SegmentMeta, landing_root: str, *, stem: str, suffix: str, file: str = "") -> Landed:
-    """Seal bytes as a segment whose name follows from them, so that landing them twice is seen."""
-    name = f"{stem}-{hashlib.sha256(data).hexdigest()[:12]}{suffix}"
-    is_new = LandingZone(landing_root, meta.feed).seal(name, data, meta)
-    return Landed(file, meta.feed, name, meta.records, is_new)
+def examine(file: PartnerFile, *, is_complete: bool, tell: Callable[[int], None]) -> Content:
+    """Read the whole file once; ``tell`` is called with the position in it.
 
-
-def _read(path: Path) -> tuple[bytes, str]:
+    Raises PartnerFileError when it cannot be read to its end, is empty, changes meanwhile, or (unless the caller knows
+    that it ``is_complete``) breaks off in a record, as a file does that is still being written.
+    """
+    stamp = stamp_of(file.path)
+    digest, length, tail = hashlib.sha256(), 0, b""
     try:
-        data = path.read_bytes()
-        if path.suffix.lower() == ".gz":
-            data, name = gzip.decompress(data), path.stem
-        else:
-            name = path.name
-    except IsADirectoryError:
-        raise PartnerFileError(f"{path}: is a directory; name the files in it") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise PartnerFileError(f"{path}: cannot be read: {error}") from None
-    if not data:
-        raise PartnerFileError(f"{path}: is empty")
-    if len(data) > MAX_SEGMENT_BYTES:
+        for chunk in read_chunks(file.path, file.format, tell):
+            digest.update(chunk)
+            length += len(chunk)
+            tail = (tail + chunk[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+    except UnreadableContent as error:
         raise PartnerFileError(
-            f"{path}: has {len(data):,} bytes, a segment holds {MAX_SEGMENT_BYTES:,}; split it first"
+            f"{file.path}: cannot be read past byte {length:,} of its content: {error}; nothing of it was landed"
+        ) from None
+    content = Content(digest.hexdigest(), length, stamp)
+    refuse_if_changed(file, content)
+    if not length:
+        raise PartnerFileError(f"{file.path}: is empty")
+    if not (is_complete or looks_ended(tail, file.format)):
+        raise PartnerFileError(
+            f"{file.path}: breaks off in its last record; if it is not still being written, give --complete"
         )
-    return data, name
+    return content
+
+
+def refuse_if_changed(file: PartnerFile, content: Content) -> None:
+    """Raises PartnerFileError when the file is not the one that was examined any more."""
+    if stamp_of(file.path) != content.stamp:
+        raise PartnerFileError(f"{file.path}: changed while it was read; land it again once its writer has finished")
+
+
+def stamp_of(path: Path) -> tuple[int, int, int]:
+    """What tells one state of a file from the next: its inode, size and time of change. Raises PartnerFileError."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise PartnerFileError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.is_dir():
+        raise PartnerFileError(f"{path}: is a directory; name the files in it")
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _format_of_rows(path: Path) -> str:
+    stamp_of(path)
+    try:
+        return parquet_format(path)
+    except UnreadableContent as error:
+        raise PartnerFileError(f"{path}: cannot be read: {error}") from None

@@ -18,8 +18,9 @@ from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.formats.segments import describe_segment
-from sda_platform.ingest.partner_files import Landed, seal
+from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.ingest.lander import seal
+from sda_platform.ingest.partner_files import SUFFIX_OF_FORMAT
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.operations.alerts import StandingAlert, alert_grid, standing_alerts
 from sda_platform.operations.platform_home import take_lock
@@ -84,7 +85,7 @@ class Demo:
     def _play(self) -> None:
         """Catalogue → first alerts → observations → alerts that rest on fused tracks."""
         landed = land_catalogue(self._live, self._clock)
-        self._say(f"landed {landed.records:,} real element sets in landing/{landed.zone}")
+        self._say(f"landed {landed.records:,} real element sets in landing/{landed.feed}")
         self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
         self._world = self._segments()
@@ -158,18 +159,19 @@ class Demo:
                 self._say(f"{table.name}: {head.commit.rows_written:,} rows, {lake.log(table).row_count():,} in all")
 
 
-def land_catalogue(settings: Settings, clock: MissionClock) -> Landed:
+def land_catalogue(settings: Settings, clock: MissionClock) -> SegmentMeta:
     """Seal the shipped catalogue of 2024-11-01 where element sets land."""
     data = reference_catalogue()
     facts = {"sealed_time_ns": clock.now_ns(), "sealed_wall_time_ns": time.time_ns()}
     meta = describe_segment(data, feed="elements", segment_format="omm-csv", **facts)
-    return seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01", suffix=".csv")
+    seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01")
+    return meta
 
 
 def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
     """Seal a simulated segment where its feed lands, as the collector would at this moment."""
     meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns())
-    seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}", suffix="")
+    seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
 
 
 def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:
@@ -179,20 +181,10 @@ def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: 
     segments = list(world)
     directory.mkdir(parents=True, exist_ok=True)
     for segment in segments:
-        suffix = _SUFFIXES[segment.segment_format]
+        suffix = SUFFIX_OF_FORMAT[segment.segment_format]
         (directory / f"{segment.feed}-{segment.available_time_ns}{suffix}").write_bytes(segment.data)
     write_truth(segments, directory / "truth.parquet")
     return len(segments)
-
-
-_SUFFIXES = {
-    "radar-frames": ".radar",
-    "isl-frames": ".isl",
-    "optical-jsonl": ".jsonl",
-    "omm-csv": ".csv",
-    "omm-json": ".json",
-    "tle": ".tle",
-}
 
 
 def _objects_of_interest(alerts: Iterable[StandingAlert]) -> list[int]:

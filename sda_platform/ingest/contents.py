@@ -1,0 +1,114 @@
+"""The content of a partner's file as a stream of chunks: as it is, out of an archive, or the rows of a Parquet file.
+
+Every way of reading holds a few megabytes, whatever the file's size, and raises UnreadableContent where the file
+breaks off or is damaged: both archive formats carry checksums and a mark of their end.
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+COMPRESSIONS = (".gz", ".zst")
+PARQUET = ".parquet"
+
+_CHUNK_BYTES = 2**20
+# What one read of an archive can expand to is bounded by how much of it is read.
+_ZST_READ_BYTES = 4096
+_ZST_MAX_WINDOW_BYTES = 2**27
+_ROWS = 5_000
+# A column that only one feed's records have tells whose rows they are.
+_FORMAT_OF_COLUMN = {"obs_id": "optical-jsonl", "NORAD_CAT_ID": "omm-json"}
+
+
+class UnreadableContent(Exception):
+    """The file ends too early or is damaged; the text says how."""
+
+
+def read_chunks(path: Path, segment_format: str, tell: Callable[[int], None]) -> Iterator[bytes]:
+    """The content of ``path``, never more than some megabytes at a time; ``tell`` gets the position in the file.
+
+    Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent.
+    """
+    suffix = path.suffix.lower()
+    try:
+        with path.open("rb") as file:
+            if suffix == PARQUET:
+                chunks = _rows_as_text(file, segment_format)
+            elif suffix == ".gz":
+                chunks = _plain(gzip.GzipFile(fileobj=file))
+            else:
+                chunks = _zst(file) if suffix == ".zst" else _plain(file)
+            for chunk in chunks:
+                tell(file.tell())
+                yield chunk
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError, pa.ArrowException) as error:
+        raise UnreadableContent(str(error)) from None
+
+
+def parquet_format(path: Path) -> str:
+    """The segment format of a Parquet file's rows, by their columns. Raises UnreadableContent."""
+    try:
+        columns = pq.read_schema(path).names
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableContent(str(error)) from None
+    found = next((name for column, name in _FORMAT_OF_COLUMN.items() if column in columns), None)
+    if found is None:
+        raise UnreadableContent(f"its rows have none of the columns {', '.join(_FORMAT_OF_COLUMN)}")
+    return found
+
+
+def _plain(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK_BYTES):
+        yield chunk
+
+
+def _zst(file: IO[bytes]) -> Iterator[bytes]:
+    """Frame by frame: the library's own stream reader takes a torn frame for a whole one."""
+    archive = zstandard.ZstdDecompressor(max_window_size=_ZST_MAX_WINDOW_BYTES)
+    frame = None
+    while data := file.read(_ZST_READ_BYTES):
+        while data:
+            frame = frame or archive.decompressobj()
+            yield frame.decompress(data)
+            data = frame.unused_data if frame.eof else b""
+            frame = None if frame.eof else frame
+    if frame is not None:
+        raise EOFError("the archive ended before the end of its last frame")
+
+
+def _rows_as_text(file: IO[bytes], segment_format: str) -> Iterator[bytes]:
+    if segment_format not in _FORMAT_OF_COLUMN.values():
+        raise pa.ArrowInvalid(f"rows cannot be written as {segment_format}")
+    is_array = segment_format == "omm-json"
+    before = b"[" if is_array else b""
+    for batch in pq.ParquetFile(file).iter_batches(_ROWS):
+        rows = [_row_as_json(row) for row in batch.to_pylist()]
+        if rows:
+            yield before + (b",\n" if is_array else b"\n").join(rows) + (b"" if is_array else b"\n")
+            before = b",\n" if is_array else b""
+    if is_array:
+        yield b"]\n" if before != b"[" else b"[]\n"
+
+
+def _row_as_json(row: Mapping[str, Any]) -> bytes:
+    present = {name: value for name, value in row.items() if value is not None}
+    return json.dumps(present, separators=(",", ":"), default=_value_as_json).encode()
+
+
+def _value_as_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return (value.astimezone(UTC) if value.tzinfo else value).replace(tzinfo=None).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,113 @@
+"""Cutting streams into segments: the same records in the same order, whatever the sizes of chunks and segments."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sda_platform.formats.records import pack_records, split_records
+from sda_platform.formats.splitting import looks_ended, split_stream
+
+# Any bytes but line breaks; blank lines and the names of element sets among them.
+lines = st.binary(max_size=30).map(lambda line: line.replace(b"\n", b" "))
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def element_set(name: bytes, number: int) -> bytes:
+    return name.strip(b"12# ") + b"\n1 %05dU\n2 %05d\n" % (number, number)
+
+
+def written(values: list[object]) -> bytes:
+    return json.dumps(values, ensure_ascii=False, indent=1).encode()
+
+
+def framed(parts: list[bytes]) -> bytes:
+    return pack_records(parts, range(len(parts)))
+
+
+element_sets = st.builds(element_set, lines, st.integers(0, 99999))
+CONTENTS = {
+    "optical-jsonl": st.lists(lines, min_size=9).map(b"\n".join),
+    "omm-csv": st.lists(lines, min_size=9).map(lambda rows: b"\r\n".join([b"", b"NAME,ID", *rows])),
+    "tle": st.lists(element_sets | lines.map(lambda line: line + b"\n"), min_size=9).map(b"".join),
+    "radar-frames": st.lists(st.binary(max_size=40), min_size=9).map(framed),
+    "omm-json": st.lists(json_values, min_size=9).map(written),
+}
+
+
+def chunked(content: bytes, size: int) -> Iterator[bytes]:
+    return (content[start : start + size] for start in range(0, len(content), size))
+
+
+def payloads(content: bytes, segment_format: str) -> list[bytes]:
+    return [record.payload for record in split_records(content, segment_format)]
+
+
+@pytest.mark.parametrize("segment_format", CONTENTS)
+@given(st.data())
+def test_the_segments_hold_the_records_of_the_stream_once_and_in_order(
+    segment_format: str, data: st.DataObject
+) -> None:
+    content = data.draw(CONTENTS[segment_format])
+    max_bytes = data.draw(st.integers(120, 300))
+    segments = list(split_stream(chunked(content, data.draw(st.integers(1, 500))), segment_format, max_bytes))
+    assert all(len(segment) <= max_bytes for segment in segments)
+    expected = payloads(content, segment_format)
+    if all(len(payload) <= 50 for payload in expected):
+        assert [p for segment in segments for p in payloads(segment, segment_format)] == expected
+    assert segments == list(split_stream([content], segment_format, max_bytes)), "however the stream is chunked"
+
+
+@given(content=st.binary(), max_bytes=st.integers(20, 200), size=st.integers(1, 300))
+@pytest.mark.parametrize("segment_format", ["optical-jsonl", "tle", "radar-frames", "isl-frames"])
+def test_no_byte_is_lost_whatever_the_content(segment_format: str, content: bytes, max_bytes: int, size: int) -> None:
+    segments = list(split_stream(chunked(content, size), segment_format, max_bytes))
+    assert b"".join(segments) == content
+    assert all(len(segment) <= max_bytes for segment in segments)
+
+
+@pytest.mark.parametrize(
+    ("broken", "good"),
+    [
+        (b'[{"a":1},{"a":2}', 2),
+        (b'[{"a":1},{"a":2},', 2),
+        (b'[{"a":1},{"a":2},{"a', 2),
+        (b'[{"a":1} {"a":2}]' + b"x" * 50, 2),
+        (b'[{"a":1},nonsense,{"a":2}]', 1),
+        (b'[{"a":1}]trailing' + b"\xff" * 50, 1),
+        (b"not json at all, but long enough to be cut", 0),
+        (b"[" * 2000, 0),
+    ],
+)
+def test_a_broken_json_document_lands_up_to_the_break_and_the_rest_fails_as_records(broken: bytes, good: int) -> None:
+    """F-corrupt: an array that breaks off, and what is no array."""
+    segments = list(split_stream(chunked(broken, 7), "omm-json", 16))
+    records = [record for segment in segments for record in split_records(segment, "omm-json")]
+    objects = [r for r in records if r.error is None and r.payload.startswith(b"{")]
+    assert len(objects) == good
+    assert any(r.error or not r.payload.startswith(b"{") for r in records)
+
+
+@pytest.mark.parametrize(
+    ("tail", "segment_format", "ended"),
+    [
+        (b'{"a":1}\n', "optical-jsonl", True),
+        (b'{"a":1}', "optical-jsonl", False),
+        (b"a,b\r\n1,2\r\n", "omm-csv", True),
+        (b"a,b\r\n1,", "omm-csv", False),
+        (b"2 00005", "tle", False),
+        (b"[{}]\n \n", "omm-json", True),
+        (b"[{}, ", "omm-json", False),
+        (b"\x00", "radar-frames", True),
+    ],
+)
+def test_a_stream_that_breaks_off_in_a_record_does_not_look_ended(
+    tail: bytes, segment_format: str, ended: bool
+) -> None:
+    assert looks_ended(tail, segment_format) == ended

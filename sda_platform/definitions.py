@@ -24,6 +24,7 @@ from sda_platform.fusion.resource import FusionResource
 from sda_platform.ingest import assets as ingest
 from sda_platform.ingest import checks as ingest_checks
 from sda_platform.ingest import sensors as ingest_sensors
+from sda_platform.lake.failure_reports import FailureReports, run_failures
 from sda_platform.lake.jobs import lane_job
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark import SparkResource
@@ -96,6 +97,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             refresh_h=settings.screening_refresh_h,
             threshold_km=settings.screening_threshold_km,
         ),
+        "failure_reports": FailureReports(settings.failure_webhook, settings.shown_ui_url),
         "subscriber": chosen_subscriber(settings.subscriber, settings.home),
     }
 
@@ -109,6 +111,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),
+        run_failures,
     ]
     return dg.Definitions(
         assets=dg.map_asset_specs(_with_policy, assets),

@@ -31,6 +31,11 @@ class Settings(BaseSettings):
     )
     fleet: str = Field("", description="CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.")
 
+    failure_webhook: str = Field("", repr=False, description="URL told of each failed run; empty: only the log.")
+    ui_url: str = Field(
+        "", description="Where people reach the Dagster UI, for links; empty: this machine, at webserver_port."
+    )
+
     webserver_port: int = Field(3000, description="Port of the Dagster UI; a free one is taken when it is busy.")
     engine_port: int = Field(15002, description="Port of the local engine; a free one is taken when it is busy.")
     sensor_interval_s: int = Field(2, description="Least time between two ticks of a landing sensor, seconds.")
@@ -56,6 +61,11 @@ class Settings(BaseSettings):
     def lake_uri(self) -> str:
         """Where the tables are."""
         return self.lake or str(self.home.absolute() / "lake")
+
+    @property
+    def shown_ui_url(self) -> str:
+        """How links to the Dagster UI begin."""
+        return self.ui_url.rstrip("/") or f"http://127.0.0.1:{self.webserver_port}"
 
     @property
     def landing_uri(self) -> str:

@@ -44,7 +44,7 @@ class Attempts:
         if not records:
             return cls(batch)
         last = records[0]
-        disposition, reason = _outcome(last.dagster_run)
+        disposition, reason = outcome_of(last.dagster_run)
         return cls(
             batch,
             max(int(record.dagster_run.tags.get(ATTEMPT_TAG, "1")) for record in records),
@@ -66,7 +66,7 @@ class Attempts:
         return f"{told}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None
 
 
-def _outcome(run: dg.DagsterRun) -> tuple[Disposition, str]:
+def outcome_of(run: dg.DagsterRun) -> tuple[Disposition, str]:
     """What a run that left work behind says of itself."""
     if FAILURE_TAG in run.tags:
         return Disposition(run.tags[FAILURE_TAG]), run.tags.get(REASON_TAG, "failed")

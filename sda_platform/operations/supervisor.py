@@ -226,6 +226,7 @@ class Platform:
         }
         if self._addresses is not None:
             added["SDA_SPARK_REMOTE"] = self._addresses.engine
+            added["SDA_UI_URL"] = self._inherited.get("SDA_UI_URL") or self._addresses.webserver
         return {**self._inherited, **added}
 
     def _await(self, name: str, patience_s: float) -> None:

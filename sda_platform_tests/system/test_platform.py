@@ -30,6 +30,7 @@ from sda_platform.lake.verification import standing_keys
 from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
+from sda_platform_tests.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land, radar_segment
 from sda_platform_tests.system.browser import Page, opened
 from sda_platform_tests.system.running_platform import RunningPlatform, eventually
@@ -65,12 +66,20 @@ def world() -> tuple[SimulatedSegment, ...]:
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningPlatform]:
+def reports() -> Iterator[FailureWebhook]:
+    with failure_webhook() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory, reports: FailureWebhook) -> Iterator[RunningPlatform]:
     try:
         jar_paths()
     except JarsMissing as missing:
         pytest.skip(str(missing))
-    running = RunningPlatform(tmp_path_factory.mktemp("platform") / "home", START_NS)
+    running = RunningPlatform(
+        tmp_path_factory.mktemp("platform") / "home", START_NS, {"SDA_FAILURE_WEBHOOK": reports.url}
+    )
     yield running
     running.kill()
     assert eventually(lambda: not running.processes(), 10)
@@ -190,7 +199,7 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
     with platform.instance as instance:
         states = [s for s in instance.all_instigator_state() if s.instigator_type.value == "SENSOR"]
         ticks = {s.instigator_name: instance.get_ticks(s.instigator_origin_id, s.selector_id, limit=50) for s in states}
-    assert ticks.keys() == {f"{feed}_landing" for feed in FEEDS}
+    assert ticks.keys() == {"run_failures", *(f"{feed}_landing" for feed in FEEDS)}
     for feed in FEEDS:
         assert f"{feed}: no sealed segment is pending" in {tick.skip_reason for tick in ticks[f"{feed}_landing"]}
     every = [tick for found in ticks.values() for tick in found]
@@ -208,7 +217,9 @@ def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) ->
     assert False in {passed for name, _, passed in outcomes if name == "raw_records:no_orphans"}
 
 
-def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_record(platform: RunningPlatform) -> None:
+def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_record(
+    platform: RunningPlatform, reports: FailureWebhook
+) -> None:
     earlier = {run.run_id for run in platform.runs()}
     platform.observe(segments(15, 60))
     victim = within(60, lambda: first_new_run(platform, "hot", earlier))
@@ -220,6 +231,8 @@ def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_rec
     assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(60)), 90)
     assert eventually(platform.is_idle, 60)
     assert {r.status for r in platform.runs() if r.run_id != victim} == {dg.DagsterRunStatus.SUCCESS}
+    assert eventually(lambda: [key for key, _ in reports.received] == [victim], 30)
+    assert reports.received[0][1]["url"] == f"{platform.url}/runs/{victim}"
     assert_all_landed_once(platform, until_s=60)
     assert [name for name, blocks, passed in check_outcomes(platform) if blocks and not passed] == []
     assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)

@@ -65,7 +65,7 @@ def graph() -> dict[str, Any]:
             for job in repository.get_all_jobs()
             if job.name in ("hot", "catalog")
         },
-        "sensors": {sensor.name: sensor.job_name for sensor in repository.sensor_defs},
+        "sensors": {sensor.name: [target.job_name for target in sensor.targets] for sensor in repository.sensor_defs},
         "schedules": {
             schedule.name: [schedule.job_name, str(schedule.cron_schedule)] for schedule in repository.schedule_defs
         },

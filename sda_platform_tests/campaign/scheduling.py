@@ -1,0 +1,124 @@
+"""Processes that a test can stop, interleave and kill at every step, one at a time and repeatably.
+
+Each process is a greenlet. At every operation on the disk, and at every fault point of the platform, it comes back to
+the scheduler, which decides who goes on and who dies.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+# Steps that change nothing: dying before one of them is dying before the next that does.
+LOOKING = frozenset({"look", "list", "read"})
+
+
+class Killed(BaseException):
+    """Ends a process wherever it is; no handler of errors catches it."""
+
+
+class Process:
+    """One program run; ``waits_for`` is the process whose end it awaits."""
+
+    def __init__(self, name: str, program: Callable[[], Any], scheduler: greenlet) -> None:
+        self.name = name
+        self.is_dead = False
+        self.waits_for: Process | None = None
+        self.result: Any = None
+        self.failure: Exception | None = None
+        self._program = program
+        self._greenlet = greenlet(self._run, parent=scheduler)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it ended, by itself or not."""
+        return self.is_dead or self._greenlet.dead
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it has something to do now."""
+        return not self.is_over and (self.waits_for is None or self.waits_for.is_over)
+
+    def go_on(self) -> None:
+        """Let it run up to its next step."""
+        self._greenlet.switch()
+
+    def kill(self) -> None:
+        """End it where it is: nothing of it runs any more, not even its handlers."""
+        self.is_dead = True
+        if self._greenlet:  # has begun and has not ended
+            self._greenlet.throw(Killed)
+
+    def _run(self) -> None:
+        try:
+            self.result = self._program()
+        except Killed:
+            pass
+        except Exception as error:  # the program failed: whoever waits for it learns how
+            self.failure = error
+
+
+@dataclass
+class Scheduler:
+    """Runs processes step by step and keeps count of the steps that they are about to take."""
+
+    steps: int = 0
+    looks: int = 0
+    trace: list[str] = field(default_factory=list)
+    processes: list[Process] = field(default_factory=list)
+    _running: Process | None = None
+    _own: greenlet = field(default_factory=getcurrent)
+
+    def start(self, name: str, program: Callable[[], Any]) -> Process:
+        """Make a process; it takes its first step when it is chosen."""
+        process = Process(name, program, self._own)
+        self.processes.append(process)
+        return process
+
+    def step(self, kind: str, path: str = "") -> None:
+        """A process is about to do this, and does it when it is chosen next; outside of a process, go on at once."""
+        process = self._running
+        if process is None:
+            return
+        if process.is_dead:
+            raise Killed
+        if kind in LOOKING:
+            self.looks += 1
+        else:
+            self.steps += 1
+            self.trace.append(f"{process.name}: {kind} {path}")
+        self._own.switch()
+
+    def wait(self, process: Process) -> Any:
+        """From inside a process: the result of another one. Raises what made that one fail."""
+        waiting = self._running
+        if waiting is None:
+            raise RuntimeError("only a process can wait for another")
+        waiting.waits_for = process
+        self._own.switch()
+        waiting.waits_for = None
+        if process.failure is not None:
+            raise process.failure
+        return process.result
+
+    def run(self, choose: Callable[[list[Process]], Process | None]) -> None:
+        """Let ``choose`` pick who goes on, until all are over or it picks nobody (who then are where they are)."""
+        while ready := [p for p in self.processes if p.can_go_on]:
+            chosen = choose(ready)
+            if chosen is None:
+                return
+            self._running = chosen
+            try:
+                chosen.go_on()
+            finally:
+                self._running = None
+        self.processes.clear()
+
+    def kill_all(self) -> None:
+        """The machine stops."""
+        for process in self.processes:
+            self._running = process
+            process.kill()
+        self._running = None
+        self.processes.clear()

@@ -1,0 +1,177 @@
+"""Delta as the kernel meets it, on the simulated disk: an engine that commits, and the log as delta-rs reads it.
+
+The engine keeps Delta's rules and its faults: a transaction id that is not above the last is skipped *silently*, of
+two that began on one state the later fails, any other rival makes it try the next version; it syncs nothing; it goes
+on when its client dies. An emptied commit is read as one without actions, a torn one is an error.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake.exceptions import DeltaError
+from upath import UPath
+
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.table import Table
+from sda_platform_tests.campaign.disk import Disk
+
+
+class ConcurrentTransaction(Exception):
+    """What Delta raises where two writers with one transaction id began on the same state."""
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """The identity of a write, as the options of the platform's writer give it."""
+
+    app_id: str
+    version: int
+    user_metadata: str
+
+
+class SimulatedDelta:
+    """One version of a table, read from its files; has what the platform uses of ``deltalake.DeltaTable``."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        """Raises FileNotFoundError for an absent table, DeltaError for a torn or incomplete log."""
+        self._disk, self._path = disk, path
+        self._transactions: dict[str, int] = {}
+        self._files: dict[str, int] = {}
+        self._version = -1
+        disk.step("list", path)
+        names = sorted(p for p in disk.below(f"{path}/_delta_log") if p.endswith(".json") and "/." not in p)
+        if not names:
+            raise FileNotFoundError(path)
+        for version, name in enumerate(names):
+            if not name.endswith(f"/{version:020d}.json"):
+                raise DeltaError(f"version {version} of {path} is missing")
+            self._replay(disk.file(name).data)
+            self._version = version
+
+    def version(self) -> int:
+        """The newest version."""
+        return self._version
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """The last transaction of this application."""
+        return self._transactions.get(app_id)
+
+    def get_add_actions(self, flatten: bool) -> pa.Table:
+        """The live files and how many rows each has by its statistics."""
+        return pa.table({"path": list(self._files), "num_records": pa.array(self._files.values(), pa.int64())})
+
+    def to_pyarrow_dataset(self) -> Any:
+        """The rows of the live files. Raises FileNotFoundError or ArrowInvalid where one is gone or torn."""
+        return ds.dataset(pa.concat_tables([self._rows(name) for name in self._files]))
+
+    @property
+    def is_without_files(self) -> bool:
+        """Whether no row was ever committed."""
+        return not self._files
+
+    def _rows(self, name: str) -> pa.Table:
+        return pa.ipc.open_stream(self._disk.file(f"{self._path}/{name}").data).read_all()
+
+    def _replay(self, data: bytes) -> None:
+        for line in data.splitlines():
+            try:
+                ((kind, action),) = json.loads(line).items()
+            except ValueError as error:
+                raise DeltaError(f"a commit of {self._path} is torn: {error}") from error
+            if kind == "txn":
+                self._transactions[action["appId"]] = action["version"]
+            elif kind == "add":
+                self._files[action["path"]] = json.loads(action["stats"])["numRecords"]
+
+
+class SimulatedLog(TableLog):
+    """The platform's own reading of a log, which it opens on the simulated disk instead of through delta-rs."""
+
+    def __init__(self, table: Table, uri: str, disk: Disk) -> None:
+        super().__init__(table, uri)
+        self._disk = disk
+
+    def _open(self, version: int | None = None) -> Any:
+        try:
+            return SimulatedDelta(self._disk, UPath(self.uri).path)
+        except FileNotFoundError:
+            return None
+
+    def rows(self, columns: Any = None, where: Any = None, version: int | None = None) -> pa.Table:
+        """As `TableLog.rows`; rows are told apart by their commit, so a version need not be rebuilt."""
+        delta = self._open()
+        if delta is None or delta.is_without_files:
+            names = list(columns) if columns is not None else [c.name for c in self.table.columns]
+            return self.table.arrow_schema.empty_table().select(names)
+        return super().rows(columns, where)
+
+
+@dataclass
+class SimulatedEngine:
+    """The engine's side of a commit; a job of it is a process of its own, and outlives the client that asked."""
+
+    disk: Disk
+    jobs: int = 0
+
+    def append(self, path: str, transaction: Transaction, rows: pa.Table) -> None:
+        """Commit ``rows``. Raises ConcurrentTransaction."""
+        began = self._snapshot(path)
+        if began is not None and (began.transaction_version(transaction.app_id) or 0) >= transaction.version:
+            return
+        self.jobs += 1
+        for directory in (path, f"{path}/_delta_log"):
+            self._ensure_directory(directory)
+        name = f"part-{self.jobs:05d}.arrow"
+        self.disk.write(f"{path}/{name}", _as_bytes(rows))
+        partial = f"{path}/_delta_log/.{self.jobs}.tmp"
+        self.disk.write(partial, "\n".join(_actions(transaction, name, rows.num_rows)).encode())
+        version = began.version() + 1 if began else 0
+        while not self._publish(partial, f"{path}/_delta_log/{version:020d}.json"):
+            now = self._snapshot(path)
+            if now is not None and (now.transaction_version(transaction.app_id) or 0) >= transaction.version:
+                raise ConcurrentTransaction(f"{transaction.app_id} {transaction.version} was committed meanwhile")
+            version += 1
+
+    def _publish(self, partial: str, target: str) -> bool:
+        try:
+            self.disk.rename(partial, target, replace=False)
+        except FileExistsError:
+            return False
+        return True
+
+    def _snapshot(self, path: str) -> SimulatedDelta | None:
+        try:
+            return SimulatedDelta(self.disk, path)
+        except FileNotFoundError:
+            return None
+
+    def _ensure_directory(self, path: str) -> None:
+        if path not in self.disk.names:
+            parent = UPath(f"sim://{path}").parent.path
+            if parent not in self.disk.names:
+                self._ensure_directory(parent)
+            self.disk.make_directory(path)
+
+
+def _as_bytes(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue())
+
+
+def _actions(transaction: Transaction, name: str, count: int) -> Iterator[str]:
+    info = {
+        "timestamp": 0,
+        "operation": "WRITE",
+        "operationMetrics": {"numOutputRows": str(count)},
+        "userMetadata": transaction.user_metadata,
+    }
+    yield json.dumps({"commitInfo": info}, separators=(",", ":"))
+    yield json.dumps({"txn": {"appId": transaction.app_id, "version": transaction.version}}, separators=(",", ":"))
+    added = {"path": name, "size": 0, "stats": json.dumps({"numRecords": count})}
+    yield json.dumps({"add": added}, separators=(",", ":"))

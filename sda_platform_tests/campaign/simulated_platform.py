@@ -1,0 +1,271 @@
+"""The platform on the simulated disk: its own decisions (landing, intake, planning, settling, outbox).
+
+Stand-ins are there only for what it talks to: the partner, the engine, the subscriber and the clock.
+"""
+
+import inspect
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform import faults
+from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.assets import alert_deliveries
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, mark_of
+from sda_platform.formats.records import pack_records
+from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake import bronze
+from sda_platform.lake.commit import Receipt, settle
+from sda_platform.lake.decoding import one_by_one
+from sda_platform.lake.errors import SegmentConflict
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.segments import segment_sha256
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform_tests.campaign.disk import Disk, Loss, mount
+from sda_platform_tests.campaign.scheduling import Process, Scheduler
+from sda_platform_tests.campaign.simulated_delta import SimulatedEngine, SimulatedLog, Transaction
+from sda_platform_tests.delta_tables import rows_of
+from sda_platform_tests.segments import START_NS
+
+LAKE, LANDING = "sim:///lake", "sim:///landing"
+FEEDS = ("radar", "isl")
+ORPHAN_GRACE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A file that a partner will hand over until it is told that the file is safe.
+
+    ``damaged_data`` is what arrives of it where the way there is bad: as many bytes and records, but not the same.
+    """
+
+    feed: str
+    name: str
+    data: bytes
+    meta: SegmentMeta
+    damaged_data: bytes | None = None
+
+    @property
+    def damaged_sha256(self) -> str | None:
+        """By which hash the dead letter names it; None for a sound file."""
+        return segment_sha256(self.feed, self.name, self.damaged_data, "damaged") if self.damaged_data else None
+
+
+def delivery(number: int, feed: str, name: str, records: int, is_damaged: bool = False) -> Delivery:
+    """File ``number`` of a history; no two of different numbers have the same bytes."""
+    payloads = [b"%d of file %d" % (n, number) for n in range(records)]
+    data = pack_records(payloads, [START_NS] * records)
+    meta = describe_segment(
+        data,
+        feed=feed,
+        segment_format="isl-frames" if feed == "isl" else "radar-frames",
+        sealed_time_ns=START_NS,
+        sealed_wall_time_ns=START_NS,
+    )
+    return Delivery(feed, name, data, meta, data[:-1] + bytes([data[-1] ^ 1]) if is_damaged else None)
+
+
+def decode(_data: bytes, meta: SegmentMeta) -> pa.Table:
+    """Just enough of a decoder: one row per record."""
+    count = meta.records
+    texts = pa.nulls(count, pa.string())
+    return pa.table({"record_number": pa.array(range(count), pa.int64()), "error_kind": texts, "error": texts})
+
+
+class SimulatedLake(Lake):
+    """A lake whose engine is the simulated one; everything else is the platform's."""
+
+    def __init__(self, world: "World", run_id: str) -> None:
+        super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)
+        self._world = world
+
+    def open(self) -> "SimulatedLake":
+        """As the lake's resource: here it is the lake itself."""
+        return self
+
+    def log(self, table: Table) -> SimulatedLog:
+        """The table's log on the simulated disk."""
+        return SimulatedLog(table, f"{self.uri}/{table.name}", self._world.disk)
+
+    def frame(self, table: Table, rows: pa.Table) -> Any:
+        """Arrow rows are the engine's frames here."""
+        return rows
+
+    def append(
+        self,
+        plan: Plan,
+        rows: Any,
+        *,
+        counts: Mapping[str, int] | None = None,
+        watermarks: Mapping[str, int] | None = None,
+    ) -> Receipt:
+        """`lake.commit.append` in Arrow, with the same decision at its end."""
+        checkpoint = plan.checkpoint(self._world.new_nonce(), counts, watermarks)
+        stamped = rows.append_column(COMMIT_SEQUENCE, pa.array([plan.sequence] * rows.num_rows, pa.int64()))
+        stamped = stamped.select([c.name for c in plan.table.columns])
+        transaction = Transaction(plan.table.app_id, plan.sequence, checkpoint.to_json())
+        receipt = settle(self.log(plan.table), plan, checkpoint, lambda: self._world.commit(plan, transaction, stamped))
+        self._world.receipts.append(receipt)
+        return receipt
+
+
+class Zones:
+    """As the landing zones' resource: small batches, so that short histories have several."""
+
+    batch_bounds: Mapping[str, int] = {"max_segments": 2, "max_bytes": 10**6}
+
+    def __init__(self, now_s: float) -> None:
+        self._now_s = now_s
+
+    def orphaned_before_s(self) -> float:
+        """When a lone file must have changed last to count as an orphan."""
+        return self._now_s - ORPHAN_GRACE_S
+
+    def zones(self, feeds: Sequence[str]) -> list[LandingZone]:
+        """The zones of these feeds."""
+        return [LandingZone(LANDING, feed) for feed in feeds]
+
+
+@dataclass
+class SimulatedSubscriber:
+    """A subscriber that keeps its contract: atomic, durable on return, a known batch gets its first answer."""
+
+    idempotency: ClassVar[str] = "a dictionary of batches"
+    step: Callable[[str, str], None]
+    name: str = "simulated"
+    alerts: dict[str, AlertEntry] = field(default_factory=dict)
+    answers: dict[str, list[Outcome]] = field(default_factory=dict)
+    applied: list[EntryKey] = field(default_factory=list)
+
+    def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
+        """See `delivery.subscriber.Subscriber.apply`."""
+        self.step("send", batch_id)
+        if batch_id not in self.answers:
+            self.answers[batch_id] = [self._apply(entry) for entry in entries]
+        self.step("answer", batch_id)
+        return self.answers[batch_id]
+
+    def held(self, prefix: str = "") -> list[AlertEntry]:
+        """See `delivery.subscriber.Subscriber.held`."""
+        return [entry for name, entry in sorted(self.alerts.items()) if name.startswith(prefix)]
+
+    def mark(self, prefix: str = "") -> Mark:
+        """See `delivery.subscriber.Subscriber.mark`."""
+        self.step("ask", prefix)
+        return mark_of(entry.key for entry in self.held(prefix))
+
+    def _apply(self, entry: AlertEntry) -> Outcome:
+        known = self.alerts.get(entry.alert_id)
+        if known is not None and entry.order <= known.order:
+            return "stale"
+        self.alerts[entry.alert_id] = entry
+        self.applied.append(entry.key)
+        return "applied"
+
+
+class World:
+    """One machine with its disk, and the outside: a partner with files, and a subscriber."""
+
+    def __init__(self, deliveries: Sequence[Delivery]) -> None:
+        self.now_ns = START_NS
+        self.scheduler = Scheduler()
+        self.disk = Disk(step=self.scheduler.step, now_s=lambda: self.now_s)
+        self.engine = SimulatedEngine(self.disk)
+        self.subscriber = SimulatedSubscriber(self.scheduler.step)
+        self.unsent = list(deliveries)
+        self.sealed: list[Delivery] = []
+        self.receipts: list[Receipt] = []
+        self._nonces = 0
+        self._runs = 0
+        mount(self.disk)
+        for folder in ("/lake", "/landing"):  # set up with the platform, long ago
+            self.disk.make_directory(folder)
+        self.disk.sync("/")
+        faults.watch(lambda point: self.scheduler.step("point", point))
+
+    @property
+    def now_s(self) -> float:
+        """Wall time, which runs as mission time does."""
+        return self.now_ns / NANOSECONDS_PER_SECOND
+
+    def new_nonce(self) -> str:
+        """What tells one attempt of a commit from another."""
+        self._nonces += 1
+        return f"nonce-{self._nonces}"
+
+    def lake(self, run_id: str = "reader") -> SimulatedLake:
+        """The lake as one run sees it."""
+        return SimulatedLake(self, run_id)
+
+    def land_all(self) -> None:
+        """The lander: takes over the partner's files, each tried once."""
+        for file in tuple(self.unsent):
+            self.land(file)
+
+    def land(self, file: Delivery) -> None:
+        """One file, which the partner forgets once told that it is safe; while its name is taken, it is for later."""
+        try:
+            LandingZone(LANDING, file.feed).seal(file.name, file.damaged_data or file.data, file.meta)
+        except SegmentConflict:
+            return
+        self.unsent.remove(file)
+        self.sealed.append(file)
+
+    def run_lane(self) -> None:
+        """One run of the lane, from segments to the subscriber."""
+        self._runs += 1
+        lake = self.lake(f"run-{self._runs}")
+        zones, decoder = Zones(self.now_s), one_by_one(decode)
+        bronze.land(cast("Any", lake), cast("Any", zones), RAW_RECORDS, FEEDS, decoder, tell=lambda _event: None)
+        alert(lake)
+        # The asset's own body, without what Dagster needs around it.
+        inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)(lake, self.subscriber)
+
+    def commit(self, plan: Plan, transaction: Transaction, rows: pa.Table) -> None:
+        """What the platform's write asks of the engine, which works in a process of its own."""
+        path = f"/lake/{plan.table.name}"
+        job = self.scheduler.start("engine", lambda: self.engine.append(path, transaction, rows))
+        self.scheduler.wait(job)
+
+    def start(self, name: str, program: Callable[[], Any]) -> Process:
+        """A new process of the platform."""
+        return self.scheduler.start(name, program)
+
+    def lose_power(self, loss: Loss, chance: random.Random) -> None:
+        """Every process ends, and the disk keeps what it kept."""
+        self.scheduler.kill_all()
+        self.disk.lose_power(loss, chance)
+
+    def recover(self) -> None:
+        """What the platform does at its start, before it writes."""
+
+
+def alert(lake: Lake) -> None:
+    """Plan, transform, commit: every sound record is an alert, which tells how many came with it.
+
+    That number depends on the window, as watermarks make real tables do: only a replay of the same windows repeats it.
+    """
+    plan = lake.plan(CONJUNCTION_ALERTS, consume=[RAW_RECORDS])
+    if plan.is_empty:
+        return
+    lake.append(plan, lake.frame(CONJUNCTION_ALERTS, alerts_of(lake.new_rows(plan, RAW_RECORDS))))
+
+
+def alerts_of(records: pa.Table) -> pa.Table:
+    """The alerts of a window of records."""
+    sound = records.filter(pc.is_null(records.column("error_kind")))
+    pairs = zip(sound.column("segment_sha256").to_pylist(), sound.column("record_number").to_pylist(), strict=True)
+    ids = sorted(f"{sha256[:12]}-{number}" for sha256, number in pairs)
+    rows = rows_of(
+        CONJUNCTION_ALERTS,
+        [{"event_id": name, "sequence": 0, "op": "insert", "norad_id_1": len(ids)} for name in ids],
+    )
+    return rows.drop_columns([COMMIT_SEQUENCE])

@@ -110,18 +110,18 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
     the log learns which. A receipt means that the rows are on disk.
     """
     failure: Exception | None = None
-    faults.reach("commit.planned")
+    faults.reach("commit.planned", plan.table.name)
     try:
         write()
     except Exception as error:  # the outcome of a failed commit is unknown: the log knows
         failure = error
-    faults.reach("commit.sent")
+    faults.reach("commit.sent", plan.table.name)
     landed = log.find(plan.sequence)
     if landed is not None and landed.checkpoint.nonce == checkpoint.nonce:
-        faults.reach("commit.landed")
+        faults.reach("commit.landed", plan.table.name)
         # What others committed in between (OPTIMIZE; the empty table that a merge starts from) is beneath ours.
         log.make_durable(plan.base_version + 1, landed.version)
-        faults.reach("commit.synced")
+        faults.reach("commit.synced", plan.table.name)
         return Receipt(plan, landed)
     if landed is not None:
         raise CommitConflict(

@@ -5,6 +5,7 @@ Prints what each tier found. The exit code is 1 when anything failed or a point 
 """
 
 import argparse
+import re
 import shutil
 import sys
 import tempfile
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _t2(chosen: argparse.Namespace) -> Report:
-    selected = [case for case in cases() if chosen.point in case.name and (case.in_sample or not chosen.sample)]
+    selected = [c for c in cases() if re.search(chosen.point, c.name) and (c.in_sample or not chosen.sample)]
     home = Path(tempfile.mkdtemp(prefix="sda-campaign-"))
     report = t2.run(chosen.repeats, chosen.seed, selected, home, _say)
     if report.is_green:
@@ -52,7 +53,7 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, help=f"how often each case is tried (default: {REPEATS}; sample: 1)")
     parser.add_argument("--seed", type=int, default=1, help="decides the world and the order of what lands")
     parser.add_argument("--tier", default=",".join(_TIERS), help="tiers to run, separated by commas")
-    parser.add_argument("--point", default="", help="only the cases whose name contains this")
+    parser.add_argument("--point", default="", help="only the cases whose name has this regular expression")
     chosen = parser.parse_args(arguments)
     chosen.repeats = chosen.repeats or (1 if chosen.sample or chosen.point else REPEATS)
     return chosen

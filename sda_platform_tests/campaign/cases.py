@@ -14,6 +14,7 @@ from sda_platform_tests.campaign.platform import Victim
 from sda_platform_tests.campaign.strikes import (
     Crash,
     Kill,
+    KillAgain,
     KillBetween,
     KillDuring,
     KillEngine,
@@ -55,8 +56,6 @@ _ALSO = {
     "commit.sent:fused_tracks": "CP-29",
     "commit.planned:conjunction_candidates": "CP-32",
     "commit.sent:conjunction_candidates": "CP-33",
-    "lake.planned:alert_deliveries": "CP-34",
-    "lake.transformed:alert_deliveries": "CP-36",
 }
 _SAMPLED_IN_ENGINE = {("CP-09", OBSERVATIONS.name), ("CP-12", FUSED_TRACKS.name)}
 
@@ -73,7 +72,7 @@ class Case:
 
 def cases() -> tuple[Case, ...]:
     """Every case, those that restart the platform last."""
-    return (*_workers(), *_ends(), *_control_plane(), *_between(), *_engine(), *_restarts())
+    return (*_workers(), *_ends(), *_recovering(), *_control_plane(), *_between(), *_engine(), *_restarts())
 
 
 def _workers() -> Iterator[Case]:
@@ -98,10 +97,25 @@ def _ends() -> Iterator[Case]:
         ("landing.data_moved", "CP-19"),
         ("landing.acknowledged", "CP-18"),
         ("bronze.acknowledged", "CP-20"),
+        ("delivery.planned", "CP-34"),
         ("delivery.written", "CP-37"),
         ("delivery.committed", "CP-35"),
+        ("delivery.group_answered", "CP-37"),
+        ("delivery.answered", "CP-36"),
+        ("delivery.reconciled", "CP-R4"),
     ):
-        yield Case(point, ids, Kill(point), in_sample=point == "landing.metadata_moved")
+        yield Case(point, ids, Kill(point), in_sample=point in ("landing.metadata_moved", "delivery.committed"))
+
+
+def _recovering() -> Iterator[Case]:
+    """The run that mends what a killed one left is killed itself."""
+    first = f"commit.sent:{RAW_RECORDS.name}"
+    for again, ids in (
+        ("asset.begun", "CP-R1"),
+        ("landing.acknowledged", "CP-R2"),
+        (f"lake.planned:{OBSERVATIONS.name}", "CP-R3"),
+    ):
+        yield Case(f"{first}, then {again}", ids, KillAgain(first, again), in_sample=ids == "CP-R2")
 
 
 def _control_plane() -> Iterator[Case]:

@@ -51,6 +51,20 @@ class Kill:
 
 
 @dataclass(frozen=True)
+class KillAgain:
+    """SIGKILL of the worker at ``point``, and of the one that takes its place when it is at ``again``."""
+
+    point: str
+    again: str
+    lane: Lane = "hot"
+
+    def hit(self, victim: Victim, land: Land) -> None:
+        """See `Strike`."""
+        _strike(victim, land, self.lane, Order(self.point))
+        _strike(victim, lambda _lane: None, self.lane, Order(self.again))
+
+
+@dataclass(frozen=True)
 class KillBetween:
     """SIGKILL of the worker at ``point``; before its successor is at work, ``meanwhile`` is done to the tables."""
 

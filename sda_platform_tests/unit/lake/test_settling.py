@@ -112,11 +112,12 @@ def test_every_step_of_a_commit_is_a_fault_point() -> None:
         settled(log, planned(log), lambda c: log.write(c, ROWS))
     finally:
         faults.watch(None)
+    table = planned(log).table.name
     assert reached == [
-        ("commit.planned", 0, -1),
-        ("commit.sent", 1, -1),
-        ("commit.landed", 1, -1),
-        ("commit.synced", 1, 0),
+        (f"commit.planned:{table}", 0, -1),
+        (f"commit.sent:{table}", 1, -1),
+        (f"commit.landed:{table}", 1, -1),
+        (f"commit.synced:{table}", 1, 0),
     ]
 
 

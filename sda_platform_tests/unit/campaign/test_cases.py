@@ -1,0 +1,58 @@
+"""The campaign covers the crash matrix, and hits points that exist."""
+
+import re
+from pathlib import Path
+
+import sda_platform
+from sda_platform_tests.campaign.cases import cases
+from sda_platform_tests.campaign.points import CRASH_POINTS
+from sda_platform_tests.campaign.strikes import Crash, Kill, KillAgain, KillBetween, Zombie
+from sda_platform_tests.campaign.world import World
+
+PACKAGE = Path(sda_platform.__file__).parent
+# Dagster's own crash points in its sensor loop, which ours follow.
+OF_DAGSTER = {"daemon.run_created", "daemon.run_launched"}
+
+
+def stood_for() -> set[str]:
+    return {each for case in cases() for each in case.stands_for.split()}
+
+
+def test_every_crash_point_has_a_case_or_a_reason_why_it_has_none__section_13() -> None:
+    without = {point.id for point in CRASH_POINTS if not point.elsewhere} - stood_for()
+    assert without == set()
+    assert {point.id for point in CRASH_POINTS if point.elsewhere} & stood_for() == set()
+
+
+def test_every_row_of_the_matrix_is_there() -> None:
+    rows = [f"CP-{n:02d}" for n in range(1, 41)] + [f"CP-R{n}" for n in range(1, 5)]
+    assert [point.id for point in CRASH_POINTS] == rows
+    assert {each for each in stood_for() if each.startswith("CP-")} <= set(rows)
+
+
+def test_every_point_that_a_case_waits_for_is_in_the_code() -> None:
+    strikes = [case.strike for case in cases()]
+    named = [s.point for s in strikes if isinstance(s, Kill | KillAgain | KillBetween | Crash | Zombie)]
+    named += [s.again for s in strikes if isinstance(s, KillAgain)]
+    awaited = {point.partition(":")[0] for point in named}
+    marked = set(re.findall(r'faults\.reach\("([a-z_.]+)"', "".join(p.read_text() for p in PACKAGE.rglob("*.py"))))
+    assert awaited - marked - OF_DAGSTER == set()
+
+
+def test_names_are_unique_and_the_sample_has_something_of_every_part() -> None:
+    names = [case.name for case in cases()]
+    assert len(names) == len(set(names))
+    sampled = {type(case.strike).__name__ for case in cases() if case.in_sample}
+    assert {"Kill", "KillBetween", "KillEngine", "Crash", "Zombie"} <= sampled
+
+
+def test_one_seed_is_one_world(tmp_path: Path) -> None:
+    first, second = World(7), World(7)
+    for _ in range(3):
+        ours, theirs = first.next_stretch(), second.next_stretch()
+        assert ours == theirs
+        first.deliver(ours, str(tmp_path / "a"))
+        second.deliver(theirs, str(tmp_path / "b"))
+    assert first.written == second.written
+    assert any(not delivery.is_sound for delivery in first.delivered)
+    assert len({d.meta.sha256 for d in first.delivered if d.is_sound}) < sum(d.is_sound for d in first.delivered)

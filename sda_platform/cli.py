@@ -6,7 +6,7 @@ What a user can mend ends with one clear line and exit code 1, a wrong use of a 
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
@@ -134,6 +134,25 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 @main.command()
+@click.option("--deep", is_flag=True, help="Read every column of every file, and compare the archive with the tables.")
+@click.option("--repair", is_flag=True, help="Mend what can be, as `sda up` does; no platform may run meanwhile.")
+@click.pass_obj
+@_for_people
+def verify(settings: Settings, deep: bool, repair: bool) -> None:
+    """Is every commit and data file of the lake what it was when it was written? Exit code 1: something is amiss."""
+    from sda_platform.lake.soundness import Depth
+    from sda_platform.operations import verification
+    from sda_platform.operations.platform_home import take_lock
+
+    depth = Depth.COLUMNS if deep else Depth.FOOTERS
+    with take_lock(settings.home.absolute()) if repair else nullcontext():
+        findings = verification.verify(settings, depth, repair=repair)
+    for line in verification.lines(findings):
+        _console.print(line)
+    sys.exit(int(any(finding.outcome == "damaged" for finding in findings)))
+
+
+@main.command()
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @click.pass_obj
 @_for_people
@@ -227,10 +246,12 @@ def _lake(settings: Settings) -> Any:
 def _show_status(settings: Settings, found: Any) -> None:
     from sda_platform.operations.platform_home import running_platform
     from sda_platform.operations.status import table_lines
+    from sda_platform.operations.verification import last_verification
 
     state = running_platform(settings.home.absolute())
     where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
-    _console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}\n")
+    _console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
+    _console.print(f"lake {last_verification(settings.home)}\n")
     grid = Grid("table", "rows", "version", "committed", "watermark", "backlog", "last run", box=None)
     for column in grid.columns:
         column.no_wrap = True

@@ -1,16 +1,19 @@
 """Every table of the platform, in the order in which data flows."""
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from collections.abc import Mapping
+
+from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 
 TABLES = (
     RAW_RECORDS,
     OBSERVATIONS,
-    DEAD_LETTERS,
     ELEMENT_SETS,
+    DEAD_LETTERS,
     ORBITAL_CATALOG,
     FUSED_TRACKS,
     CONJUNCTION_CANDIDATES,
@@ -18,3 +21,9 @@ TABLES = (
     CONJUNCTION_ALERTS,
     ALERT_DELIVERIES,
 )
+
+# The tables that take their input from landing zones, by name.
+FEEDS: Mapping[str, tuple[str, ...]] = {
+    RAW_RECORDS.name: tuple(feed.name for feed in OBSERVATION_FEEDS),
+    ELEMENT_SETS.name: (ELEMENTS_FEED,),
+}

@@ -1,4 +1,4 @@
-"""Asset checks, generated for every table: `exactly_once`, `contract`, `data_is_fresh`.
+"""Asset checks, generated for every table: `exactly_once`, `contract`, `log_is_sound`, `data_is_fresh`.
 
 The first two block: what fails them does not flow on in the run. All read the log and the stored columns through
 delta-rs, so they cost milliseconds, start no session and can be run from the UI at any time.
@@ -6,15 +6,18 @@ delta-rs, so they cost milliseconds, start no session and can be run from the UI
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.lake import recovery_record
 from sda_platform.lake.contract import schema_differences, violations
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.soundness import Depth, examine
 from sda_platform.lake.table import Table
 from sda_platform.lake.verification import broken_chain, duplicate_keys, reviewed_span
 
@@ -48,6 +51,11 @@ def table_checks(
             blocking=True,
             description="Columns, nulls and ranges are those of the table's pandera model.",
         ),
+        dg.AssetCheckSpec(
+            "log_is_sound",
+            asset=table.name,
+            description="Every commit since Delta's checkpoint can be read, every live data file is there and opens.",
+        ),
         dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=f"By mission time: {freshness.meaning}."),
     ]
 
@@ -58,6 +66,7 @@ def table_checks(
         commits = log.commits()
         yield _exactly_once(store, log, commits, balance)
         yield _contract(log, commits)
+        yield log_is_sound(log, Path(lake.home))
         yield _fresh(store, log, freshness)
 
     return checks
@@ -78,6 +87,13 @@ def _contract(log: TableLog, commits: Sequence[Commit]) -> dg.AssetCheckResult:
     problems = schema_differences(log.table, rows.schema)
     problems = problems or [str(violation) for violation in violations(log.table, rows)]
     return _result(log.table, "contract", problems, {"rows_reviewed": rows.num_rows})
+
+
+def log_is_sound(log: TableLog, home: Path) -> dg.AssetCheckResult:
+    """The newest commits and their files as they are now, and what the last start of the platform found and mended."""
+    found = examine(log, Depth.NEWEST)
+    facts = {"commits_read": found.commits_read, "files_opened": found.files_opened, "seconds": round(found.seconds, 3)}
+    return _result(log.table, "log_is_sound", found.problems, {**facts, **recovery_record.facts(home, log.table.name)})
 
 
 def _fresh(store: Lake, log: TableLog, freshness: DataFreshness) -> dg.AssetCheckResult:

@@ -103,7 +103,7 @@ class TableLog:
         version, sequence = delta.version(), delta.transaction_version(self.table.app_id) or 0
         if sequence == 0:
             return Head(version)
-        entries = _entries(self.uri, self.table, version, SEARCH_DEPTH)
+        entries = self.entries_from(version, SEARCH_DEPTH)
         newest = next(entries, None)
         if newest is None or newest.sequence != sequence:
             found = newest.sequence if newest else "none"
@@ -126,14 +126,14 @@ class TableLog:
         delta = self._open()
         if delta is None:
             return []
-        return [e for e in _entries(self.uri, self.table, delta.version(), limit) if isinstance(e, Commit)]
+        return [e for e in self.entries_from(delta.version(), limit) if isinstance(e, Commit)]
 
     def find(self, sequence: int) -> Commit | None:
         """The commit with this sequence number, if it is among the newest and can be read."""
         delta = self._open()
         if delta is None:
             return None
-        for entry in _entries(self.uri, self.table, delta.version(), SEARCH_DEPTH):
+        for entry in self.entries_from(delta.version(), SEARCH_DEPTH):
             if entry.sequence <= sequence:
                 return entry if isinstance(entry, Commit) and entry.sequence == sequence else None
         return None
@@ -145,12 +145,29 @@ class TableLog:
         """
         if window.upto_sha256 is None:
             return
-        entry = next(_entries(self.uri, self.table, window.upto_version, 1), None)
+        entry = next(self.entries_from(window.upto_version, 1), None)
         if entry is None or entry.checkpoint_sha256 != window.upto_sha256:
             raise InvariantError(
                 f"{self.table.name}: commit {window.upto_sequence} (version {window.upto_version}) is not the one that "
                 "was consumed: it was lost, or the table was restored or replaced; what consumed it must be rebuilt"
             )
+
+    def entries_from(self, version: int, limit: int) -> Iterator[Commit | IllegibleCommit]:
+        """Our commits from ``version`` downwards, newest first, among ``limit`` versions.
+
+        Read from the log's own files, one per version: delta-rs' ``history`` may return commits that came after the
+        loaded version, and label them with its numbers.
+        """
+        for number in range(version, max(-1, version - limit), -1):
+            file = delta_log.commit_file(self.uri, number)
+            try:
+                entry = commit_in(self.table, number, file.read_text(errors="replace"))
+            except FileNotFoundError:
+                return
+            except ValueError as error:
+                raise InvariantError(f"{file.parent}: version {number} is not readable: {error}") from error
+            if entry is not None:
+                yield entry
 
     def make_durable(self, first_version: int, last_version: int) -> None:
         """Return once these versions would survive a power loss; see `delta_log.make_durable`."""
@@ -173,9 +190,9 @@ class TableLog:
         self, columns: Sequence[str] | None = None, where: ds.Expression | None = None, version: int | None = None
     ) -> pa.Table:
         """Rows as Arrow; ``where`` prunes files by their statistics. An absent table has no rows."""
-        delta = self._open(version)
+        delta = None if version == -1 else self._open(version)
         names = list(columns) if columns is not None else [c.name for c in self.table.columns]
-        if delta is None or version == -1:
+        if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
         return delta.to_pyarrow_dataset().to_table(columns=names, filter=where)
 
@@ -189,31 +206,16 @@ class TableLog:
 
     def _open(self, version: int | None = None) -> DeltaTable | None:
         try:
-            return DeltaTable(self.uri, version=version if version != -1 else None)
+            return DeltaTable(self.uri, version=version)
         except TableNotFoundError:
             return None
 
 
-def _entries(uri: str, table: Table, version: int, limit: int) -> Iterator[Commit | IllegibleCommit]:
-    """Our commits from ``version`` downwards, newest first.
+def commit_in(table: Table, version: int, text: str) -> Commit | IllegibleCommit | None:
+    """What a version's file tells of a commit of ours; None where it is another's, or emptied.
 
-    Read from the log's own files, one per version: delta-rs' ``history`` may return commits that came after the
-    loaded version, and label them with its numbers.
+    Raises ValueError where a line of it is torn.
     """
-    for number in range(version, max(-1, version - limit), -1):
-        file = delta_log.commit_file(uri, number)
-        try:
-            entry = _entry(table, number, file.read_text(errors="replace"))
-        except FileNotFoundError:
-            return
-        except ValueError as error:
-            raise InvariantError(f"{file.parent}: version {number} is not readable: {error}") from error
-        if entry is not None:
-            yield entry
-
-
-def _entry(table: Table, version: int, text: str) -> Commit | IllegibleCommit | None:
-    """What a version's file tells of a commit of ours; None where it is another's, or emptied."""
     info: dict[str, Any] = {}
     sequence = None
     for kind, action in delta_log.actions(text, "commitInfo", "txn"):

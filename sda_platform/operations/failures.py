@@ -1,5 +1,7 @@
 """The failures that a person caused or can mend: the command line shows their text and no traceback."""
 
+from deltalake.exceptions import DeltaError
+
 from sda_platform.conjunction.fleet import FleetError
 from sda_platform.ingest.partner_files import PartnerFileError
 from sda_platform.lake.errors import LakeError
@@ -10,6 +12,7 @@ from sda_platform.operations.trace import UnknownAlert
 
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
+    DeltaError,  # a log that cannot be read; `sda verify` tells what is wrong with it
     FleetError,
     LakeError,
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason

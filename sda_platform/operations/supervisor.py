@@ -1,7 +1,8 @@
 """`sda up`: starts the platform's processes, keeps them running, and leaves none behind.
 
-    engine (Spark Connect server) ── lanes warmed ──┐
-    code server (one, shared) ── webserver ─────────┴── daemon
+    lake verified ──────────────────────┐
+    code server (one, shared) ──────────┴─ webserver ──┬── daemon
+    engine (Spark Connect server) ── lanes warmed ─────┘
 
 One thread starts and watches them; a dead one is started again with growing pauses. Their addresses and ids
 are kept in ``<home>/platform.json``, their output in ``<home>/logs``. Knows the commands of Dagster and Spark
@@ -78,6 +79,7 @@ class Platform:
         self._services: dict[str, Service] = {}
         self._guardian: subprocess.Popen[bytes] | None = None
         self._warming: subprocess.Popen[bytes] | None = None
+        self._verifying: subprocess.Popen[bytes] | None = None
         self._is_cold = True
         self._addresses: Addresses | None = None
         self._failure: PlatformError | None = None
@@ -161,6 +163,7 @@ class Platform:
         with_postgres = bool(self._inherited.get(platform_home.POSTGRES_VARIABLE))
         workspace = platform_home.prepare(self.home, code_port, with_postgres=with_postgres)
         self._start_guardian()
+        self._begin_verification()
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
         self._addresses = Addresses(f"http://127.0.0.1:{webserver_port}", f"127.0.0.1:{code_port}", remote)
         serve = ["-m", "sda_platform.operations.code_server", "-m", self._module, "--location-name", "sda_platform"]
@@ -173,6 +176,7 @@ class Platform:
             self._await("engine", _ENGINE_READY_S)
             self._begin_warming()
         self._await("code-server", _DAGSTER_READY_S)
+        self._await_verified()
         show = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(webserver_port), "-w", str(workspace)]
         self._start_python("webserver", show, self._webserver_answers)
         self._await("webserver", _DAGSTER_READY_S)
@@ -254,6 +258,31 @@ class Platform:
         if self._stop_wanted.wait(_TICK_S):
             raise PlatformError("the platform was stopped while it started")
 
+    def _begin_verification(self) -> None:
+        with self._verification_log.open("wb") as log:
+            self._verifying = subprocess.Popen(
+                [sys.executable, "-m", "sda_platform.operations.verification"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment(),
+                cwd=self.home,
+            )
+
+    def _await_verified(self) -> None:
+        """Wait for the verification of the lake, which mends it, too. Nothing may be built on what it refuses."""
+        while self._verifying is not None and self._verifying.poll() is None:
+            self._pause()
+        told = self._verification_log.read_text(errors="replace").strip()
+        if self._verifying is None or self._verifying.returncode:
+            raise PlatformError(f"the lake is not sound:\n{told}")
+        for line in told.splitlines():
+            self._report(f"lake: {line}")
+
+    @property
+    def _verification_log(self) -> Path:
+        return self.home / "logs" / "verification.log"
+
     def _begin_warming(self) -> None:
         self._report("engine: warming the lanes")
         self._is_cold = False
@@ -313,7 +342,7 @@ class Platform:
         )
         if self._guardian is not None:
             self._guardian.communicate()  # closes its input: it sweeps what is left, then ends
-        for process in (self._warming, *self._services.values()):
+        for process in (self._warming, self._verifying, *self._services.values()):
             if process is not None:
                 process.wait()
         platform_home.clear_state(self.home)

@@ -140,7 +140,9 @@ def test_every_table_is_an_asset_with_its_schema_freshness_and_three_checks() ->
         schema = specs[table.name].metadata["dagster/column_schema"]
         assert [column.name for column in schema.columns] == [column.name for column in table.columns]
         assert specs[table.name].freshness_policy is not None
-        assert {(table.name, check) for check in ("exactly_once", "contract", "data_is_fresh")} <= checks
+        assert {
+            (table.name, check) for check in ("exactly_once", "contract", "log_is_sound", "data_is_fresh")
+        } <= checks
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -31,7 +31,11 @@ def test_commits_that_come_after_opening_are_not_seen_under_wrong_versions(lake:
     uri = lake.log(OBSERVATIONS).uri
     opened = DeltaTable(uri).version()
     observe(lake, "after")
-    assert [(e.version, e.sequence) for e in log._entries(uri, OBSERVATIONS, opened, 10)] == [(2, 3), (1, 2), (0, 1)]
+    assert [(e.version, e.sequence) for e in lake.log(OBSERVATIONS).entries_from(opened, 10)] == [
+        (2, 3),
+        (1, 2),
+        (0, 1),
+    ]
     assert [c.version for c in lake.log(OBSERVATIONS).commits()] == [3, 2, 1, 0]
     found = lake.log(OBSERVATIONS).find(2)
     assert found is not None
@@ -42,7 +46,7 @@ def test_a_torn_commit_is_told_by_table_and_version(lake: Lake) -> None:
     observe(lake, "a")
     commit_file(lake, OBSERVATIONS, 0).write_text('{"commitInfo":{"timest')
     with pytest.raises(InvariantError, match="observations/_delta_log: version 0 is not readable"):
-        list(log._entries(lake.log(OBSERVATIONS).uri, OBSERVATIONS, 0, 10))
+        list(lake.log(OBSERVATIONS).entries_from(0, 10))
 
 
 @pytest.mark.parametrize("text", ["", "{torn", "null", '{"schema_version": 1}'])

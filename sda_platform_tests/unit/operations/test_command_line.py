@@ -15,8 +15,9 @@ from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checkpoint import TableWindow
+from sda_platform.operations.platform_home import take_lock
 from sda_platform.registry import TABLES
-from sda_platform_tests.delta_tables import commit, lake_at
+from sda_platform_tests.delta_tables import commit, commit_file, lake_at
 from sda_platform_tests.segments import START_NS
 
 
@@ -51,6 +52,28 @@ def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:
     assert tables["conjunction_alerts"]["backlog"] == 1
     assert "unknown feed 'lidar'" in found["orphans"][0]
     assert "unknown feed 'lidar'" in sda(home, "status").output
+
+
+def test_verify_tells_a_damaged_lake_mends_it_on_demand_and_status_remembers(home: Path) -> None:
+    lake = lake_at(home / "lake")
+    for name in ("a", "b"):
+        commit(lake, OBSERVATIONS, [{"observation_id": name}])
+    assert "not verified yet" in sda(home, "status").output
+    sound = sda(home, "verify", "--deep")
+    assert (sound.exit_code, "10 of 10 tables are sound (2 commits and 2 files read)" in sound.output) == (0, True)
+    commit_file(lake, OBSERVATIONS, 1).write_text("")
+    told = sda(home, "verify")
+    assert (told.exit_code, "observations: damaged: version 1 is empty" in told.output) == (1, True)
+    assert "observations damaged" in sda(home, "status").output
+    mended = sda(home, "verify", "--repair")
+    assert (mended.exit_code, "observations: repaired: version 1 is empty" in mended.output) == (0, True)
+    assert "observations repaired" in sda(home, "status").output
+
+
+def test_verify_does_not_repair_beneath_a_running_platform(home: Path) -> None:
+    with take_lock(home):
+        answer = sda(home, "verify", "--repair")
+    assert (answer.exit_code, "a platform already runs" in answer.output) == (1, True)
 
 
 def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:

@@ -1,0 +1,239 @@
+"""What a start finds amiss in the lake, and mends where nothing can be lost by it.
+
+A power loss can only harm what was not synced yet: at most the newest commit of a table, and nobody was told of that
+one. It is set aside, and the next plan makes it again from the same input. Whatever else is wrong cannot have come
+from a power loss; rows are lost then, and the platform refuses to go on rather than build on it.
+
+A repair may die anywhere and be repeated: input is put back before the log is touched, the file that shows the damage
+is moved last, and nothing is deleted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deltalake.exceptions import DeltaError
+
+from sda_platform import faults
+from sda_platform.lake import delta_log, durable
+from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.errors import InvariantError, LakeError, SegmentLost
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.log import Commit, IllegibleCommit, TableLog, commit_in
+from sda_platform.lake.soundness import Depth, Examination, examine
+from sda_platform.lake.table import Table
+
+# In a table's log: what was set aside. Delta, Spark and VACUUM pass over it.
+SET_ASIDE = "_lost"
+_VERSION_DIGITS = 20
+_NO_VERSION = -1
+
+# By name of a bronze table: the zones it takes its segments from.
+Sources = Mapping[str, Sequence[LandingZone]]
+
+
+class LostCommit(InvariantError):
+    """A table lost rows that were told to others. No repair by the platform brings them back."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One table: what was found, what was mended, and why the rest was not.
+
+    ``unheld`` are consumed segments whose rows the table does not have (only looked for at full depth).
+    """
+
+    examination: Examination
+    unheld: tuple[SegmentRef, ...] = ()
+    repaired: tuple[str, ...] = ()
+    refused: str | None = None
+
+    @property
+    def problems(self) -> list[str]:
+        """What was amiss, in words."""
+        names = ", ".join(f"{s.zone}/{s.sha256[:12]}…" for s in self.unheld[:3])
+        told = [f"rows of {len(self.unheld)} consumed segments are not in the table: {names}"] if self.unheld else []
+        return [*self.examination.problems, *told]
+
+    @property
+    def outcome(self) -> str:
+        """``sound``, ``repaired`` or ``damaged``."""
+        if not self.problems:
+            return "sound"
+        return "repaired" if self.repaired and not self.refused else "damaged"
+
+
+def recover(
+    lake: Lake, tables: Sequence[Table], sources: Sources, *, depth: Depth = Depth.FOOTERS, repair: bool
+) -> list[Finding]:
+    """Examine every table and, with ``repair``, mend it; findings in the order of ``tables``.
+
+    ``tables`` are in the order in which data flows, and are taken from the end: where both a commit and the one that
+    consumed it were lost, both are made again. While it repairs, nobody else may write.
+    """
+    found = []
+    for table in reversed(tables):
+        finding = _look(lake.log(table), sources.get(table.name, ()), depth)
+        faults.reach("recovery.examined")
+        if repair and finding.problems:
+            finding = _mend(lake, tables, table, sources.get(table.name, ()), finding)
+            faults.reach("recovery.repaired")
+        found.append(finding)
+    return found[::-1]
+
+
+def _look(log: TableLog, zones: Sequence[LandingZone], depth: Depth) -> Finding:
+    examination = examine(log, depth)
+    is_searched = depth is Depth.COLUMNS and examination.is_sound
+    return Finding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
+
+
+def _mend(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[LandingZone], found: Finding) -> Finding:
+    """Mend what can be, and look again: only a table that is sound afterwards counts as repaired."""
+    log, examination = lake.log(table), found.examination
+    try:
+        done = [*_set_aside(log, examination.torn), *_put_back(found.unheld, zones)]
+        if examination.damage:
+            done += _undo_newest(lake, tables, log, zones, examination)
+    except (LakeError, DeltaError) as refusal:
+        return Finding(examination, found.unheld, refused=str(refusal))
+    again = examine(log, Depth.FOOTERS)
+    if again.damage and not examination.damage:  # the torn files hid it
+        further = _mend(lake, tables, table, zones, Finding(again))
+        return Finding(examination, found.unheld, (*done, *further.repaired), further.refused)
+    refused = f"{table.name}: after the repair still {'; '.join(again.problems)}" if again.problems else None
+    return Finding(examination, found.unheld, tuple(done), refused)
+
+
+def _undo_newest(
+    lake: Lake, tables: Sequence[Table], log: TableLog, zones: Sequence[LandingZone], examination: Examination
+) -> list[str]:
+    """Undo the newest commit, where the damage is in it. Raises LostCommit where that would lose rows."""
+    told = "; ".join(damage.told for damage in examination.damage)
+    firsts = [damage.from_version for damage in examination.damage]
+    first = min((version for version in firsts if version is not None), default=0)
+    if None in firsts:
+        raise LostCommit(_refusal(log, told, "the damage is not confined to the newest commit"))
+    undone = _commits_from(log, first)
+    if len(undone) > 1:
+        raise LostCommit(_refusal(log, told, f"{len(undone)} commits are affected, and all but the last were told"))
+    before = next(log.entries_from(first - 1, first), None)
+    if consumers := _consumers(lake, tables, log.table, before.sequence if before else 0):
+        raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(consumers)}"))
+    if undone and isinstance(undone[0], Commit):
+        segments = [s for s in undone[0].checkpoint.segments if _is_archived(s, zones)]
+    else:
+        segments = _unheld(log, zones, first - 1)
+    return [*_put_back(segments, zones), *_set_aside(log, _files_from(log, first))]
+
+
+def _refusal(log: TableLog, told: str, why: str) -> str:
+    return (
+        f"{log.table.name} lost data that cannot be made again: {told}; {why}. Restore {log.uri} from a backup; "
+        "without one, move all tables away and run `sda verify --deep --repair`: it puts the archived segments back, "
+        "and the platform builds the tables from them anew"
+    )
+
+
+def _commits_from(log: TableLog, first: int) -> list[Commit | IllegibleCommit | None]:
+    """The platform's commits from version ``first`` on; None for one that nobody can read, since it may be ours."""
+    found: list[Commit | IllegibleCommit | None] = []
+    for version in sorted({_version_of(name) for name in _files_from(log, first)} - {_NO_VERSION}):
+        try:
+            text = delta_log.commit_file(log.uri, version).read_text(errors="replace")
+            commit = commit_in(log.table, version, text)
+        except (FileNotFoundError, ValueError):
+            found.append(None)
+            continue
+        if commit is not None or not text.strip():
+            found.append(commit)
+    return found
+
+
+def _consumers(lake: Lake, tables: Sequence[Table], source: Table, after_sequence: int) -> list[str]:
+    """The tables that have, or may have, read commits of ``source`` after this sequence."""
+    found = []
+    for table in tables[tables.index(source) + 1 :]:
+        try:
+            head = lake.log(table).head()
+        except (InvariantError, DeltaError):
+            found.append(f"perhaps {table.name}, which is damaged itself")
+            continue
+        checkpoint = head.commit.checkpoint if head.commit else None
+        read = [w.upto_sequence for w in checkpoint.windows if w.table == source.name] if checkpoint else []
+        read += [s.sequence for s in checkpoint.snapshots if s.table == source.name] if checkpoint else []
+        if any(sequence > after_sequence for sequence in read):
+            found.append(table.name)
+    return found
+
+
+def _is_archived(segment: SegmentRef, zones: Sequence[LandingZone]) -> bool:
+    by_feed = {zone.feed: zone for zone in zones}
+    zone = by_feed.get(segment.zone)
+    if zone is None:
+        return False
+    if segment.defect is not None:
+        return zone.was_quarantined(segment.name, segment.sha256)
+    return zone.was_archived(segment.sha256)
+
+
+def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[SegmentRef]:
+    """Archived segments with records of which the table, as of ``version``, has no row; named by their content."""
+    if not zones:
+        return []
+    held = set(log.rows(["segment_sha256"], version=version).column("segment_sha256").to_pylist())
+    found = []
+    for zone in zones:
+        for sha256 in sorted(zone.archived_hashes() - held):
+            segment = SegmentRef(zone.feed, sha256, sha256, 0, 0)
+            try:
+                meta = zone.archived(segment).meta
+            except SegmentLost:
+                continue  # a mark that a segment was consumed whose bytes went astray
+            if meta is not None and meta.records:
+                found.append(segment)
+    return found
+
+
+def _put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[str]:
+    """Have these consumed segments wait again. Raises SegmentLost, SegmentConflict."""
+    by_feed = {zone.feed: zone for zone in zones}
+    for segment in segments:
+        by_feed[segment.zone].restore(segment)
+    faults.reach("recovery.segments_restored")
+    return [f"put {len(segments)} segments back to be taken again"] if segments else []
+
+
+def _files_from(log: TableLog, first: int) -> list[str]:
+    """Files of the log that belong to version ``first`` or later, in the order in which they may be moved away.
+
+    Newest version first, and of one version the commit last: as long as anything is left, the damage shows.
+    """
+    names = [path.name for path in delta_log.log_directory(log.uri).iterdir()]
+    versioned = [name for name in names if _version_of(name) >= first]
+    ordered = sorted(versioned, key=lambda name: (-_version_of(name), name.endswith(".json"), name))
+    return [*(name for name in names if name == delta_log.LAST_CHECKPOINT), *ordered]
+
+
+def _version_of(name: str) -> int:
+    """The version that a file of the log belongs to, Hadoop's hidden checksums included."""
+    digits = name.removeprefix(".")[:_VERSION_DIGITS]
+    return int(digits) if len(digits) == _VERSION_DIGITS and digits.isdigit() else _NO_VERSION
+
+
+def _set_aside(log: TableLog, names: Sequence[str]) -> list[str]:
+    """Move files of the log, and what Hadoop keeps beside them, to where Delta does not look."""
+    if not names:
+        return []
+    directory = delta_log.log_directory(log.uri)
+    target = directory / SET_ASIDE
+    durable.make_directory(target)
+    for name in names:
+        file = directory / name
+        for each in (delta_log.hadoop_checksum(file), file):
+            if each.exists():
+                taken = sum(1 for path in target.iterdir() if path.name.startswith(each.name))
+                each.rename(target / f"{each.name}.{taken}")
+                faults.reach("recovery.set_aside")
+    durable.sync([target, directory])
+    return [f"set aside {', '.join(name for name in names if not name.startswith('.'))}"]

@@ -1,0 +1,249 @@
+"""Whether a table's log and files are what they were when they were committed; nothing is changed here.
+
+Delta takes what a power loss can leave behind for granted: an emptied last commit is read as no commit at all, and
+``count()`` answers from statistics when the data file is gone. So the log's files are read as files, one after the
+other from Delta's own checkpoint on, and every live data file is opened (spec: exactly-once 58, 97-100).
+"""
+
+import json
+import re
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from upath import UPath
+
+from sda_platform.lake import delta_log
+from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.verification import broken_chain
+
+# Of a version: the commit, its checksum as Delta and as Hadoop (hidden) keep it, Delta's checkpoint.
+_VERSIONED = re.compile(r"^\.?(\d{20})\.(json|crc|checkpoint\..*parquet)(\.crc)?$")
+_OPENED_AT_ONCE = 8
+_TOLD = 3
+
+
+class Depth(IntEnum):
+    """How far one looks: while others write, into the newest data files; into every file's footer; every column."""
+
+    NEWEST = 1
+    FOOTERS = 2
+    COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is not as it was committed, in words; from which version on, where the versions before it are sound."""
+
+    told: str
+    from_version: int | None = None
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found. ``torn`` are files that Delta derives from the commits and can do without."""
+
+    table: str
+    version: int = -1
+    sequence: int = 0
+    commits_read: int = 0
+    files_opened: int = 0
+    torn: tuple[str, ...] = ()
+    damage: tuple[Damage, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is amiss."""
+        return not self.torn and not self.damage
+
+    @property
+    def problems(self) -> list[str]:
+        """What is amiss, in words."""
+        return [*(f"{name} is torn or points nowhere" for name in self.torn), *(d.told for d in self.damage)]
+
+
+def examine(log: TableLog, depth: Depth) -> Examination:
+    """Look at one table. Behind a damaged log nothing is looked for: what should be there is not known then."""
+    began = time.perf_counter()
+    return replace(_examined(log, depth), seconds=time.perf_counter() - began)
+
+
+def _examined(log: TableLog, depth: Depth) -> Examination:
+    files = _LogFiles.below(delta_log.log_directory(log.uri))
+    found = Examination(log.table.name, files.last_commit)
+    if not files.commits and not files.others:
+        return found
+    # While others write, what Delta derives from a commit comes and goes.
+    torn = files.torn() if depth > Depth.NEWEST else ()
+    lost = _lost_commits(files, torn) if depth > Depth.NEWEST else []
+    first = files.first_to_read()
+    found = replace(found, torn=torn, commits_read=files.last_commit + 1 - first)
+    damage = [*_damaged_commits(files, first), *lost]
+    if torn or damage:
+        return replace(found, damage=tuple(damage))
+    try:
+        opened, in_files = _damaged_files(log, files, depth)
+        # In a run, exactly_once looks at the chain.
+        chain = broken_chain(log.commits()) if depth > Depth.NEWEST else []
+        sequence = log.head().sequence if depth > Depth.NEWEST else 0
+    except (InvariantError, DeltaError) as error:
+        return replace(found, damage=(Damage(f"the log cannot be read: {error}"),))
+    damage = [*map(Damage, chain), *in_files]
+    return replace(found, sequence=sequence, files_opened=opened, damage=tuple(damage))
+
+
+@dataclass(frozen=True)
+class _LogFiles:
+    """The files of a log by the version they belong to."""
+
+    directory: UPath
+    commits: frozenset[int]
+    others: dict[str, int]
+    has_pointer: bool
+
+    @classmethod
+    def below(cls, directory: UPath) -> "_LogFiles":
+        names = [path.name for path in directory.iterdir()] if directory.exists() else []
+        versions = {name: int(found[1]) for name in names if (found := _VERSIONED.match(name))}
+        return cls(
+            directory,
+            frozenset(version for name, version in versions.items() if name.endswith(".json")),
+            {name: version for name, version in versions.items() if not name.endswith(".json")},
+            delta_log.LAST_CHECKPOINT in names,
+        )
+
+    @property
+    def last_commit(self) -> int:
+        return max(self.commits, default=-1)
+
+    def first_to_read(self) -> int:
+        """The version of Delta's newest checkpoint that can be read, or the log's first."""
+        readable = [v for n, v in self.others.items() if v <= self.last_commit and _is_checkpoint(n) and self._opens(n)]
+        return max(readable, default=min(self.commits, default=0))
+
+    def torn(self) -> tuple[str, ...]:
+        """Delta's checkpoints, sums and pointer that cannot be read."""
+        newest = {max((n for n in self.others if _is_checkpoint(n)), default=""), f"{self.last_commit:020d}.crc"}
+        torn = sorted(name for name in newest & set(self.others) if not self._opens(name))
+        return (*torn, *([delta_log.LAST_CHECKPOINT] if self.has_pointer and not self._pointer_holds(torn) else []))
+
+    def text(self, version: int) -> str:
+        return delta_log.commit_file(str(self.directory.parent), version).read_text(errors="replace")
+
+    def _opens(self, name: str) -> bool:
+        return (
+            _rows_in_footer(self.directory / name) is not None
+            if _is_checkpoint(name)
+            else _is_json((self.directory / name).read_text(errors="replace"))
+        )
+
+    def _pointer_holds(self, torn: Sequence[str]) -> bool:
+        text = (self.directory / delta_log.LAST_CHECKPOINT).read_text(errors="replace")
+        try:
+            version = int(json.loads(text)["version"])
+        except (ValueError, KeyError, TypeError):
+            return False
+        return any(v == version and _is_checkpoint(n) and n not in torn for n, v in self.others.items())
+
+
+def _damaged_commits(files: _LogFiles, first: int) -> list[Damage]:
+    """The first version that is missing or cannot be read, if there is one.
+
+    An emptied version that others follow stands for a commit that was lost before it was told, and was made again: if
+    anything was built on it, the chain of checkpoints shows that.
+    """
+    for version in range(first, files.last_commit + 1):
+        if version not in files.commits:
+            return [Damage(f"version {version} is missing, later ones are there")]
+        text = files.text(version)
+        if not text.strip() and version < files.last_commit:
+            continue
+        if not text.strip():
+            return [Damage(f"version {version} is empty", version)]
+        if not all(map(_is_json, text.splitlines())) or not any(delta_log.actions(text, "commitInfo")):
+            is_last = version == files.last_commit
+            return [Damage(f"version {version} is torn", version if is_last else None)]
+    return []
+
+
+def _lost_commits(files: _LogFiles, torn: Sequence[str]) -> list[Damage]:
+    """A commit that is gone while what Delta derived from it is still there."""
+    beyond = {v for name, v in files.others.items() if v > files.last_commit and name not in torn}
+    return [Damage(f"version {min(beyond)} is missing, files derived from it are there", min(beyond))] if beyond else []
+
+
+def _damaged_files(log: TableLog, files: _LogFiles, depth: Depth) -> tuple[int, list[Damage]]:
+    """How many live data files were opened, and those that are missing, torn or shorter than they were."""
+    adds = pa.table(DeltaTable(log.uri).get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"])
+    added_by = _newest_additions(log.uri, files)
+    chosen = [add for add in adds.to_pylist() if depth > Depth.NEWEST or unquote(add["path"]) in added_by]
+    with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
+        told = list(pool.map(lambda add: _file_problem(UPath(log.uri) / unquote(add["path"]), add, depth), chosen))
+    wrong = [(unquote(add["path"]), problem) for add, problem in zip(chosen, told, strict=True) if problem]
+    if not wrong:
+        return len(chosen), []
+    versions = [added_by.get(path) for path, _ in wrong]
+    first = min((v for v in versions if v is not None), default=None)
+    listed = "; ".join(f"{path} {problem}" for path, problem in wrong[:_TOLD])
+    more = f" and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
+    return len(chosen), [Damage(f"live data files: {listed}{more}", None if None in versions else first)]
+
+
+def _newest_additions(uri: str, files: _LogFiles) -> dict[str, int]:
+    """Data files by the version that added them, for the versions since Delta's last checkpoint."""
+    root = UPath(uri)
+    return {
+        str(file.relative_to(root)): version
+        for version in range(files.first_to_read(), files.last_commit + 1)
+        for file in delta_log.added_files(uri, files.text(version))
+    }
+
+
+def _file_problem(path: UPath, add: dict[str, int], depth: Depth) -> str | None:
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return "is missing"
+    if size != add["size_bytes"]:
+        return f"has {size} bytes, not {add['size_bytes']}"
+    rows = _rows_in_columns(path) if depth is Depth.COLUMNS else _rows_in_footer(path)
+    if rows is None:
+        return "cannot be read"
+    return f"has {rows} rows, not {add['num_records']}" if add["num_records"] not in (None, rows) else None
+
+
+def _rows_in_footer(path: UPath) -> int | None:
+    try:
+        with path.open("rb") as file:
+            return int(pq.read_metadata(file).num_rows)
+    except (OSError, pa.ArrowException):
+        return None
+
+
+def _rows_in_columns(path: UPath) -> int | None:
+    try:
+        with path.open("rb") as file:
+            return int(pq.read_table(file).num_rows)
+    except (OSError, pa.ArrowException):
+        return None
+
+
+def _is_checkpoint(name: str) -> bool:
+    return name.endswith(".parquet")
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

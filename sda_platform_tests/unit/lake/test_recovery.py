@@ -1,0 +1,342 @@
+"""What a power loss, or worse, leaves of a lake: found at the next start, mended where nothing is lost by it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable
+
+from sda_platform import faults
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake import recovery_record
+from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.checks import log_is_sound
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.recovery import SET_ASIDE, Finding, recover
+from sda_platform.lake.soundness import Depth, examine
+from sda_platform.lake.table import Table
+from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, lake_at
+from sda_platform_tests.segments import land, radar_segment
+
+TABLES = (RAW_RECORDS, OBSERVATIONS)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return lake_at(tmp_path / "lake")
+
+
+@pytest.fixture
+def zone(tmp_path: Path) -> LandingZone:
+    return LandingZone(str(tmp_path / "landing"), "radar")
+
+
+def consume(lake: Lake, zone: LandingZone, name: str, *, acknowledged: bool = True) -> SegmentRef:
+    """Land a segment of one record and commit it."""
+    data = radar_segment(1, first_track=hash(name) % 1000)
+    land(zone, name, data)
+    segment = zone.read(next(s for s in zone.pending() if s.name == name)).ref(1)
+    commit(
+        lake, RAW_RECORDS, [{"segment_sha256": segment.sha256, "segment_name": name, "record_number": 0}],
+        segments=[segment],
+    )  # fmt: skip
+    if acknowledged:
+        zone.acknowledge([segment])
+    return segment
+
+
+def observe(lake: Lake) -> None:
+    """Have the observations consume what raw records hold."""
+    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
+
+
+def started(lake: Lake, *zones: LandingZone, repair: bool = True, depth: Depth = Depth.FOOTERS) -> dict[str, Finding]:
+    found = recover(lake, TABLES, {RAW_RECORDS.name: zones}, depth=depth, repair=repair)
+    return {finding.examination.table: finding for finding in found}
+
+
+def newest(lake: Lake, table: Table = RAW_RECORDS) -> Path:
+    return commit_file(lake, table, max(int(f.stem) for f in Path(lake.log(table).uri, "_delta_log").glob("*.json")))
+
+
+def newest_data_file(lake: Lake) -> Path:
+    files = set(DeltaTable(lake.log(RAW_RECORDS).uri).file_uris())
+    version = DeltaTable(lake.log(RAW_RECORDS).uri).version()
+    before = DeltaTable(lake.log(RAW_RECORDS).uri, version=version - 1).file_uris() if version else []
+    return Path((files - set(before)).pop())
+
+
+def empty(lake: Lake) -> None:
+    newest(lake).write_text("")
+
+
+def halve(lake: Lake) -> None:
+    text = newest(lake).read_text()
+    newest(lake).write_text(text[: len(text) // 2])
+
+
+def lose_but_for_the_sums(lake: Lake) -> None:
+    newest(lake).with_suffix(".crc").write_text("{}")
+    newest(lake).unlink()
+
+
+def lose_but_for_hadoops_checksum(lake: Lake) -> None:
+    newest(lake).with_name(f".{newest(lake).name}.crc").write_bytes(b"crc")
+    newest(lake).unlink()
+
+
+def zero_the_data(lake: Lake) -> None:
+    file = newest_data_file(lake)
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+def truncate_the_data(lake: Lake) -> None:
+    newest_data_file(lake).write_bytes(b"PAR1")
+
+
+def lose_the_data(lake: Lake) -> None:
+    newest_data_file(lake).unlink()
+
+
+POWER_LOSSES = [
+    empty, halve, lose_but_for_the_sums, lose_but_for_hadoops_checksum, zero_the_data, truncate_the_data, lose_the_data,
+]  # fmt: skip
+power_loss = pytest.mark.parametrize("strike", POWER_LOSSES, ids=lambda strike: strike.__name__)
+
+
+def test_a_sound_lake_is_found_sound_and_left_alone(lake: Lake, zone: LandingZone) -> None:
+    assert {name: f.outcome for name, f in started(lake, zone).items()} == {
+        "raw_records": "sound",
+        "observations": "sound",
+    }
+    consume(lake, zone, "a")
+    consume(lake, zone, "b")
+    observe(lake)
+    DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    before = sorted(p.name for p in Path(lake.uri).rglob("*"))
+    found = started(lake, zone, depth=Depth.COLUMNS)["raw_records"]
+    assert (found.outcome, found.problems, found.examination.sequence) == ("sound", [], 2)
+    assert found.examination.files_opened == 2
+    assert sorted(p.name for p in Path(lake.uri).rglob("*")) == before
+
+
+@power_loss
+def test_a_newest_commit_that_nobody_was_told_of_is_made_again_f_power(
+    lake: Lake, zone: LandingZone, strike: Callable[[Lake], None]
+) -> None:
+    consume(lake, zone, "a")
+    observe(lake)
+    consume(lake, zone, "b", acknowledged=False)
+    strike(lake)
+    assert started(lake, zone, repair=False)["raw_records"].outcome == "damaged"
+    found = started(lake, zone)["raw_records"]
+    assert (found.outcome, found.refused) == ("repaired", None)
+    assert (lake.head(RAW_RECORDS).sequence, zone.pending_names()) == (1, ["b"])
+    assert list(Path(lake.log(RAW_RECORDS).uri, "_delta_log", SET_ASIDE).iterdir())
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+    commit(lake, RAW_RECORDS, [{"segment_sha256": "b"}])
+    assert lake.log(RAW_RECORDS).rows(["segment_sha256"]).num_rows == 2
+
+
+@power_loss
+def test_segments_of_a_lost_commit_that_were_archived_wait_again_f_power(
+    lake: Lake, zone: LandingZone, strike: Callable[[Lake], None]
+) -> None:
+    """This cannot come from a power loss, since they are archived last; a disk can do it."""
+    consume(lake, zone, "a")
+    lost = consume(lake, zone, "b")
+    strike(lake)
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    (waiting,) = zone.pending()
+    assert zone.read(waiting).sha256 == lost.sha256
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+
+
+@power_loss
+def test_a_first_commit_that_was_lost_is_made_again(
+    lake: Lake, zone: LandingZone, strike: Callable[[Lake], None]
+) -> None:
+    consume(lake, zone, "a", acknowledged=False)
+    strike(lake)
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    assert (lake.head(RAW_RECORDS).sequence, zone.pending_names()) == (0, ["a"])
+
+
+@power_loss
+def test_a_lost_commit_that_was_consumed_is_refused_by_name_spec_98(
+    lake: Lake, zone: LandingZone, strike: Callable[[Lake], None]
+) -> None:
+    consume(lake, zone, "a")
+    consume(lake, zone, "b")
+    observe(lake)
+    strike(lake)
+    before = sorted(p.name for p in Path(lake.uri).rglob("*"))
+    found = started(lake, zone)["raw_records"]
+    assert found.outcome == "damaged"
+    assert found.refused is not None
+    assert "raw_records lost data that cannot be made again" in found.refused
+    assert "the rows were consumed by observations" in found.refused
+    assert (sorted(p.name for p in Path(lake.uri).rglob("*")), zone.pending_names()) == (before, [])
+
+
+@power_loss
+def test_where_the_consuming_commit_is_lost_as_well_both_are_made_again(
+    lake: Lake, zone: LandingZone, strike: Callable[[Lake], None]
+) -> None:
+    consume(lake, zone, "a")
+    observe(lake)
+    consume(lake, zone, "b", acknowledged=False)
+    observe(lake)
+    newest(lake, OBSERVATIONS).write_text("")
+    strike(lake)
+    assert {f.outcome for f in started(lake, zone).values()} == {"repaired"}
+    assert (lake.head(RAW_RECORDS).sequence, lake.head(OBSERVATIONS).sequence) == (1, 1)
+
+
+@power_loss
+@pytest.mark.parametrize("point", ["recovery.examined", "recovery.segments_restored", "recovery.set_aside"])
+def test_a_recovery_that_dies_anywhere_is_carried_on_cp_r1_r3(
+    lake: Lake, zone: LandingZone, strike: Callable[[Lake], None], point: str
+) -> None:
+    """It dies at every visit of the point in turn, until it gets through."""
+    consume(lake, zone, "a")
+    lost = consume(lake, zone, "b")
+    strike(lake)
+    for deaths in range(20):
+        if _survives(lake, zone, point, visits=deaths):
+            break
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+    (waiting,) = zone.pending()
+    assert (zone.read(waiting).sha256, lake.head(RAW_RECORDS).sequence) == (lost.sha256, 1)
+
+
+def _survives(lake: Lake, zone: LandingZone, point: str, *, visits: int) -> bool:
+    seen = 0
+
+    def strike(reached: str) -> None:
+        nonlocal seen
+        seen += reached == point
+        if reached == point and seen > visits:
+            raise faults.InjectedFault
+
+    faults.watch(strike)
+    try:
+        started(lake, zone)
+    except faults.InjectedFault:
+        return False
+    finally:
+        faults.watch(None)
+    return True
+
+
+def test_damage_before_the_newest_commit_is_refused_f_live(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    gone = newest_data_file(lake)
+    consume(lake, zone, "b")
+    gone.unlink()
+    found = started(lake, zone)["raw_records"]
+    assert found.refused is not None
+    assert f"{gone.name} is missing" in found.refused
+    assert "2 commits are affected, and all but the last were told" in found.refused
+
+
+def test_a_commit_that_was_emptied_after_another_was_built_on_it_is_refused_spec_98(
+    lake: Lake, zone: LandingZone
+) -> None:
+    for name in "abc":
+        consume(lake, zone, name)
+    commit_file(lake, RAW_RECORDS, 1).write_text("")
+    found = started(lake, zone)["raw_records"]
+    assert found.refused is not None
+    assert "sequence 3 follows 1" in found.refused
+
+
+def test_an_emptied_version_whose_batch_was_made_again_is_no_damage(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    consume(lake, zone, "b", acknowledged=False)
+    newest(lake).write_text("")
+    consume(lake, zone, "c")
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+
+
+def test_a_damaged_checkpoint_is_no_damage_to_the_rows(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    damage_checkpoint(lake, RAW_RECORDS, 0)
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+
+
+@pytest.mark.parametrize("content", [b"", b"{torn", b'{"version": 99}'])
+def test_deltas_pointer_to_its_checkpoint_is_dispensable_cp_15(lake: Lake, zone: LandingZone, content: bytes) -> None:
+    consume(lake, zone, "a")
+    DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    (newest(lake).parent / "_last_checkpoint").write_bytes(content)
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    assert lake.head(RAW_RECORDS).sequence == 1
+
+
+def test_a_torn_checkpoint_of_deltas_own_is_dispensable_cp_14(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    (torn,) = newest(lake).parent.glob("*.checkpoint.parquet")
+    torn.write_bytes(bytes(torn.stat().st_size))
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    consume(lake, zone, "b")
+    assert (lake.head(RAW_RECORDS).sequence, started(lake, zone)["raw_records"].outcome) == (2, "sound")
+
+
+def test_a_page_that_rotted_is_seen_when_columns_are_read_spec_99(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    file = newest_data_file(lake)
+    data = bytearray(file.read_bytes())
+    data[4:200] = bytes(196)
+    file.write_bytes(bytes(data))
+    log = lake.log(RAW_RECORDS)
+    assert (examine(log, Depth.FOOTERS).is_sound, examine(log, Depth.COLUMNS).is_sound) == (True, False)
+    assert log.row_count() == 1, "the statistics know nothing of it"
+
+
+def test_while_others_write_only_what_is_settled_is_judged(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    (newest(lake).parent / f".{1:020d}.json.crc").write_bytes(b"of a commit that is being renamed")
+    log = lake.log(RAW_RECORDS)
+    assert (examine(log, Depth.NEWEST).is_sound, examine(log, Depth.FOOTERS).is_sound) == (True, False)
+
+
+def test_a_lost_table_is_built_again_from_the_archive_f_state(lake: Lake, zone: LandingZone, tmp_path: Path) -> None:
+    segments = [consume(lake, zone, name) for name in "ab"]
+    Path(lake.log(RAW_RECORDS).uri).rename(tmp_path / "moved away")
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+    found = started(lake, zone, depth=Depth.COLUMNS)["raw_records"]
+    assert (found.outcome, found.problems[0][:49]) == ("repaired", "rows of 2 consumed segments are not in the table:")
+    assert {zone.read(s).sha256 for s in zone.pending()} == {s.sha256 for s in segments}
+
+
+def test_a_lost_commit_that_was_read_whole_counts_as_consumed(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    plan = lake.plan(OBSERVATIONS, consume=[], observe=[RAW_RECORDS])
+    commit(lake, OBSERVATIONS, snapshots=plan.snapshots)
+    newest(lake).write_text("")
+    assert "consumed by observations" in str(started(lake, zone)["raw_records"].refused)
+
+
+@pytest.mark.parametrize("strike", [empty, halve, zero_the_data, truncate_the_data, lose_the_data])
+def test_the_check_in_the_run_goes_red_spec_99(
+    lake: Lake, zone: LandingZone, strike: Callable[[Lake], None], tmp_path: Path
+) -> None:
+    consume(lake, zone, "a")
+    log = lake.log(RAW_RECORDS)
+    assert log_is_sound(log, tmp_path).passed
+    strike(lake)
+    result = log_is_sound(log, tmp_path)
+    assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
+
+
+def test_the_check_tells_how_the_last_start_went(lake: Lake, zone: LandingZone, tmp_path: Path) -> None:
+    consume(lake, zone, "a", acknowledged=False)
+    empty(lake)
+    recovery_record.write(tmp_path, list(started(lake, zone).values()), seconds=0.5)
+    metadata = log_is_sound(lake.log(RAW_RECORDS), tmp_path).metadata
+    assert metadata["start_outcome"].value == "repaired"
+    assert "set aside" in str(metadata["recovered_by"].value)

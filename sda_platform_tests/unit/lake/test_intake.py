@@ -1,10 +1,15 @@
 """Intake: what the next commit takes from the zones, and that a second delivery is no second commit."""
 
+import tempfile
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from sda_platform import faults
 from sda_platform.lake import intake
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Head
@@ -134,3 +139,83 @@ def test_the_same_defect_delivered_again_is_told_once(zone: LandingZone) -> None
     zone.seal("a", b"torn", described(DATA))
     assert take(zone, head=head) == []
     assert zone.pending_names() == []
+
+
+def consume_all(zone: LandingZone, head: Head) -> tuple[list[LoadedSegment], Head]:
+    """Batch after batch of at most two segments, each committed and cleaned up."""
+    consumed: list[LoadedSegment] = []
+    while taken := take(zone, head=head, max_segments=2):
+        consumed += taken
+        head = committed(*taken)
+    return consumed, head
+
+
+@settings(max_examples=25)
+@given(order=st.permutations(range(6)), arrivals=st.lists(st.integers(1, 3), max_size=6))
+def test_in_whatever_order_names_arrive_each_is_consumed_once(order: list[int], arrivals: list[int]) -> None:
+    """F-order: below all names seen, in reverse, between batches: membership decides, not a mark."""
+    with tempfile.TemporaryDirectory() as folder:
+        zone, head, consumed = LandingZone(folder, "radar"), Head(), []
+        names = iter(order)
+        for count in [*arrivals, 6]:
+            for n in islice(names, count):
+                assert land(zone, f"s{n}", radar_segment(1, first_track=n), seconds=n)
+            taken, head = consume_all(zone, head)
+            consumed += taken
+        assert sorted(s.name for s in consumed) == [f"s{n}" for n in range(6)]
+        assert [s.defect for s in consumed] == [None] * 6
+
+
+CHANGES = {
+    "overwritten": lambda path: path.write_bytes(OTHER),
+    "appended to": lambda path: path.write_bytes(DATA + b"more"),
+    "truncated": lambda path: path.write_bytes(DATA[:-1]),
+    "deleted": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_is_changed_between_listing_and_reading_is_told_and_never_taken_for_what_it_was(
+    zone: LandingZone, change: str
+) -> None:
+    """F-conflict: what its metadata promises decides; the bytes found are kept, and the sender may repeat it."""
+    land(zone, "a", DATA)
+    path = Path(str(zone.root)) / "pending" / "a"
+    faults.watch(lambda point: CHANGES[change](path) if point == "intake.listed" else None)
+    try:
+        (taken,) = take(zone)
+    finally:
+        faults.watch(None)
+    assert taken.defect is not None
+    assert take(zone, head=committed(taken)) == []
+    assert zone.archived(taken.ref(1)).data == taken.data
+    assert not zone.was_archived(described(DATA).sha256)
+    assert land(zone, "a", DATA)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_is_changed_between_reading_and_clean_up_is_consumed_as_it_was_read(
+    zone: LandingZone, change: str
+) -> None:
+    """F-conflict: the table holds what was read; what lies there now is told (unless it is nothing), and not lost."""
+    land(zone, "a", DATA)
+    (taken,) = take(zone)
+    CHANGES[change](Path(str(zone.root)) / "pending" / "a")
+    rest = take(zone, head=committed(taken))
+    assert (taken.data, taken.defect) == (DATA, None)
+    assert [segment.defect is None for segment in rest] == ([] if change == "deleted" else [False])
+    assert zone.was_archived(described(DATA).sha256)
+    assert not land(zone, "again", DATA), "and it is not consumed twice"
+
+
+@pytest.mark.parametrize("length", [0, 1, 100, 215])
+def test_a_torn_file_that_is_completed_later_is_consumed_once(zone: LandingZone, length: int) -> None:
+    """F-torn: its beginning was told as a defect; the whole is a segment."""
+    zone.seal("a", DATA[:length], described(DATA))
+    consumed, head = consume_all(zone, Head())
+    assert [s.defect for s in consumed] == [f"a: truncated: has {length} bytes, metadata says 216"]
+    for _ in range(2):
+        land(zone, "a", DATA)
+        taken, head = consume_all(zone, head)
+        consumed += taken
+    assert [s.data for s in consumed if s.defect is None] == [DATA]

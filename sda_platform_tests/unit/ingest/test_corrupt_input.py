@@ -1,0 +1,127 @@
+"""F-corrupt: whatever is in a segment, each of its records becomes a row, good or dead, and nothing raises."""
+
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+
+from sda_platform.catalog import decoding
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.formats.observations import decode_segments
+from sda_platform.formats.optical import OpticalRecord, encode_optical_record
+from sda_platform.formats.records import FEED_FORMATS, pack_records
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake import intake
+from sda_platform.lake.decoding import Decoder, decode_batch, one_by_one
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.log import Head
+from sda_platform.lake.table import Table
+from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment
+from sda_platform_tests.unit.formats.readings import isl_payload
+
+SEED = 20241101
+MUTANTS = 170
+RECORDS = 6
+ODD_VALUES = (
+    *("", None, True, [], {}, -1, 0, 1e400, float("nan"), float("-inf"), 10**400, "9" * 5000),
+    *("\ud800", "é\u0000", "x" * 70_000, {"a": {"b": [1]}}, "2024-13-45", "NaN", "1_000", "٣"),
+)
+OPTICAL = json.loads(encode_optical_record(OpticalRecord("o", START_NS, 1.0, 0.2, 1.0, "maui", START_NS + 5)))
+OMM = {
+    "NORAD_CAT_ID": 25544, "EPOCH": "2024-11-01T00:00:00", "MEAN_MOTION": 15.5, "ECCENTRICITY": 0.001,
+    "INCLINATION": 51.6, "RA_OF_ASC_NODE": 1.0, "ARG_OF_PERICENTER": 2.0, "MEAN_ANOMALY": 3.0, "BSTAR": 1e-4,
+}  # fmt: skip
+LINE_1 = "1 00005U 58002B   00179.78495062  .00000023  00000-0  28098-4 0  4753"
+LINE_2 = "2 00005  34.2682 348.7242 1859667 331.7664  19.3264 10.82419157413667"
+SOUND = {
+    "optical-jsonl": b"".join(json.dumps(OPTICAL).encode() + b"\n" for _ in range(RECORDS)),
+    "radar-frames": radar_segment(RECORDS),
+    "isl-frames": pack_records([isl_payload()] * RECORDS, [START_NS + 5] * RECORDS),
+    "omm-csv": catalogue_of(catalogue_ids()[:RECORDS]),
+    "omm-json": json.dumps([OMM] * RECORDS).encode(),
+    "tle": f"VANGUARD 1\n{LINE_1}\n{LINE_2}\n".encode() * RECORDS,
+}
+Mutation = Callable[[random.Random, bytes, str], bytes]
+
+
+def flipped_bits(dice: random.Random, data: bytes, segment_format: str) -> bytes:
+    mutant = bytearray(data)
+    for _ in range(dice.choice([1, 1, 8, 64])):
+        mutant[dice.randrange(len(mutant))] ^= 1 << dice.randrange(8)
+    return bytes(mutant)
+
+
+def odd_value(dice: random.Random, data: bytes, segment_format: str) -> bytes:
+    """One field with a value of another type, no number, an endless one, or one that no table can hold."""
+    value = dice.choice(ODD_VALUES)
+    if segment_format in ("optical-jsonl", "omm-json"):
+        fields: dict[str, Any] = dict(OPTICAL if segment_format == "optical-jsonl" else OMM)
+        fields[dice.choice(sorted(fields))] = value
+        text = json.dumps(fields).encode()
+        return data + text + b"\n" if segment_format == "optical-jsonl" else b"[" + text + b"," + data[1:]
+    at = dice.randrange(len(data))
+    return data[:at] + str(value).encode("utf-8", "replace") + data[at + dice.randrange(20) :]
+
+
+def deep_nesting(dice: random.Random, data: bytes, segment_format: str) -> bytes:
+    nested = (b"[" if dice.random() < 0.5 else b'{"a":') * dice.choice([50, 2_000, 100_000])
+    return data + nested if dice.random() < 0.5 else nested + data
+
+
+def duplicate_keys(dice: random.Random, data: bytes, segment_format: str) -> bytes:
+    return data.replace(b"{", b'{"obs_id": 5, "obs_id": "o", "EPOCH": 1, ', dice.choice([1, -1]))
+
+
+def byte_order_mark_and_other_line_ends(dice: random.Random, data: bytes, segment_format: str) -> bytes:
+    mark = dice.choice([b"\xef\xbb\xbf", b"\xff\xfe", b"", b"\x00"])
+    return mark + data.replace(b"\n", dice.choice([b"\r\n", b"\r", b"\n\n", b"\x0b"]))
+
+
+def wrong_schema(dice: random.Random, data: bytes, segment_format: str) -> bytes:
+    return SOUND[dice.choice(sorted(SOUND))] + dice.choice([b"", data])
+
+
+def cut(dice: random.Random, data: bytes, segment_format: str) -> bytes:
+    return data[: dice.randrange(len(data))]
+
+
+MUTATIONS = (
+    flipped_bits,
+    odd_value,
+    deep_nesting,
+    duplicate_keys,
+    byte_order_mark_and_other_line_ends,
+    wrong_schema,
+    cut,
+)
+
+
+@pytest.mark.parametrize(
+    ("feed", "segment_format"), [(feed, name) for feed, names in FEED_FORMATS.items() for name in names]
+)
+def test_of_a_thousand_mutants_every_record_is_a_row_and_none_stops_the_batch(
+    tmp_path: Path, feed: str, segment_format: str
+) -> None:
+    dice = random.Random(f"{SEED} {segment_format}")
+    zone, records = LandingZone(str(tmp_path), feed), 0
+    mutants = {MUTATIONS[n % len(MUTATIONS)](dice, SOUND[segment_format], segment_format) for n in range(MUTANTS)}
+    for n, mutant in enumerate(sorted(mutants | {SOUND[segment_format]})):
+        meta = described(mutant, feed, segment_format=segment_format)
+        zone.seal(f"mutant-{n}", mutant, meta)
+        records += meta.records
+    taken = intake.take([zone], Head(), max_segments=10**6, max_bytes=10**10)
+    assert [segment.defect for segment in taken] == [None] * len(taken)
+    table: Table = ELEMENT_SETS if feed == "elements" else RAW_RECORDS
+    decoder: Decoder = one_by_one(decoding.decode) if feed == "elements" else decode_segments
+    batch = decode_batch(table, taken, decoder)
+    assert batch.rows.num_rows == records == batch.counts["valid"] + batch.counts["dead"]
+    keys = batch.rows.group_by(["segment_sha256", "record_number"]).aggregate([([], "count_all")])
+    assert keys.num_rows == records, "and each once"
+    assert batch.counts["dead"] > 80
+    sound = batch.rows.filter(pc.equal(batch.rows["segment_sha256"], hashlib.sha256(SOUND[segment_format]).hexdigest()))
+    assert sound["error_kind"].null_count == sound.num_rows == RECORDS

@@ -27,8 +27,8 @@ from sda_platform.formats.observations import decode_segments
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.decoding import decode_batch
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LoadedSegment
 from sda_platform.lake.planning import Plan, plan_segments
+from sda_platform.lake.segments import LoadedSegment
 from sda_platform.lake.spark import SparkResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
@@ -181,8 +181,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sda-commit-") as directory, local_engine(Path(directory)) as spark:
-        results = [CASES[name](Path(directory), spark, arguments.rounds) for name in arguments.cases or CASES]
-    return tell(Console(highlight=False), results, arguments.json)
+        results = (CASES[name](Path(directory), spark, arguments.rounds) for name in arguments.cases or CASES)
+        return tell(Console(highlight=False), results, arguments.json)
 
 
 if __name__ == "__main__":

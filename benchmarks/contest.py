@@ -7,7 +7,7 @@ round that is not counted, and only the ratio of their medians is held against a
 import json
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,9 +81,11 @@ def ratio(seconds: Mapping[str, Sequence[float]], one: str, other: str) -> float
     return statistics.median(seconds[other]) / statistics.median(seconds[one])
 
 
-def tell(console: Console, results: Sequence[Result], json_path: Path | None) -> int:
-    """Print each result as a table with its gates, and write them all as JSON; 0 when every gate holds."""
+def tell(console: Console, results: Iterable[Result], json_path: Path | None) -> int:
+    """Print each result, as it comes, as a table with its gates, and write all as JSON; 0 when every gate holds."""
+    told = []
     for result in results:
+        told.append(result)
         grid = Grid("entry", "median s", "min s", "max s", *(f"{unit}/s" for unit in result.work), title=result.title)
         for name, taken in result.seconds.items():
             median = statistics.median(taken)
@@ -93,5 +95,5 @@ def tell(console: Console, results: Sequence[Result], json_path: Path | None) ->
         for gate in result.gates:
             console.print(f"  {gate}")
     if json_path is not None:
-        json_path.write_text(json.dumps([result.as_json() for result in results], indent=2))
-    return 0 if all(gate.holds for result in results for gate in result.gates) else 1
+        json_path.write_text(json.dumps([result.as_json() for result in told], indent=2))
+    return 0 if all(gate.holds for result in told for gate in result.gates) else 1

@@ -193,8 +193,8 @@ def main() -> int:
         home = Path(directory)
         with local_engine(home / "engine") as spark:
             ground = Ground(home, spark, arguments.rounds, arguments.scale)
-            results = [CASES[name](ground) for name in arguments.cases or CASES]
-    return tell(Console(highlight=False), results, arguments.json)
+            results = (CASES[name](ground) for name in arguments.cases or CASES)
+            return tell(Console(highlight=False), results, arguments.json)
 
 
 if __name__ == "__main__":

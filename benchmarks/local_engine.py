@@ -1,7 +1,9 @@
 """The engine of a benchmark: the Spark Connect server that `sda up` would start, in a directory of its own."""
 
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ def local_engine(directory: Path) -> Iterator[SparkResource]:
     for name in ("warehouse", "scratch"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     port = free_port(0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the engine must not outlive a benchmark that is ended
     command = engine.server_command(find_java(), directory, port=port, driver_memory="3g")
     with (directory / "engine.log").open("wb") as log:
         server = subprocess.Popen(

@@ -17,8 +17,10 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import intake
 from sda_platform.lake.bronze import land
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone, LoadedSegment
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.orphans import orphaned_names
 from sda_platform.lake.resource import LakeResource, LandingResource
+from sda_platform.lake.segments import LoadedSegment
 from sda_platform.lake.spark import SparkResource
 
 START_NS = 1_730_419_200_000_000_000
@@ -89,7 +91,11 @@ class PlatformIngest:
         self.lake = Lake(str(home / "lake"), clock, lambda: spark.spark_session, "benchmark")
         self._lake_resource = LakeResource(uri=str(home / "lake"), home=str(home), spark=spark)
         self._landing = LandingResource(
-            root=str(self.landing_root), max_segments=max_segments, max_bytes=max_bytes, orphan_grace_s=60.0
+            root=str(self.landing_root),
+            max_segments=max_segments,
+            max_bytes=max_bytes,
+            orphan_grace_s=60.0,
+            backlog_max_age_s=600.0,
         )
 
     def land(self) -> None:
@@ -103,8 +109,10 @@ class PlatformIngest:
     def look(self) -> list[LoadedSegment]:
         """What a tick of the sensor and a run of `raw_records` look at before anything is decoded."""
         (zone,) = self._landing.zones(["optical"])
-        zone.pending_marks()
-        return intake.take([zone], self.lake.head(RAW_RECORDS), **self._landing.batch_bounds)
+        orphaned_before_s = self._landing.orphaned_before_s()
+        zone.waiting([*zone.pending_names(), *orphaned_names(zone, orphaned_before_s)])
+        head = self.lake.head(RAW_RECORDS)
+        return intake.take([zone], head, **self._landing.batch_bounds, orphaned_before_s=orphaned_before_s)
 
 
 def archive_of(directory: Path, count: int) -> Path:

@@ -136,8 +136,8 @@ def _consumed(plan: Plan) -> str:
 
 
 def _preview(lake: Lake, table: Table, sequence: int) -> str:
-    rows = lake.log(table).rows_of((sequence - 1, sequence))
-    return markdown_table(rows.slice(0, PREVIEW_ROWS)) if rows.num_rows else "no rows"
+    rows = lake.log(table).some_rows_of((sequence - 1, sequence), PREVIEW_ROWS)
+    return markdown_table(rows) if rows.num_rows else "no rows"
 
 
 def markdown_table(rows: pa.Table) -> str:

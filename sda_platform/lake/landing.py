@@ -80,7 +80,12 @@ class LandingZone:
     def read(self, segment: PendingSegment) -> LoadedSegment:
         """The segment's data and, where it is not what its metadata promises, the defect in words."""
         data = _bytes_at(self._waiting(segment.name)[0]) or b""
-        return self._loaded(segment.name, data, segment.meta, defect_of(segment, data))
+        defect = defect_of(segment, data)
+        if segment.meta is not None and defect is None:
+            sha256 = segment.meta.sha256  # as was just seen
+        else:
+            sha256 = segment_sha256(self.feed, segment.name, data, defect)
+        return LoadedSegment(self.feed, segment.name, sha256, data, segment.meta, defect)
 
     def was_archived(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""
@@ -150,7 +155,8 @@ class LandingZone:
         described = self._describe(segment.name, meta_path)
         if segment.defect is None and (described is None or described.meta is None):
             raise SegmentLost(f"{meta_path}: the metadata of {self.feed}/{segment.name} is missing or unreadable")
-        return self._loaded(segment.name, data, described.meta if described else None, segment.defect)
+        meta = described.meta if described else None
+        return LoadedSegment(self.feed, segment.name, segment.sha256, data, meta, segment.defect)
 
     def restore(self, segment: SegmentRef) -> None:
         """Have a consumed segment wait again, data first, metadata last. May be repeated after a crash.
@@ -193,9 +199,6 @@ class LandingZone:
                 self.feed, name, None, f"{name}: unknown feed {meta.feed!r} in the zone of {self.feed}"
             )
         return PendingSegment(self.feed, name, meta)
-
-    def _loaded(self, name: str, data: bytes, meta: SegmentMeta | None, defect: str | None) -> LoadedSegment:
-        return LoadedSegment(self.feed, name, segment_sha256(self.feed, name, data, defect), data, meta, defect)
 
     def _waiting(self, name: str) -> tuple[UPath, UPath]:
         """Data and metadata of what waits under ``name``."""

@@ -21,6 +21,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 # How far back a head is searched: commits that are not ours (OPTIMIZE, VACUUM) lie between two of ours at most.
 SEARCH_DEPTH = 100
+_SMALL_BATCH_ROWS = 1_024
 
 
 @dataclass(frozen=True)
@@ -200,9 +201,23 @@ class TableLog:
         self, sequences: tuple[int, int], columns: Sequence[str] | None = None, version: int | None = None
     ) -> pa.Table:
         """Rows of the commits ``(after, upto]``."""
-        after, upto = sequences
-        chosen = (ds.field(COMMIT_SEQUENCE) > after) & (ds.field(COMMIT_SEQUENCE) <= upto)
-        return self.rows(columns, chosen, version)
+        return self.rows(columns, _committed_in(sequences), version)
+
+    def some_rows_of(self, sequences: tuple[int, int], count: int) -> pa.Table:
+        """At most ``count`` rows of the commits ``(after, upto]``, without reading the others."""
+        delta = self._open()
+        if delta is None:
+            return self.table.arrow_schema.empty_table()
+        names = [c.name for c in self.table.columns]
+        # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
+        return delta.to_pyarrow_dataset().head(
+            count,
+            columns=names,
+            filter=_committed_in(sequences),
+            batch_size=_SMALL_BATCH_ROWS,
+            batch_readahead=1,
+            fragment_readahead=1,
+        )
 
     def _open(self, version: int | None = None) -> DeltaTable | None:
         try:
@@ -244,3 +259,8 @@ def _rows_written(entry: dict[str, Any]) -> int:
         ("numTargetRowsInserted", "numTargetRowsUpdated") if entry.get("operation") == "MERGE" else ("numOutputRows",)
     )
     return sum(int(metrics.get(name) or 0) for name in names)
+
+
+def _committed_in(sequences: tuple[int, int]) -> ds.Expression:
+    after, upto = sequences
+    return (ds.field(COMMIT_SEQUENCE) > after) & (ds.field(COMMIT_SEQUENCE) <= upto)

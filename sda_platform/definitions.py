@@ -17,6 +17,7 @@ from sda_platform.conjunction import checks as conjunction_checks
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.delivery import assets as delivery
 from sda_platform.delivery import checks as delivery_checks
+from sda_platform.delivery import sensors as delivery_sensors
 from sda_platform.delivery.choosing import chosen_subscriber, require_idempotency
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
@@ -73,6 +74,13 @@ catalog_lane = lane_job(
     "Element sets from the landing zone through screening to delivered alerts, in one run.",
 )
 
+delivery_lane = lane_job(
+    "delivery",
+    delivery_sensors.LANE,
+    dg.AssetSelection.assets(delivery.alert_deliveries),
+    "Alerts that waited for the subscriber, in a run that needs nothing else.",
+)
+
 
 def default_resources(settings: Settings) -> dict[str, Any]:
     """The resources that ``settings`` describe; building them opens nothing."""
@@ -111,12 +119,13 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),
+        *delivery_sensors.build_sensors(delivery_lane),
         run_failures,
     ]
     return dg.Definitions(
         assets=dg.map_asset_specs(_with_policy, assets),
         asset_checks=CHECKS,
-        jobs=[hot, catalog_lane],
+        jobs=[hot, catalog_lane, delivery_lane],
         sensors=sensors,
         schedules=catalog_sensors.build_schedules(catalog_lane),
         resources=provided,

@@ -5,6 +5,7 @@ growing pauses: a backlog drains without a hand once its cause is gone. A perman
 would hide it. Only its zone's next segment, which makes another batch, or a person starts the lane again.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import dagster as dg
@@ -82,6 +83,13 @@ def coming_run(instance: dg.DagsterInstance, lane: str, batch: str) -> str | Non
     waiting = dg.RunsFilter(tags={LANE_TAG: lane}, statuses=list(_WAITING))
     working = dg.RunsFilter(tags={BATCH_TAG: batch}, statuses=list(_UNFINISHED))
     records = instance.get_run_records(waiting, limit=1) or instance.get_run_records(working, limit=1)
+    return records[0].dagster_run.run_id if records else None
+
+
+def unfinished_run(instance: dg.DagsterInstance, lanes: Iterable[str]) -> str | None:
+    """A run of one of ``lanes`` that has not ended."""
+    found = dg.RunsFilter(tags={LANE_TAG: list(lanes)}, statuses=list(_UNFINISHED))
+    records = instance.get_run_records(found, limit=1)
     return records[0].dagster_run.run_id if records else None
 
 

@@ -252,6 +252,33 @@ def test_a_lost_file_and_a_second_delivery_of_all_change_nothing(platform: Platf
     assert platform.zone("isl").pending_names() == []
 
 
+def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Platform) -> None:
+    platform.subscriber.path.mkdir()  # no database can be opened there
+    assert land(platform.zone("elements"), "catalogue.csv", catalogue())
+    away = platform.run("catalog", must_succeed=False)
+    assert [e.step_key for e in away.all_events if e.is_step_failure] == ["alert_deliveries"]
+    run = platform.instance.get_run_by_id(away.run_id)
+    assert run is not None
+    assert run.tags["sda/failure"] == "transient"
+    assert "sqlite:subscriber.sqlite" in run.tags["sda/failure_reason"]
+    waiting = platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows
+    assert waiting > 0
+
+    platform.land(simulated())
+    platform.at(after(70))
+    platform.run("hot", must_succeed=False)
+    sound = sum(fault == "none" for s in simulated() for fault in s.truth.column("fault").to_pylist())
+    assert platform.rows(OBSERVATIONS, "observation_id").num_rows == sound
+    assert platform.rows(FUSED_TRACKS, "track_id").num_rows > 0
+    assert platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == 0
+
+    platform.subscriber.path.rmdir()
+    back = platform.run("delivery")
+    assert written(back) == {"alert_deliveries": platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows}
+    assert correctness(back)["alert_deliveries:subscriber_agrees"]
+    assert len(platform.subscriber.receipts()) == written(back)["alert_deliveries"] >= waiting
+
+
 @pytest.mark.parametrize("feed", ["elements"])
 def test_a_re_landed_catalogue_with_older_sets_moves_no_alert(platform: Platform, feed: str) -> None:
     with_catalogue(platform)

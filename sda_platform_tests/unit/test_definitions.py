@@ -63,7 +63,7 @@ def graph() -> dict[str, Any]:
         "jobs": {
             job.name: sorted(key.to_user_string() for key in job.asset_layer.executable_asset_keys)
             for job in repository.get_all_jobs()
-            if job.name in ("hot", "catalog")
+            if job.name in ("hot", "catalog", "delivery")
         },
         "sensors": {sensor.name: [target.job_name for target in sensor.targets] for sensor in repository.sensor_defs},
         "schedules": {

@@ -1,0 +1,84 @@
+"""The sensor of the outbox: alerts that wait are delivered once the subscriber answers, by one run at a time."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.sensors import request_delivery
+from sda_platform.lake.failing import FAILURE_TAG, REASON_TAG
+from sda_platform_tests.delivery_rounds import deliver, tell
+from sda_platform_tests.delta_tables import lake_at
+
+
+class Ticker:
+    """The sensor on an instance, a lake and a home of its own."""
+
+    def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
+        self.home, self.instance, self.lake = home, instance, lake_at(home / "lake")
+        self.subscriber = chosen_subscriber("", home)
+        self.wall_s = 2e9
+
+    def tick(self) -> dg.RunRequest | str:
+        context = dg.build_sensor_context(instance=self.instance)
+        answer = request_delivery(context, self.lake, self.subscriber, wall_s=self.wall_s)
+        return answer if isinstance(answer, dg.RunRequest) else answer.skip_message or ""
+
+    def run(self, status: dg.DagsterRunStatus, **tags: str) -> str:
+        run_id = str(uuid.uuid4())
+        self.instance.add_run(dg.DagsterRun(job_name="delivery", run_id=run_id, status=status, tags=tags))
+        return run_id
+
+
+@pytest.fixture
+def ticker(tmp_path: Path) -> Iterator[Ticker]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Ticker(tmp_path, instance)
+
+
+def test_an_empty_outbox_is_skipped_with_that_reason(ticker: Ticker) -> None:
+    assert ticker.tick() == "no alert waits"
+    tell(ticker.lake, ("x", 0, "insert"))
+    deliver(ticker.lake, ticker.subscriber)
+    assert ticker.tick() == "no alert waits"
+
+
+def test_alerts_that_wait_get_a_run_of_their_own_lane(ticker: Ticker) -> None:
+    tell(ticker.lake, ("x", 0, "insert"))
+    request = ticker.tick()
+    assert isinstance(request, dg.RunRequest)
+    assert request.run_key == "alerts 0-1:1"
+    assert request.tags == {"sda/lane": "delivery", "sda/batch": "alerts 0-1", "sda/attempt": "1"}
+
+
+@pytest.mark.parametrize("lane", ["hot", "catalog", "delivery"])
+def test_a_run_that_is_under_way_is_left_to_deliver_them(ticker: Ticker, lane: str) -> None:
+    tell(ticker.lake, ("x", 0, "insert"))
+    running = ticker.run(dg.DagsterRunStatus.STARTED, **{"sda/lane": lane})
+    assert ticker.tick() == f"run {running[:8]} is under way and will deliver what waits"
+
+
+def test_while_the_subscriber_is_away_no_run_is_started_and_the_reason_is_told(ticker: Ticker, tmp_path: Path) -> None:
+    tell(ticker.lake, ("x", 0, "insert"))
+    ticker.subscriber = chosen_subscriber("http://127.0.0.1:1/alerts", tmp_path)
+    reason = ticker.tick()
+    assert isinstance(reason, str)
+    assert reason.startswith("alerts of 1 commits wait; http://127.0.0.1:1/alerts: ConnectError")
+    ticker.subscriber = chosen_subscriber("", tmp_path)
+    assert isinstance(ticker.tick(), dg.RunRequest)
+
+
+def test_a_failed_delivery_is_followed_by_another_attempt_unless_it_is_permanent(ticker: Ticker) -> None:
+    tell(ticker.lake, ("x", 0, "insert"))
+    request = ticker.tick()
+    assert isinstance(request, dg.RunRequest)
+    ticker.run(dg.DagsterRunStatus.FAILURE, **request.tags)
+    second = ticker.tick()
+    assert isinstance(second, dg.RunRequest)
+    assert second.run_key == "alerts 0-1:2"
+    told = {FAILURE_TAG: "permanent", REASON_TAG: "SubscriberMisconfigured: answered 401"}
+    ticker.run(dg.DagsterRunStatus.FAILURE, **second.tags, **told)
+    assert "SubscriberMisconfigured: answered 401; permanent, so not repeated" in str(ticker.tick())

@@ -79,7 +79,7 @@ class LandingZone:
 
     def read(self, segment: PendingSegment) -> LoadedSegment:
         """The segment's data and, where it is not what its metadata promises, the defect in words."""
-        data = _bytes_at(self._waiting(segment.name)[0]) or b""
+        data = _bytes_at(self._pending / segment.name) or b""
         defect = defect_of(segment, data)
         if segment.meta is not None and defect is None:
             sha256 = segment.meta.sha256  # as was just seen
@@ -183,7 +183,7 @@ class LandingZone:
 
     def describe(self, name: str) -> PendingSegment | None:
         """The segment that waits under ``name``, as its metadata tells it; None where there is none."""
-        return self._describe(name, self._waiting(name)[1])
+        return self._describe(name, self._pending / f"{name}{META_SUFFIX}")
 
     def _describe(self, name: str, meta_path: UPath) -> PendingSegment | None:
         """What the metadata at ``meta_path`` says of the segment ``name``; None where there is none."""

@@ -110,12 +110,8 @@ def _ends() -> Iterator[Case]:
 def _recovering() -> Iterator[Case]:
     """The run that mends what a killed one left is killed itself."""
     first = f"commit.sent:{RAW_RECORDS.name}"
-    for again, ids in (
-        ("asset.begun", "CP-R1"),
-        ("landing.acknowledged", "CP-R2"),
-        (f"lake.planned:{OBSERVATIONS.name}", "CP-R3"),
-    ):
-        yield Case(f"{first}, then {again}", ids, KillAgain(first, again), in_sample=ids == "CP-R2")
+    for again, ids in (("landing.acknowledged", "CP-18"), (f"lake.planned:{OBSERVATIONS.name}", "CP-07")):
+        yield Case(f"{first}, then {again}", ids, KillAgain(first, again), in_sample=ids == "CP-18")
 
 
 def _control_plane() -> Iterator[Case]:
@@ -190,6 +186,14 @@ def _restarts() -> Iterator[Case]:
             name = f"{_words(lost)}, {'with' if with_crc else 'without'} .crc"
             is_sampled = with_crc and lost is damage.last_commit_emptied
             yield Case(name, "F-power", Crash(at, lost(OBSERVATIONS, with_crc=with_crc)), is_sampled)
+    for point, ids in (
+        ("recovery.examined", "CP-R1"),
+        ("recovery.set_aside", "CP-R2"),
+        ("recovery.segments_restored", "CP-R3"),
+    ):
+        emptied = damage.last_commit_emptied(RAW_RECORDS)
+        strike = Crash(f"commit.sent:{RAW_RECORDS.name}", emptied, recovery_killed_at=point)
+        yield Case(f"recovery killed at {point}", ids, strike)
 
 
 def _words(function: Callable[..., object]) -> str:

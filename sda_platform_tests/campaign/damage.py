@@ -6,8 +6,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import pyarrow as pa
+from deltalake import DeltaTable
 
+from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.platform import Victim
 
@@ -78,16 +80,10 @@ def with_old_orphans(table: Table) -> Damage:
     return damage
 
 
-def live_file_deleted(lake: Path, table: Table) -> Path:
-    """Delete one live data file of ``table`` below ``lake``; gives its path."""
-    data = next(path for path in sorted((lake / table.name).glob("*.parquet")) if pq.read_metadata(path).num_rows)
-    data.unlink()
-    return data
-
-
-def copy_of_lake(victim: Victim, target: Path) -> Path:
-    """A copy of the lake, to be damaged in ways that nothing can mend."""
-    return Path(shutil.copytree(victim.home / "lake", target))
+def live_file_deleted(log: TableLog) -> None:
+    """The largest data file of a table is gone, by hand."""
+    actions = pa.table(DeltaTable(log.uri).get_add_actions(flatten=True)).to_pylist()
+    (Path(log.uri) / max(actions, key=lambda action: int(action["num_records"]))["path"]).unlink()
 
 
 def _on_last_commit(table: Table, change: Callable[[Path], object], with_crc: bool) -> Damage:

@@ -59,7 +59,7 @@ CRASH_POINTS = (
     CrashPoint("CP-39", "in the middle of VACUUM"),
     CrashPoint("CP-40", "in the middle of a change of schema"),
     CrashPoint("CP-R1", "recovery: verifying the log"),
-    CrashPoint("CP-R2", "recovery: clearing what the committed batch left in the zones"),
-    CrashPoint("CP-R3", "recovery: taking the lost input again"),
+    CrashPoint("CP-R2", "recovery: setting a lost commit aside"),
+    CrashPoint("CP-R3", "recovery: putting the lost input back"),
     CrashPoint("CP-R4", "recovery: reconciling the subscriber"),
 )

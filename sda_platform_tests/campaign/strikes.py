@@ -124,12 +124,15 @@ class Crash:
     point: str
     damage: Callable[[Victim], None] = lambda _victim: None
     lane: Lane = "hot"
+    recovery_killed_at: str = ""
 
     def hit(self, victim: Victim, land: Land) -> None:
         """See `Strike`."""
         _stopped_at(victim, land, self.point, self.lane)
         victim.crash()
         self.damage(victim)
+        if self.recovery_killed_at:
+            _strike(victim, lambda _lane: _fail_to_restart(victim), self.lane, Order(self.recovery_killed_at))
         victim.restart()
 
 
@@ -162,6 +165,12 @@ def _stopped_at(victim: Victim, land: Land, point: str, lane: Lane) -> int:
     if not eventually(lambda: bool(victim.stopped()), 10.0, pause_s=0.02):
         raise NotReached(f"the worker did not stop at {point}")
     return victim.stopped()[0]
+
+
+def _fail_to_restart(victim: Victim) -> None:
+    with contextlib.suppress(RuntimeError):
+        victim.restart()
+        victim.crash()
 
 
 def _kill_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> None:

@@ -1,13 +1,17 @@
 """Tier T2: a real platform, hit at one point after another while input comes in, and judged after every recovery."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from sda_platform.clock import MissionClock
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform_tests.campaign import oracle
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform_tests.campaign import damage, oracle
 from sda_platform_tests.campaign.cases import Case
-from sda_platform_tests.campaign.platform import NotReached, Victim
+from sda_platform_tests.campaign.platform import NotReached, Victim, lane_settings, run_lane, standing_clock
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.strikes import Lane
 from sda_platform_tests.campaign.twin import run_twin
@@ -66,6 +70,22 @@ class Campaign:
         twin = run_twin(self._home / "twin", self._world.delivered, self._victim.engine_address)
         self._note("the fault-free twin", [f"O5 {p}" for p in oracle.derived(lake, twin)])
         self._note("two readers", [f"O9 {p}" for p in oracle.readers(lake, self._victim.session("oracle"))])
+        self._note("a live file deleted", self._unseen_loss())
+
+    def _unseen_loss(self) -> list[str]:
+        """F-live: on a copy of the lake, a data file that the log names is deleted; oracle and platform must see it."""
+        home = self._home / "copy"
+        shutil.copytree(self._victim.home / "lake", home / "lake")
+        standing_clock(home)
+        settings = lane_settings(home, self._victim.engine_address)
+        lake = Lake(settings.lake_uri, MissionClock.load(home), without_session)
+        rows = lake.log(OBSERVATIONS).row_count()
+        damage.live_file_deleted(lake.log(OBSERVATIONS))
+        problems = [] if oracle.files(lake, [OBSERVATIONS]) else ["O4 the oracle does not see it"]
+        if lake.log(OBSERVATIONS).row_count() != rows:
+            problems.append("counting sees it: then O4 need not open files")
+        World(self._seed).deliver(self._world.next_stretch(), settings.landing_uri)
+        return problems + (["a run went on with what is left"] if run_lane("hot", settings).success else [])
 
     def report(self, attempted: int) -> Report:
         """What was found in the cases ``attempted``."""

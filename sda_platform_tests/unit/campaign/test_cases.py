@@ -34,6 +34,7 @@ def test_every_point_that_a_case_waits_for_is_in_the_code() -> None:
     strikes = [case.strike for case in cases()]
     named = [s.point for s in strikes if isinstance(s, Kill | KillAgain | KillBetween | Crash | Zombie)]
     named += [s.again for s in strikes if isinstance(s, KillAgain)]
+    named += [s.recovery_killed_at for s in strikes if isinstance(s, Crash) and s.recovery_killed_at]
     awaited = {point.partition(":")[0] for point in named}
     marked = set(re.findall(r'faults\.reach\("([a-z_.]+)"', "".join(p.read_text() for p in PACKAGE.rglob("*.py"))))
     assert awaited - marked - OF_DAGSTER == set()

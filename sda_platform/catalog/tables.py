@@ -76,5 +76,5 @@ ORBITAL_CATALOG = Table(
     ("norad_id",),
     "epoch_time_ns",
     sources={name: [("element_sets", name)] for name in _ELEMENTS},
-    time_follows_from_key=False,
+    replaces_rows=True,
 )

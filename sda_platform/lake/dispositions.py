@@ -21,6 +21,7 @@ from sda_platform.lake.errors import (
     CommitConflict,
     EngineUnavailable,
     InvariantError,
+    NotReplayable,
     SchemaMismatch,
     SegmentConflict,
     SegmentLost,
@@ -152,6 +153,7 @@ _OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyTy
         SchemaMismatch: Disposition.INVARIANT,
         SegmentConflict: Disposition.PERMANENT,
         SegmentLost: Disposition.INVARIANT,
+        NotReplayable: Disposition.PERMANENT,
         ConnectionError: Disposition.TRANSIENT,
         TimeoutError: Disposition.TRANSIENT,
         sqlite3.OperationalError: Disposition.TRANSIENT,  # locked, or its disk is full or away

@@ -35,3 +35,11 @@ class SegmentConflict(LakeError):
 
 class SegmentLost(LakeError):
     """A consumed segment is not in the archive any more, or not as it was consumed."""
+
+
+class NotReplayable(LakeError):
+    """A commit cannot be made again: what it read, or how it was planned, is not there any more."""
+
+
+class VersionGone(NotReplayable):
+    """A version of a table that was pinned cannot be read any more: VACUUM removed its files, or its log was cut."""

@@ -16,7 +16,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, Recovery, TableWindow
-from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
+from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, VersionGone
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 # How far back a head is searched: commits that are not ours (OPTIMIZE, VACUUM) lie between two of ours at most.
@@ -190,12 +190,20 @@ class TableLog:
     def rows(
         self, columns: Sequence[str] | None = None, where: ds.Expression | None = None, version: int | None = None
     ) -> pa.Table:
-        """Rows as Arrow; ``where`` prunes files by their statistics. An absent table has no rows."""
-        delta = None if version == -1 else self._open(version)
+        """Rows as Arrow; ``where`` prunes files by their statistics. An absent table (version -1) has no rows.
+
+        Raises VersionGone when a ``version`` is asked for that cannot be read any more.
+        """
         names = list(columns) if columns is not None else [c.name for c in self.table.columns]
+        delta = None if version == -1 else self._open(version)
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
-        return delta.to_pyarrow_dataset().to_table(columns=names, filter=where)
+        try:
+            return delta.to_pyarrow_dataset().to_table(columns=names, filter=where)
+        except FileNotFoundError as error:
+            if version is None:
+                raise
+            raise self._gone(version) from error
 
     def rows_of(
         self, sequences: tuple[int, int], columns: Sequence[str] | None = None, version: int | None = None
@@ -223,7 +231,15 @@ class TableLog:
         try:
             return DeltaTable(self.uri, version=version)
         except TableNotFoundError:
-            return None
+            if version is None:
+                return None
+            raise self._gone(version) from None
+
+    def _gone(self, version: int) -> VersionGone:
+        return VersionGone(
+            f"{self.table.name}: version {version} cannot be read any more: VACUUM removed its files, or its log was "
+            "cut; only later commits can be replayed"
+        )
 
 
 def commit_in(table: Table, version: int, text: str) -> Commit | IllegibleCommit | None:

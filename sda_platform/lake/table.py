@@ -58,8 +58,9 @@ class Table:
     """A table of the lake.
 
     ``key`` identifies a row; ``time_column`` is an instant that follows from the key, so that a search for the
-    duplicates of some rows need only read the files that cover their times (where it does not follow, as in a table of
-    current entries, ``time_follows_from_key`` is False and the whole key is read).
+    duplicates of some rows need only read the files that cover their times. Rows stay as they were written, unless
+    ``replaces_rows``: then a commit may replace the row of a key, the table as of an earlier commit is an old version
+    of it, and the whole key is read.
     ``sources`` says, for columns that copy or
     derive from other tables, which: ``{column: [(table name, column), …]}``.
     """
@@ -70,7 +71,7 @@ class Table:
     key: tuple[str, ...]
     time_column: str
     sources: Mapping[str, list[tuple[str, str]]] = field(default_factory=dict)
-    time_follows_from_key: bool = True
+    replaces_rows: bool = False
 
     @property
     def app_id(self) -> str:

@@ -75,7 +75,7 @@ def duplicate_keys(log: TableLog, commits: Sequence[Commit]) -> list[str]:
     times = log.rows_of(span, [table.time_column]).column(table.time_column)
     if not len(times):
         return []
-    keys = log.rows(table.key, _near(table, times) if table.time_follows_from_key else None)
+    keys = log.rows(table.key, None if table.replaces_rows else _near(table, times))
     repeated = keys.group_by(list(table.key)).aggregate([([], "count_all")])
     repeated = repeated.filter(pc.greater(repeated.column("count_all"), 1))
     shown = ", ".join(str(tuple(row[k] for k in table.key)) for row in repeated.slice(0, 3).to_pylist())

@@ -53,6 +53,7 @@ CONJUNCTION = [
     conjunction.conjunction_alerts,
     delivery.alert_deliveries,
 ]
+TABLE_ASSETS = [*INGEST, *CATALOG, fusion.fused_tracks, *CONJUNCTION]
 CHECKS = [
     *ingest_checks.checks,
     *catalog_checks.checks,
@@ -115,7 +116,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     chosen = settings or Settings()
     provided = {**default_resources(chosen), **(resources or {})}
     require_idempotency(provided["subscriber"])
-    assets: list[Any] = [*EXTERNAL, *INGEST, *CATALOG, fusion.fused_tracks, *CONJUNCTION]
+    assets: list[Any] = [*EXTERNAL, *TABLE_ASSETS]
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),

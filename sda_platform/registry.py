@@ -8,6 +8,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.table import Table
 
 TABLES = (
     RAW_RECORDS,
@@ -27,3 +28,15 @@ FEEDS: Mapping[str, tuple[str, ...]] = {
     RAW_RECORDS.name: tuple(feed.name for feed in OBSERVATION_FEEDS),
     ELEMENT_SETS.name: (ELEMENTS_FEED,),
 }
+
+
+class UnknownTable(LookupError):
+    """No table has this name."""
+
+
+def tables_named(name: str) -> tuple[Table, ...]:
+    """The table ``name``, or every table for ``all``. Raises UnknownTable."""
+    chosen = tuple(table for table in TABLES if name in (table.name, "all"))
+    if not chosen:
+        raise UnknownTable(f"no table is named {name!r}; there are: {', '.join(t.name for t in TABLES)}, or all")
+    return chosen

@@ -7,7 +7,6 @@ from typing import Any
 import dagster as dg
 
 from sda_platform import faults
-from sda_platform.lake import intake
 from sda_platform.lake.assets import materialized, nothing_new
 from sda_platform.lake.backlog import backlog_of
 from sda_platform.lake.checkpoint import SegmentRef
@@ -30,14 +29,14 @@ def land(
     store, zones = lake.open(), landing.zones(feeds)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
-    taken = intake.take(zones, head, **landing.batch_bounds, orphaned_before_s=landing.orphaned_before_s())
+    taken = store.take(zones, head, **landing.batch_bounds, orphaned_before_s=landing.orphaned_before_s())
     faults.reach("bronze.taken", table.name)
     batch = decode_batch(table, taken, decoder)
     plan = store.plan_landing(table, head, batch.segments)
     if plan.is_empty:
         return nothing_new(store, plan)
     receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
-    intake.finish_last_commit(zones, store.head(table))
+    store.acknowledge(zones, table)
     faults.reach("bronze.acknowledged", table.name)
     for zone in zones:
         consumed = [s for s in batch.segments if s.zone == zone.feed]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -100,6 +101,12 @@ def merge(
             session.catalog.dropTempView(view)
 
     return settle(log, plan, checkpoint, write)
+
+
+def copy(session: SparkSession, target: TableLog, rows: pa.Table) -> None:
+    """Begin a shadow table with these rows of another, each with the sequence that wrote it there."""
+    content = session.createDataFrame(rows if rows.num_rows else [], target.table.schema)
+    content.write.format("delta").options(**_TABLE_PROPERTIES).save(target.uri)
 
 
 def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:

@@ -5,6 +5,7 @@ An asset's body is these four verbs in this order. The class joins the pieces of
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,11 +14,13 @@ from pyspark.sql import types as T
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit
+from sda_platform.lake import commit, intake
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.commit import Receipt
+from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
+from sda_platform.lake.segments import LoadedSegment
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
@@ -81,6 +84,14 @@ class Lake:
         )
         return _planned(plan)
 
+    def take(self, zones: Sequence[LandingZone], head: Head, **bounds: Any) -> list[LoadedSegment]:
+        """The next segments of ``zones`` within ``bounds``; see `lake.intake.take`."""
+        return intake.take(zones, head, **bounds)
+
+    def acknowledge(self, zones: Sequence[LandingZone], table: Table) -> None:
+        """Clear ``zones`` of what the newest commit of ``table`` consumed; see `lake.intake.finish_last_commit`."""
+        intake.finish_last_commit(zones, self.head(table))
+
     def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
         """Plan to consume these segments, which were taken when the table stood at ``head``."""
         return _planned(plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id))
@@ -98,14 +109,15 @@ class Lake:
         upto = plan.sequence - 1 if source.name == plan.table.name else plan.window(source).upto_sequence
         if upto == 0:
             return self.session.createDataFrame([], source.schema)
-        rows = self.session.read.format("delta").load(f"{self.uri}/{source.name}")
+        rows = self.session.read.format("delta").load(self.log(source).uri)
         return rows.where(F.col(COMMIT_SEQUENCE) <= upto)
 
     def new_rows(self, plan: Plan, source: Table, columns: Sequence[str] | None = None) -> pa.Table:
         """Some columns of the plan's window on ``source`` as Arrow, without the engine."""
         window = plan.window(source)
         span = (window.after_sequence, window.upto_sequence)
-        return self.log(source).rows_of(span, columns, version=window.upto_version)
+        # Where rows stay as they were written, the sequence selects them, whatever became of the version's files.
+        return self.log(source).rows_of(span, columns, version=window.upto_version if source.replaces_rows else None)
 
     def written_rows(self, receipt: Receipt, columns: Sequence[str]) -> pa.Table:
         """Some columns of the rows that a commit wrote, as Arrow, without the engine."""

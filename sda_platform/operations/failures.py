@@ -9,6 +9,7 @@ from sda_platform.operations.platform_home import AlreadyRunning
 from sda_platform.operations.screen_catalogue import ScreeningInputError
 from sda_platform.operations.supervisor import PlatformError
 from sda_platform.operations.trace import UnknownAlert
+from sda_platform.registry import UnknownTable
 
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
@@ -20,4 +21,5 @@ EXPECTED: tuple[type[Exception], ...] = (
     PlatformError,
     ScreeningInputError,
     UnknownAlert,
+    UnknownTable,
 )

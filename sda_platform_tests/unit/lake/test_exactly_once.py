@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
+from sda_platform.clock import MissionClock
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
@@ -29,8 +30,8 @@ from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.commit import Receipt, settle
 from sda_platform.lake.decoding import DecodedBatch, decode_batch, one_by_one
 from sda_platform.lake.errors import CommitConflict, SegmentConflict
+from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import META_SUFFIX, LandingZone
-from sda_platform.lake.log import Head
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.in_memory_log import ConcurrentTransaction, EngineLost, InMemoryLog
@@ -190,25 +191,23 @@ TestLanding.settings = settings(
 )
 
 
-class _Store:
+class _Store(Lake):
     """A lake over the stand-in log, as far as `bronze.land` uses one."""
 
     def __init__(self, log: InMemoryLog) -> None:
+        super().__init__("", MissionClock(0, 0, 0.0), without_session)
         self._log = log
 
     def open(self) -> "_Store":
         return self
 
+    def log(self, table: object) -> InMemoryLog:  # type: ignore[override]
+        return self._log
+
     def frame(self, table: object, rows: pa.Table) -> pa.Table:
         return rows
 
-    def head(self, table: object) -> Head:
-        return self._log.head()
-
-    def plan_landing(self, table: object, head: Head, segments: object) -> Plan:
-        return plan_segments(RAW_RECORDS, head, segments, now_ns=0, run_id="run")  # type: ignore[arg-type]
-
-    def append(self, plan: Plan, rows: pa.Table, *, counts: dict[str, int]) -> Receipt:
+    def append(self, plan: Plan, rows: pa.Table, *, counts: dict[str, int]) -> Receipt:  # type: ignore[override]
         checkpoint: Checkpoint = plan.checkpoint(f"nonce of {id(plan)}", counts)
         keys = [(r["segment_sha256"], r["record_number"]) for r in rows.to_pylist()]
         return settle(self._log, plan, checkpoint, lambda: self._log.write(checkpoint, keys))  # type: ignore[arg-type]

@@ -76,6 +76,13 @@ def test_verify_does_not_repair_beneath_a_running_platform(home: Path) -> None:
     assert (answer.exit_code, "a platform already runs" in answer.output) == (1, True)
 
 
+def test_where_nothing_was_committed_there_is_nothing_to_replay(home: Path) -> None:
+    assert json.loads(sda(home, "replay", "all", "--json").output) == []
+    answer = sda(home, "replay", "fused_tracks", "--from-sequence", "5")
+    assert answer.exit_code == 0 and "no commit lies in this range" in answer.output
+    assert not list(home.glob("lake*")), "no shadow is left"
+
+
 def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
     facts = {
         "tca_time_ns": START_NS, "norad_id_1": 25544, "object_name_1": "ISS (ZARYA)", "norad_id_2": 5,
@@ -123,6 +130,7 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     ("arguments", "words"),
     [
         (("trace", "nothing"), "no alert begins with 'nothing'"),
+        (("replay", "tracks"), "no table is named 'tracks'; there are: raw_records,"),
         (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
         (("land", "--feed", "lidar", __file__), "cannot tell its format"),
     ],
@@ -140,8 +148,9 @@ def test_a_setting_that_cannot_be_used_is_named(home: Path, monkeypatch: pytest.
     assert "Traceback" not in answer.output
 
 
-def test_a_start_that_is_no_instant_is_a_wrong_use(home: Path) -> None:
-    answer = sda(home, "simulate", str(home / "world"), "--start", "yesterday")
+@pytest.mark.parametrize("command", [("simulate", "world", "--start"), ("replay", "all", "--since")])
+def test_what_is_no_instant_is_a_wrong_use(home: Path, command: tuple[str, ...]) -> None:
+    answer = sda(home, *command, "yesterday")
     assert answer.exit_code == 2 and "'yesterday' is no ISO 8601 instant" in answer.output
 
 

@@ -1,0 +1,128 @@
+"""Replay: a commit made again, from what its checkpoint says it consumed, into a shadow of its table.
+
+The room's own code runs; only the lake it sees is another. There the plan is the recorded one (same windows, same
+segments, same predecessor, and its ``as_of`` instead of any clock), inputs are the live tables within those windows,
+and the target is the shadow. What depends on nothing else writes the same rows and the same checkpoint again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from typing_extensions import override
+
+from sda_platform.clock import MissionClock
+from sda_platform.lake import commit as door
+from sda_platform.lake.checkpoint import Checkpoint, SegmentRef
+from sda_platform.lake.errors import NotReplayable
+from sda_platform.lake.history import History
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.log import Commit, Head, TableLog
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.segments import LoadedSegment
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+
+@dataclass(frozen=True)
+class RecordedPlan(Plan):
+    """The plan that a commit carried out. Its checkpoint is the recorded one, as far as it is not computed anew."""
+
+    nonce: str = ""
+
+    def checkpoint(
+        self, nonce: str, counts: Mapping[str, int] | None = None, watermarks: Mapping[str, int] | None = None
+    ) -> Checkpoint:
+        """See `Plan.checkpoint`; the ``nonce`` of a replay is that of the original."""
+        del nonce
+        return super().checkpoint(self.nonce, counts, watermarks)
+
+
+class ReplayingLake(Lake):
+    """The lake as it was when ``commit`` was planned, with a shadow in the place of the table that it wrote."""
+
+    def __init__(self, live: Lake, table: Table, shadow_uri: str, history: History, commit: Commit) -> None:
+        as_of = MissionClock(commit.checkpoint.as_of_ns, 0, 0.0)
+        super().__init__(shadow_uri, as_of, lambda: live.session, commit.checkpoint.run_id)
+        self._live = live
+        self._target = table
+        self._first = history.first
+        self._recorded = commit.checkpoint
+        self._before = history.predecessor(commit)
+
+    @override
+    def log(self, table: Table) -> TableLog:
+        """The shadow's log where ``table`` is the target, else the live one."""
+        return super().log(table) if table is self._target else self._live.log(table)
+
+    @override
+    def plan(self, table: Table, *, consume: Sequence[Table], observe: Sequence[Table] = ()) -> Plan:
+        """The recorded plan. Raises NotReplayable where it consumed other tables than are asked for now.
+
+        Raises InvariantError where an input is not the one that was consumed.
+        """
+        recorded = self._recorded
+        then = [*(w.table for w in recorded.windows), *(s.table for s in recorded.snapshots)]
+        now = [source.name for source in (*consume, *observe)]
+        if sorted(then) != sorted(now):
+            raise NotReplayable(
+                f"{table.name}: sequence {recorded.sequence} was planned from {', '.join(then)}, "
+                f"this platform plans from {', '.join(now)}"
+            )
+        plan = self._plan()
+        for source in consume:
+            self.log(source).confirm(plan.window(source))
+        return plan
+
+    @override
+    def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
+        """The recorded plan over these segments, as they decode now."""
+        return replace(self._plan(), segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
+
+    @override
+    def take(self, zones: Sequence[LandingZone], head: Head, **bounds: Any) -> list[LoadedSegment]:
+        """The segments that the commit consumed, from archive and quarantine."""
+        by_feed = {zone.feed: zone for zone in zones}
+        return [by_feed[segment.zone].archived(segment) for segment in self._recorded.segments]
+
+    @override
+    def acknowledge(self, zones: Sequence[LandingZone], table: Table) -> None:
+        """Nothing: the zones were cleared long ago."""
+
+    @override
+    def snapshot(self, plan: Plan, source: Table) -> DataFrame:
+        """As `Lake.snapshot`; of the target, what came before the replay is read from the live table."""
+        if source is not self._target or self._first == 1:
+            return super().snapshot(plan, source)
+        live = self.session.read.format("delta").load(self._live.log(source).uri)
+        before = live.where(F.col(COMMIT_SEQUENCE) < self._first)
+        return before if plan.sequence == self._first else before.unionByName(super().snapshot(plan, source))
+
+    def _plan(self) -> RecordedPlan:
+        recorded = self._recorded
+        return RecordedPlan(
+            table=self._target,
+            sequence=recorded.sequence,
+            previous_sha256=recorded.previous_sha256,
+            base_version=self.log(self._target).version(),
+            as_of_ns=recorded.as_of_ns,
+            run_id=recorded.run_id,
+            windows=recorded.windows,
+            snapshots=recorded.snapshots,
+            segments=recorded.segments,
+            recovery=recorded.recovery,
+            previous=self._before.checkpoint if self._before else None,
+            nonce=recorded.nonce,
+        )
+
+
+def seed(live: Lake, shadow: TableLog, replayed: History) -> None:
+    """Give the shadow what the first commit found, where commits replace rows. Raises VersionGone where it is gone.
+
+    Else it begins empty: what came before is read from the live table (`ReplayingLake.snapshot`).
+    """
+    if replayed.before is not None and shadow.table.replaces_rows:
+        rows = live.log(shadow.table).rows(version=replayed.before.version)
+        door.copy(live.session, shadow, rows)

@@ -18,6 +18,10 @@ class Killed(BaseException):
     """Ends a process wherever it is; no handler of errors catches it."""
 
 
+class ConnectionLost(Exception):
+    """What a process sees when the one it waits for is gone."""
+
+
 class Process:
     """One program run; ``waits_for`` is the process whose end it awaits."""
 
@@ -91,13 +95,15 @@ class Scheduler:
         self._own.switch()
 
     def wait(self, process: Process) -> Any:
-        """From inside a process: the result of another one. Raises what made that one fail."""
+        """From inside a process: the result of another one. Raises what made that one fail, or ConnectionLost."""
         waiting = self._running
         if waiting is None:
             raise RuntimeError("only a process can wait for another")
         waiting.waits_for = process
         self._own.switch()
         waiting.waits_for = None
+        if process.is_dead:
+            raise ConnectionLost(f"{process.name} does not answer any more")
         if process.failure is not None:
             raise process.failure
         return process.result

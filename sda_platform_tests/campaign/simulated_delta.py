@@ -119,10 +119,10 @@ class SimulatedEngine:
 
     def append(self, path: str, transaction: Transaction, rows: pa.Table) -> None:
         """Commit ``rows``. Raises ConcurrentTransaction."""
+        self.jobs += 1
         began = self._snapshot(path)
         if began is not None and (began.transaction_version(transaction.app_id) or 0) >= transaction.version:
             return
-        self.jobs += 1
         for directory in (path, f"{path}/_delta_log"):
             self._ensure_directory(directory)
         name = f"part-{self.jobs:05d}.arrow"

@@ -12,6 +12,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.decoding import WHOLE_SEGMENT
 from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.log import Commit
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.campaign.simulated_platform import FEEDS, LANDING, World, alerts_of
 
@@ -79,16 +80,17 @@ def replay_differences(world: World) -> list[str]:
     """O5: each commit of the alerts, made again from the window that its checkpoint names, has the same rows."""
     lake, problems = world.lake(), []
     for commit in lake.log(CONJUNCTION_ALERTS).commits():
-        window = commit.checkpoint.window(RAW_RECORDS.name)
-        if window is None:
-            problems.append(f"O5: commit {commit.checkpoint.sequence} of the alerts names no window")
-            continue
-        span = (window.after_sequence, window.upto_sequence)
-        again = alerts_of(lake.log(RAW_RECORDS).rows_of(span))
-        stored = lake.log(CONJUNCTION_ALERTS).rows_of((commit.checkpoint.sequence - 1, commit.checkpoint.sequence))
+        again = alerts_of(lake.log(RAW_RECORDS).rows_of(recorded_window(commit)))
+        stored = lake.log(CONJUNCTION_ALERTS).rows_of((commit.sequence - 1, commit.sequence))
         if not again.equals(stored.select(again.column_names).sort_by("event_id")):
-            problems.append(f"O5: a replay of commit {commit.checkpoint.sequence} of the alerts has other rows")
+            problems.append(f"O5: a replay of commit {commit.sequence} of the alerts has other rows")
     return problems
+
+
+def recorded_window(commit: Commit) -> tuple[int, int]:
+    """The records that a commit of the alerts consumed, as its checkpoint tells it."""
+    window = commit.checkpoint.window(RAW_RECORDS.name)
+    return (window.after_sequence, window.upto_sequence) if window else (0, 0)
 
 
 def _expected(world: World) -> list[Identity]:

@@ -38,6 +38,7 @@ from sda_platform_tests.segments import START_NS
 LAKE, LANDING = "sim:///lake", "sim:///landing"
 FEEDS = ("radar", "isl")
 ORPHAN_GRACE_S = 60.0
+ENGINE = "engine"
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class SimulatedLake(Lake):
 
     def __init__(self, world: "World", run_id: str) -> None:
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)
-        self._world = world
+        self.world = world
 
     def open(self) -> "SimulatedLake":
         """As the lake's resource: here it is the lake itself."""
@@ -93,7 +94,7 @@ class SimulatedLake(Lake):
 
     def log(self, table: Table) -> SimulatedLog:
         """The table's log on the simulated disk."""
-        return SimulatedLog(table, f"{self.uri}/{table.name}", self._world.disk)
+        return SimulatedLog(table, f"{self.uri}/{table.name}", self.world.disk)
 
     def frame(self, table: Table, rows: pa.Table) -> Any:
         """Arrow rows are the engine's frames here."""
@@ -108,12 +109,12 @@ class SimulatedLake(Lake):
         watermarks: Mapping[str, int] | None = None,
     ) -> Receipt:
         """`lake.commit.append` in Arrow, with the same decision at its end."""
-        checkpoint = plan.checkpoint(self._world.new_nonce(), counts, watermarks)
+        checkpoint = plan.checkpoint(self.world.new_nonce(), counts, watermarks)
         stamped = rows.append_column(COMMIT_SEQUENCE, pa.array([plan.sequence] * rows.num_rows, pa.int64()))
         stamped = stamped.select([c.name for c in plan.table.columns])
         transaction = Transaction(plan.table.app_id, plan.sequence, checkpoint.to_json())
-        receipt = settle(self.log(plan.table), plan, checkpoint, lambda: self._world.commit(plan, transaction, stamped))
-        self._world.receipts.append(receipt)
+        receipt = settle(self.log(plan.table), plan, checkpoint, lambda: self.world.commit(plan, transaction, stamped))
+        self.world.receipts.append(receipt)
         return receipt
 
 
@@ -232,12 +233,18 @@ class World:
     def commit(self, plan: Plan, transaction: Transaction, rows: pa.Table) -> None:
         """What the platform's write asks of the engine, which works in a process of its own."""
         path = f"/lake/{plan.table.name}"
-        job = self.scheduler.start("engine", lambda: self.engine.append(path, transaction, rows))
+        job = self.scheduler.start(ENGINE, lambda: self.engine.append(path, transaction, rows))
         self.scheduler.wait(job)
 
     def start(self, name: str, program: Callable[[], Any]) -> Process:
         """A new process of the platform."""
         return self.scheduler.start(name, program)
+
+    def kill_engine(self) -> None:
+        """Every job of the engine ends; whoever waits for one is told."""
+        for process in self.scheduler.processes:
+            if process.name == ENGINE:
+                process.kill()
 
     def lose_power(self, loss: Loss, chance: random.Random) -> None:
         """Every process ends, and the disk keeps what it kept."""

@@ -21,8 +21,8 @@ from sda_platform_tests.campaign.scheduling import Process, Scheduler
 from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises, waiting
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, Delivery, World, delivery
 
-Fault = Literal["none", "kill", "kill-all", "full", "drop", "reorder", "tear"]
-FAULTS: tuple[Fault, ...] = ("none", "kill", "kill-all", "full", "drop")
+Fault = Literal["none", "kill", "kill-engine", "kill-all", "full", "drop", "reorder", "tear"]
+FAULTS: tuple[Fault, ...] = ("none", "kill", "kill-engine", "kill-all", "full", "drop")
 DRAINING_RUNS = 12
 NANOSECONDS_PER_HOUR = 3600 * NANOSECONDS_PER_SECOND
 MAX_FAILURES = 20
@@ -32,10 +32,11 @@ MAX_FAILURES = 20
 class Case:
     """One history: ``batches`` files landed and run, and what strikes.
 
-    At ``step`` of the first process ``fault`` strikes: ``kill`` ends that process (the engine goes on), ``kill-all``
-    the engine too, ``full`` leaves the disk without space until the process ends, the others are a power loss. Where
-    ``rival`` is set, a second writer begins and ends while the first is at that step. ``seed`` 0 is this bare history;
-    any other draws files, writers, their interleaving and several faults by chance.
+    At ``step`` of the first process ``fault`` strikes: ``kill`` ends that process (the engine goes on),
+    ``kill-engine`` the engine (the process is told), ``kill-all`` both; ``full`` leaves the disk without space until
+    the process ends; the others are a power loss. Where ``rival`` is set, a second writer begins and ends while the
+    first is at that step. ``seed`` 0 is this bare history; any other draws files, writers, their interleaving and
+    several faults by chance.
     """
 
     batches: int = 1
@@ -151,14 +152,17 @@ def _cut_history(world: World, case: Case) -> list[str]:
         scheduler.run(lambda ready: None if scheduler.steps + scheduler.looks >= number + rival else _newest(ready))
         second = world.start("second", world.run_lane)
         scheduler.run(lambda ready: None if second.is_over else _newest(ready))
-    elif case.fault != "none":
-        scheduler.run(lambda ready: None if scheduler.steps >= case.step else _newest(ready))
+    else:
+        scheduler.run(lambda ready: None if 0 < case.step <= scheduler.steps else _newest(ready))
     return _strike(world, first, case.fault, random.Random(str(case)))
 
 
 def _strike(world: World, victim: Process, fault: Fault, chance: random.Random) -> list[str]:
     if fault == "kill":
         victim.kill()
+    elif fault == "kill-engine":
+        world.kill_engine()
+        world.scheduler.run(_newest)
     elif fault == "kill-all":
         world.scheduler.kill_all()
     elif fault == "full":

@@ -126,6 +126,7 @@ class Lander:
             faults.reach("lander.progress_written")
         if not progress.finished:
             replace(progress, finished=True).save(progress_path)
+            _sweep_partial(progress_path)
         return Landed(str(path), file.feed, progress.records_read, tuple(sealed))
 
     def _seal(self, data: bytes, progress: Progress) -> tuple[int, str | None]:
@@ -152,6 +153,12 @@ class Lander:
             yield from islice(split_stream(chunks, file.format, progress.segment_max_bytes), progress.segments, None)
         except UnreadableContent as error:
             raise PartnerFileError(f"{file.path}: {error}; land it again to go on where this stopped") from None
+
+
+def _sweep_partial(progress_path: UPath) -> None:
+    """Remove what killed attempts left half written beside the progress."""
+    for partial_file in progress_path.parent.glob(f".{progress_path.name}.*.tmp"):
+        partial_file.unlink(missing_ok=True)
 
 
 def seal(data: bytes, meta: SegmentMeta, landing_root: str, *, stem: str) -> None:

@@ -131,6 +131,7 @@ def test_a_lander_killed_at_any_point_goes_on_without_a_gap_or_a_repeat(tmp_path
         assert found == records(content, segment_format)[: len(found)]
         land(path)
         assert landed_records(folder, feed, segment_format) == records(content, segment_format)
+        assert len(list((folder / "landing" / ".lander").iterdir())) == 1, "and no partial file stays"
     assert n > 30
 
 

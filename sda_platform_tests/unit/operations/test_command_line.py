@@ -169,3 +169,15 @@ def test_simulated_files_can_be_landed_and_their_truth_lies_beside(home: Path) -
     files = sorted(p for p in (home / "world").iterdir() if p.suffix in {".radar", ".isl", ".jsonl"})
     assert files and (home / "world" / "truth.parquet").exists()
     assert "records" in sda(home, "land", str(files[0])).output
+
+
+def test_landing_says_what_landed_what_had_landed_and_what_is_refused(home: Path) -> None:
+    night, torn = home / "night.jsonl", home / "torn.jsonl.gz"
+    night.write_text('{"obs_id": "1"}\n' * 3)
+    torn.write_bytes(b"\x1f\x8b\x08")
+    landed, again, refused = (sda(home, "land", str(path)) for path in (night, night, torn))
+    assert landed.output.startswith(f"{night} → optical: 3 records in night-")
+    assert again.output == f"{night} → optical: nothing to do: these bytes were landed before\n"
+    assert (refused.exit_code, refused.output.startswith(f"Error: {torn}: cannot be read past byte 0")) == (1, True)
+    zones = {z["zone"]: z["backlog"] for z in json.loads(sda(home, "status", "--json").output)["zones"]}
+    assert (zones["optical"]["segments"], zones["optical"]["bytes"]) == (1, night.stat().st_size)

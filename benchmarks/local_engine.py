@@ -36,8 +36,10 @@ def local_engine(directory: Path) -> Iterator[SparkResource]:
                     raise TimeoutError(f"the engine did not come up; see {directory / 'engine.log'}")
                 time.sleep(0.1)
             spark = SparkResource(remote=engine.remote_address(port))
-            yield spark
-            spark.spark_session.stop()
+            try:
+                yield spark
+            finally:
+                spark.spark_session.stop()
         finally:
             server.terminate()
             server.wait(timeout=30)

@@ -31,7 +31,15 @@ class Staging:
         path = self._place / f"{uuid.uuid4()}.parquet"
         self._staged.append(path)
         with path.open("wb") as file:
-            pq.write_table(rows, file, row_group_size=_ROWS_PER_GROUP, compression="lz4", write_statistics=False)
+            # Read once, and soon: neither dictionaries nor statistics earn their cost.
+            pq.write_table(
+                rows,
+                file,
+                row_group_size=_ROWS_PER_GROUP,
+                compression="lz4",
+                use_dictionary=False,
+                write_statistics=False,
+            )
         return str(path)
 
     def clear(self) -> None:

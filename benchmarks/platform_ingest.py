@@ -119,5 +119,5 @@ def archive_of(directory: Path, count: int) -> Path:
     """An archive of ``count`` consumed segments, empty but for their names."""
     directory.mkdir(parents=True)
     for number in range(count):
-        (directory / hashlib.sha256(str(number).encode()).hexdigest()).touch()
+        os.mknod(directory / hashlib.sha256(str(number).encode()).hexdigest())
     return directory

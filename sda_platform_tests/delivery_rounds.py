@@ -6,16 +6,20 @@ A round does what the asset does; only the ledger's commit is made by delta-rs. 
 import multiprocessing
 import os
 import signal
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from uuid import UUID
 
 from sda_platform import faults
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.choosing import chosen_subscriber
 from sda_platform.delivery.dispatch import dispatch
+from sda_platform.delivery.outbox import GROUP_SIZE
+from sda_platform.delivery.sql_subscriber import SqlSubscriber
 from sda_platform.delivery.subscriber import EntryKey, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
@@ -41,6 +45,10 @@ DELIVERY_POINTS = (
 )
 
 
+# More than one group.
+ALERTS = [str(UUID(int=n)) for n in range(GROUP_SIZE + 1)]
+
+
 def tell(lake: Lake, *keys: EntryKey) -> None:
     """Commit entries to the journal of alerts."""
     rows = [{"event_id": e, "sequence": s, "op": op, "tca_time_ns": 100 + s} for e, s, op in keys]
@@ -64,6 +72,34 @@ def deliver_elsewhere(root: Path, setting: str, killed_at: tuple[str, int] | Non
     if process.exitcode is None:
         process.kill()
     return -1 if process.exitcode is None else process.exitcode
+
+
+def killed_delivery(root: Path, setting: str, store: SqlSubscriber, step: tuple[str, int]) -> tuple[list[str], float]:
+    """A delivery of two groups killed at ``step``, and another round: what is wrong then, and how long it took, s.
+
+    ``store`` is where the subscriber of ``setting`` keeps what it got.
+    """
+    lake = lake_at(root / "lake")
+    tell(lake, (ALERTS[0], 0, "insert"))
+    exits = [deliver_elsewhere(root, setting)]
+    if step[0] == "delivery.reconciled":
+        empty(store)
+    tell(lake, (ALERTS[0], 0, "retract"), *((alert, 0, "insert") for alert in ALERTS[1:]))
+    exits.append(deliver_elsewhere(root, setting, killed_at=step))
+    began = time.monotonic()
+    exits.append(deliver_elsewhere(root, setting))
+    took_s = time.monotonic() - began
+    if exits != [0, -signal.SIGKILL, 0]:
+        return [f"{step} was not reached" if exits[1] == 0 else f"the rounds ended with {exits}"], took_s
+    received = [(alert_id, sequence, op) for alert_id, sequence, op, *_ in store.receipts()]
+    return undelivered_or_doubled(lake, chosen_subscriber(setting, root), received), took_s
+
+
+def empty(store: SqlSubscriber) -> None:
+    """Let a subscriber lose all it has."""
+    with store._transaction() as transaction:
+        for table in ("alerts", "receipts", "batches"):
+            transaction.run(f"DELETE FROM {table}")
 
 
 def undelivered_or_doubled(lake: Lake, subscriber: Subscriber, received: Iterable[EntryKey]) -> list[str]:

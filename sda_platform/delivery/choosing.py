@@ -3,6 +3,8 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
+
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import Subscriber, SubscriberMisconfigured
@@ -15,14 +17,23 @@ def chosen_subscriber(setting: str, home: Path) -> Subscriber:
     ``home`` is where the default subscriber has its file, and a circuit breaker its state. Raises
     SubscriberMisconfigured for any other setting.
     """
+    try:
+        return _opened(setting, home.absolute())
+    except (ValueError, httpx.InvalidURL):  # the reason may hold a part of the password
+        raise SubscriberMisconfigured(
+            "SDA_SUBSCRIBER is not a URL that can be read: are special characters of the password written as %XX?"
+        ) from None
+
+
+def _opened(setting: str, home: Path) -> Subscriber:
     scheme = urlsplit(setting).scheme
     match scheme:
         case "postgresql" | "postgres":
             return PostgresSubscriber(setting)
         case "http" | "https":
-            return WebhookSubscriber(setting, home.absolute() / "breakers.sqlite")
+            return WebhookSubscriber(setting, home / "breakers.sqlite")
         case "sqlite" | "":
-            return SqliteSubscriber(Path(setting.removeprefix("sqlite://") or home.absolute() / "subscriber.sqlite"))
+            return SqliteSubscriber(Path(setting.removeprefix("sqlite://") or home / "subscriber.sqlite"))
     raise SubscriberMisconfigured(
         f"SDA_SUBSCRIBER: no subscriber is reached by {scheme}://; known are a path, sqlite:///path, "
         "postgresql://user:password@host/database, https://host/path"

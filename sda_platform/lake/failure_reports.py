@@ -6,6 +6,7 @@ idempotency key by which a receiver knows a repetition.
 """
 
 import json
+import time
 from dataclasses import asdict, dataclass
 from http import HTTPStatus
 
@@ -16,6 +17,8 @@ from sda_platform.lake.attempts import outcome_of
 from sda_platform.lake.spark import LANE_TAG
 
 _INTERVAL_S = 5
+# An older failure is no news: a webhook that was away for weeks is not flooded.
+_NEWS_S = 24 * 3600.0
 _AT_A_TIME = 20
 _ANSWER_WITHIN_S = 5.0
 _ERROR_LENGTH = 2000
@@ -71,8 +74,11 @@ class Cursor:
 
     @classmethod
     def parse(cls, text: str | None) -> "Cursor":
-        """The cursor in ``text``; the beginning where there is none."""
-        return cls(**json.loads(text)) if text else cls()
+        """The cursor in ``text``; the beginning where there is none, or another version wrote it."""
+        try:
+            return cls(**json.loads(text)) if text else cls()
+        except (TypeError, ValueError):
+            return cls()
 
 
 @dg.sensor(
@@ -85,7 +91,9 @@ def run_failures(
 ) -> dg.SkipReason:
     """Log and post what failed since the last tick; starts no run."""
     cursor = Cursor.parse(context.cursor)
-    failed = dg.RunStatusChangeRecordsFilter(dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.received)
+    failed = dg.RunStatusChangeRecordsFilter(
+        dg.DagsterEventType.RUN_FAILURE, after_storage_id=cursor.received, after_timestamp=time.time() - _NEWS_S
+    )
     records = context.instance.fetch_run_status_changes(failed, limit=_AT_A_TIME, ascending=True).records
     logged, received, problem = cursor.logged, cursor.received, None
     for record in records:

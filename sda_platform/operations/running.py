@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
+from sda_platform.delivery.choosing import chosen_subscriber
 from sda_platform.operations.supervisor import Addresses, Platform
 from sda_platform.settings import Settings
 
@@ -23,6 +24,9 @@ def progress_printer(console: Console) -> Callable[[str], None]:
 @contextmanager
 def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Platform, Addresses]]:
     """The platform of ``settings``, started; stopped on the way out whatever happens."""
+    chosen_subscriber(
+        settings.subscriber, settings.home
+    )  # a setting that cannot be used is told before anything starts
     platform = Platform(
         settings.home,
         webserver_port=settings.webserver_port,

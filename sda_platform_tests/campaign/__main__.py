@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sda_platform_tests.campaign import t2
+from sda_platform_tests.campaign import deliveries, t2
 from sda_platform_tests.campaign.cases import cases
 from sda_platform_tests.campaign.report import Report
 
@@ -44,7 +44,11 @@ def _t2(chosen: argparse.Namespace) -> Report:
     return report
 
 
-_TIERS = {"t2": _t2}
+def _t1(chosen: argparse.Namespace) -> Report:
+    return deliveries.run(chosen.repeats, chosen.seed)
+
+
+_TIERS = {"t1": _t1, "t2": _t2}
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:

@@ -4,19 +4,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
-from uuid import UUID
 
 import pytest
 
-from sda_platform.delivery.outbox import GROUP_SIZE
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.subscriber import Outcome, SubscriberMisconfigured, SubscriberUnavailable
-from sda_platform_tests.delivery_rounds import DELIVERY_POINTS, deliver, deliver_elsewhere, tell, undelivered_or_doubled
+from sda_platform_tests.delivery_rounds import ALERTS, DELIVERY_POINTS, deliver, empty, killed_delivery, tell
 from sda_platform_tests.delta_tables import lake_at
 from sda_platform_tests.postgres_server import PASSWORD, PostgresServer, postgres_binaries, running_postgres
 from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
-
-IDS = [str(UUID(int=n)) for n in range(GROUP_SIZE + 1)]
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +31,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture
 def subscriber(server: PostgresServer) -> PostgresSubscriber:
     subscriber = PostgresSubscriber(server.url)
-    with subscriber._transaction() as transaction:
-        for table in ("alerts", "receipts", "batches"):
-            transaction.run(f"DELETE FROM {table}")
+    empty(subscriber)
     return subscriber
 
 
@@ -53,7 +47,7 @@ def test_a_wrong_password_is_for_a_person_and_not_told(server: PostgresServer) -
 
 def test_two_senders_of_one_batch_apply_it_once(subscriber: PostgresSubscriber) -> None:
     answers: list[list[Outcome]] = []
-    batch = [entry(0, alert_id=alert) for alert in IDS[:50]]
+    batch = [entry(0, alert_id=alert) for alert in ALERTS[:50]]
     senders = [Thread(target=lambda: answers.append(subscriber.apply("b1", batch))) for _ in range(4)]
     for sender in senders:
         sender.start()
@@ -67,32 +61,22 @@ def test_two_senders_of_one_batch_apply_it_once(subscriber: PostgresSubscriber) 
 def test_a_process_killed_at_any_step_of_a_delivery_costs_and_doubles_nothing__CP34_CP35_CP36_CP37(
     server: PostgresServer, subscriber: PostgresSubscriber, tmp_path: Path, point: str, visit: int
 ) -> None:
-    lake = lake_at(tmp_path / "lake")
-    tell(lake, (IDS[0], 0, "insert"))
-    assert deliver_elsewhere(tmp_path, server.url) == 0
-    if point == "delivery.reconciled":
-        with subscriber._transaction() as transaction:
-            transaction.run("DELETE FROM alerts")
-            transaction.run("DELETE FROM receipts")
-    tell(lake, (IDS[0], 0, "retract"), *((alert, 0, "insert") for alert in IDS[1:]))
-    assert deliver_elsewhere(tmp_path, server.url, killed_at=(point, visit)) == -9, "the point was not reached"
-    assert deliver_elsewhere(tmp_path, server.url) == 0
-    received = [(alert_id, sequence, op) for alert_id, sequence, op, *_ in subscriber.receipts()]
-    assert undelivered_or_doubled(lake, subscriber, received) == []
+    problems, _ = killed_delivery(tmp_path, server.url, subscriber, (point, visit))
+    assert problems == []
 
 
 def test_a_server_that_is_down_and_back_gets_what_waited_once__F_sink(
     server: PostgresServer, subscriber: PostgresSubscriber, tmp_path: Path
 ) -> None:
     lake = lake_at(tmp_path / "lake")
-    tell(lake, (IDS[0], 0, "insert"))
+    tell(lake, (ALERTS[0], 0, "insert"))
     deliver(lake, subscriber)
     server.stop("immediate")
-    tell(lake, (IDS[0], 0, "retract"), (IDS[1], 0, "insert"))
+    tell(lake, (ALERTS[0], 0, "retract"), (ALERTS[1], 0, "insert"))
     try:
         with pytest.raises(SubscriberUnavailable, match=r"postgresql://127\.0\.0\.1"):
             deliver(lake, subscriber)
     finally:
         server.start()
     assert deliver(lake, subscriber)["outcomes"] == {"applied": 2}
-    assert standing(subscriber) == [(IDS[1], 0)]
+    assert standing(subscriber) == [(ALERTS[1], 0)]

@@ -48,6 +48,14 @@ def test_an_unknown_kind_is_refused_without_telling_the_password(tmp_path: Path)
     assert SECRET not in str(refused.value)
 
 
+@pytest.mark.parametrize("setting", [f"postgresql://me:{SECRET}/x@host/db", f"http://me:{SECRET}/x@host/db"])
+def test_a_password_that_breaks_the_url_is_not_told_either(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(SubscriberMisconfigured, match="is not a URL that can be read") as refused:
+        chosen_subscriber(setting, tmp_path)
+    assert SECRET not in repr(refused.value)
+    assert refused.value.__suppress_context__
+
+
 @pytest.mark.parametrize("scheme", ["postgresql", "http"])
 def test_no_failure_tells_the_password(tmp_path: Path, scheme: str) -> None:
     subscriber = chosen_subscriber(f"{scheme}://me:{SECRET}@127.0.0.1:1/alerts?key={SECRET}", tmp_path)

@@ -4,23 +4,23 @@ import random
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
 from sda_platform.delivery.breaker import CircuitOpen
 from sda_platform.delivery.choosing import chosen_subscriber
-from sda_platform.delivery.outbox import GROUP_SIZE
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import EntryKey
 from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.cutting_proxy import CuttingProxy
 from sda_platform_tests.delivery_rounds import (
+    ALERTS,
     DELIVERY_POINTS,
     IN_THE_DATABASE,
     deliver,
     deliver_elsewhere,
+    killed_delivery,
     tell,
     undelivered_or_doubled,
 )
@@ -28,7 +28,6 @@ from sda_platform_tests.delta_tables import lake_at
 from sda_platform_tests.subscriber_contract import entry
 from sda_platform_tests.webhook_receiver import Receiver, receiving
 
-IDS = [str(UUID(int=n)) for n in range(GROUP_SIZE + 1)]
 PATIENCE = Patience(attempts=4, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=2.0)
 
 
@@ -54,18 +53,11 @@ def keys(store: SqliteSubscriber) -> list[EntryKey]:
     + [("webhook", *step) for step in DELIVERY_POINTS if step != IN_THE_DATABASE],
 )
 def test_a_process_killed_at_any_step_of_a_delivery_costs_and_doubles_nothing__CP34_CP35_CP36_CP37(
-    tmp_path: Path, lake: Lake, receiver: Receiver, kind: str, point: str, visit: int
+    tmp_path: Path, receiver: Receiver, kind: str, point: str, visit: int
 ) -> None:
     setting = receiver.url if kind == "webhook" else str(receiver.store.path)
-    tell(lake, (IDS[0], 0, "insert"))
-    assert deliver_elsewhere(tmp_path, setting) == 0
-    if point == "delivery.reconciled":
-        receiver.store.path.unlink()
-    tell(lake, (IDS[0], 0, "retract"), *((alert, 0, "insert") for alert in IDS[1:]))
-    assert deliver_elsewhere(tmp_path, setting, killed_at=(point, visit)) == -9, "the point was not reached"
-    assert deliver_elsewhere(tmp_path, setting) == 0
-    subscriber = chosen_subscriber(setting, tmp_path)
-    assert undelivered_or_doubled(lake, subscriber, keys(receiver.store)) == []
+    problems, _ = killed_delivery(tmp_path, setting, receiver.store, (point, visit))
+    assert problems == []
 
 
 def test_a_subscriber_that_is_down_and_back_gets_what_waited_once__F_sink(tmp_path: Path, lake: Lake) -> None:
@@ -73,16 +65,16 @@ def test_a_subscriber_that_is_down_and_back_gets_what_waited_once__F_sink(tmp_pa
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/alerts"
-    tell(lake, (IDS[0], 0, "insert"))
+    tell(lake, (ALERTS[0], 0, "insert"))
     assert deliver_elsewhere(tmp_path, url) == 1
-    tell(lake, (IDS[0], 0, "retract"), (IDS[1], 0, "insert"))
+    tell(lake, (ALERTS[0], 0, "retract"), (ALERTS[1], 0, "insert"))
     with receiving(store, port):
         assert deliver_elsewhere(tmp_path, url) == 0
         assert undelivered_or_doubled(lake, chosen_subscriber(url, tmp_path), keys(store)) == []
 
 
 def test_runs_that_meet_an_open_circuit_lose_no_time_and_no_alert(tmp_path: Path, lake: Lake) -> None:
-    tell(lake, (IDS[0], 0, "insert"))
+    tell(lake, (ALERTS[0], 0, "insert"))
     for _ in range(2):
         assert deliver_elsewhere(tmp_path, "http://127.0.0.1:1/alerts") == 1
     with pytest.raises(CircuitOpen):

@@ -105,7 +105,7 @@ def merge(
 
 def copy(session: SparkSession, target: TableLog, rows: pa.Table) -> None:
     """Begin a shadow table with these rows of another, each with the sequence that wrote it there."""
-    content = session.createDataFrame(rows if rows.num_rows else [], target.table.schema)
+    content = session.createDataFrame(rows.combine_chunks() if rows.num_rows else [], target.table.schema)
     content.write.format("delta").options(**_TABLE_PROPERTIES).save(target.uri)
 
 

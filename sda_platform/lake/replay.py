@@ -96,8 +96,7 @@ class ReplayingLake(Lake):
         """As `Lake.snapshot`; of the target, what came before the replay is read from the live table."""
         if source is not self._target or self._first == 1:
             return super().snapshot(plan, source)
-        live = self.session.read.format("delta").load(self._live.log(source).uri)
-        before = live.where(F.col(COMMIT_SEQUENCE) < self._first)
+        before = self._live.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) < self._first)
         return before if plan.sequence == self._first else before.unionByName(super().snapshot(plan, source))
 
     def _plan(self) -> RecordedPlan:

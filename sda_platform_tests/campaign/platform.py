@@ -7,35 +7,31 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import dagster as dg
 from pyspark.sql.connect.session import SparkSession
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
-from sda_platform.definitions import build_defs
 from sda_platform.faults import ORDER_FILE, Order
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.lake import engine
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.spark import LANE_TAG, session_id
+from sda_platform.lake.spark import session_id
 from sda_platform.operations import platform_home
 from sda_platform.registry import TABLES
-from sda_platform.settings import Settings
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
 from sda_platform_tests.segments import after
 from sda_platform_tests.system.running_platform import RunningPlatform, eventually
 
 # Windows that never close and a horizon of few events: what stands in the end does not depend on how the input was
 # batched, and a run takes seconds.
-SETTINGS: Mapping[str, float] = {
-    "screening_horizon_h": HORIZON_H,
-    "allowed_lateness_s": 36_000.0,
+SETTINGS: Mapping[str, str] = {
+    "SDA_SCREENING_HORIZON_H": str(HORIZON_H),
+    "SDA_ALLOWED_LATENESS_S": "36000",
     # What lands here comes data first, metadata at once: no lone file is one for long, even on a busy machine.
-    "orphan_grace_s": 60.0,
+    "SDA_ORPHAN_GRACE_S": "60",
 }
 _POLL_S = 0.1
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class NotReached(Exception):
@@ -61,11 +57,6 @@ class Victim:
     def landing_root(self) -> str:
         """Where segments land."""
         return str(self.home / "landing")
-
-    @property
-    def settings(self) -> Settings:
-        """What the platform's processes read from their environment."""
-        return lane_settings(self.home, self.engine_address)
 
     @property
     def engine_address(self) -> str:
@@ -158,28 +149,12 @@ class Victim:
         eventually(lambda: not self._running.processes(), 20.0)
 
     def _start(self) -> RunningPlatform:
-        environment = {f"SDA_{name.upper()}": str(value) for name, value in SETTINGS.items()}
-        return RunningPlatform(self.home, environment={**environment, ORDER_FILE: str(self._orders)})
-
-
-def lane_settings(home: Path, engine_address: str) -> Settings:
-    """The campaign's settings for the platform of ``home`` on an engine that runs already."""
-    return Settings(home=home, spark_remote=engine_address, **SETTINGS)  # type: ignore[arg-type]
+        return RunningPlatform(self.home, environment={**SETTINGS, ORDER_FILE: str(self._orders)})
 
 
 def standing_clock(home: Path) -> None:
     """Have mission time stand still in ``home``, after all that is ever measured."""
     MissionClock(after(NOW_S), 0, 0.0).save(home)
-
-
-def run_lane(job: str, settings: Settings) -> dg.ExecuteInProcessResult:
-    """Run a lane in this very process: a second driver beside the platform, or the only one of a twin."""
-    with dg.DagsterInstance.ephemeral() as instance:
-        return (
-            build_defs(None, settings)
-            .resolve_job_def(job)
-            .execute_in_process(instance=instance, raise_on_error=False, tags={LANE_TAG: job}, run_config=_QUIET)
-        )
 
 
 def frozen_until(pid: int, holds: Callable[[], bool], within_s: float, slice_s: float = 0.001) -> bool:

@@ -23,7 +23,7 @@ from sda_platform_tests.system.running_platform import eventually
 Lane = Literal["hot", "catalog"]
 Land = Callable[[Lane], None]
 State = Callable[[set[Path], set[Path]], bool]
-_FREEZE_S = 30.0
+_FREEZE_S = 120.0
 
 
 class Strike(Protocol):

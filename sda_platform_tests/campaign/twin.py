@@ -37,7 +37,7 @@ def run_twin(home: Path, deliveries: Sequence[Delivery], engine_address: str) ->
         delivery.land(str(home / "landing"))
     standing_clock(home)
     for job in ("catalog", "hot"):
-        run_lane(job, home, engine_address, SETTINGS)
+        run_lane(job, home, engine_address, {**SETTINGS, "SDA_BATCH_MAX_SEGMENTS": "1000000"})
     return lake_of(home)
 
 

@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from sda_platform_tests.campaign import deliveries, t2
+from sda_platform_tests.campaign import deliveries, planted_bugs, simulator, t2
 from sda_platform_tests.campaign.cases import cases
-from sda_platform_tests.campaign.report import Report
+from sda_platform_tests.campaign.report import Report, joined
 
 REPEATS = 25
 
@@ -33,10 +33,21 @@ def main(arguments: list[str] | None = None) -> int:
     return 0 if is_green else 1
 
 
+def _t0(chosen: argparse.Namespace) -> Report:
+    seeds, budget_s = (2_000, 60.0) if chosen.sample else (100_000, 3600.0)
+    parts = [simulator.run(seeds, chosen.seed, budget_s=budget_s), planted_bugs.run(chosen.seed)]
+    return joined("T0, simulated disk, clock and scheduler", chosen.seed, parts)
+
+
+def _t1(chosen: argparse.Namespace) -> Report:
+    return deliveries.run(chosen.repeats, chosen.seed)
+
+
 def _t2(chosen: argparse.Namespace) -> Report:
     selected = [c for c in cases() if re.search(chosen.point, c.name) and (c.in_sample or not chosen.sample)]
     home = Path(tempfile.mkdtemp(prefix="sda-campaign-"))
-    report = t2.run(chosen.repeats, chosen.seed, selected, home, _say)
+    replayed = "fused_tracks" if chosen.sample or chosen.point else "all"
+    report = t2.run(chosen.repeats, chosen.seed, selected, home, _say, replayed=replayed)
     if report.is_green:
         shutil.rmtree(home)
     else:
@@ -44,11 +55,7 @@ def _t2(chosen: argparse.Namespace) -> Report:
     return report
 
 
-def _t1(chosen: argparse.Namespace) -> Report:
-    return deliveries.run(chosen.repeats, chosen.seed)
-
-
-_TIERS = {"t1": _t1, "t2": _t2}
+_TIERS = {"t0": _t0, "t1": _t1, "t2": _t2}
 
 
 def _parsed(arguments: list[str] | None) -> argparse.Namespace:

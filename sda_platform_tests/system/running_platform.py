@@ -97,17 +97,17 @@ class RunningPlatform:
         """Ids of every process that belongs to it, run workers too."""
         return guardian.marked(self.mark)
 
-    def sda(self, *arguments: str | Path) -> str:
+    def sda(self, *arguments: str | Path, within_s: float = 60.0) -> str:
         """Run the command line and return what it prints; fails the test where it fails."""
         done = subprocess.run(
             [sys.executable, "-m", "sda_platform.cli", *map(str, arguments)],
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=within_s,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stderr or done.stdout
         return done.stdout
 
     def status(self) -> dict[str, Any]:

@@ -24,9 +24,8 @@ def progress_printer(console: Console) -> Callable[[str], None]:
 @contextmanager
 def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Platform, Addresses]]:
     """The platform of ``settings``, started; stopped on the way out whatever happens."""
-    chosen_subscriber(
-        settings.subscriber, settings.home
-    )  # a setting that cannot be used is told before anything starts
+    # A subscriber that cannot be used is told before anything starts.
+    chosen_subscriber(settings.subscriber, settings.home)
     platform = Platform(
         settings.home,
         webserver_port=settings.webserver_port,

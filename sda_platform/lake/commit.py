@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from sda_platform import faults
 from sda_platform.lake.checkpoint import Checkpoint
-from sda_platform.lake.errors import CommitConflict, InvariantError
+from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -55,17 +55,18 @@ def append(
     counts: Mapping[str, int] | None = None,
     watermarks: Mapping[str, int] | None = None,
 ) -> Receipt:
-    """Append ``rows`` as the plan's commit.
+    """Append ``rows`` as the plan's commit; columns that the table has not yet are added to it by the same commit.
 
     Raises CommitConflict when another writer took the sequence, SchemaMismatch when the columns are not the table's.
     """
     checkpoint = plan.checkpoint(str(uuid.uuid4()), counts, watermarks)
+    adds_columns = _adds_columns(log)
     declared = _as_declared(plan, _not_yet_held(log, plan, rows))
 
     def write() -> None:
         writer = declared.write.format("delta").mode("append")
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
-        writer = writer.option("userMetadata", checkpoint.to_json())
+        writer = writer.option("userMetadata", checkpoint.to_json()).option("mergeSchema", adds_columns)
         writer.options(**(_TABLE_PROPERTIES if plan.base_version < 0 else {})).save(log.uri)
 
     return settle(log, plan, checkpoint, write)
@@ -88,6 +89,7 @@ def merge(
     checkpoint = plan.checkpoint(str(uuid.uuid4()), counts)
     declared = _as_declared(plan, rows)
     view = f"{plan.table.name}_{uuid.uuid4().hex[:8]}"
+    adds_columns = _adds_columns(log)
 
     def write() -> None:
         if plan.base_version < 0:
@@ -96,7 +98,7 @@ def merge(
         declared.createOrReplaceTempView(view)
         try:
             with _transaction_conf(session, plan, checkpoint):
-                session.sql(_merge_sql(log.uri, view, plan.table.key, update_when)).collect()
+                session.sql(_merge_sql(log.uri, view, plan.table.key, update_when, adds_columns)).collect()
         finally:
             session.catalog.dropTempView(view)
 
@@ -141,6 +143,18 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
     )
 
 
+def _adds_columns(log: TableLog) -> bool:
+    """Whether the commit must add columns to the stored table. Raises SchemaMismatch where old rows would break it."""
+    absent = log.absent_columns()
+    required = [column.name for column in absent if not column.nullable]
+    if required:
+        raise SchemaMismatch(
+            f"{log.table.name}: its rows so far have no {', '.join(required)}, which must not be null; "
+            "only columns that may be null can be added to a table"
+        )
+    return bool(absent)
+
+
 def _as_declared(plan: Plan, rows: DataFrame) -> DataFrame:
     plan.table.check_schema(rows.schema)
     stamped = rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
@@ -170,9 +184,10 @@ def _transaction_conf(session: SparkSession, plan: Plan, checkpoint: Checkpoint)
             session.conf.unset(name)
 
 
-def _merge_sql(uri: str, view: str, key: Sequence[str], update_when: str) -> str:
+def _merge_sql(uri: str, view: str, key: Sequence[str], update_when: str, adds_columns: bool) -> str:
+    evolution = "WITH SCHEMA EVOLUTION " if adds_columns else ""
     on = " AND ".join(f"new.{column} = old.{column}" for column in key)
     return (
-        f"MERGE INTO delta.`{uri}` AS old USING {view} AS new ON {on} "
+        f"MERGE {evolution}INTO delta.`{uri}` AS old USING {view} AS new ON {on} "
         f"WHEN MATCHED AND {update_when} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )

@@ -109,8 +109,10 @@ class Lake:
         upto = plan.sequence - 1 if source.name == plan.table.name else plan.window(source).upto_sequence
         if upto == 0:
             return self.session.createDataFrame([], source.schema)
-        rows = self.session.read.format("delta").load(self.log(source).uri)
-        return rows.where(F.col(COMMIT_SEQUENCE) <= upto)
+        log = self.log(source)
+        rows = self.session.read.format("delta").load(log.uri)
+        absent = {c.name: F.lit(None).cast(c.data_type) for c in log.absent_columns()}
+        return (rows.withColumns(absent) if absent else rows).where(F.col(COMMIT_SEQUENCE) <= upto)
 
     def new_rows(self, plan: Plan, source: Table, columns: Sequence[str] | None = None) -> pa.Table:
         """Some columns of the plan's window on ``source`` as Arrow, without the engine."""

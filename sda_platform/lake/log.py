@@ -17,7 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 from sda_platform.lake import delta_log
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, Recovery, TableWindow
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, VersionGone
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # How far back a head is searched: commits that are not ours (OPTIMIZE, VACUUM) lie between two of ours at most.
 SEARCH_DEPTH = 100
@@ -190,7 +190,8 @@ class TableLog:
     def rows(
         self, columns: Sequence[str] | None = None, where: ds.Expression | None = None, version: int | None = None
     ) -> pa.Table:
-        """Rows as Arrow; ``where`` prunes files by their statistics. An absent table (version -1) has no rows.
+        """Rows as Arrow; ``where`` prunes files by their statistics. An absent table (version -1) has no rows, and a
+        column that the table was not yet written with is null.
 
         Raises VersionGone when a ``version`` is asked for that cannot be read any more.
         """
@@ -198,8 +199,9 @@ class TableLog:
         delta = None if version == -1 else self._open(version)
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
+        dataset = delta.to_pyarrow_dataset()
         try:
-            return delta.to_pyarrow_dataset().to_table(columns=names, filter=where)
+            return self._filled(dataset.to_table(columns=_stored(dataset, names), filter=where), names)
         except FileNotFoundError as error:
             if version is None:
                 raise
@@ -218,14 +220,28 @@ class TableLog:
             return self.table.arrow_schema.empty_table()
         names = [c.name for c in self.table.columns]
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
-        return delta.to_pyarrow_dataset().head(
+        dataset = delta.to_pyarrow_dataset()
+        found = dataset.head(
             count,
-            columns=names,
+            columns=_stored(dataset, names),
             filter=_committed_in(sequences),
             batch_size=_SMALL_BATCH_ROWS,
             batch_readahead=1,
             fragment_readahead=1,
         )
+        return self._filled(found, names)
+
+    def absent_columns(self) -> list[Column]:
+        """The declared columns that the stored table does not have yet: an earlier version of the platform wrote it."""
+        delta = self._open()
+        stored = {field.name for field in delta.schema().fields} if delta else {c.name for c in self.table.columns}
+        return [column for column in self.table.columns if column.name not in stored]
+
+    def _filled(self, found: pa.Table, names: Sequence[str]) -> pa.Table:
+        """``found`` with all of ``names``; a column that the table was not yet written with is null."""
+        for name in (n for n in names if n not in found.column_names):
+            found = found.append_column(name, pa.nulls(found.num_rows, self.table.arrow_schema.field(name).type))
+        return found.select(list(names))
 
     def _open(self, version: int | None = None) -> DeltaTable | None:
         try:
@@ -240,6 +256,10 @@ class TableLog:
             f"{self.table.name}: version {version} cannot be read any more: VACUUM removed its files, or its log was "
             "cut; only later commits can be replayed"
         )
+
+
+def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
+    return [name for name in names if name in dataset.schema.names]
 
 
 def commit_in(table: Table, version: int, text: str) -> Commit | IllegibleCommit | None:

@@ -6,7 +6,7 @@ Elements are mean elements for SGP4 in TEME of date, with the names and units of
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.lake.table import Provenance, Table
+from sda_platform.lake.table import Landed, Provenance, Table
 
 ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
@@ -48,7 +48,7 @@ class Elements(Provenance):
     source_priority: T.IntegerType = pa.Field(description="Rank of the originator; higher wins at equal epochs.")
 
 
-class ElementSet(Elements):
+class ElementSet(Elements, Landed):
     """Bronze: one row per landed element set, for ever; a set that cannot be used is a row with an error."""
 
     norad_id: T.LongType = pa.Field(

@@ -5,7 +5,7 @@ What was measured is kept: nothing is converted to a position. Limits are physic
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -73,8 +73,9 @@ _DECODERS: Final[Mapping[str, tuple[str, Callable[[Sequence[bytes]], Decoded]]]]
 def decode_observations(data: bytes, *, feed: str, segment_format: str, sealed_time_ns: int) -> pa.Table:
     """Every record of the segment as a row of OBSERVATION_SCHEMA; never raises for any bytes.
 
-    A row either has `error_kind` and `error`, or a full envelope. `received_time_ns` falls back to
-    `sealed_time_ns`. A feed that does not carry this format gives every record the kind `unknown_format`.
+    A row either has `error_kind` and `error` (and its source, where that could be read), or a full envelope.
+    `received_time_ns` falls back to `sealed_time_ns`. A feed that does not carry this format gives every record the
+    kind `unknown_format`.
     """
     records = cut_observations(data, segment_format)
     sealed = np.full(len(records), sealed_time_ns, np.int64)
@@ -113,16 +114,22 @@ def decode_cut_observations(
     cut = [b"" if row in records.errors else p for row, p in enumerate(records.payloads)] if records.errors else None
     decoded = decode(records.payloads if cut is None else cut)
     errors = {**decoded.errors, **records.errors}
+    unread = tuple(errors)
     if decoded.received_time_ns is not None:
         received = pc.coalesce(decoded.received_time_ns, received)
     note_violations(errors, decoded.values | decoded.checks, OBSERVATION_LIMITS)
     note_impossible_times(errors, decoded.sensor_time_ns, received.to_numpy())
-    return _table(records, errors, received, _envelope(source_kind, decoded, records, errors))
+    return _table(records, errors, received, _envelope(source_kind, decoded, records, errors, unread))
 
 
 def _envelope(
-    source_kind: str, decoded: Decoded, records: CutRecords, errors: Mapping[int, RecordError]
+    source_kind: str,
+    decoded: Decoded,
+    records: CutRecords,
+    errors: Mapping[int, RecordError],
+    unread: Sequence[int],
 ) -> dict[str, pa.Array]:
+    """The columns of what was read; of a row in ``errors`` only the source, of one of ``unread`` not even that."""
     sensor_time = pa.array(decoded.sensor_time_ns.astype(np.int64))
     identity = records.payloads if decoded.identity is None else decoded.identity
     columns: dict[str, pa.Array] = {
@@ -138,10 +145,11 @@ def _envelope(
     if errors:
         good = pa.array(~_rows_of(errors, len(records)))
         columns = {name: pc.if_else(good, column, None) for name, column in columns.items()}
+        columns["source_id"] = pc.if_else(pa.array(~_rows_of(unread, len(records))), decoded.source_id, None)
     return {**columns, "source_kind": pa.repeat(source_kind, len(records))}
 
 
-def _rows_of(errors: Mapping[int, RecordError], count: int) -> NDArray[np.bool_]:
+def _rows_of(errors: Iterable[int], count: int) -> NDArray[np.bool_]:
     told = np.zeros(count, np.bool_)
     told[list(errors)] = True
     return told

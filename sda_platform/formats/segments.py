@@ -12,7 +12,7 @@ from sda_platform.formats.cutting import cut_records
 
 SEGMENT_META_VERSION: Final = 1
 _TEXT_FIELDS: Final = ("feed", "format", "sha256")
-_OPTIONAL_FIELDS: Final = ("first_event_time_ns", "last_event_time_ns", "source_watermark_ns")
+_OPTIONAL_FIELDS: Final = ("first_event_time_ns", "last_event_time_ns", "source_watermark_ns", "reprocess_count")
 
 
 class MetaError(ValueError):
@@ -25,7 +25,7 @@ class SegmentMeta:
 
     `sealed_time_ns` is mission time, `sealed_wall_time_ns` wall time (for latency). `source_watermark_ns`:
     the lander expects no record with an earlier sensor time after this segment; None where the feed has no
-    such promise.
+    such promise. `reprocess_count`: how often these records came back from dead letters; None where they come live.
     """
 
     feed: str
@@ -38,6 +38,7 @@ class SegmentMeta:
     first_event_time_ns: int | None = None
     last_event_time_ns: int | None = None
     source_watermark_ns: int | None = None
+    reprocess_count: int | None = None
     schema_version: int = SEGMENT_META_VERSION
 
     def to_json(self) -> str:

@@ -8,6 +8,9 @@ from pyspark.sql import types as T
 from sda_platform.lake.journal import JournalModel
 from sda_platform.lake.table import Table
 
+FIRST_OPEN_WINDOW = "first_open_window"
+"""Among the watermarks of each commit: observations from before it came too late, unless they were reprocessed."""
+
 _LOWER = np.tril_indices(6)
 
 

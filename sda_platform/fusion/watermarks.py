@@ -2,7 +2,8 @@
 
 The watermark of a source kind is its newest event time less its lateness bound; one that has been silent advances
 with the mission clock instead (E20). The pipeline's watermark is the least of them. A window is closed once the
-watermark has passed its end by the allowed lateness; what arrives for it later is counted and left out (DP3-I15, E12).
+watermark has passed its end by the allowed lateness; what arrives for it later is counted, left out, and told as a
+dead letter (DP3-I15, E12).
 """
 
 from collections.abc import Mapping
@@ -41,6 +42,6 @@ def window_start(event_ns: int, window_ns: int) -> int:
     return event_ns - event_ns % window_ns
 
 
-def is_closed(window_start_ns: int, window_ns: int, watermark_ns: int, lateness: Lateness) -> bool:
-    """Whether the window no longer takes late data."""
-    return window_start_ns + window_ns + lateness.allowed_ns <= watermark_ns
+def first_open_window(watermark_ns: int, window_ns: int, lateness: Lateness) -> int:
+    """Start of the first window that still takes late data: what was measured before belongs to closed ones."""
+    return window_start(watermark_ns - lateness.allowed_ns, window_ns)

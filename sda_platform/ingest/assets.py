@@ -7,8 +7,10 @@ import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.formats.observations import decode_segments
-from sda_platform.ingest import transforms
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest import letters, transforms
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest.lateness import late_observations, raw_records_of
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.bronze import land
@@ -63,15 +65,26 @@ def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
     return materialized(store, receipt, valid=valid, duplicates=valid - receipt.rows_written)
 
 
-@table_asset(DEAD_LETTERS, deps=[raw_records, ELEMENT_SETS.name], priority=-10)
+@table_asset(DEAD_LETTERS, deps=[raw_records, ELEMENT_SETS.name, FUSED_TRACKS.name], priority=-10)
 def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """What could not be used, with file, record, reason and the bytes, so that nothing is lost silently."""
+    """What could not be used, with file, record, reason and the bytes, so that nothing is lost silently.
+
+    Records that cannot be read, element sets that SGP4 refuses, and observations that came after their window had
+    closed. `docs/dead-letters.md` says for each kind what to do; `sda reprocess` brings letters back.
+    """
     store = lake.open()
-    plan = store.plan(DEAD_LETTERS, consume=[RAW_RECORDS, ELEMENT_SETS])
+    plan = store.plan(DEAD_LETTERS, consume=[RAW_RECORDS, ELEMENT_SETS, FUSED_TRACKS])
     if plan.is_empty:
         return nothing_new(store, plan)
-    sources = (RAW_RECORDS, ELEMENT_SETS)
-    letters = [transforms.rejected_records(store.window(plan, table), table.name) for table in sources]
-    receipt = store.append(plan, letters[0].unionByName(letters[1]))
+    refused = [
+        letters.rejected_records(store.window(plan, table), table.name, plan.as_of_ns)
+        for table in (RAW_RECORDS, ELEMENT_SETS)
+    ]
+    rows = refused[0].unionByName(refused[1])
+    late = late_observations(store, plan.window(FUSED_TRACKS))
+    if late.num_rows:
+        told = letters.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)
+        rows = rows.unionByName(store.frame(DEAD_LETTERS, told))
+    receipt = store.append(plan, rows)
     kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
     return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})

@@ -8,7 +8,8 @@ import math
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.lake.table import Provenance, Table
+from sda_platform.lake.dispositions import RECORD_KINDS, Disposition
+from sda_platform.lake.table import Landed, Provenance, Table
 
 EARLIEST_EVENT_NS = -631_152_000_000_000_000  # 1950-01-01: nothing was in orbit before
 
@@ -79,7 +80,7 @@ class Envelope(Provenance):
     )
 
 
-class RawRecord(Envelope):
+class RawRecord(Envelope, Landed):
     """Bronze: one row per landed record, for ever; a record that cannot be decoded is a row with an error."""
 
     feed: T.StringType = pa.Field(description="The landing zone.")
@@ -91,16 +92,36 @@ class RawRecord(Envelope):
 class Observation(Envelope):
     """Silver: each valid observation once."""
 
+    reprocess_count: T.LongType = pa.Field(
+        nullable=True, ge=1, description="How often it came back from dead letters before it was valid; null: never."
+    )
+
 
 class DeadLetter(Provenance):
-    """What a stage refused, with its reason and the bytes to try again with."""
+    """What a stage refused, with its reason and the bytes to try again with.
+
+    Version 2 of the layout added the columns from error_class on; in letters of version 1 they are null.
+    """
 
     schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout (DP5-Q3).")
     stage: T.StringType = pa.Field(description="The table whose stage refused it.")
     feed: T.StringType = pa.Field(description="The landing zone.")
-    error_kind: T.StringType = pa.Field(description="Class of error.")
+    error_kind: T.StringType = pa.Field(isin=list(RECORD_KINDS), description="Kind of error: docs/dead-letters.md.")
     error: T.StringType = pa.Field(description="File, record and reason, for a person.")
     payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came (DP5-I22).")
+    error_class: T.StringType = pa.Field(
+        nullable=True,
+        isin=[d.value for d in Disposition],
+        description="What repeating would bring: docs/dead-letters.md.",
+    )
+    source_id: T.StringType = pa.Field(nullable=True, description="The sensor, where the record told it.")
+    segment_format: T.StringType = pa.Field(nullable=True, description="Format in which the record came.")
+    rejected_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Mission time at which it was refused.", metadata={"unit": "ns"}
+    )
+    retry_count: T.LongType = pa.Field(
+        nullable=True, ge=0, description="How often it had been reprocessed before it was refused this time."
+    )
 
 
 _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit_sequence"]
@@ -113,6 +134,7 @@ _LETTER = [
     "error_kind",
     "error",
     "payload",
+    "segment_format",
 ]
 
 RAW_RECORDS = Table("raw_records", "ingest", RawRecord, ("segment_sha256", "record_number"), "received_time_ns")
@@ -130,5 +152,9 @@ DEAD_LETTERS = Table(
     DeadLetter,
     ("stage", "segment_sha256", "record_number"),
     "received_time_ns",
-    sources={name: [("raw_records", name), ("element_sets", name)] for name in _LETTER},
+    sources={
+        **{name: [("raw_records", name), ("element_sets", name)] for name in _LETTER},
+        "source_id": [("raw_records", "source_id")],
+        "retry_count": [("raw_records", "reprocess_count"), ("element_sets", "reprocess_count")],
+    },
 )

@@ -133,6 +133,8 @@ def _with_origin(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table:
     origin = {
         "segment_sha256": pa.array([s.sha256 for s in segments], pa.string()),
         "segment_name": pa.array([s.name for s in segments], pa.string()),
+        "segment_format": pa.array([s.meta.format if s.meta else None for s in segments], pa.string()),
+        "reprocess_count": pa.array([s.meta.reprocess_count if s.meta else None for s in segments], pa.int64()),
         "feed": pa.array([s.zone for s in segments], pa.string()),
         "received_time_ns": pa.array([s.meta.sealed_time_ns if s.meta else 0 for s in segments], pa.int64()),
     }

@@ -42,6 +42,15 @@ class Provenance(TableModel):
     )
 
 
+class Landed(TableModel):
+    """How a record came to us."""
+
+    segment_format: T.StringType = pa.Field(nullable=True, description="Format of the segment; null: not recorded.")
+    reprocess_count: T.LongType = pa.Field(
+        nullable=True, ge=1, description="How often the record came back from dead letters; null: it came live."
+    )
+
+
 class Column(NamedTuple):
     """One declared column: its Spark type, meaning, unit and rules."""
 

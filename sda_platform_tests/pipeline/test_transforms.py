@@ -4,8 +4,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.ingest.letters import rejected_records
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.ingest.transforms import new_observations, rejected_records
+from sda_platform.ingest.transforms import new_observations
 from sda_platform.lake.journal import corrections, standing
 from sda_platform_tests.delta_tables import rows_of
 
@@ -87,9 +88,20 @@ def test_an_observation_is_kept_once_however_often_in_whatever_order_it_came(spa
 
 
 def test_every_error_and_nothing_else_is_a_dead_letter(spark: SparkSession) -> None:
-    letters = rejected_records(raw(spark, ("a", "s1", 0, None), ("b", "s1", 1, "bad_json")), "raw_records").collect()
-    assert [(r["stage"], r["segment_sha256"], r["record_number"], r["error_kind"]) for r in letters] == [
-        ("raw_records", "s1", 1, "bad_json")
+    rows = raw(spark, ("a", "s1", 0, None), ("b", "s1", 1, "bad_json"), ("c", "s1", 2, "nobody's kind"))
+    letters = rejected_records(rows, "raw_records", 7).sort("record_number").collect()
+    columns = (
+        "schema_version",
+        "stage",
+        "record_number",
+        "error_kind",
+        "error_class",
+        "rejected_time_ns",
+        "retry_count",
+    )
+    assert [tuple(letter[name] for name in columns) for letter in letters] == [
+        (2, "raw_records", 1, "bad_json", "permanent", 7, 0),
+        (2, "raw_records", 2, "nobody's kind", "permanent", 7, 0),
     ]
 
 

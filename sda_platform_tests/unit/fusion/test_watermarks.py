@@ -8,12 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.assets import open_windows
+from sda_platform.fusion.assets import windows_to_fit
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.fusion.watermarks import PIPELINE, advance, is_closed, window_start
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint
-from sda_platform.lake.planning import Plan
+from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
 
 FUSION = FusionResource()
 LATENESS = FUSION.lateness
@@ -88,20 +85,36 @@ def test_windows_align_to_the_epoch_and_tile_time__DP3_I7(event_ns: int) -> None
     assert start <= event_ns < start + WINDOW_NS
 
 
-@pytest.mark.parametrize(("watermark_ns", "closed"), [(T + s(35) - 1, False), (T + s(35), True), (T + s(36), True)])
+@pytest.mark.parametrize(("watermark_ns", "open_from"), [(T + s(35) - 1, T), (T + s(35), T + s(30))])
 def test_a_window_closes_when_the_watermark_is_its_end_plus_the_allowed_lateness__DP3_I15(
-    watermark_ns: int, closed: bool
+    watermark_ns: int, open_from: int
 ) -> None:
-    assert is_closed(T, WINDOW_NS, watermark_ns, LATENESS) is closed
+    assert first_open_window(watermark_ns, WINDOW_NS, LATENESS) == open_from
+
+
+def observed(*seen: tuple[int, int | None]) -> pa.Table:
+    """Observations (or raw records) by sensor time and how often they came back from dead letters."""
+    return pa.table(
+        {
+            "sensor_time_ns": pa.array([time_ns for time_ns, _ in seen], pa.int64()),
+            "reprocess_count": pa.array([count for _, count in seen], pa.int64()),
+        }
+    )
 
 
 def test_what_comes_after_the_lateness_budget_is_counted_and_left_out__DP3_Q4_E12() -> None:
-    previous = Checkpoint(FUSED_TRACKS.name, 1, GENESIS, T, "run", "nonce", watermarks={PIPELINE: T + s(35)})
-    plan = Plan(FUSED_TRACKS, 2, previous.sha256, 0, T, "run", previous=previous)
-    arrived = pa.table({"sensor_time_ns": [T, T + s(29.999), T + s(30), T + s(61), T + s(31)]})
-    assert open_windows(arrived, plan, FUSION) == ([T + s(30), T + s(60)], 2)
+    arrived = observed(*((t, None) for t in (T, T + s(29.999), T + s(30), T + s(61), T + s(31))))
+    assert windows_to_fit(arrived, observed(), T + s(30), WINDOW_NS) == ([T + s(30), T + s(60)], 2)
+
+
+def test_what_was_reprocessed_has_its_closed_window_fitted_again__E26() -> None:
+    new, known = observed((T, 1), (T + 5, None)), observed((T - s(60), 2), (T + s(40), None))
+    assert windows_to_fit(new, known, T + s(30), WINDOW_NS) == ([T - s(60), T], 1), "live data keeps its rule"
 
 
 def test_before_the_first_commit_every_window_is_open() -> None:
-    plan = Plan(FUSED_TRACKS, 1, GENESIS, -1, T, "run")
-    assert open_windows(pa.table({"sensor_time_ns": [T + s(30), 5]}), plan, FUSION) == ([0, T + s(30)], 0)
+    first_open_ns = first_open_window(0, WINDOW_NS, LATENESS)
+    assert windows_to_fit(observed((T + s(30), None), (5, None)), observed(), first_open_ns, WINDOW_NS) == (
+        [0, T + s(30)],
+        0,
+    )

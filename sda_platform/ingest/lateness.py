@@ -1,0 +1,46 @@
+"""Which observations came after their window had closed, told from the commits of `fused_tracks` alone."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.checkpoint import TableWindow
+from sda_platform.lake.lake import Lake
+
+_LATE_COLUMNS = ("segment_sha256", "segment_name", "record_number", "received_time_ns", "source_id", "sensor_time_ns")
+
+
+def late_observations(store: Lake, window: TableWindow) -> pa.Table:
+    """The observations that the commits of ``window`` on `fused_tracks` counted as late and left out.
+
+    What was reprocessed is never late: its window was fitted again.
+    """
+    found = [OBSERVATIONS.arrow_schema.empty_table().select(_LATE_COLUMNS)]
+    log = store.log(FUSED_TRACKS)
+    reach = 0 if window.is_empty else log.version() - window.after_version
+    for checkpoint in (commit.checkpoint for commit in log.commits(limit=reach)):
+        consumed = checkpoint.window(OBSERVATIONS.name)
+        in_window = window.after_sequence < checkpoint.sequence <= window.upto_sequence
+        # Earlier versions of the platform only counted what was late.
+        if not in_window or consumed is None or FIRST_OPEN_WINDOW not in checkpoint.watermarks:
+            continue
+        if not checkpoint.counts["late"]:
+            continue
+        arrived = store.log(OBSERVATIONS).rows_of(
+            (consumed.after_sequence, consumed.upto_sequence), [*_LATE_COLUMNS, "reprocess_count"]
+        )
+        first_open_ns = checkpoint.watermarks[FIRST_OPEN_WINDOW]
+        late = pc.and_(pc.less(arrived["sensor_time_ns"], first_open_ns), pc.is_null(arrived["reprocess_count"]))
+        found.append(arrived.filter(late).select(_LATE_COLUMNS))
+    return pa.concat_tables(found)
+
+
+def raw_records_of(store: Lake, observations: pa.Table) -> pa.Table:
+    """The raw records of the segments that these observations came in."""
+    received = pc.min_max(observations["received_time_ns"])
+    near = (ds.field("received_time_ns") >= received["min"]) & (ds.field("received_time_ns") <= received["max"])
+    near &= ds.field("segment_sha256").isin(pc.unique(observations["segment_sha256"]).to_pylist())
+    columns = ["segment_sha256", "record_number", "feed", "payload", "segment_format"]
+    return store.log(RAW_RECORDS).rows(columns, near)

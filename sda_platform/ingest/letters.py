@@ -1,0 +1,122 @@
+"""Dead letters: how they are written (always the newest layout), and how every documented layout is read (DP5-Q3)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.ingest.tables import DEAD_LETTERS
+from sda_platform.lake.dispositions import RECORD_KINDS, Disposition
+from sda_platform.lake.table import COMMIT_SEQUENCE
+
+LETTER_VERSION: Final = 2
+_CLASS_OF_KIND: Final = MappingProxyType({kind: entry.disposition.value for kind, entry in RECORD_KINDS.items()})
+_COLUMNS: Final = tuple(c.name for c in DEAD_LETTERS.columns if c.name != COMMIT_SEQUENCE)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One dead letter in the newest layout; the columns of `dead_letters`."""
+
+    commit_sequence: int
+    stage: str
+    feed: str
+    segment_sha256: str
+    segment_name: str
+    record_number: int
+    received_time_ns: int
+    error_kind: str
+    error: str
+    payload: bytes | None
+    error_class: str
+    source_id: str | None
+    segment_format: str | None
+    rejected_time_ns: int
+    retry_count: int
+
+    @property
+    def source(self) -> str:
+        """Who sent it: the sensor, or (where the record did not tell) its landing zone."""
+        return self.source_id or self.feed
+
+
+def rejected_records(bronze: DataFrame, stage: str, as_of_ns: int) -> DataFrame:
+    """The rows of a bronze table that carry an error, as dead letters of ``stage`` that was refused at ``as_of_ns``."""
+    dead = bronze.where(F.col("error_kind").isNotNull())
+    classes = F.create_map(*(F.lit(text) for pair in _CLASS_OF_KIND.items() for text in pair))
+    added = {
+        "schema_version": F.lit(LETTER_VERSION),
+        "stage": F.lit(stage),
+        "error_class": F.coalesce(F.try_element_at(classes, F.col("error_kind")), F.lit(Disposition.PERMANENT.value)),
+        "rejected_time_ns": F.lit(as_of_ns).cast("long"),
+        "retry_count": F.coalesce(F.col("reprocess_count"), F.lit(0).cast("long")),
+    }
+    if "source_id" not in dead.columns:
+        added["source_id"] = F.lit(None).cast("string")
+    return dead.withColumns(added).select(*_COLUMNS)
+
+
+def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa.Table:
+    """Observations that came ``late``, each with its bytes from ``raw``, as dead letters of ``stage``."""
+    key = ["segment_sha256", "record_number"]
+    both = late.join(raw.select([*key, "feed", "payload", "segment_format"]), key, join_type="inner").sort_by(
+        [(name, "ascending") for name in key]
+    )
+    sensor_times = pc.cast(both["sensor_time_ns"], pa.string())
+    told = pc.binary_join_element_wise(
+        both["feed"], "/", both["segment_name"], " record ", pc.cast(both["record_number"], pa.string()),
+        ": measured at sensor_time_ns ", sensor_times, ", after its window was closed", "",
+    )  # fmt: skip
+    same: dict[str, Any] = {
+        "schema_version": LETTER_VERSION,
+        "stage": stage,
+        "error_kind": "late_observation",
+        "error_class": _CLASS_OF_KIND["late_observation"],
+        "rejected_time_ns": as_of_ns,
+        "retry_count": 0,
+    }
+    columns = {name: pa.array([value] * both.num_rows) for name, value in same.items()} | {"error": told}
+    found = [columns[name] if name in columns else both[name] for name in _COLUMNS]
+    declared = pa.schema([DEAD_LETTERS.arrow_schema.field(name) for name in _COLUMNS])
+    return pa.table(dict(zip(_COLUMNS, found, strict=True))).cast(declared)
+
+
+def read_letters(rows: pa.Table) -> tuple[list[Letter], int]:
+    """The letters in ``rows`` of `dead_letters`, whatever documented version wrote them, in canonical order; and how
+    many were left out because a later platform wrote them in a layout that this one does not know."""
+    letters = []
+    for row in rows.to_pylist():
+        read = _READERS.get(row["schema_version"])
+        if read:
+            letters.append(read(row))
+    letters.sort(key=lambda letter: (letter.commit_sequence, letter.stage, letter.segment_sha256, letter.record_number))
+    return letters, rows.num_rows - len(letters)
+
+
+def migrated_from_v1(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of version 1 in the layout of version 2: what it did not record follows from its kind, feed and time."""
+    formats: Sequence[str] = FEED_FORMATS.get(row["feed"], ())
+    return {
+        **row,
+        "schema_version": 2,
+        "error_class": _CLASS_OF_KIND.get(row["error_kind"], Disposition.PERMANENT.value),
+        "source_id": None,
+        "segment_format": formats[0] if len(formats) == 1 else None,
+        "rejected_time_ns": row["received_time_ns"],
+        "retry_count": 0,
+    }
+
+
+def _letter(row: Mapping[str, Any]) -> Letter:
+    return Letter(**{field.name: row[field.name] for field in fields(Letter)})
+
+
+_READERS: Final[Mapping[int, Callable[[Mapping[str, Any]], Letter]]] = MappingProxyType(
+    {1: lambda row: _letter(migrated_from_v1(row)), LETTER_VERSION: _letter}
+)

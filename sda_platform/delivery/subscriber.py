@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
-from sda_platform.lake.errors import LakeError, Unavailable
+from sda_platform.lake.errors import Misconfigured, Unavailable
 
 Outcome = Literal["applied", "stale", "refused"]
 EntryKey = tuple[str, int, str]
@@ -29,7 +29,7 @@ class SubscriberUnavailable(Unavailable):
     retry_after_s = 0.0
 
 
-class SubscriberMisconfigured(LakeError):
+class SubscriberMisconfigured(Misconfigured):
     """It answers, and will not take anything until a person mends the setting or the subscriber."""
 
 

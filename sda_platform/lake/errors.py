@@ -25,6 +25,10 @@ class Unavailable(LakeError):
     """Something outside the platform does not answer (an engine, a subscriber): it may later."""
 
 
+class Misconfigured(LakeError):
+    """A setting, or what it points to, cannot be worked with: a person must change it."""
+
+
 class EngineUnavailable(Unavailable):
     """The Spark engine does not answer."""
 

@@ -228,6 +228,45 @@ def replay(
 
 
 @main.command()
+@click.option(
+    "--kind", "kinds", multiple=True, help="An error kind, such as bad_length; may be repeated, as all filters."
+)
+@click.option("--stage", "stages", multiple=True, help="The table whose stage refused the record.")
+@click.option("--source", "sources", multiple=True, help="A sensor (radar-7) or a landing zone (radar).")
+@click.option("--since", help="Refused at or after this mission time, ISO 8601.")
+@click.option("--until", help="Refused at or before this mission time, ISO 8601.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go back.")
+@click.option("--into", help="Another root of landing zones to put the records into, for tests.")
+@click.pass_obj
+@_for_people
+def reprocess(
+    settings: Settings,
+    kinds: tuple[str, ...],
+    stages: tuple[str, ...],
+    sources: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    dry_run: bool,
+    into: str | None,
+) -> None:
+    """Bring dead letters back into their landing zones, byte for byte; without a filter, all. May be repeated."""
+    from sda_platform.ingest.reprocessing import LetterFilter
+    from sda_platform.operations.reprocess import letter_grid, reprocess_letters, verdict
+
+    chosen = LetterFilter(
+        frozenset(kinds),
+        frozenset(stages),
+        frozenset(sources),
+        since_ns=_instant(since, "--since") if since else None,
+        until_ns=_instant(until, "--until") if until else None,
+    )
+    found = reprocess_letters(_lake(settings), settings.landing_uri, chosen, into=into, dry_run=dry_run)
+    _console.print(letter_grid(found.going_back))
+    for line in verdict(found):
+        _console.print(line, markup=False)
+
+
+@main.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--scenario", type=click.Choice(["nominal", "fragmentation", "outage"]), default="nominal")
 @click.option("--start", default="2024-11-01T00:00:00Z", show_default=True, help="Mission time, ISO 8601.")
@@ -307,6 +346,11 @@ def _show_status(settings: Settings, found: Any) -> None:
         oldest = "–" if backlog.oldest_s is None else f"{backlog.oldest_s:,.0f} s"
         zones.add_row(zone.zone, f"{backlog.segments:,}", f"{backlog.bytes:,}", oldest)
     _console.print(zones)
+    if found.letters:
+        letters = Grid("\ndead letters (24 h)", "\nkind", "\nclass", "\nmostly from", "\nnewest", box=None)
+        for each in found.letters:
+            letters.add_row(f"{each.letters:,}", each.kind, each.disposition, each.source, each.newest_utc)
+        _console.print(letters)
     for orphan in found.orphans:
         _console.print(f"orphan: {orphan}")
 

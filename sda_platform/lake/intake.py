@@ -4,14 +4,13 @@ Membership decides, never an order of names: a segment is done when the newest c
 clean-up is missing, and is done here) or when its bytes are in the archive (then it is a second delivery).
 """
 
-import hashlib
 from collections.abc import Container, Iterator, Sequence
 
 from sda_platform import faults
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.orphans import take_orphans
-from sda_platform.lake.segments import LoadedSegment, PendingSegment
+from sda_platform.lake.segments import LoadedSegment, PendingSegment, segment_sha256
 
 
 def take(
@@ -70,5 +69,8 @@ def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[Land
     """
     if segment.defect is not None and not found.is_lone:
         return False
-    sha256 = found.meta.sha256 if found.meta else hashlib.sha256(segment.data).hexdigest()
+    if segment.defect is None:
+        sha256 = segment.sha256
+    else:
+        sha256 = found.meta.sha256 if found.meta else segment_sha256(segment.zone, segment.name, segment.data, None)
     return any(zone.was_archived(sha256) for zone in zones)

@@ -8,7 +8,6 @@ that a batch can be built again. A name may be used again once its segment is co
 bytes. Nothing here decodes records; it only counts them.
 """
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +18,14 @@ from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
-from sda_platform.lake.segments import LoadedSegment, PendingSegment, WaitingSegment, defect_of, segment_sha256
+from sda_platform.lake.segments import (
+    LoadedSegment,
+    PendingSegment,
+    WaitingSegment,
+    defect_of,
+    is_known_by_bytes,
+    segment_sha256,
+)
 
 META_SUFFIX = ".meta.json"
 
@@ -39,7 +45,7 @@ class LandingZone:
 
         Raises SegmentConflict when other bytes wait under this name: they are never overwritten.
         """
-        if self.was_archived(meta.sha256):
+        if self.was_archived(segment_sha256(self.feed, name, data, None)):
             return False
         data_path, meta_path = self._waiting(name)
         waiting = _bytes_at(data_path)
@@ -81,7 +87,7 @@ class LandingZone:
         """The segment's data and, where it is not what its metadata promises, the defect in words."""
         data = _bytes_at(self._pending / segment.name) or b""
         defect = defect_of(segment, data)
-        if segment.meta is not None and defect is None:
+        if segment.meta is not None and is_known_by_bytes(segment.name, defect):
             sha256 = segment.meta.sha256  # as was just seen
         else:
             sha256 = segment_sha256(self.feed, segment.name, data, defect)
@@ -127,7 +133,7 @@ class LandingZone:
     def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
         """Whether what waits under the segment's name, ``data`` or metadata alone, is the segment."""
         if segment.defect is None and data is not None:
-            return hashlib.sha256(data).hexdigest() == segment.sha256
+            return segment_sha256(self.feed, segment.name, data, None) == segment.sha256
         described = self.describe(segment.name)
         meta = described.meta if described else None
         if segment.defect is None:

@@ -7,6 +7,9 @@ from sda_platform.formats.cutting import cut_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.checkpoint import SegmentRef
 
+RETURNED = "reprocess-"
+"""How the names of segments begin whose records come back from dead letters."""
+
 
 @dataclass(frozen=True)
 class PendingSegment:
@@ -55,12 +58,18 @@ class WaitingSegment:
     came_s: float
 
 
+def is_known_by_bytes(name: str, defect: str | None) -> bool:
+    """Whether the hash by which a segment is known is that of its bytes alone."""
+    return defect is None and not name.startswith(RETURNED)
+
+
 def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:
     """By which hash a segment is known: of its bytes, so that a second delivery under another name is seen.
 
-    That of a defective one covers zone and name too: two files torn to nothing are two losses, and both are told.
+    That of a defective one covers zone and name too: two files torn to nothing are two losses, and both are told. So
+    does that of one that comes back from dead letters: it may have the very bytes that were once refused.
     """
-    prefix = b"" if defect is None else f"{zone}/{name}\0".encode()
+    prefix = b"" if is_known_by_bytes(name, defect) else f"{zone}/{name}\0".encode()
     return hashlib.sha256(prefix + data).hexdigest()
 
 

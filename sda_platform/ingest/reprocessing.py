@@ -1,0 +1,209 @@
+"""`sda reprocess`: the way back from dead letters (DP5-F8, I23, E26).
+
+The records of the chosen letters, byte for byte as they came, go back into their landing zones as sealed segments, and
+take the normal path from there. Bytes and names of these segments follow from the letters alone, and each holds
+letters of one commit only, so asking twice makes the same segments, which the zones have then already had. Their
+metadata says how often the records came back; the fusion then fits their windows again even where they are closed.
+"""
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from sda_platform.formats.packing import can_be_packed, is_segment_of_itself, pack_segment
+from sda_platform.formats.records import csv_header
+from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.ingest.letters import Letter
+from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.decoding import WHOLE_SEGMENT
+from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.segments import RETURNED, LoadedSegment, PendingSegment, defect_of
+
+MAX_LETTERS_PER_SEGMENT: Final = 10_000
+_REMEMBERED_SEGMENTS: Final = 4
+_STAMPED_RECORDS: Final = frozenset({"radar-frames", "isl-frames"})
+
+
+@dataclass(frozen=True)
+class LetterFilter:
+    """Which letters to bring back; an empty set and None choose all. Both bounds are inclusive, ns, mission time."""
+
+    kinds: frozenset[str] = frozenset()
+    stages: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
+    since_ns: int | None = None
+    until_ns: int | None = None
+
+    def takes(self, letter: Letter) -> bool:
+        """Whether ``letter`` is chosen; a source is a sensor or a landing zone."""
+        return (
+            (not self.kinds or letter.error_kind in self.kinds)
+            and (not self.stages or letter.stage in self.stages)
+            and (not self.sources or bool(self.sources & {letter.source, letter.feed}))
+            and (self.since_ns is None or letter.rejected_time_ns >= self.since_ns)
+            and (self.until_ns is None or letter.rejected_time_ns <= self.until_ns)
+        )
+
+
+@dataclass(frozen=True)
+class Return:
+    """A segment that goes back, and the letters whose records it holds."""
+
+    name: str
+    data: bytes
+    meta: SegmentMeta
+    letters: tuple[Letter, ...]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A letter that does not go back, and why."""
+
+    letter: Letter
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReprocessReport:
+    """How many letters went back now, how many had gone back before, and which did not."""
+
+    reprocessed: int
+    had_already: int
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """What a letter's records share when they go back together; the order of the fields is that of the segments."""
+
+    feed: str
+    commit_sequence: int
+    segment_format: str
+    header: bytes
+    sealed_time_ns: int
+    retry_count: int
+
+
+def returns_of(letters: Iterable[Letter], landing_root: str) -> tuple[list[Return], list[Skipped]]:
+    """The segments that bring ``letters``, in canonical order, back to the zones below ``landing_root``.
+
+    Of letters with the same bytes the first goes back: the others are repeated deliveries, or earlier returns that
+    were refused again.
+    """
+    returns: list[Return] = []
+    skipped: list[Skipped] = []
+    groups: dict[_Origin, list[Letter]] = defaultdict(list)
+    seen: set[tuple[str, bytes]] = set()
+    consumed = _consumed_segments(landing_root)
+    for letter in letters:
+        is_whole = letter.record_number == WHOLE_SEGMENT
+        found: Return | _Origin | str = _whole_segment(letter, consumed) if is_whole else _origin(letter, consumed)
+        if isinstance(found, str):
+            skipped.append(Skipped(letter, found))
+        elif isinstance(found, Return):
+            returns.append(found)
+        elif (letter.feed, letter.payload or b"") in seen:
+            skipped.append(Skipped(letter, "an earlier letter has the same bytes"))
+        else:
+            seen.add((letter.feed, letter.payload or b""))
+            groups[found].append(letter)
+    for origin in groups:
+        made, left = _segments(origin, groups[origin])
+        returns += made
+        skipped += left
+    return returns, skipped
+
+
+def put_back(returns: Sequence[Return], skipped: Sequence[Skipped], landing_root: str) -> ReprocessReport:
+    """Seal the segments into the zones below ``landing_root``; may be repeated after a crash."""
+    told, sent, had = list(skipped), 0, 0
+    for each in returns:
+        try:
+            is_new = LandingZone(landing_root, each.meta.feed).seal(each.name, each.data, each.meta)
+        except SegmentConflict as conflict:
+            told += [Skipped(letter, str(conflict)) for letter in each.letters]
+            continue
+        sent, had = sent + is_new * len(each.letters), had + (not is_new) * len(each.letters)
+    return ReprocessReport(sent, had, tuple(told))
+
+
+_Consumed = Callable[[str, str, str, bool], LoadedSegment | None]
+
+
+def _consumed_segments(landing_root: str) -> _Consumed:
+    """Looks up consumed segments by feed, name, hash and whether they are defective."""
+
+    @lru_cache(_REMEMBERED_SEGMENTS)  # letters come in the order of their segments
+    def consumed(feed: str, name: str, sha256: str, is_defective: bool) -> LoadedSegment | None:
+        known = SegmentRef(feed, name, sha256, 0, 0, "defective" if is_defective else None)
+        try:
+            return LandingZone(landing_root, feed).archived(known)
+        except SegmentLost:
+            return None
+
+    return consumed
+
+
+def _whole_segment(letter: Letter, consumed: _Consumed) -> Return | str:
+    """A quarantined segment goes back as it is if it is what its metadata promises after all."""
+    segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, True)
+    if segment is None or segment.meta is None:
+        return "its bytes or its metadata are not in quarantine any more"
+    defect = defect_of(PendingSegment(segment.zone, segment.name, segment.meta), segment.data)
+    if defect:
+        return f"still defective: {defect}"
+    meta = replace(segment.meta, reprocess_count=letter.retry_count + 1)
+    return Return(segment.name, segment.data, meta, (letter,))
+
+
+def _origin(letter: Letter, consumed: _Consumed) -> _Origin | str:
+    if letter.error_kind == "torn_record":
+        return "torn: the rest of the record is missing"
+    segment_format, header = letter.segment_format, b""
+    if segment_format in (None, "omm-csv"):
+        segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, False)
+        if segment is None or segment.meta is None:
+            return "its segment, which tells format and header, is not in the archive any more"
+        segment_format = segment.meta.format
+        header = csv_header(segment.data) if segment_format == "omm-csv" else b""
+    # Records that carry no time of their own are told by the segment when they came.
+    sealed_ns = 0 if segment_format in _STAMPED_RECORDS else letter.received_time_ns
+    return _Origin(letter.feed, letter.commit_sequence, segment_format, header, sealed_ns, letter.retry_count)
+
+
+def _segments(origin: _Origin, letters: Sequence[Letter]) -> tuple[list[Return], list[Skipped]]:
+    """Segments of the records of ``letters``; one that would harm its neighbours in a segment goes alone."""
+    packable = [can_be_packed(each.payload or b"", origin.segment_format, header=origin.header) for each in letters]
+    together = [letter for letter, fits in zip(letters, packable, strict=True) if fits]
+    returns = []
+    for start in range(0, len(together), MAX_LETTERS_PER_SEGMENT):
+        portion = together[start : start + MAX_LETTERS_PER_SEGMENT]
+        payloads = [letter.payload or b"" for letter in portion]
+        received = [letter.received_time_ns for letter in portion]
+        data = pack_segment(payloads, received, origin.segment_format, header=origin.header)
+        returns.append(_returned(origin, data, portion))
+    skipped = []
+    for letter in (letter for letter, fits in zip(letters, packable, strict=True) if not fits):
+        if is_segment_of_itself(letter.payload or b"", origin.segment_format):
+            returns.append(_returned(origin, letter.payload or b"", [letter]))
+        else:
+            skipped.append(Skipped(letter, f"its bytes are no record of {origin.segment_format} by themselves"))
+    return returns, skipped
+
+
+def _returned(origin: _Origin, data: bytes, letters: Sequence[Letter]) -> Return:
+    count = origin.retry_count + 1
+    meta = describe_segment(
+        data,
+        feed=origin.feed,
+        segment_format=origin.segment_format,
+        sealed_time_ns=max(letter.received_time_ns for letter in letters),
+        sealed_wall_time_ns=time.time_ns(),
+    )
+    name = f"{RETURNED}{count}-{hashlib.sha256(data).hexdigest()[:16]}.seg"
+    return Return(name, data, replace(meta, reprocess_count=count), tuple(letters))

@@ -25,6 +25,7 @@ from sda_platform.fusion.resource import FusionResource
 from sda_platform.ingest import assets as ingest
 from sda_platform.ingest import checks as ingest_checks
 from sda_platform.ingest import sensors as ingest_sensors
+from sda_platform.ingest.growth import GrowthResource
 from sda_platform.lake.failure_reports import FailureReports, run_failures
 from sda_platform.lake.jobs import lane_job
 from sda_platform.lake.resource import LakeResource, LandingResource
@@ -105,6 +106,11 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             horizon_h=settings.screening_horizon_h,
             refresh_h=settings.screening_refresh_h,
             threshold_km=settings.screening_threshold_km,
+        ),
+        "growth": GrowthResource(
+            factor=settings.dead_letter_growth,
+            factor_by_kind=settings.dead_letter_growth_by_kind,
+            floor_per_min=settings.dead_letter_floor_per_min,
         ),
         "failure_reports": FailureReports(settings.failure_webhook, settings.shown_ui_url),
         "subscriber": chosen_subscriber(settings.subscriber, settings.home),

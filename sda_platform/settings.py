@@ -50,6 +50,14 @@ class Settings(BaseSettings):
     )
     backlog_max_age_s: float = Field(300.0, description="Longest that a sealed segment may wait, seconds (a check).")
 
+    dead_letter_growth: float = Field(
+        10.0, description="Times the usual rate of dead letters of a kind from which a check warns."
+    )
+    dead_letter_growth_by_kind: dict[str, float] = Field(
+        {}, description='The same for some kinds, as JSON: {"bad_json": 40}.'
+    )
+    dead_letter_floor_per_min: float = Field(1.0, description="Least rate that counts as usual, letters per minute.")
+
     window_s: int = Field(30, description="Length of a fusion window in event time, seconds (DP3-F5).")
     allowed_lateness_s: float = Field(5.0, description="Event time a closed window still takes late data, seconds.")
     idle_after_s: float = Field(60.0, description="Silence after which a kind of source holds no window open, seconds.")

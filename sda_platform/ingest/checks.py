@@ -10,7 +10,10 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest.growth import no_growth
+from sda_platform.ingest.lateness import late_observations
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.backlog import backlog_check
 from sda_platform.lake.checks import DataFreshness, table_checks
@@ -49,7 +52,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
 
 
 def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every record with an error is a dead letter, once."""
+    """Every record with an error, and every observation that came late, is a dead letter, once."""
     key, expected = DEAD_LETTERS.key, []
     for table in (RAW_RECORDS, ELEMENT_SETS):
         rows = consumed_rows(store, commits, table, ["segment_sha256", "record_number", "error_kind"])
@@ -57,6 +60,11 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
         expected.append(
             joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key)
         )
+    after, _ = reviewed_span(commits)
+    windows = [c.checkpoint.window(FUSED_TRACKS.name) for c in commits if c.checkpoint.sequence > after]
+    for late in (late_observations(store, window) for window in windows if window):
+        stage = pa.array([FUSED_TRACKS.name] * late.num_rows, pa.string())
+        expected.append(joined_keys(late.append_column("stage", stage), key))
     found = joined_keys(log.rows_of(reviewed_span(commits), key), key)
     return missing_or_surplus(pa.chunked_array([c for e in expected for c in e.chunks], pa.string()), found, "letters")
 
@@ -97,9 +105,10 @@ checks = [
         DEAD_LETTERS,
         balance=[dead_letters_balance],
         freshness=DataFreshness(
-            "no rejected record waits", MAX_OBSERVATION_LAG_S, nothing_waits([RAW_RECORDS, ELEMENT_SETS])
+            "no rejected record waits", MAX_OBSERVATION_LAG_S, nothing_waits([RAW_RECORDS, ELEMENT_SETS, FUSED_TRACKS])
         ),
     ),
+    no_growth,
     no_orphans,
     backlog_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),
 ]

@@ -1,20 +1,27 @@
 """`sda status`: where every table and landing zone stands, read from logs and directories, without an engine."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
+from sda_platform.ingest.tables import DEAD_LETTERS
 from sda_platform.lake.backlog import Backlog, backlog_of
+from sda_platform.lake.dispositions import RECORD_KINDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES
+
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,17 @@ class ZoneStatus:
 
 
 @dataclass(frozen=True)
+class LetterStatus:
+    """Dead letters of one kind that were received within the last day of mission time, and mostly from whom."""
+
+    kind: str
+    disposition: str
+    letters: int
+    source: str
+    newest_utc: str
+
+
+@dataclass(frozen=True)
 class PlatformStatus:
     """Everything `sda status` shows."""
 
@@ -49,6 +67,7 @@ class PlatformStatus:
     tables: tuple[TableStatus, ...]
     zones: tuple[ZoneStatus, ...]
     orphans: tuple[str, ...]
+    letters: tuple[LetterStatus, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -64,7 +83,23 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
         tuple(_table(lake, table, heads, now_ns) for table in TABLES),
         tuple(ZoneStatus(feed, backlog_of(LandingZone(landing_root, feed), wall_s)) for feed in FEED_FORMATS),
         tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
+        tuple(_letters(lake, now_ns)),
     )
+
+
+def _letters(lake: Lake, now_ns: int) -> Iterator[LetterStatus]:
+    columns = ["error_kind", "feed", "source_id", "received_time_ns"]
+    rows = lake.log(DEAD_LETTERS).rows(columns, ds.field("received_time_ns") > now_ns - _DAY_NS).to_pylist()
+    for kind, count in Counter(row["error_kind"] for row in rows).most_common():
+        alike = [row for row in rows if row["error_kind"] == kind]
+        entry = RECORD_KINDS.get(kind)
+        yield LetterStatus(
+            kind,
+            entry.disposition.value if entry else "unknown",
+            count,
+            Counter(row["source_id"] or row["feed"] for row in alike).most_common(1)[0][0],
+            iso(max(row["received_time_ns"] for row in alike)),
+        )
 
 
 def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> TableStatus:

@@ -13,7 +13,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSE
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS
 from sda_platform.lake.checkpoint import TableWindow
 from sda_platform.operations.platform_home import take_lock
 from sda_platform.registry import TABLES
@@ -181,3 +181,56 @@ def test_landing_says_what_landed_what_had_landed_and_what_is_refused(home: Path
     assert (refused.exit_code, refused.output.startswith(f"Error: {torn}: cannot be read past byte 0")) == (1, True)
     zones = {z["zone"]: z["backlog"] for z in json.loads(sda(home, "status", "--json").output)["zones"]}
     assert (zones["optical"]["segments"], zones["optical"]["bytes"]) == (1, night.stat().st_size)
+
+
+def letter(number: int, **values: object) -> dict[str, object]:
+    kept = {"feed": "radar", "stage": "raw_records", "segment_format": "radar-frames", "error_class": "permanent"}
+    told = {"error_kind": "bad_length", "error": f"radar/a record {number}: too short", "schema_version": 2}
+    times = {"received_time_ns": START_NS, "rejected_time_ns": START_NS, "retry_count": 0}
+    return {**kept, **told, **times, "segment_sha256": "s", "segment_name": "a", "record_number": number, **values}
+
+
+@pytest.fixture
+def letters(home: Path) -> Path:
+    """A platform with three dead letters of two kinds."""
+    rows = [letter(0, payload=b"one"), letter(1, payload=b"two"), letter(2, payload=b"x", error_kind="torn_record")]
+    commit(lake_at(home / "lake"), DEAD_LETTERS, rows)
+    return home
+
+
+def test_reprocess_says_beforehand_what_would_go_back_and_touches_nothing__DP5_F8(letters: Path) -> None:
+    answer = sda(letters, "reprocess", "--dry-run")
+    assert answer.exit_code == 0, answer.output
+    assert "2 bad_length raw_records radar" in " ".join(answer.output.split())
+    assert "dry run: 2 letters would go back as 1 segments" in answer.output
+    assert "skipped 1: torn: the rest of the record is missing (radar/a record 2)" in answer.output
+    assert not (letters / "landing").exists()
+
+
+def test_reprocess_brings_letters_back_once_here_or_into_another_root(letters: Path) -> None:
+    elsewhere = letters / "elsewhere"
+    assert (
+        "2 reprocessed, 0 skipped" in sda(letters, "reprocess", "--kind", "bad_length", "--into", str(elsewhere)).output
+    )
+    assert not (letters / "landing").exists()
+    assert "2 reprocessed, 1 skipped, 0 had gone back before" in sda(letters, "reprocess").output
+    assert "0 reprocessed, 1 skipped, 2 had gone back before" in sda(letters, "reprocess").output
+    since = sda(letters, "reprocess", "--since", "2030-01-01T00:00:00Z")
+    assert "0 reprocessed, 0 skipped, 0 had gone back before" in since.output
+
+
+def test_reprocess_without_any_letter_and_with_a_wrong_time_is_said_in_a_line(home: Path) -> None:
+    assert "0 reprocessed, 0 skipped" in sda(home, "reprocess").output
+    wrong = sda(home, "reprocess", "--since", "yesterday")
+    assert (wrong.exit_code, "'yesterday' is no ISO 8601 instant" in wrong.output) == (2, True)
+
+
+def test_status_tells_the_days_dead_letters_by_kind_and_source(letters: Path) -> None:
+    found = json.loads(sda(letters, "status", "--json").output)
+    assert found["letters"] == [
+        {"kind": "bad_length", "disposition": "permanent", "letters": 2, "source": "radar",
+         "newest_utc": "2024-11-01T00:00:00.000Z"},
+        {"kind": "torn_record", "disposition": "permanent", "letters": 1, "source": "radar",
+         "newest_utc": "2024-11-01T00:00:00.000Z"},
+    ]  # fmt: skip
+    assert "dead letters (24 h)" in sda(letters, "status").output

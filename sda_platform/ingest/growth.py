@@ -1,0 +1,105 @@
+"""Do dead letters grow? A few a day are noise; a jump from one source is a changed format or its fault (DP5-I27).
+
+A kind grows when each of the last five minutes had ten times as many letters as a usual minute of it (DP5-O3). Letters
+count in the minute in which their record was received, so an outage that is caught up does not look like a jump; those
+that were refused again after reprocessing do not count.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pydantic import Field
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.ingest.letters import LETTER_VERSION
+from sda_platform.ingest.tables import DEAD_LETTERS
+from sda_platform.lake.dispositions import RECORD_KINDS
+from sda_platform.lake.resource import LakeResource
+
+SUSTAINED_MIN = 5
+"""How long the rate must hold, minutes of mission time."""
+BASELINE_MIN = 60
+"""The time before, whose mean rate is the usual one, minutes."""
+_MINUTE_NS = 60 * NANOSECONDS_PER_SECOND
+_COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
+
+
+class GrowthResource(dg.ConfigurableResource["GrowthResource"]):
+    """From when on dead letters are too many; a baseline below ``floor_per_min`` counts as that."""
+
+    factor: float = Field(10.0, description="Times the usual rate from which a kind grows.")
+    factor_by_kind: dict[str, float] = Field(default_factory=dict, description="The same, for some kinds.")
+    floor_per_min: float = Field(1.0, description="Least rate that counts as usual, letters per minute.")
+
+    def factor_of(self, kind: str) -> float:
+        """Times the usual rate from which ``kind`` grows."""
+        return self.factor_by_kind.get(kind, self.factor)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A kind that grows: how many letters of it came in the last minutes, and mostly from whom."""
+
+    kind: str
+    source: str
+    letters: int
+    per_min: float
+    usual_per_min: float
+
+    def __str__(self) -> str:
+        hypothesis = RECORD_KINDS[self.kind].hypothesis if self.kind in RECORD_KINDS else "An unknown kind."
+        return (
+            f"{self.kind} mostly from {self.source}: {self.per_min:.0f} letters a minute against "
+            f"{self.usual_per_min:.2g} as usual. {hypothesis} See docs/dead-letters.md, {self.kind}"
+        )
+
+
+def growing(letters: pa.Table, now_ns: int, rule: GrowthResource) -> list[Growth]:
+    """The kinds of ``letters`` that grow at mission time ``now_ns``, the one with most letters first."""
+    first = letters.filter(pc.equal(pc.coalesce(letters["retry_count"], pa.scalar(0, pa.int64())), 0))
+    minutes: dict[str, Counter[int]] = {}
+    sources: dict[str, Counter[str]] = {}
+    for row in first.to_pylist():
+        age_min = (now_ns - row["received_time_ns"]) // _MINUTE_NS
+        kind = row["error_kind"]
+        if 0 <= age_min < SUSTAINED_MIN + BASELINE_MIN:
+            minutes.setdefault(kind, Counter())[age_min] += 1
+        if 0 <= age_min < SUSTAINED_MIN:
+            sources.setdefault(kind, Counter())[row["source_id"] or row["feed"]] += 1
+    found = [_growth(kind, counts, sources.get(kind, Counter()), rule) for kind, counts in minutes.items()]
+    return sorted((growth for growth in found if growth), key=lambda growth: (-growth.letters, growth.kind))
+
+
+def _growth(kind: str, minutes: Counter[int], sources: Counter[str], rule: GrowthResource) -> Growth | None:
+    recent = [minutes[age] for age in range(SUSTAINED_MIN)]
+    before = sum(count for age, count in minutes.items() if age >= SUSTAINED_MIN)
+    usual = max(before / BASELINE_MIN, rule.floor_per_min)
+    if min(recent) < rule.factor_of(kind) * usual:
+        return None
+    return Growth(kind, sources.most_common(1)[0][0], sum(recent), sum(recent) / SUSTAINED_MIN, usual)
+
+
+@dg.asset_check(asset=DEAD_LETTERS.name, description="No kind of dead letter comes much more often than usual.")
+def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult:
+    """The rate of each kind against its own last hour, by mission time; names the dominant kind and source (DP5-O5)."""
+    store = lake.open()
+    now_ns = store.clock.now_ns()
+    since_ns = now_ns - (SUSTAINED_MIN + BASELINE_MIN) * _MINUTE_NS
+    letters = store.log(DEAD_LETTERS).rows(_COLUMNS, ds.field("received_time_ns") > since_ns)
+    found = growing(letters, now_ns, growth)
+    unknown = pc.sum(pc.greater(letters["schema_version"], LETTER_VERSION)).as_py() or 0
+    return dg.AssetCheckResult(
+        passed=not found and not unknown,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(map(str, found))
+        or (f"{unknown} letters were written by a newer platform and are not read here" if unknown else None),
+        metadata={
+            "letters_reviewed": letters.num_rows,
+            "letters_of_unknown_version": unknown,
+            **({"kind": found[0].kind, "source": found[0].source} if found else {}),
+        },
+    )

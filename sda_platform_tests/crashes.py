@@ -1,38 +1,57 @@
-"""Crashing the code under test at each of its fault points in turn, inside the test's own process."""
+"""Crashing the code under test at its fault points, in the test's own process: it leaves what a kill leaves."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from sda_platform import faults
 
 
-def crashes() -> Iterator[AbstractContextManager[None]]:
-    """A block for each run of the code under test: the n-th ends at its n-th fault point, the last one is not ended.
+@contextmanager
+def crash_at(point: str, nth: int = 1) -> Iterator[None]:
+    """The block ends where the code in it reaches ``point`` for the n-th time; it may also never get there."""
+    visits: Counter[str] = Counter()
 
-    What the code leaves behind at a crash is what the next run finds, as after a kill.
-    """
+    def is_due(reached: str) -> bool:
+        visits[reached] += 1
+        return reached == point and visits[point] == nth
+
+    with _crash_when(is_due):
+        yield
+
+
+def crashes() -> Iterator[AbstractContextManager[None]]:
+    """A block for each run of the code under test: the n-th ends at its n-th fault point, the last one is not ended."""
     n, survived = 0, False
 
     @contextmanager
     def attempt(at: int) -> Iterator[None]:
         nonlocal survived
-        visits = 0
+        points: list[str] = []
 
-        def strike(point: str) -> None:
-            nonlocal visits
-            visits += 1
-            if visits == at:
-                raise faults.InjectedFault(point)
+        def is_due(reached: str) -> bool:
+            points.append(reached)
+            return len(points) == at
 
-        faults.watch(strike)
-        try:
+        with _crash_when(is_due):
             yield
             survived = True
-        except faults.InjectedFault:
-            pass
-        finally:
-            faults.watch(None)
 
     while not survived:
         n += 1
         yield attempt(n)
+
+
+@contextmanager
+def _crash_when(is_due: Callable[[str], bool]) -> Iterator[None]:
+    def strike(point: str) -> None:
+        if is_due(point):
+            raise faults.InjectedFault(point)
+
+    faults.watch(strike)
+    try:
+        yield
+    except faults.InjectedFault:
+        pass
+    finally:
+        faults.watch(None)

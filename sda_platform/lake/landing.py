@@ -126,9 +126,11 @@ class LandingZone:
             faults.reach("landing.metadata_moved")
             moved = _move(waiting, resting)
             faults.reach("landing.data_moved")
-        # Where its data is gone, or was replaced since it was read, it must still be known as consumed.
+        # Where its data is gone, or was replaced since it was read, it must still be known as consumed; and a defective
+        # one that was completed since it was read is kept as it was told.
         if not moved and not resting.exists():
-            resting.touch()
+            is_same = segment_sha256(self.feed, segment.name, data or b"", segment.defect) == segment.sha256
+            durable.write(resting, data if data and is_same else b"")
 
     def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
         """Whether what waits under the segment's name, ``data`` or metadata alone, is the segment."""

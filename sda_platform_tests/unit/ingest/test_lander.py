@@ -25,7 +25,7 @@ from sda_platform.lake import intake
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.segments import LoadedSegment
-from sda_platform_tests.crashes import crashes
+from sda_platform_tests.crashes import crash_at, crashes
 from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, committed, radar_segment
 
 CLOCK = MissionClock(START_NS, 0, 0.0)
@@ -138,7 +138,8 @@ def test_a_lander_killed_at_any_point_goes_on_without_a_gap_or_a_repeat(tmp_path
 def test_what_is_consumed_between_two_attempts_is_not_landed_again(tmp_path: Path) -> None:
     """The lander was killed after a segment was sealed and before it wrote so; meanwhile the table took it."""
     path = write(tmp_path, "night.jsonl", optical(40))
-    killed_at(path, "landing.sealed")
+    with crash_at("landing.sealed"):
+        land(path)
     zone = LandingZone(str(tmp_path / "landing"), "optical")
     first = intake.take([zone], Head(), max_segments=10, max_bytes=10**6)
     intake.finish_last_commit([zone], committed(*first))
@@ -147,22 +148,10 @@ def test_what_is_consumed_between_two_attempts_is_not_landed_again(tmp_path: Pat
     assert records(first[0].data, "optical-jsonl") + rest == records(optical(40), "optical-jsonl")
 
 
-def killed_at(path: Path, point: str) -> None:
-    def strike(reached: str) -> None:
-        if reached == point:
-            raise faults.InjectedFault(point)
-
-    faults.watch(strike)
-    try:
-        with pytest.raises(faults.InjectedFault):
-            land(path)
-    finally:
-        faults.watch(None)
-
-
 def test_the_progress_tells_how_many_records_were_read_and_that_the_file_is_finished(tmp_path: Path) -> None:
     path = write(tmp_path, "night.jsonl", optical(40))
-    killed_at(path, "lander.progress_written")
+    with crash_at("lander.progress_written"):
+        land(path)
     progress = tmp_path / "landing" / ".lander"
     (told,) = (json.loads(p.read_text()) for p in progress.iterdir())
     assert (told["records_read"], told["segments"], told["finished"]) == (

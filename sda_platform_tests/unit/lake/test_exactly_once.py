@@ -31,11 +31,12 @@ from sda_platform.lake.commit import Receipt, settle
 from sda_platform.lake.decoding import DecodedBatch, decode_batch, one_by_one
 from sda_platform.lake.errors import CommitConflict, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import META_SUFFIX, LandingZone
+from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.verification import broken_chain
+from sda_platform_tests.crashes import crash_at
 from sda_platform_tests.in_memory_log import ConcurrentTransaction, EngineLost, InMemoryLog
-from sda_platform_tests.segments import described, put
+from sda_platform_tests.segments import described
 from sda_platform_tests.segments import land as seal_into
 
 CONTENTS = [pack_records([b"%d" % n] * (n % 3 + 1), [1] * (n % 3 + 1)) for n in range(6)]
@@ -84,8 +85,8 @@ class Landing(RuleBasedStateMachine):
 
     @rule(feed=feeds, name=names, data=contents)
     def a_lander_dies_before_the_metadata(self, feed: str, name: str, data: bytes) -> None:
-        if name not in self.zones[feed].pending_names():
-            put(self.zones[feed], name, data[:-1])
+        with suppress(SegmentConflict), crash_at("landing.data_written"):
+            seal_into(self.zones[feed], name, data)
 
     @rule(feed=feeds, name=names, data=contents)
     def a_torn_segment_lands(self, feed: str, name: str, data: bytes) -> None:
@@ -121,14 +122,10 @@ class Landing(RuleBasedStateMachine):
     def it_commits_and_another_process_repeats_it(self, work: Work, sees_all: bool) -> None:
         self._commit(work, False, "no", None if sees_all else work.seen)
 
-    @rule(feed=feeds)
-    def a_clean_up_dies_half_way(self, feed: str) -> None:
-        head = self.log.head()
-        for ref in head.commit.checkpoint.segments if head.commit else ():
-            data = self.root / ref.zone / "pending" / ref.name
-            if data.exists() and hashlib.sha256(data.read_bytes()).hexdigest() == ref.sha256:
-                data.with_name(ref.name + META_SUFFIX).unlink(missing_ok=True)
-                return
+    @rule(point=st.sampled_from(["landing.metadata_moved", "landing.data_moved"]), nth=st.integers(1, 2))
+    def a_clean_up_dies_half_way(self, point: str, nth: int) -> None:
+        with crash_at(point, nth):
+            intake.finish_last_commit(list(self.zones.values()), self.log.head())
 
     @invariant()
     def nothing_is_consumed_twice(self) -> None:
@@ -149,6 +146,8 @@ class Landing(RuleBasedStateMachine):
             self._commit(work, True, "no", None)
         sound = {s.sha256 for c in self.log.commits() for s in c.checkpoint.segments if s.defect is None}
         assert sound == self.accepted, "every accepted segment was consumed"
+        consumed = [segment for commit in self.log.commits() for segment in commit.checkpoint.segments]
+        assert all(self.zones[s.zone].archived(s).ref(s.records) == s for s in consumed), "and can be read again"
         assert all(zone.pending_files() == [] for zone in self.zones.values()), "and every orphan told or removed"
         self.nothing_is_consumed_twice()
         self.the_chain_of_checkpoints_is_whole()

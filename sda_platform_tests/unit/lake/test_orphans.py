@@ -114,6 +114,17 @@ def test_a_sender_may_repeat_what_was_quarantined_as_an_orphan(zone: LandingZone
     assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
 
 
+def test_an_orphan_that_is_completed_while_it_is_told_is_kept_as_told_and_consumed_as_a_segment(
+    zone: LandingZone,
+) -> None:
+    """Its metadata came after the batch had read it and before the clean-up."""
+    place(zone, "a", DATA)
+    (told,) = take(zone)
+    assert land(zone, "a", DATA)
+    assert [(s.data, s.defect) for s in take(zone, head=committed(told))] == [(DATA, None)]
+    assert zone.archived(told.ref(1)) == told
+
+
 def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(zone: LandingZone) -> None:
     """CP-04: a partial file is never read."""
     place(zone, ".dead.1.tmp", b"half", 1000)

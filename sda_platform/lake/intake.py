@@ -53,6 +53,8 @@ def _fresh(
     by_feed = {zone.feed: zone for zone in zones}
     for found in pending:
         zone = by_feed[found.feed]
+        if found.is_lone and zone.is_whole(found.name):
+            continue  # it was sealed since it was found lone: no orphan any more
         segment = zone.read(found)
         is_told = segment.defect is not None and zone.was_quarantined(segment.name, segment.sha256)
         if segment.sha256 in taken or is_told or _is_held(found, segment, zones):

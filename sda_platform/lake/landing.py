@@ -52,10 +52,15 @@ class LandingZone:
         if waiting is not None and waiting != data:
             raise SegmentConflict(f"{data_path}: other bytes wait under this name; give the new ones another")
         if waiting is not None and meta_path.exists():
+            # Whoever put it there may have died before it was there for good.
+            durable.sync([data_path, meta_path, self._pending])
             return False
         durable.write(data_path, data)
         faults.reach("landing.data_written")
         durable.write(meta_path, meta.to_json().encode())
+        if not data_path.exists() and not self.was_archived(meta.sha256):
+            # What an earlier attempt left alone here was old, and a batch cleared it away while this one wrote.
+            durable.write(data_path, data)
         faults.reach("landing.sealed")
         return True
 
@@ -92,6 +97,10 @@ class LandingZone:
         else:
             sha256 = segment_sha256(self.feed, segment.name, data, defect)
         return LoadedSegment(self.feed, segment.name, sha256, data, segment.meta, defect)
+
+    def is_whole(self, name: str) -> bool:
+        """Whether both data and metadata wait under this name."""
+        return all(path.exists() for path in self._waiting(name))
 
     def was_archived(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""

@@ -21,6 +21,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # How far back a head is searched: commits that are not ours (OPTIMIZE, VACUUM) lie between two of ours at most.
 SEARCH_DEPTH = 100
+_LIVE_FILES = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("num_records", pa.int64())])
 _SMALL_BATCH_ROWS = 1_024
 
 
@@ -179,13 +180,16 @@ class TableLog:
         delta = self._open()
         return -1 if delta is None else delta.version()
 
-    def row_count(self) -> int:
-        """Rows in the live files, by their statistics (cheap; an oracle reads columns instead)."""
+    def live_files(self) -> pa.Table:
+        """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""
         delta = self._open()
         if delta is None:
-            return 0
-        counts = pa.table(delta.get_add_actions(flatten=True)).column("num_records")
-        return int(pc.sum(counts).as_py() or 0)
+            return _LIVE_FILES.empty_table()
+        return pa.table(delta.get_add_actions(flatten=True)).select(_LIVE_FILES.names)
+
+    def row_count(self) -> int:
+        """Rows in the live files, by their statistics (cheap; an oracle reads columns instead)."""
+        return int(pc.sum(self.live_files().column("num_records")).as_py() or 0)
 
     def rows(
         self, columns: Sequence[str] | None = None, where: ds.Expression | None = None, version: int | None = None

@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from upath import UPath
 
@@ -183,9 +182,8 @@ def _lost_commits(files: _LogFiles, torn: Sequence[str]) -> list[Damage]:
 
 def _damaged_files(log: TableLog, files: _LogFiles, depth: Depth) -> tuple[int, list[Damage]]:
     """How many live data files were opened, and those that are missing, torn or shorter than they were."""
-    adds = pa.table(DeltaTable(log.uri).get_add_actions(flatten=True)).select(["path", "size_bytes", "num_records"])
     added_by = _newest_additions(log.uri, files)
-    chosen = [add for add in adds.to_pylist() if depth > Depth.NEWEST or unquote(add["path"]) in added_by]
+    chosen = [add for add in log.live_files().to_pylist() if depth > Depth.NEWEST or unquote(add["path"]) in added_by]
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
         told = list(pool.map(lambda add: _file_problem(UPath(log.uri) / unquote(add["path"]), add, depth), chosen))
     wrong = [(unquote(add["path"]), problem) for add, problem in zip(chosen, told, strict=True) if problem]

@@ -99,7 +99,7 @@ class Disk:
             raise FileNotFoundError(path)
         file = self.names.get(path)
         if file is None:
-            file = File()
+            file = File(mtime_s=self.now_s())
             self._change(Entry(came=path, file=file))
         for part in (data[: len(data) // 2], data):
             self.step("write", path)

@@ -4,6 +4,7 @@ Each process is a greenlet. At every operation on the disk, and at every fault p
 the scheduler, which decides who goes on and who dies.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -73,6 +74,7 @@ class Scheduler:
     processes: list[Process] = field(default_factory=list)
     _running: Process | None = None
     _own: greenlet = field(default_factory=getcurrent)
+    _thread: int = field(default_factory=threading.get_ident)
 
     def start(self, name: str, program: Callable[[], Any]) -> Process:
         """Make a process; it takes its first step when it is chosen."""
@@ -83,8 +85,8 @@ class Scheduler:
     def step(self, kind: str, path: str = "") -> None:
         """A process is about to do this, and does it when it is chosen next; outside of a process, go on at once."""
         process = self._running
-        if process is None:
-            return
+        if process is None or threading.get_ident() != self._thread:
+            return  # helpers in threads of the platform only read
         if process.is_dead:
             raise Killed
         if kind in LOOKING:

@@ -12,12 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from upath import UPath
 
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
-from sda_platform_tests.campaign.disk import Disk
+from sda_platform_tests.campaign.disk import Disk, parent
 
 
 class ConcurrentTransaction(Exception):
@@ -36,18 +37,19 @@ class Transaction:
 class SimulatedDelta:
     """One version of a table, read from its files; has what the platform uses of ``deltalake.DeltaTable``."""
 
-    def __init__(self, disk: Disk, path: str) -> None:
+    def __init__(self, disk: Disk, path: str, upto: int | None = None, schema: Any = None) -> None:
         """Raises FileNotFoundError for an absent table, DeltaError for a torn or incomplete log."""
-        self._disk, self._path = disk, path
+        self._disk, self._path, self._schema = disk, path, schema
         self._transactions: dict[str, int] = {}
-        self._files: dict[str, int] = {}
+        self._files: dict[str, dict[str, Any]] = {}
         self._version = -1
         disk.step("list", path)
-        names = sorted(p for p in disk.below(f"{path}/_delta_log") if p.endswith(".json") and "/." not in p)
+        log = f"{path}/_delta_log"
+        names = sorted(p for p in disk.below(log) if parent(p) == log and p.endswith(".json"))
         if not names:
             raise FileNotFoundError(path)
-        for version, name in enumerate(names):
-            if not name.endswith(f"/{version:020d}.json"):
+        for version, name in enumerate(names if upto is None else names[: upto + 1]):
+            if name != f"{log}/{version:020d}.json":
                 raise DeltaError(f"version {version} of {path} is missing")
             self._replay(disk.file(name).data)
             self._version = version
@@ -61,20 +63,20 @@ class SimulatedDelta:
         return self._transactions.get(app_id)
 
     def get_add_actions(self, flatten: bool) -> pa.Table:
-        """The live files and how many rows each has by its statistics."""
-        return pa.table({"path": list(self._files), "num_records": pa.array(self._files.values(), pa.int64())})
+        """The live files, each with its size and how many rows it has by its statistics."""
+        adds = self._files.values()
+        counts = [json.loads(add["stats"])["numRecords"] for add in adds]
+        sizes = [add["size"] for add in adds]
+        columns = {"size_bytes": pa.array(sizes, pa.int64()), "num_records": pa.array(counts, pa.int64())}
+        return pa.table({"path": pa.array(self._files, pa.string()), **columns})
 
     def to_pyarrow_dataset(self) -> Any:
         """The rows of the live files. Raises FileNotFoundError or ArrowInvalid where one is gone or torn."""
-        return ds.dataset(pa.concat_tables([self._rows(name) for name in self._files]))
-
-    @property
-    def is_without_files(self) -> bool:
-        """Whether no row was ever committed."""
-        return not self._files
+        tables = [self._rows(name) for name in self._files]
+        return ds.dataset(pa.concat_tables(tables) if tables else self._schema.empty_table())
 
     def _rows(self, name: str) -> pa.Table:
-        return pa.ipc.open_stream(self._disk.file(f"{self._path}/{name}").data).read_all()
+        return pq.read_table(pa.BufferReader(self._disk.file(f"{self._path}/{name}").data), use_threads=False)
 
     def _replay(self, data: bytes) -> None:
         for line in data.splitlines():
@@ -85,7 +87,7 @@ class SimulatedDelta:
             if kind == "txn":
                 self._transactions[action["appId"]] = action["version"]
             elif kind == "add":
-                self._files[action["path"]] = json.loads(action["stats"])["numRecords"]
+                self._files[action["path"]] = action
 
 
 class SimulatedLog(TableLog):
@@ -97,17 +99,9 @@ class SimulatedLog(TableLog):
 
     def _open(self, version: int | None = None) -> Any:
         try:
-            return SimulatedDelta(self._disk, UPath(self.uri).path)
+            return SimulatedDelta(self._disk, UPath(self.uri).path, version, self.table.arrow_schema)
         except FileNotFoundError:
             return None
-
-    def rows(self, columns: Any = None, where: Any = None, version: int | None = None) -> pa.Table:
-        """As `TableLog.rows`; rows are told apart by their commit, so a version need not be rebuilt."""
-        delta = self._open()
-        if delta is None or delta.is_without_files:
-            names = list(columns) if columns is not None else [c.name for c in self.table.columns]
-            return self.table.arrow_schema.empty_table().select(names)
-        return super().rows(columns, where)
 
 
 @dataclass
@@ -125,10 +119,10 @@ class SimulatedEngine:
             return
         for directory in (path, f"{path}/_delta_log"):
             self._ensure_directory(directory)
-        name = f"part-{self.jobs:05d}.arrow"
-        self.disk.write(f"{path}/{name}", _as_bytes(rows))
+        name, data = f"part-{self.jobs:05d}.parquet", _as_bytes(rows)
+        self.disk.write(f"{path}/{name}", data)
         partial = f"{path}/_delta_log/.{self.jobs}.tmp"
-        self.disk.write(partial, "\n".join(_actions(transaction, name, rows.num_rows)).encode())
+        self.disk.write(partial, "\n".join(_actions(transaction, name, len(data), rows.num_rows)).encode())
         version = began.version() + 1 if began else 0
         while not self._publish(partial, f"{path}/_delta_log/{version:020d}.json"):
             now = self._snapshot(path)
@@ -151,20 +145,18 @@ class SimulatedEngine:
 
     def _ensure_directory(self, path: str) -> None:
         if path not in self.disk.names:
-            parent = UPath(f"sim://{path}").parent.path
-            if parent not in self.disk.names:
-                self._ensure_directory(parent)
+            if parent(path) not in self.disk.names:
+                self._ensure_directory(parent(path))
             self.disk.make_directory(path)
 
 
 def _as_bytes(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows)
+    pq.write_table(rows, sink, compression="none")
     return bytes(sink.getvalue())
 
 
-def _actions(transaction: Transaction, name: str, count: int) -> Iterator[str]:
+def _actions(transaction: Transaction, name: str, size: int, count: int) -> Iterator[str]:
     info = {
         "timestamp": 0,
         "operation": "WRITE",
@@ -173,5 +165,5 @@ def _actions(transaction: Transaction, name: str, count: int) -> Iterator[str]:
     }
     yield json.dumps({"commitInfo": info}, separators=(",", ":"))
     yield json.dumps({"txn": {"appId": transaction.app_id, "version": transaction.version}}, separators=(",", ":"))
-    added = {"path": name, "size": 0, "stats": json.dumps({"numRecords": count})}
+    added = {"path": name, "size": size, "stats": json.dumps({"numRecords": count})}
     yield json.dumps({"add": added}, separators=(",", ":"))

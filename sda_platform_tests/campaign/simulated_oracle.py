@@ -14,9 +14,8 @@ from sda_platform.lake.decoding import WHOLE_SEGMENT
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.log import Commit
 from sda_platform.lake.verification import broken_chain
-from sda_platform_tests.campaign.simulated_platform import FEEDS, LANDING, World, alerts_of
+from sda_platform_tests.campaign.simulated_platform import FEEDS, LANDING, TABLES, World, alerts_of
 
-TABLES = (RAW_RECORDS, CONJUNCTION_ALERTS, ALERT_DELIVERIES)
 _LONE = ("data without metadata", "metadata without data")
 _ENTRY = ("event_id", "sequence", "op")
 

@@ -17,6 +17,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, mark_of
+from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
@@ -27,6 +28,7 @@ from sda_platform.lake.errors import SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import LandingZone
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.recovery import LostCommit, recover
 from sda_platform.lake.segments import segment_sha256
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform_tests.campaign.disk import Disk, Loss, mount
@@ -37,6 +39,7 @@ from sda_platform_tests.segments import START_NS
 
 LAKE, LANDING = "sim:///lake", "sim:///landing"
 FEEDS = ("radar", "isl")
+TABLES = (RAW_RECORDS, CONJUNCTION_ALERTS, ALERT_DELIVERIES)
 ORPHAN_GRACE_S = 60.0
 ENGINE = "engine"
 
@@ -252,7 +255,11 @@ class World:
         self.disk.lose_power(loss, chance)
 
     def recover(self) -> None:
-        """What the platform does at its start, before it writes."""
+        """What the platform does at its start, before anything may write. Raises LostCommit where it refuses."""
+        zones = {RAW_RECORDS.name: Zones(self.now_s).zones(FEEDS)}
+        for finding in recover(self.lake("recovery"), TABLES, zones, repair=True):
+            if finding.outcome == "damaged":
+                raise LostCommit(f"{finding.examination.table}: {finding.problems}; {finding.refused}")
 
 
 def alert(lake: Lake) -> None:

@@ -5,24 +5,25 @@ text replays it: ``python -m sda_platform_tests.campaign.simulator --case TEXT``
 """
 
 import argparse
+import math
 import random
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import chain, islice
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sda_platform import faults
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform_tests.campaign.disk import LOSSES
+from sda_platform_tests.campaign.disk import LOSSES, Loss
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.scheduling import Process, Scheduler
 from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises, waiting
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, Delivery, World, delivery
 
 Fault = Literal["none", "kill", "kill-engine", "kill-all", "full", "drop", "reorder", "tear"]
-FAULTS: tuple[Fault, ...] = ("none", "kill", "kill-engine", "kill-all", "full", "drop")
+FAULTS: tuple[Fault, ...] = get_args(Fault)
 DRAINING_RUNS = 12
 NANOSECONDS_PER_HOUR = 3600 * NANOSECONDS_PER_SECOND
 MAX_FAILURES = 20
@@ -111,10 +112,11 @@ def _plain_files(count: int) -> list[Delivery]:
 
 
 def _drawn_files(chance: random.Random) -> list[Delivery]:
-    count = chance.randint(1, 4)
+    """Names in any order, but no two alike: a lander makes them of the content."""
+    feeds = [chance.choice(("radar", "isl")) for _ in range(chance.randint(1, 4))]
     return [
-        delivery(n, chance.choice(("radar", "isl")), chance.choice("abc"), chance.randint(1, 3), chance.random() < 0.1)
-        for n in range(1, count + 1)
+        delivery(n, feed, f"{chance.choice('abc')}-{n}", chance.randint(1, 3), chance.random() < 0.1)
+        for n, feed in enumerate(feeds, 1)
     ]
 
 
@@ -144,6 +146,11 @@ def _newest(ready: list[Process]) -> Process:
     return ready[-1]
 
 
+def _run_until(scheduler: Scheduler, step: float) -> None:
+    """Nobody is interrupted, until somebody is about to take this step."""
+    scheduler.run(lambda ready: None if scheduler.steps >= step else _newest(ready))
+
+
 def _cut_history(world: World, case: Case) -> list[str]:
     scheduler = world.scheduler
     first = world.start("first", lambda: _live(world))
@@ -153,7 +160,7 @@ def _cut_history(world: World, case: Case) -> list[str]:
         second = world.start("second", world.run_lane)
         scheduler.run(lambda ready: None if second.is_over else _newest(ready))
     else:
-        scheduler.run(lambda ready: None if 0 < case.step <= scheduler.steps else _newest(ready))
+        _run_until(scheduler, case.step or math.inf)
     return _strike(world, first, case.fault, random.Random(str(case)))
 
 
@@ -171,8 +178,24 @@ def _strike(world: World, victim: Process, fault: Fault, chance: random.Random) 
         world.disk.is_full = False
     elif fault in LOSSES:
         world.lose_power(fault, chance)
-        world.recover()
+        problems = _restart(world, fault, chance)
+        if problems:
+            return problems
     return lost_promises(world)
+
+
+def _restart(world: World, loss: Loss, chance: random.Random) -> list[str]:
+    """The recovery at the start; twice it loses power as well, somewhere, unless it is through by then."""
+    for patience in (chance.randint(1, 12), chance.randint(1, 12)):
+        recovery = world.start("recovery", world.recover)
+        _run_until(world.scheduler, world.scheduler.steps + patience)
+        if recovery.is_over:
+            break
+        world.lose_power(loss, chance)
+    else:
+        recovery = world.start("recovery", world.recover)
+        world.scheduler.run(_newest)
+    return [f"O8: it does not start: {recovery.failure}"] if recovery.failure else []
 
 
 def _drawn_history(world: World, seed: int) -> list[str]:

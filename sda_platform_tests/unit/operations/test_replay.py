@@ -1,0 +1,141 @@
+"""Replay of the tables whose bodies need no engine but for the commit, which delta-rs makes here instead."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.definitions import default_resources
+from sda_platform.delivery.assets import alert_deliveries
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.ingest.assets import raw_records
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake import commit as door
+from sda_platform.lake.assets import body_of
+from sda_platform.lake.commit import Receipt
+from sda_platform.lake.comparison import Comparison
+from sda_platform.lake.errors import NotReplayable, SegmentLost
+from sda_platform.lake.history import EVERY_COMMIT, Span
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.operations.replay import replay_lake
+from sda_platform.settings import Settings
+from sda_platform_tests.delta_tables import commit, no_engine
+from sda_platform_tests.segments import after, land, radar_segment
+
+TABLES = (RAW_RECORDS, ALERT_DELIVERIES)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home where three segments (one torn) and two batches of alerts went their way."""
+    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows: rows)
+    monkeypatch.setattr(door, "append", appended_by_delta_rs)
+    zone = LandingZone(str(tmp_path / "landing"), "radar")
+    resources = resources_of(tmp_path)
+    for n in (1, 2):
+        land(zone, f"pass-{n}", radar_segment(10, seconds=n), seconds=n)
+        land(zone, f"torn-{n}", b"torn", sha256="0" * 64)
+        lake = _At(tmp_path, after(10 * n))
+        body_of(raw_records)(lake=lake, landing=resources["landing"], context=lake)
+        ids = [("a", n - 1, "insert"), (f"only {n}", 0, "insert")]
+        commit(lake.open(), CONJUNCTION_ALERTS, [{"event_id": i, "sequence": s, "op": op} for i, s, op in ids])
+        body_of(alert_deliveries)(lake=lake, subscriber=resources["subscriber"])
+    return tmp_path
+
+
+@dataclass(frozen=True)
+class _At:
+    """The live lake of ``home`` at a mission time, as a resource and as the context that nobody reads."""
+
+    home: Path
+    now_ns: int
+
+    def open(self) -> Lake:
+        return Lake(str(self.home / "lake"), MissionClock(self.now_ns, 0, 0.0), no_engine, "run")
+
+    def log_event(self, event: Any) -> None: ...
+
+
+def appended_by_delta_rs(
+    log: TableLog, plan: Plan, rows: pa.Table, *, counts: Mapping[str, int] | None = None, watermarks: Any = None
+) -> Receipt:
+    checkpoint = plan.checkpoint(str(uuid.uuid4()), counts, watermarks)
+    stamped = rows.append_column(COMMIT_SEQUENCE, pa.repeat(plan.sequence, rows.num_rows))
+    write_deltalake(
+        log.uri,
+        stamped.select(plan.table.arrow_schema.names).cast(plan.table.arrow_schema),
+        mode="append",
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": checkpoint.to_json()},
+            app_transactions=[Transaction(plan.table.app_id, plan.sequence)],
+        ),
+    )
+    landed = log.find(plan.sequence)
+    assert landed is not None
+    return Receipt(plan, landed)
+
+
+def resources_of(home: Path) -> dict[str, Any]:
+    return default_resources(Settings(home=home, spark_remote="local"))
+
+
+def replayed(home: Path, shadow: str, span: Span = EVERY_COMMIT) -> list[Comparison]:
+    lake = _At(home, after(86_400)).open()
+    return replay_lake(lake, str(home / shadow), resources_of(home), tables=TABLES, span=span)
+
+
+def test_records_and_deliveries_are_made_again_from_archive_and_journal__F_replay(home: Path) -> None:
+    """On another day; the subscriber hears nothing of it, and the archive stays as it is."""
+    subscriber = resources_of(home)["subscriber"]
+    before = (subscriber.held(), sorted(home.glob("landing/**/*")))
+    found = replayed(home, "shadow")
+    assert [(each.table, each.rows, each.differences) for each in found] == [
+        ("raw_records", 22, ()), ("alert_deliveries", 4, ()),
+    ]  # fmt: skip
+    assert (subscriber.held(), sorted(home.glob("landing/**/*"))) == before
+
+
+def test_two_replays_of_one_history_have_one_digest__F_replay(home: Path) -> None:
+    digests = [[each.digest for each in replayed(home, shadow)] for shadow in ("one", "two")]
+    assert digests[0] == digests[1] and len(set(digests[0])) == 2
+
+
+def test_a_range_begins_with_what_was_delivered_before_it(home: Path) -> None:
+    found = replayed(home, "shadow", Span(from_sequence=2))
+    assert [(each.first_sequence, each.rows, each.differences) for each in found] == [(2, 11, ()), (2, 2, ())]
+
+
+def test_a_lost_record_and_an_altered_delivery_are_named_by_sequence_key_and_column(home: Path) -> None:
+    lake = _At(home, 0).open()
+    DeltaTable(lake.log(RAW_RECORDS).uri).delete("record_number = 5 and commit_sequence = 2")
+    deliveries = DeltaTable(lake.log(ALERT_DELIVERIES).uri)
+    deliveries.update(updates={"outcome": "'stale'"}, predicate="alert_id = 'only 1'")
+    (records,), (sent,) = (each.differences for each in replayed(home, "shadow"))
+    assert (
+        records.startswith("sequence 2: 1 rows are missing, such as segment_sha256=") and "record_number=5" in records
+    )
+    assert sent.startswith("sequence 1: 1 rows differ in outcome, such as subscriber='sqlite:subscriber.sqlite'")
+    assert sent.endswith("stored 'stale', replayed 'applied'")
+
+
+def test_a_segment_that_the_archive_lost_or_altered_is_named__64(home: Path) -> None:
+    archived = max((home / "landing/radar/archive").iterdir(), key=lambda path: path.stat().st_size)
+    archived.write_bytes(archived.read_bytes()[:-1] + b"x")
+    with pytest.raises(SegmentLost, match="which a commit consumed, has other bytes"):
+        replayed(home, "shadow")
+
+
+def test_a_shadow_needs_a_place_of_its_own(home: Path) -> None:
+    with pytest.raises(NotReplayable, match="exists already"):
+        replayed(home, "lake")

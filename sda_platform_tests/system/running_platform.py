@@ -24,7 +24,7 @@ from sda_platform.operations.demo import land_simulated
 from sda_platform.settings import Settings
 from sda_platform.simulation.segments import SimulatedSegment
 
-_START_S = 240
+_START_S = 480
 
 
 def eventually(condition: Callable[[], bool], within_s: float, pause_s: float = 0.25) -> bool:

@@ -102,7 +102,6 @@ def _ends() -> Iterator[Case]:
         ("delivery.committed", "CP-35"),
         ("delivery.group_answered", "CP-37"),
         ("delivery.answered", "CP-36"),
-        ("delivery.reconciled", "CP-R4"),
     ):
         yield Case(point, ids, Kill(point), in_sample=point in ("landing.metadata_moved", "delivery.committed"))
 
@@ -193,7 +192,7 @@ def _restarts() -> Iterator[Case]:
     ):
         emptied = damage.last_commit_emptied(RAW_RECORDS)
         strike = Crash(f"commit.sent:{RAW_RECORDS.name}", emptied, recovery_killed_at=point)
-        yield Case(f"recovery killed at {point}", ids, strike)
+        yield Case(f"recovery killed at {point}", ids, strike, in_sample=ids == "CP-R2")
 
 
 def _words(function: Callable[..., object]) -> str:

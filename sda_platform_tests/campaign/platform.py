@@ -81,7 +81,7 @@ class Victim:
         """The points at which an order was carried out, oldest first."""
         return faults.reached(self._orders)
 
-    def await_strike(self, earlier: int, within_s: float = 90.0) -> None:
+    def await_strike(self, earlier: int, within_s: float = 240.0) -> None:
         """Return once one more order than ``earlier`` was carried out. Raises NotReached."""
         if not eventually(lambda: len(self.struck()) > earlier, within_s, pause_s=0.02):
             raise NotReached("nobody came by in time")

@@ -86,10 +86,6 @@ class Victim:
         if not eventually(lambda: len(self.struck()) > earlier, within_s, pause_s=0.02):
             raise NotReached("nobody came by in time")
 
-    def kill(self, service: str) -> None:
-        """End one service by SIGKILL; the supervisor starts it again."""
-        os.kill(self.pid(service), signal.SIGKILL)
-
     def crash(self) -> None:
         """End everything at once, as a power cut does: nobody writes anything any more when this returns."""
         self._running.kill()
@@ -122,14 +118,13 @@ class Victim:
         unfinished = [run for run in self._running.runs() if not run.is_finished]
         return f"run {unfinished[0].run_id} is {unfinished[0].status.value}" if unfinished else ""
 
-    def drain(self, within_s: float) -> float:
-        """Wait until nothing is left to do; gives seconds. Raises TimeoutError that tells what is left."""
+    def drain(self, within_s: float) -> None:
+        """Wait until nothing is left to do. Raises TimeoutError that tells what is left."""
         began = time.monotonic()
         while left := self._left():
             if time.monotonic() - began > within_s:
                 raise TimeoutError(f"after {within_s:.0f} s {left}")
             time.sleep(_POLL_S)
-        return time.monotonic() - began
 
     def _left(self) -> str:
         """The backlog; a log that cannot be read is one, until it was mended."""

@@ -61,5 +61,7 @@ CRASH_POINTS = (
     CrashPoint("CP-R1", "recovery: verifying the log"),
     CrashPoint("CP-R2", "recovery: setting a lost commit aside"),
     CrashPoint("CP-R3", "recovery: putting the lost input back"),
-    CrashPoint("CP-R4", "recovery: reconciling the subscriber", "T1 kills deliveries there, to every kind of subscriber"),
+    CrashPoint(
+        "CP-R4", "recovery: reconciling the subscriber", "T1 kills deliveries there, to every kind of subscriber"
+    ),
 )

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,11 @@ _FREEZE_S = 120.0
 class Strike(Protocol):
     """One way to hit the platform."""
 
-    def hit(self, victim: Victim, land: Land) -> None:
-        """Do it. Raises NotReached where the platform did not come to the point."""
+    def hit(self, victim: Victim, land: Land) -> float:
+        """Do it; gives the moment of the (last) blow, monotonic seconds.
+
+        Raises NotReached where the platform did not come to the point.
+        """
         ...
 
 
@@ -43,12 +47,11 @@ class Kill:
     service: str = ""
     action: Literal["kill", "fail"] = "kill"
 
-    def hit(self, victim: Victim, land: Land) -> None:
+    def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         if self.service:
-            _strike(victim, land, self.lane, Order(self.point, "kill-other", pid=victim.pid(self.service)))
-        else:
-            _strike(victim, land, self.lane, Order(self.point, self.action))
+            return _strike(victim, land, self.lane, Order(self.point, "kill-other", pid=victim.pid(self.service)))
+        return _strike(victim, land, self.lane, Order(self.point, self.action))
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,10 @@ class KillAgain:
     again: str
     lane: Lane = "hot"
 
-    def hit(self, victim: Victim, land: Land) -> None:
+    def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         _strike(victim, land, self.lane, Order(self.point))
-        _strike(victim, lambda _lane: None, self.lane, Order(self.again))
+        return _strike(victim, lambda _lane: None, self.lane, Order(self.again))
 
 
 @dataclass(frozen=True)
@@ -73,11 +76,11 @@ class KillBetween:
     meanwhile: Callable[[Victim], None]
     lane: Lane = "hot"
 
-    def hit(self, victim: Victim, land: Land) -> None:
+    def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         worker = _stopped_at(victim, land, self.point, self.lane)
         self.meanwhile(victim)
-        os.kill(worker, signal.SIGKILL)
+        return _killed(worker)
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,10 @@ class KillEngine:
     state: State
     lane: Lane = "hot"
 
-    def hit(self, victim: Victim, land: Land) -> None:
+    def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         worker = _stopped_at(victim, land, f"commit.planned:{self.table.name}", self.lane)
-        _kill_engine_at(victim, self.table, self.state, lambda: os.kill(worker, signal.SIGCONT))
+        return _kill_engine_at(victim, self.table, self.state, lambda: os.kill(worker, signal.SIGCONT))
 
 
 @dataclass(frozen=True)
@@ -106,12 +109,13 @@ class KillDuring:
     state: State
     prepare: Callable[[Victim], None] = lambda _victim: None
 
-    def hit(self, victim: Victim, land: Land) -> None:
+    def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         self.prepare(victim)
         work = threading.Thread(target=self._carry_out, args=[victim.session("maintenance"), victim], daemon=True)
-        _kill_engine_at(victim, self.table, self.state, work.start)
+        struck_at = _kill_engine_at(victim, self.table, self.state, work.start)
         land("hot")
+        return struck_at
 
     def _carry_out(self, session: SparkSession, victim: Victim) -> None:
         with contextlib.suppress(Exception):  # the engine dies under it
@@ -127,14 +131,16 @@ class Crash:
     lane: Lane = "hot"
     recovery_killed_at: str = ""
 
-    def hit(self, victim: Victim, land: Land) -> None:
+    def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         _stopped_at(victim, land, self.point, self.lane)
         victim.crash()
+        struck_at = time.monotonic()
         self.damage(victim)
         if self.recovery_killed_at:
             _strike(victim, lambda _lane: _fail_to_restart(victim), self.lane, Order(self.recovery_killed_at))
         victim.restart()
+        return struck_at
 
 
 @dataclass(frozen=True)
@@ -144,18 +150,25 @@ class Zombie:
     point: str
     lane: Lane = "hot"
 
-    def hit(self, victim: Victim, land: Land) -> None:
+    def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         worker = _stopped_at(victim, land, self.point, self.lane)
         run_lane(self.lane, victim.home, victim.engine_address, SETTINGS)
         os.kill(worker, signal.SIGCONT)
+        return time.monotonic()
 
 
-def _strike(victim: Victim, land: Land, lane: Lane, order: Order) -> None:
+def _strike(victim: Victim, land: Land, lane: Lane, order: Order) -> float:
     earlier = len(victim.struck())
     victim.arm(order)
     land(lane)
     victim.await_strike(earlier)
+    return time.monotonic()
+
+
+def _killed(pid: int) -> float:
+    os.kill(pid, signal.SIGKILL)
+    return time.monotonic()
 
 
 def _stopped_at(victim: Victim, land: Land, point: str, lane: Lane) -> int:
@@ -172,14 +185,14 @@ def _fail_to_restart(victim: Victim) -> None:
         victim.crash()
 
 
-def _kill_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> None:
+def _kill_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> float:
     directory, engine = Path(victim.platform.lake.log(table).uri), victim.pid("engine")
     before = set(directory.rglob("*"))
     begin()
     is_there = frozen_until(engine, lambda: state(before, set(directory.rglob("*"))), _FREEZE_S)
     if not is_there:
         raise NotReached(f"the engine was never seen with {state.__name__.replace('_', ' ')}")
-    os.kill(engine, signal.SIGKILL)
+    return _killed(engine)
 
 
 def nothing_written_yet(before: set[Path], now: set[Path]) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -51,9 +52,10 @@ class Campaign:
     def attempt(self, case: Case) -> None:
         """Hit the platform, let it mend itself, and judge; whatever goes wrong is noted, and the next has its turn."""
         try:
-            case.strike.hit(self._victim, self._land)
+            struck_at = case.strike.hit(self._victim, self._land)
             self._reached.add(case.name)
-            self._seconds.append(self._victim.drain(DRAIN_S))
+            self._victim.drain(DRAIN_S)
+            self._seconds.append(time.monotonic() - struck_at)
             self._say(f"  {case.name}: recovered in {self._seconds[-1]:.1f} s")
             self._note(case.name, self._judge(), point=case.name)
         except NotReached as missed:

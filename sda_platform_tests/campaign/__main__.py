@@ -10,10 +10,12 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from sda_platform_tests.campaign import deliveries, planted_bugs, simulator, t2
 from sda_platform_tests.campaign.cases import cases
+from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
 
 REPEATS = 25
@@ -22,6 +24,9 @@ REPEATS = 25
 def main(arguments: list[str] | None = None) -> int:
     """Run the chosen tiers, the fastest first."""
     chosen = _parsed(arguments)
+    if chosen.list:
+        sys.stdout.writelines(f"{line}\n" for line in _matrix())
+        return 0
     began = time.monotonic()
     reports = []
     for tier in chosen.tier.split(","):
@@ -31,6 +36,13 @@ def main(arguments: list[str] | None = None) -> int:
     is_green = all(report.is_green for report in reports)
     _say(f"{'green' if is_green else 'RED'} after {(time.monotonic() - began) / 60:.1f} min")
     return 0 if is_green else 1
+
+
+def _matrix() -> Iterator[str]:
+    """The crash matrix: each point, and T2's cases of it or the reason why there is none."""
+    for point in CRASH_POINTS:
+        names = [case.name for case in cases() if point.id in case.stands_for.split()]
+        yield f"{point.id:6} {point.state}: {point.elsewhere or '; '.join(names)}"
 
 
 def _t0(chosen: argparse.Namespace) -> Report:
@@ -65,6 +77,7 @@ def _parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="decides the world and the order of what lands")
     parser.add_argument("--tier", default=",".join(_TIERS), help="tiers to run, separated by commas")
     parser.add_argument("--point", default="", help="only the cases whose name has this regular expression")
+    parser.add_argument("--list", action="store_true", help="only tell the crash points and the cases of each")
     chosen = parser.parse_args(arguments)
     chosen.repeats = chosen.repeats or (1 if chosen.sample or chosen.point else REPEATS)
     return chosen

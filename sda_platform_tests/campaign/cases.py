@@ -39,7 +39,7 @@ _STAGES = (
     ("asset.begun", "CP-21"),
     ("lake.planned", "CP-07"),
     ("lake.transformed", "CP-08"),
-    ("commit.planned", "CP-10"),
+    ("commit.planned", "CP-08"),
     ("commit.sent", "CP-12"),
     ("commit.landed", "CP-12"),
     ("commit.synced", "CP-17"),
@@ -52,11 +52,15 @@ _ALSO = {
     "commit.synced:element_sets": "CP-18",
     "lake.committed:dead_letters": "CP-16",
     "lake.planned:fused_tracks": "CP-28",
-    "commit.planned:fused_tracks": "CP-29",
     "commit.sent:fused_tracks": "CP-29",
-    "commit.planned:conjunction_candidates": "CP-32",
     "commit.sent:conjunction_candidates": "CP-33",
 }
+_ENGINE_STATES: tuple[tuple[str, State], ...] = (
+    ("CP-08", strikes.nothing_written_yet),
+    ("CP-09", strikes.data_file_half_written),
+    ("CP-10", strikes.data_files_written_but_no_commit),
+    ("CP-12", strikes.commit_in_place),
+)
 _SAMPLED_IN_ENGINE = {("CP-09", OBSERVATIONS.name), ("CP-12", FUSED_TRACKS.name)}
 
 
@@ -81,8 +85,12 @@ def _workers() -> Iterator[Case]:
     for number, (table, lane) in enumerate(lanes):
         for stage, (point, ids) in enumerate(_STAGES):
             name = f"{point}:{table.name}"
-            told = f"{ids} {_ALSO.get(name, '')}".strip()
-            yield Case(name, told, Kill(name, lane), in_sample=stage == (4 * number + 4) % len(_STAGES))
+            yield Case(
+                name,
+                f"{ids} {_ALSO.get(name, '')}",
+                Kill(name, lane),
+                in_sample=stage == (4 * number + 4) % len(_STAGES),
+            )
     yield Case("failed commit.sent", "CP-12", Kill(f"commit.sent:{OBSERVATIONS.name}", action="fail"))
 
 
@@ -137,22 +145,16 @@ def _between() -> Iterator[Case]:
 
 def _engine() -> Iterator[Case]:
     """The engine killed inside a commit or a statement, at the state of the disk that the requirements name."""
-    states: list[tuple[str, State]] = [
-        ("CP-31", strikes.nothing_written_yet),
-        ("CP-09", strikes.data_file_half_written),
-        ("CP-10", strikes.data_files_written_but_no_commit),
-        ("CP-12", strikes.commit_in_place),
-    ]
-    lanes: list[tuple[Table, Lane]] = [
-        (OBSERVATIONS, "hot"),
-        (FUSED_TRACKS, "hot"),
-        (CONJUNCTION_CANDIDATES, "catalog"),
-    ]
-    for table, lane in lanes:
-        for ids, state in states:
+    tables: tuple[tuple[Table, Lane, dict[str, str]], ...] = (
+        (OBSERVATIONS, "hot", {}),
+        (FUSED_TRACKS, "hot", {"CP-10": "CP-29", "CP-12": "CP-29"}),
+        (CONJUNCTION_CANDIDATES, "catalog", {"CP-08": "CP-31", "CP-10": "CP-32", "CP-12": "CP-33"}),
+    )
+    for table, lane, also in tables:
+        for point, state in _ENGINE_STATES:
             name = f"engine killed, {_words(state)}: {table.name}"
-            is_sampled = (ids, table.name) in _SAMPLED_IN_ENGINE
-            yield Case(name, ids, KillEngine(table, state, lane), is_sampled)
+            is_sampled = (point, table.name) in _SAMPLED_IN_ENGINE
+            yield Case(name, f"{point} {also.get(point, '')}", KillEngine(table, state, lane), is_sampled)
     yield Case(
         "engine killed in OPTIMIZE", "CP-38", KillDuring("OPTIMIZE {}", RAW_RECORDS, strikes.data_file_half_written)
     )

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from upath import UPath
 
 from sda_platform.lake import durable
@@ -24,6 +26,32 @@ def log_directory(uri: str) -> UPath:
 def commit_file(uri: str, version: int) -> UPath:
     """The file that holds one version's actions."""
     return log_directory(uri) / f"{version:020d}.json"
+
+
+def newest_version(uri: str) -> int:
+    """The newest version; -1 where there is no table.
+
+    On a local disk it is searched from Delta's checkpoint on, since listing a directory takes the longer the more
+    commits it holds. An object store lists from a name on, and delta-rs does so.
+    """
+    if durable.is_synced_by_hand(UPath(uri)):
+        version = _checkpointed_version(uri)
+        while commit_file(uri, version + 1).exists():
+            version += 1
+        if version >= 0 and commit_file(uri, version).exists():
+            return version
+    try:
+        return DeltaTable(uri).version()
+    except TableNotFoundError:
+        return -1
+
+
+def _checkpointed_version(uri: str) -> int:
+    """The version of Delta's newest checkpoint, as its pointer says; -1 where that says nothing."""
+    try:
+        return int(json.loads((log_directory(uri) / LAST_CHECKPOINT).read_text())["version"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return -1
 
 
 def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:

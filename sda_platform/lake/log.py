@@ -99,20 +99,16 @@ class TableLog:
 
         Raises InvariantError when the log lost a commit, or no checkpoint can be read.
         """
-        delta = self._open()
-        if delta is None:
+        version = self.version()
+        if version < 0:
             return Head()
-        version, sequence = delta.version(), delta.transaction_version(self.table.app_id) or 0
-        if sequence == 0:
-            return Head(version)
         entries = self.entries_from(version, SEARCH_DEPTH)
         newest = next(entries, None)
-        if newest is None or newest.sequence != sequence:
-            found = newest.sequence if newest else "none"
-            raise InvariantError(
-                f"{self.table.name}: the log says sequence {sequence} was committed, but its newest checkpoint is "
-                f"{found} within {SEARCH_DEPTH} commits: a commit was lost or emptied"
-            )
+        if newest is None or newest.version != version:
+            self._require_newest(newest.sequence if newest else 0, version)
+        if newest is None:
+            return Head(version)
+        sequence = newest.sequence
         if isinstance(newest, Commit):
             return Head(version, sequence, newest)
         legible = next((entry for entry in entries if isinstance(entry, Commit)), None)
@@ -123,19 +119,26 @@ class TableLog:
             )
         return Head(version, sequence, legible, newest)
 
+    def _require_newest(self, sequence: int, version: int) -> None:
+        """Raise InvariantError unless the table's newest transaction of ours up to ``version`` is ``sequence``.
+
+        Asked where the newest version is not ours: it may be somebody else's, or emptied.
+        """
+        delta = self._open(version)
+        known = delta.transaction_version(self.table.app_id) if delta else None
+        if (known or 0) != sequence:
+            raise InvariantError(
+                f"{self.table.name}: the log says sequence {known} was committed, but its newest checkpoint is "
+                f"{sequence or 'none'} within {SEARCH_DEPTH} commits: a commit was lost or emptied"
+            )
+
     def commits(self, limit: int = SEARCH_DEPTH) -> list[Commit]:
         """Our commits among the newest ``limit`` of the log, newest first, without those that cannot be read."""
-        delta = self._open()
-        if delta is None:
-            return []
-        return [e for e in self.entries_from(delta.version(), limit) if isinstance(e, Commit)]
+        return [e for e in self.entries_from(self.version(), limit) if isinstance(e, Commit)]
 
     def find(self, sequence: int) -> Commit | None:
         """The commit with this sequence number, if it is among the newest and can be read."""
-        delta = self._open()
-        if delta is None:
-            return None
-        for entry in self.entries_from(delta.version(), SEARCH_DEPTH):
+        for entry in self.entries_from(self.version(), SEARCH_DEPTH):
             if entry.sequence <= sequence:
                 return entry if isinstance(entry, Commit) and entry.sequence == sequence else None
         return None
@@ -177,8 +180,7 @@ class TableLog:
 
     def version(self) -> int:
         """The Delta version; -1 where the table does not exist yet."""
-        delta = self._open()
-        return -1 if delta is None else delta.version()
+        return delta_log.newest_version(self.uri)
 
     def live_files(self) -> pa.Table:
         """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""

@@ -76,7 +76,8 @@ def _questions(subject: Subject) -> dict[str, Callable[[], int]]:
         "head, newest checkpoint damaged": lambda: _recovered_upto(subject.damaged),
         "plan": lambda: lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS).upto_sequence,
         "soundness, in a run": lambda: examine(log, Depth.NEWEST).version + 1,
-        "soundness, at a start": lambda: examine(log, Depth.FOOTERS).sequence,
+        "soundness, at a start": lambda: examine(log, Depth.PRESENCE).sequence,
+        "soundness, sda verify": lambda: examine(log, Depth.FOOTERS).sequence,
     }
 
 

@@ -92,7 +92,7 @@ def _contract(log: TableLog, commits: Sequence[Commit]) -> dg.AssetCheckResult:
 def log_is_sound(log: TableLog, home: Path) -> dg.AssetCheckResult:
     """The newest commits and their files as they are now, and what the last start of the platform found and mended."""
     found = examine(log, Depth.NEWEST)
-    facts = {"commits_read": found.commits_read, "files_opened": found.files_opened, "seconds": round(found.seconds, 3)}
+    facts = {"commits_read": found.commits_read, "files_seen": found.files_seen, "seconds": round(found.seconds, 3)}
     return _result(log.table, "log_is_sound", found.problems, {**facts, **recovery_record.facts(home, log.table.name)})
 
 

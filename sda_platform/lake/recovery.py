@@ -64,7 +64,7 @@ class Finding:
 
 
 def recover(
-    lake: Lake, tables: Sequence[Table], sources: Sources, *, depth: Depth = Depth.FOOTERS, repair: bool
+    lake: Lake, tables: Sequence[Table], sources: Sources, *, depth: Depth = Depth.PRESENCE, repair: bool
 ) -> list[Finding]:
     """Examine every table and, with ``repair``, mend it; findings in the order of ``tables``.
 
@@ -97,7 +97,7 @@ def _mend(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[Lan
             done += _undo_newest(lake, tables, log, zones, examination)
     except (LakeError, DeltaError) as refusal:
         return Finding(examination, found.unheld, refused=str(refusal))
-    again = examine(log, Depth.FOOTERS)
+    again = examine(log, Depth.PRESENCE)
     if again.damage and not examination.damage:  # the torn files hid it
         further = _mend(lake, tables, table, zones, Finding(again))
         return Finding(examination, found.unheld, (*done, *further.repaired), further.refused)

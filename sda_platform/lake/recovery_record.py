@@ -54,7 +54,7 @@ def _told(finding: Finding) -> dict[str, Any]:
         "version": seen.version,
         "sequence": seen.sequence,
         "commits_read": seen.commits_read,
-        "files_opened": seen.files_opened,
+        "files_seen": seen.files_seen,
         "seconds": round(seen.seconds, 3),
         "problems": finding.problems,
         "repaired": list(finding.repaired),

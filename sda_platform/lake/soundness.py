@@ -8,10 +8,11 @@ other from Delta's own checkpoint on, and every live data file is opened (spec: 
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -31,11 +32,16 @@ _TOLD = 3
 
 
 class Depth(IntEnum):
-    """How far one looks: while others write, into the newest data files; into every file's footer; every column."""
+    """How far one looks. Each looks at all that the one before does.
+
+    NEWEST: into the data files since Delta's checkpoint; others may write meanwhile. PRESENCE: at the name and size of
+    every data file. FOOTERS: into each of them. COLUMNS: at all it holds.
+    """
 
     NEWEST = 1
-    FOOTERS = 2
-    COLUMNS = 3
+    PRESENCE = 2
+    FOOTERS = 3
+    COLUMNS = 4
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ class Examination:
     version: int = -1
     sequence: int = 0
     commits_read: int = 0
-    files_opened: int = 0
+    files_seen: int = 0
     torn: tuple[str, ...] = ()
     damage: tuple[Damage, ...] = ()
     seconds: float = 0.0
@@ -90,14 +96,14 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
     if torn or damage:
         return replace(found, damage=tuple(damage))
     try:
-        opened, in_files = _damaged_files(log, files, depth)
+        opened, in_files = _damaged_files(log, files, first, depth)
         # In a run, exactly_once looks at the chain.
         chain = broken_chain(log.commits()) if depth > Depth.NEWEST else []
         sequence = log.head().sequence if depth > Depth.NEWEST else 0
     except (InvariantError, DeltaError) as error:
         return replace(found, damage=(Damage(f"the log cannot be read: {error}"),))
     damage = [*map(Damage, chain), *in_files]
-    return replace(found, sequence=sequence, files_opened=opened, damage=tuple(damage))
+    return replace(found, sequence=sequence, files_seen=opened, damage=tuple(damage))
 
 
 @dataclass(frozen=True)
@@ -126,8 +132,9 @@ class _LogFiles:
 
     def first_to_read(self) -> int:
         """The version of Delta's newest checkpoint that can be read, or the log's first."""
-        readable = [v for n, v in self.others.items() if v <= self.last_commit and _is_checkpoint(n) and self._opens(n)]
-        return max(readable, default=min(self.commits, default=0))
+        checkpoints = sorted((n for n, v in self.others.items() if v <= self.last_commit and _is_checkpoint(n)))
+        newest = next(filter(self._opens, reversed(checkpoints)), None)
+        return min(self.commits, default=0) if newest is None else self.others[newest]
 
     def torn(self) -> tuple[str, ...]:
         """Delta's checkpoints, sums and pointer that cannot be read."""
@@ -180,39 +187,43 @@ def _lost_commits(files: _LogFiles, torn: Sequence[str]) -> list[Damage]:
     return [Damage(f"version {min(beyond)} is missing, files derived from it are there", min(beyond))] if beyond else []
 
 
-def _damaged_files(log: TableLog, files: _LogFiles, depth: Depth) -> tuple[int, list[Damage]]:
-    """How many live data files were opened, and those that are missing, torn or shorter than they were."""
-    added_by = _newest_additions(log.uri, files)
+def _damaged_files(log: TableLog, files: _LogFiles, first: int, depth: Depth) -> tuple[int, list[Damage]]:
+    """How many live data files were looked at, and those that are missing, torn or shorter than they were."""
+    added_by = _newest_additions(log.uri, files, first)
     chosen = [add for add in log.live_files().to_pylist() if depth > Depth.NEWEST or unquote(add["path"]) in added_by]
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
-        told = list(pool.map(lambda add: _file_problem(UPath(log.uri) / unquote(add["path"]), add, depth), chosen))
+        told = list(pool.map(lambda add: _file_problem(log.uri, add, depth, added_by), chosen))
     wrong = [(unquote(add["path"]), problem) for add, problem in zip(chosen, told, strict=True) if problem]
     if not wrong:
         return len(chosen), []
     versions = [added_by.get(path) for path, _ in wrong]
-    first = min((v for v in versions if v is not None), default=None)
+    oldest = min((v for v in versions if v is not None), default=None)
     listed = "; ".join(f"{path} {problem}" for path, problem in wrong[:_TOLD])
     more = f" and {len(wrong) - _TOLD} more" if len(wrong) > _TOLD else ""
-    return len(chosen), [Damage(f"live data files: {listed}{more}", None if None in versions else first)]
+    return len(chosen), [Damage(f"live data files: {listed}{more}", None if None in versions else oldest)]
 
 
-def _newest_additions(uri: str, files: _LogFiles) -> dict[str, int]:
-    """Data files by the version that added them, for the versions since Delta's last checkpoint."""
+def _newest_additions(uri: str, files: _LogFiles, first: int) -> dict[str, int]:
+    """Data files by the version that added them, for the versions from ``first`` on."""
     root = UPath(uri)
     return {
         str(file.relative_to(root)): version
-        for version in range(files.first_to_read(), files.last_commit + 1)
+        for version in range(first, files.last_commit + 1)
         for file in delta_log.added_files(uri, files.text(version))
     }
 
 
-def _file_problem(path: UPath, add: dict[str, int], depth: Depth) -> str | None:
+def _file_problem(uri: str, add: dict[str, Any], depth: Depth, newest: Mapping[str, int]) -> str | None:
+    name = unquote(add["path"])
+    path = UPath(uri) / name
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return "is missing"
     if size != add["size_bytes"]:
         return f"has {size} bytes, not {add['size_bytes']}"
+    if depth < Depth.FOOTERS and name not in newest:
+        return None
     rows = _rows_in_columns(path) if depth is Depth.COLUMNS else _rows_in_footer(path)
     if rows is None:
         return "cannot be read"

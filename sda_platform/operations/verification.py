@@ -40,7 +40,7 @@ def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[Finding]:
 def lines(findings: Sequence[Finding]) -> Iterator[str]:
     """What a person reads: the tables that are sound in one line, each other one with what was found and done."""
     sound = [f for f in findings if f.outcome == "sound"]
-    commits, files = (sum(getattr(f.examination, n) for f in findings) for n in ("commits_read", "files_opened"))
+    commits, files = (sum(getattr(f.examination, n) for f in findings) for n in ("commits_read", "files_seen"))
     yield f"{len(sound)} of {len(findings)} tables are sound ({commits:,} commits and {files:,} files read)"
     for finding in findings:
         if finding.outcome == "sound":
@@ -68,7 +68,7 @@ def main() -> int:
     """
     settings = Settings()
     is_ours = durable.is_synced_by_hand(UPath(settings.lake_uri))
-    findings = verify(settings, Depth.FOOTERS if is_ours else Depth.NEWEST, repair=is_ours)
+    findings = verify(settings, Depth.PRESENCE if is_ours else Depth.NEWEST, repair=is_ours)
     for line in lines(findings):
         sys.stdout.write(line + "\n")
     return int(any(finding.outcome == "damaged" for finding in findings))

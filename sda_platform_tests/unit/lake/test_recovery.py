@@ -52,7 +52,7 @@ def observe(lake: Lake) -> None:
     commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
 
 
-def started(lake: Lake, *zones: LandingZone, repair: bool = True, depth: Depth = Depth.FOOTERS) -> dict[str, Finding]:
+def started(lake: Lake, *zones: LandingZone, repair: bool = True, depth: Depth = Depth.PRESENCE) -> dict[str, Finding]:
     found = recover(lake, TABLES, {RAW_RECORDS.name: zones}, depth=depth, repair=repair)
     return {finding.examination.table: finding for finding in found}
 
@@ -118,7 +118,7 @@ def test_a_sound_lake_is_found_sound_and_left_alone(lake: Lake, zone: LandingZon
     before = sorted(p.name for p in Path(lake.uri).rglob("*"))
     found = started(lake, zone, depth=Depth.COLUMNS)["raw_records"]
     assert (found.outcome, found.problems, found.examination.sequence) == ("sound", [], 2)
-    assert found.examination.files_opened == 2
+    assert found.examination.files_seen == 2
     assert sorted(p.name for p in Path(lake.uri).rglob("*")) == before
 
 
@@ -293,7 +293,7 @@ def test_a_page_that_rotted_is_seen_when_columns_are_read_spec_99(lake: Lake, zo
     data[4:200] = bytes(196)
     file.write_bytes(bytes(data))
     log = lake.log(RAW_RECORDS)
-    assert (examine(log, Depth.FOOTERS).is_sound, examine(log, Depth.COLUMNS).is_sound) == (True, False)
+    assert (examine(log, Depth.PRESENCE).is_sound, examine(log, Depth.COLUMNS).is_sound) == (True, False)
     assert log.row_count() == 1, "the statistics know nothing of it"
 
 
@@ -301,7 +301,7 @@ def test_while_others_write_only_what_is_settled_is_judged(lake: Lake, zone: Lan
     consume(lake, zone, "a")
     (newest(lake).parent / f".{1:020d}.json.crc").write_bytes(b"of a commit that is being renamed")
     log = lake.log(RAW_RECORDS)
-    assert (examine(log, Depth.NEWEST).is_sound, examine(log, Depth.FOOTERS).is_sound) == (True, False)
+    assert (examine(log, Depth.NEWEST).is_sound, examine(log, Depth.PRESENCE).is_sound) == (True, False)
 
 
 def test_a_lost_table_is_built_again_from_the_archive_f_state(lake: Lake, zone: LandingZone, tmp_path: Path) -> None:

@@ -64,6 +64,11 @@ def watch(strike: Callable[[str], None] | None) -> None:
     _strike = strike
 
 
+def obey(order_file: Path) -> None:
+    """Strike in this process as ``order_file`` says: for one that was forked, and could not be told by `ORDER_FILE`."""
+    watch(_OrderFile(order_file))
+
+
 class _OrderFile:
     """Strikes as the order file says."""
 

@@ -16,7 +16,7 @@ from sda_platform import faults
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.assets import alert_deliveries
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, mark_of
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, mark_of
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
@@ -126,8 +126,8 @@ class Zones:
 
     batch_bounds: Mapping[str, int] = {"max_segments": 2, "max_bytes": 10**6}
 
-    def __init__(self, now_s: float) -> None:
-        self._now_s = now_s
+    def __init__(self, root: str, now_s: float) -> None:
+        self._root, self._now_s = root, now_s
 
     def orphaned_before_s(self) -> float:
         """When a lone file must have changed last to count as an orphan."""
@@ -135,7 +135,7 @@ class Zones:
 
     def zones(self, feeds: Sequence[str]) -> list[LandingZone]:
         """The zones of these feeds."""
-        return [LandingZone(LANDING, feed) for feed in feeds]
+        return [LandingZone(self._root, feed) for feed in feeds]
 
 
 @dataclass
@@ -190,10 +190,17 @@ class World:
         self._nonces = 0
         self._runs = 0
         mount(self.disk)
-        for folder in ("/lake", "/landing"):  # set up with the platform, long ago
-            self.disk.make_directory(folder)
-        self.disk.sync("/")
+        self._set_up()
         faults.watch(lambda point: self.scheduler.step("point", point))
+
+    def _set_up(self) -> None:
+        """The lake's and the zones' directories were made, and synced, long ago."""
+        zones = [f"/landing/{feed}" for feed in FEEDS]
+        folders = ["/lake", "/landing", *zones, *(f"{zone}/pending" for zone in zones)]
+        for folder in folders:
+            self.disk.make_directory(folder)
+        for folder in ("/", *folders):
+            self.disk.sync(folder)
 
     @property
     def now_s(self) -> float:
@@ -226,12 +233,7 @@ class World:
     def run_lane(self) -> None:
         """One run of the lane, from segments to the subscriber."""
         self._runs += 1
-        lake = self.lake(f"run-{self._runs}")
-        zones, decoder = Zones(self.now_s), one_by_one(decode)
-        bronze.land(cast("Any", lake), cast("Any", zones), RAW_RECORDS, FEEDS, decoder, tell=lambda _event: None)
-        alert(lake)
-        # The asset's own body, without what Dagster needs around it.
-        inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)(lake, self.subscriber)
+        run_lane(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s), self.subscriber)
 
     def commit(self, plan: Plan, transaction: Transaction, rows: pa.Table) -> None:
         """What the platform's write asks of the engine, which works in a process of its own."""
@@ -256,10 +258,19 @@ class World:
 
     def recover(self) -> None:
         """What the platform does at its start, before anything may write. Raises LostCommit where it refuses."""
-        zones = {RAW_RECORDS.name: Zones(self.now_s).zones(FEEDS)}
+        zones = {RAW_RECORDS.name: Zones(LANDING, self.now_s).zones(FEEDS)}
         for finding in recover(self.lake("recovery"), TABLES, zones, repair=True):
             if finding.outcome == "damaged":
                 raise LostCommit(f"{finding.examination.table}: {finding.problems}; {finding.refused}")
+
+
+def run_lane(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:
+    """One run: segments to records to alerts to ``subscriber``. ``lake`` opens as its resource does."""
+    decoder = one_by_one(decode)
+    bronze.land(cast("Any", lake), cast("Any", zones), RAW_RECORDS, FEEDS, decoder, tell=lambda _event: None)
+    alert(lake)
+    # The asset's own body, without what Dagster needs around it.
+    inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)(lake, subscriber)
 
 
 def alert(lake: Lake) -> None:

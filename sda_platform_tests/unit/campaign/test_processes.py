@@ -1,0 +1,15 @@
+"""T1 of the campaign, sampled: real processes, killed, stopped and failed, and a disk and a clock that misbehave."""
+
+from sda_platform_tests.campaign.processes import cases, run
+
+
+def test_a_disturbed_process_is_followed_by_one_that_ends_with_every_record_and_alert_once() -> None:
+    report = run(1, seed=1, stride=10)
+    assert report.is_green, str(report)
+    assert report.cases >= 10
+
+
+def test_every_point_is_disturbed_in_every_way() -> None:
+    tried = list(cases(1, seed=1))
+    assert {c.disturbance for c in tried} == {"kill", "stop", "fail", "full", "clock"}
+    assert len({c.point for c in tried if c.point}) >= 30

@@ -92,4 +92,4 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
         files += added_files(uri, commit.read_text())
     present = [each for file in files for each in (file, hadoop_checksum(file)) if each.exists()]
     durable.sync(present)
-    durable.sync({file.parent for file in present} | {UPath(uri), UPath(uri).parent})
+    durable.sync(sorted({file.parent for file in present} | {UPath(uri), UPath(uri).parent}, key=str))

@@ -171,6 +171,7 @@ _OF_THE_ENGINE: Final = (
     "No space left on device",
     "Read-only file system",
     "INVALID_HANDLE",
+    "NO_ACTIVE_SESSION",  # how the client of an engine that was restarted answers to whatever is asked next
     "Python worker exited unexpectedly",
     "DELTA_CONCURRENT",
 )

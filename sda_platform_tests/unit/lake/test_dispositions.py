@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
-from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException
 
 import sda_platform
 from sda_platform.formats.errors import ERROR_KINDS
@@ -37,6 +37,7 @@ def spark_lost(code: grpc.StatusCode, text: str = "Socket closed") -> Exception:
         (EngineUnavailable("x"), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.UNAVAILABLE), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[INVALID_HANDLE.SESSION_CHANGED] x"), Disposition.TRANSIENT),
+        (SparkConnectException("[NO_ACTIVE_SESSION] No active Spark session found."), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "java.io.IOException: No space left on device"), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[DIVIDE_BY_ZERO] x"), Disposition.PERMANENT),
         (AnalysisException("[UNRESOLVED_COLUMN] x"), Disposition.PERMANENT),

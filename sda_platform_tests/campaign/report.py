@@ -16,6 +16,7 @@ class Report:
     points_missed: frozenset[str] = frozenset()
     failures: tuple[str, ...] = ()
     recovery_seconds: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_green(self) -> bool:
@@ -29,6 +30,7 @@ class Report:
         counts = f"{len(self.points_reached)} points reached, {len(self.points_missed)} missed"
         counts = f"{self.cases} cases, {counts}, {len(self.failures)} failures"
         lines = [f"{self.tier}: {verdict}; {counts}; {recovery}; seed {self.seed}"]
+        lines += [f"  note: {note}" for note in self.notes]
         lines += [f"  missed: {point}" for point in sorted(self.points_missed)]
         lines += [f"  failed: {failure}" for failure in self.failures]
         return "\n".join(lines)
@@ -46,4 +48,5 @@ def joined(tier: str, seed: int, parts: Iterable[Report]) -> Report:
         points_missed=frozenset().union(*(part.points_missed for part in told)) - reached,
         failures=tuple(failure for part in told for failure in part.failures),
         recovery_seconds=tuple(seconds for part in told for seconds in part.recovery_seconds),
+        notes=tuple(note for part in told for note in part.notes),
     )

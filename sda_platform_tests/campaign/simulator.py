@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import Any, Literal, get_args
 
 from sda_platform import faults
@@ -88,22 +88,34 @@ def exhaustive(batches: Iterable[int] = (1, 2, 3)) -> Iterator[Case]:
 def run(
     repeats: int = 2000, seed: int = 1, *, stride: int = 1, budget_s: float = 60.0, batches: Iterable[int] = (1, 2, 3)
 ) -> Report:
-    """Every ``stride``-th exhaustive case, then ``repeats`` seeds from ``seed`` on.
+    """Every ``stride``-th exhaustive case and ``repeats`` seeds from ``seed`` on, in turns.
 
-    Ends early once ``budget_s`` seconds of processor time are spent.
+    Ends early, and says so, once ``budget_s`` seconds of processor time are spent.
     """
     cases, began = 0, time.process_time()
+    notes: list[str] = []
     failures: list[str] = []
     recoveries: list[float] = []
     drawn = (Case(seed=number) for number in range(seed, seed + repeats))
-    for case in chain(islice(exhaustive(batches), 0, None, stride), drawn):
-        if time.process_time() - began > budget_s or len(failures) >= MAX_FAILURES:
+    stepwise = islice(exhaustive(batches), 0, None, stride)
+    for case in filter(None, chain.from_iterable(zip_longest(stepwise, drawn))):
+        if len(failures) >= MAX_FAILURES:
+            break
+        if time.process_time() - began > budget_s:
+            notes.append(f"the simulator ended after {cases} cases, its budget of {budget_s:g} s of processor time")
             break
         start = time.perf_counter()
         failures += outcome(case)
         recoveries.append(time.perf_counter() - start)
         cases += 1
-    return Report("T0 simulator", seed, cases, failures=tuple(failures), recovery_seconds=tuple(recoveries))
+    return Report(
+        "T0 simulator",
+        seed,
+        cases,
+        failures=tuple(failures),
+        recovery_seconds=tuple(recoveries),
+        notes=tuple(notes),
+    )
 
 
 def _plain_files(count: int) -> list[Delivery]:

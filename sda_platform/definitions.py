@@ -28,8 +28,10 @@ from sda_platform.ingest import sensors as ingest_sensors
 from sda_platform.ingest.growth import GrowthResource
 from sda_platform.lake.failure_reports import FailureReports, run_failures
 from sda_platform.lake.jobs import lane_job
+from sda_platform.lake.maintenance import maintenance_job, nightly
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark import SparkResource
+from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 
 OWNERS = {
@@ -82,6 +84,7 @@ delivery_lane = lane_job(
     dg.AssetSelection.assets(delivery.alert_deliveries),
     "Alerts that waited for the subscriber, in a run that needs nothing else.",
 )
+maintenance = maintenance_job(TABLES)
 
 
 def default_resources(settings: Settings) -> dict[str, Any]:
@@ -132,9 +135,9 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     return dg.Definitions(
         assets=dg.map_asset_specs(_with_policy, assets),
         asset_checks=CHECKS,
-        jobs=[hot, catalog_lane, delivery_lane],
+        jobs=[hot, catalog_lane, delivery_lane, maintenance],
         sensors=sensors,
-        schedules=catalog_sensors.build_schedules(catalog_lane),
+        schedules=[*catalog_sensors.build_schedules(catalog_lane), nightly(maintenance)],
         resources=provided,
         executor=dg.in_process_executor,
     )

@@ -1,0 +1,127 @@
+"""What the kernel leaves in a log, and what others do to it between its steps, as Spark and delta-rs see it."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from sda_platform import faults
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.commit import append
+from sda_platform.lake.errors import CommitConflict
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.recovery import recover
+from sda_platform.lake.verification import broken_chain
+from sda_platform_tests.delta_tables import lake_at
+from sda_platform_tests.pipeline.platform_run import Platform
+from sda_platform_tests.pipeline.test_commits import catalogue, ids, log_of, merged, observations, planned
+
+POINTS = ["commit.planned", "commit.sent", "commit.landed", "commit.synced"]
+
+
+def optimize_and_vacuum(spark: SparkSession, log: TableLog) -> None:
+    """What maintenance does, without its patience."""
+    name = "spark.databricks.delta.retentionDurationCheck.enabled"
+    spark.conf.set(name, "false")
+    spark.sql(f"OPTIMIZE delta.`{log.uri}`").collect()
+    spark.sql(f"VACUUM delta.`{log.uri}` RETAIN 0 HOURS").collect()
+    spark.conf.unset(name)
+
+
+def at(point: str, strike: Callable[[], None]) -> None:
+    """Have ``strike`` called once, at ``point``."""
+
+    def watch(reached: str) -> None:
+        if reached == point:
+            faults.watch(None)
+            strike()
+
+    faults.watch(watch)
+
+
+def spark_ids(spark: SparkSession, log: TableLog) -> list[str]:
+    rows = spark.read.format("delta").load(log.uri).select("observation_id").collect()
+    return sorted(row.observation_id for row in rows)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_optimize_and_vacuum_may_come_between_any_two_steps_spec_22_101(
+    spark: SparkSession, tmp_path: Path, point: str
+) -> None:
+    log = log_of(OBSERVATIONS, tmp_path)
+    for name in ("a", "b"):
+        append(log, planned(log), observations(spark, name))
+    plan = planned(log)
+    at(point, lambda: optimize_and_vacuum(spark, log))
+    receipt = append(log, plan, observations(spark, "c"))
+    assert receipt.commit.sequence == 3
+    optimize_and_vacuum(spark, log)
+    with pytest.raises(CommitConflict):
+        append(log, plan, observations(spark, "c"))
+    assert ids(log) == spark_ids(spark, log) == ["a", "b", "c"]
+    assert broken_chain(log.commits()) == []
+
+
+def test_maintenance_may_come_before_a_merge_is_repeated_spec_101(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(ORBITAL_CATALOG, tmp_path)
+    merged(spark, log, (1, 10, 0))
+    at("commit.landed", lambda: optimize_and_vacuum(spark, log))
+    assert merged(spark, log, (1, 11, 0), (2, 10, 0)) == 2
+    assert merged(spark, log, (1, 11, 0), (2, 10, 0)) == 0
+    assert catalogue(log) == {1: "11/0", 2: "10/0"}
+
+
+def test_the_maintenance_job_compacts_tables_and_changes_no_row(platform: Platform, spark: SparkSession) -> None:
+    log = platform.lake.log(OBSERVATIONS)
+    for name in ("a", "b", "c"):
+        append(log, planned(log), observations(spark, name))
+    before = log.rows().sort_by("observation_id")
+    platform.run("maintenance")
+    assert len(DeltaTable(log.uri).file_uris()) == 1
+    assert log.rows().sort_by("observation_id").equals(before)
+    append(log, planned(log), observations(spark, "d"))
+    assert (log.head().sequence, broken_chain(log.commits())) == (4, [])
+
+
+def empty(log: Path, _data: Path) -> None:
+    (log / f"{1:020d}.json").write_text("")
+
+
+def halve(log: Path, _data: Path) -> None:
+    newest = log / f"{1:020d}.json"
+    newest.write_bytes(newest.read_bytes()[:100])
+
+
+def lose(log: Path, _data: Path) -> None:
+    (log / f"{1:020d}.json").unlink()
+
+
+def lose_all_but_hadoops_checksum(log: Path, _data: Path) -> None:
+    for ending in ("json", "crc"):
+        (log / f"{1:020d}.{ending}").unlink()
+
+
+def zero_the_data(_log: Path, data: Path) -> None:
+    data.write_bytes(bytes(data.stat().st_size))
+
+
+def test_spark_goes_on_where_a_recovery_left_the_log_f_power(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever stayed of the lost commit, Hadoop's hidden checksum included, must not touch the one made anew."""
+    original = log_of(OBSERVATIONS, tmp_path / "original")
+    append(original, planned(original), observations(spark, "a"))
+    append(original, planned(original), observations(spark, "b"))
+    (newest,) = set(DeltaTable(original.uri).file_uris()) - set(DeltaTable(original.uri, version=0).file_uris())
+    for strike in (empty, halve, lose, lose_all_but_hadoops_checksum, zero_the_data):
+        lake = lake_at(tmp_path / strike.__name__)
+        log = lake.log(OBSERVATIONS)
+        shutil.copytree(original.uri, log.uri)
+        strike(Path(log.uri, "_delta_log"), Path(log.uri, Path(newest).name))
+        (found,) = recover(lake, (OBSERVATIONS,), {}, repair=True)
+        assert (found.outcome, found.refused, log.head().sequence) == ("repaired", None, 1), strike.__name__
+        append(log, planned(log), observations(spark, "b"))
+        optimize_and_vacuum(spark, log)
+        assert ids(log) == spark_ids(spark, log) == ["a", "b"], strike.__name__

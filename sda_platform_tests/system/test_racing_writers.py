@@ -1,0 +1,89 @@
+"""Two processes, each with its own engine, write one table: every sequence lands once, and a zombie lands nothing.
+
+``SDA_RACE_COMMITS`` sets for how many commits they race (the soak asks for more).
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sda_platform import faults
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.engine import python_path
+from sda_platform.lake.verification import broken_chain
+from sda_platform_tests.delta_tables import lake_at
+from sda_platform_tests.racing_writer import ids_of
+
+COMMITS = int(os.environ.get("SDA_RACE_COMMITS", "10"))
+_PATIENCE_S = 240.0
+
+
+@contextmanager
+def writer(root: Path, name: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A racing writer and its engine, ended on the way out."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "sda_platform_tests.racing_writer", str(root), name, str(COMMITS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=(root / f"{name}.log").open("w"),
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path(), **environment},
+    )
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def answer(process: subprocess.Popen[str], question: str = "") -> str:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(question)
+    process.stdin.flush()
+    return process.stdout.readline().strip()
+
+
+def wait_until_stopped(process: subprocess.Popen[str]) -> None:
+    """Return when the process has been stopped by its signal."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        _, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
+        if os.WIFSTOPPED(status):
+            return
+        assert process.poll() is None, "the writer ended"
+        time.sleep(0.05)
+    raise AssertionError("the writer was not stopped")
+
+
+def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Path) -> None:
+    """One of them is stopped just before it sends its second commit, and goes on when the other has done the rest."""
+    order = tmp_path / "order"
+    faults.Order("commit.planned", "stop", nth=2).arm(order)
+    with writer(tmp_path, "zombie", SDA_FAULTS=str(order)) as zombie, writer(tmp_path, "other") as other:
+        assert (answer(zombie), answer(other)) == ("ready", "ready")
+        for process in (zombie, other):
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        wait_until_stopped(zombie)
+        others = json.loads(answer(other))
+        assert lake_at(tmp_path).head(OBSERVATIONS).sequence == COMMITS
+        os.kill(zombie.pid, signal.SIGCONT)
+        zombies = json.loads(answer(zombie))
+    lake = lake_at(tmp_path)
+    log = lake.log(OBSERVATIONS)
+    commits = log.commits(10 * COMMITS)
+    assert [c.sequence for c in commits] == list(range(COMMITS, 0, -1))
+    assert broken_chain(commits) == []
+    stored = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
+    assert stored == [name for sequence in range(1, COMMITS + 1) for name in ids_of(sequence)]
+    assert (others["won"] + zombies["won"], faults.reached(order)) == (COMMITS, ["commit.planned"])
+    assert zombies["lost"] >= 1

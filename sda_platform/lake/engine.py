@@ -50,6 +50,8 @@ def spark_conf() -> dict[str, str]:
         # Delta replays its log in 50 tasks by default, which costs seconds on a log of a few kilobytes.
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.shuffle.partitions": partitions,
+        # VACUUM lists directories in ten thousand tasks by default: minutes, for tables that have one directory.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": partitions,
         # A hot batch is small: planning again between the stages of a query costs more than it can ever save there.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -47,6 +47,16 @@ class Ground:
         """An empty platform."""
         return PlatformIngest(self.home / "platform", self.spark, max_segments=max_segments)
 
+    def landing(self, inputs: Inputs) -> Callable[[int], float]:
+        """An entry in which the platform lands all of ``inputs`` in one commit."""
+
+        def run(_round: int) -> float:
+            ours = self.platform()
+            inputs.seal_in(ours.landing_root)
+            return timed(ours.land)
+
+        return run
+
     def peer(self, work: Callable[[Path], None]) -> Callable[[int], float]:
         """An entry that does ``work`` into an empty directory."""
 
@@ -63,10 +73,7 @@ def bulk(ground: Ground) -> Result:
     files, records, session = ground.scaled(200), 5_000, ground.spark.spark_session
     inputs = Inputs(ground.home / "bulk", files, records)
 
-    def platform(_round: int) -> float:
-        ours = ground.platform()
-        inputs.seal_in(ours.landing_root)
-        return timed(ours.land)
+    platform = ground.landing(inputs)
 
     def fields_alone(table: Path) -> None:
         append_parsed(session, inputs.plain, table)
@@ -127,10 +134,7 @@ def small(ground: Ground) -> Result:
     files, records, session = ground.scaled(10_000), 50, ground.spark.spark_session
     inputs = Inputs(ground.home / "small", files, records)
 
-    def platform(_round: int) -> float:
-        ours = ground.platform()
-        inputs.seal_in(ours.landing_root)
-        return timed(ours.land)
+    platform = ground.landing(inputs)
 
     def directory(table: Path) -> None:
         append_parsed(session, inputs.plain, table)

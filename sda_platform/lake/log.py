@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyarrow import fs
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, Recovery, TableWindow
@@ -205,7 +206,7 @@ class TableLog:
         delta = None if version == -1 else self._open(version)
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
-        dataset = delta.to_pyarrow_dataset()
+        dataset = self._dataset(delta)
         try:
             return self._filled(dataset.to_table(columns=_stored(dataset, names), filter=where), names)
         except FileNotFoundError as error:
@@ -226,7 +227,7 @@ class TableLog:
             return self.table.arrow_schema.empty_table()
         names = [c.name for c in self.table.columns]
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
-        dataset = delta.to_pyarrow_dataset()
+        dataset = self._dataset(delta)
         found = dataset.head(
             count,
             columns=_stored(dataset, names),
@@ -256,6 +257,12 @@ class TableLog:
             if version is None:
                 return None
             raise self._gone(version) from None
+
+    def _dataset(self, delta: DeltaTable) -> ds.Dataset:
+        # Not delta-rs's default, a file system written in Python: Arrow's threads call it after the last read too, and a
+        # process that is ending just then is aborted ("terminate called without an active exception").
+        root, path = fs.FileSystem.from_uri(self.uri)
+        return delta.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(path, root))
 
     def _gone(self, version: int) -> VersionGone:
         return VersionGone(

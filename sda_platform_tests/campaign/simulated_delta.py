@@ -103,6 +103,9 @@ class SimulatedLog(TableLog):
         except FileNotFoundError:
             return None
 
+    def _dataset(self, delta: Any) -> Any:
+        return delta.to_pyarrow_dataset()
+
 
 @dataclass
 class SimulatedEngine:

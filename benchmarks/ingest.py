@@ -24,7 +24,7 @@ from rich.console import Console
 from spark_peers import append_kept, append_parsed, stream
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.spark import SparkResource
+from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import Table
 
 PLATFORM = "platform"

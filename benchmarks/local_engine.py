@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sda_platform.lake import engine
-from sda_platform.lake.java import find_java
-from sda_platform.lake.spark import SparkResource
+from sda_platform.lake.spark import engine
+from sda_platform.lake.spark.java import find_java
+from sda_platform.lake.spark.session import SparkResource
 from sda_platform.operations.processes import free_port
 
 _PATIENCE_S = 120.0

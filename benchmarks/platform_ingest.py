@@ -14,14 +14,14 @@ from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.assets import observations
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import intake
-from sda_platform.lake.bronze import land
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.orphans import orphaned_names
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.bronze import land
+from sda_platform.lake.landing.orphans import orphaned_names
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.resource import LakeResource, LandingResource
-from sda_platform.lake.segments import LoadedSegment
-from sda_platform.lake.spark import SparkResource
+from sda_platform.lake.spark.session import SparkResource
 
 START_NS = 1_730_419_200_000_000_000
 _MILLISECOND_NS = 1_000_000

@@ -30,7 +30,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.soundness import Depth, examine
+from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.table import Table
 
 # Delta writes a checkpoint of its own every ten commits.

@@ -140,7 +140,7 @@ def status(settings: Settings, as_json: bool) -> None:
 @_for_people
 def verify(settings: Settings, deep: bool, repair: bool) -> None:
     """Is every commit and data file of the lake what it was when it was written? Exit code 1: something is amiss."""
-    from sda_platform.lake.soundness import Depth
+    from sda_platform.lake.soundness.examination import Depth
     from sda_platform.operations import verification
     from sda_platform.operations.platform_home import take_lock
 
@@ -211,7 +211,7 @@ def replay(
 
     Exit code 0: identical, 1: something differs. Nothing but the shadow is written, nothing is delivered.
     """
-    from sda_platform.lake.history import Span
+    from sda_platform.lake.replay.history import Span
     from sda_platform.operations.replay_command import comparison_grid, difference_lines, run_replay
 
     since_ns = _instant(since, "--since") if since else -sys.maxsize

@@ -26,11 +26,11 @@ from sda_platform.ingest import assets as ingest
 from sda_platform.ingest import checks as ingest_checks
 from sda_platform.ingest import sensors as ingest_sensors
 from sda_platform.ingest.growth import GrowthResource
-from sda_platform.lake.failure_reports import FailureReports, run_failures
+from sda_platform.lake.failures.reports import FailureReports, run_failures
 from sda_platform.lake.jobs import lane_job
 from sda_platform.lake.maintenance import maintenance_job, nightly
 from sda_platform.lake.resource import LakeResource, LandingResource
-from sda_platform.lake.spark import SparkResource
+from sda_platform.lake.spark.session import SparkResource
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 

@@ -13,7 +13,7 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.commit import append
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.planning import plan_windows
-from sda_platform.lake.spark import attach
+from sda_platform.lake.spark.session import attach
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform_tests.delta_tables import lake_at, rows_of
 

@@ -15,9 +15,9 @@ from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head
-from sda_platform.lake.segments import LoadedSegment
 
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 CATALOGUE = Path(__file__).parents[1] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"

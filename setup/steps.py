@@ -20,8 +20,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "setup")]
 
 from system_packages import install_chromium, install_java, install_postgres, install_venv  # noqa: E402
 
-from sda_platform.lake import jars  # noqa: E402
-from sda_platform.lake.java import Java, JavaMissing, find_java  # noqa: E402
+from sda_platform.lake.spark import jars  # noqa: E402
+from sda_platform.lake.spark.java import Java, JavaMissing, find_java  # noqa: E402
 from sda_platform_tests.postgres_server import postgres_binaries  # noqa: E402
 
 VENV = ROOT / ".venv"
@@ -37,7 +37,7 @@ _INPUTS = (
     "setup/bootstrap.py",
     "setup/steps.py",
     "setup/system_packages.py",
-    "sda_platform/lake/jars.py",
+    "sda_platform/lake/spark/jars.py",
 )
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -121,7 +121,7 @@ def _java() -> Java:
 def _jars(java: Java) -> None:
     """The Delta jars, fetched by the Ivy client among PySpark's jars (hence in the environment's Python)."""
     _say(f"Spark's jars (Java {java.version} at {java.executable})")
-    _run([str(PYTHON), "-m", "sda_platform.lake.jars"], "fetching Spark's Delta jars")
+    _run([str(PYTHON), "-m", "sda_platform.lake.spark.jars"], "fetching Spark's Delta jars")
     jars.jar_paths()
 
 

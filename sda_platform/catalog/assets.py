@@ -7,8 +7,8 @@ import dagster as dg
 from sda_platform.catalog import decoding, transforms
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.bronze import land
-from sda_platform.lake.decoding import one_by_one
+from sda_platform.lake.landing.bronze import land
+from sda_platform.lake.landing.decoding import one_by_one
 from sda_platform.lake.resource import LakeResource, LandingResource
 
 element_zone = dg.AssetSpec(

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
-from sda_platform.lake.backlog import backlog_check
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing.backlog import backlog_check
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.verification import unbalanced_segments
 

@@ -8,11 +8,11 @@ import dagster as dg
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.lake.attempts import ATTEMPT_TAG, BATCH_TAG, Attempts, unfinished_run
 from sda_platform.lake.errors import LakeError
+from sda_platform.lake.failures.attempts import ATTEMPT_TAG, BATCH_TAG, Attempts, unfinished_run
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark import LANE_TAG
+from sda_platform.lake.spark.session import LANE_TAG
 
 LANE = "delivery"
 DELIVERING_LANES = ("hot", "catalog", LANE)

@@ -27,7 +27,7 @@ from sda_platform.delivery.subscriber import (
     SubscriberUnavailable,
 )
 from sda_platform.delivery.webhook_messages import Answer, Entries, HeldMark
-from sda_platform.lake.backoff import pause_s
+from sda_platform.lake.failures.backoff import pause_s
 
 _REFUSES_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)

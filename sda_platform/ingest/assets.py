@@ -13,8 +13,8 @@ from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.lateness import late_observations, raw_records_of
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.bronze import land
 from sda_platform.lake.lake import within
+from sda_platform.lake.landing.bronze import land
 from sda_platform.lake.resource import LakeResource, LandingResource
 
 landing_zones = [

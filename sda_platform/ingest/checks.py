@@ -15,13 +15,13 @@ from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.growth import no_growth
 from sda_platform.ingest.lateness import late_observations
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.backlog import backlog_check
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest, nothing_waits
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.backlog import backlog_check
+from sda_platform.lake.landing.orphans import Orphan, find_orphans, unknown_zones
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.orphans import Orphan, find_orphans, unknown_zones
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.verification import (

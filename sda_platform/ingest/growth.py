@@ -17,7 +17,7 @@ from pydantic import Field
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.ingest.letters import LETTER_VERSION
 from sda_platform.ingest.tables import DEAD_LETTERS
-from sda_platform.lake.dispositions import RECORD_KINDS
+from sda_platform.lake.failures.dispositions import RECORD_KINDS
 from sda_platform.lake.resource import LakeResource
 
 SUSTAINED_MIN = 5

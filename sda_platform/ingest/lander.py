@@ -31,7 +31,7 @@ from sda_platform.ingest.partner_files import (
     refuse_if_changed,
 )
 from sda_platform.lake import durable
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 
 MAX_SEGMENT_BYTES = 64 * 2**20
 PROGRESS_VERSION = 1

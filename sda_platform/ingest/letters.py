@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.ingest.tables import DEAD_LETTERS
-from sda_platform.lake.dispositions import RECORD_KINDS, Disposition
+from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
 LETTER_VERSION: Final = 2

@@ -19,10 +19,10 @@ from sda_platform.formats.records import csv_header
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.letters import Letter
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.decoding import WHOLE_SEGMENT
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
-from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.segments import RETURNED, LoadedSegment, PendingSegment, defect_of
+from sda_platform.lake.landing.decoding import WHOLE_SEGMENT
+from sda_platform.lake.landing.segments import RETURNED, LoadedSegment, PendingSegment, defect_of
+from sda_platform.lake.landing.zone import LandingZone
 
 MAX_LETTERS_PER_SEGMENT: Final = 10_000
 _REMEMBERED_SEGMENTS: Final = 4

@@ -8,7 +8,7 @@ import math
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.lake.dispositions import RECORD_KINDS, Disposition
+from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
 from sda_platform.lake.table import Landed, Provenance, Table
 
 EARLIEST_EVENT_NS = -631_152_000_000_000_000  # 1950-01-01: nothing was in orbit before

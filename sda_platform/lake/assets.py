@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sda_platform.clock import iso
 from sda_platform.lake.commit import Receipt
-from sda_platform.lake.failing import repeated_or_told
+from sda_platform.lake.failures.failing import repeated_or_told
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table

@@ -12,12 +12,12 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.lake import recovery_record
 from sda_platform.lake.contract import schema_differences, violations
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.soundness import Depth, examine
+from sda_platform.lake.soundness import recovery_record
+from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.table import Table
 from sda_platform.lake.verification import broken_chain, duplicate_keys, reviewed_span
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.lake.spark import LANE_TAG
+from sda_platform.lake.spark.session import LANE_TAG
 
 
 def lane_job(name: str, lane: str, selection: dg.AssetSelection, description: str) -> Any:

@@ -14,13 +14,14 @@ from pyspark.sql import types as T
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit, intake
+from sda_platform.lake import commit
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.commit import Receipt
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
-from sda_platform.lake.segments import LoadedSegment
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
@@ -85,11 +86,11 @@ class Lake:
         return _planned(plan)
 
     def take(self, zones: Sequence[LandingZone], head: Head, **bounds: Any) -> list[LoadedSegment]:
-        """The next segments of ``zones`` within ``bounds``; see `lake.intake.take`."""
+        """The next segments of ``zones`` within ``bounds``; see `intake.take`."""
         return intake.take(zones, head, **bounds)
 
     def acknowledge(self, zones: Sequence[LandingZone], table: Table) -> None:
-        """Clear ``zones`` of what the newest commit of ``table`` consumed; see `lake.intake.finish_last_commit`."""
+        """Clear ``zones`` of what the newest commit of ``table`` consumed; see `intake.finish_last_commit`."""
         intake.finish_last_commit(zones, self.head(table))
 
     def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:

@@ -259,7 +259,7 @@ class TableLog:
             raise self._gone(version) from None
 
     def _dataset(self, delta: DeltaTable) -> ds.Dataset:
-        # Not delta-rs's default, a file system written in Python: Arrow's threads call it after the last read too, and a
+        # Not delta-rs's default, which is written in Python: Arrow's threads call it after the last read too, and a
         # process that is ending just then is aborted ("terminate called without an active exception").
         root, path = fs.FileSystem.from_uri(self.uri)
         return delta.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(path, root))

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark import LANE_TAG
+from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import Table
 
 _LANE = "maintenance"

@@ -99,7 +99,7 @@ def plan_windows(
 
 
 def plan_segments(table: Table, head: Head, segments: Iterable[SegmentRef], *, now_ns: int, run_id: str) -> Plan:
-    """Plan to consume these segments, as `lake.intake` took them."""
+    """Plan to consume these segments, as `lake.landing.intake` took them."""
     plan = plan_windows(table, head, (), now_ns=now_ns, run_id=run_id)
     return replace(plan, segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
 

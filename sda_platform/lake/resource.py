@@ -9,8 +9,8 @@ from pydantic import Field, PrivateAttr
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.spark import SparkResource
+from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.spark.session import SparkResource
 
 
 class LakeResource(dg.ConfigurableResource[Lake]):

@@ -2,7 +2,7 @@
 
 A tick lists file names: milliseconds, no JVM. Correctness does not depend on the run key — the table's log decides
 what is new — so a tick may be lost or repeated. The run key is the batch's hash and an attempt: Dagster never runs a
-key twice, so a failed batch needs a new attempt (`lake.attempts`).
+key twice, so a failed batch needs a new attempt (`lake.failures.attempts`).
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 
 from sda_platform import faults
-from sda_platform.lake.attempts import (
+from sda_platform.lake.failures.attempts import (
     ATTEMPT_TAG,
     BATCH_TAG,
     ZONE_TAG,
@@ -21,12 +21,12 @@ from sda_platform.lake.attempts import (
     coming_run,
     unfinished_batch,
 )
-from sda_platform.lake.backlog import measured
-from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.orphans import orphaned_names
+from sda_platform.lake.landing.backlog import measured
+from sda_platform.lake.landing.orphans import orphaned_names
+from sda_platform.lake.landing.segments import WaitingSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.resource import LandingResource
-from sda_platform.lake.segments import WaitingSegment
-from sda_platform.lake.spark import LANE_TAG
+from sda_platform.lake.spark.session import LANE_TAG
 
 _SHOWN = 3
 

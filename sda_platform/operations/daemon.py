@@ -9,7 +9,7 @@ the largest idle part of an alert's 30 seconds. Dagster has no setting for it; a
 import sys
 
 from sda_platform import faults
-from sda_platform.lake.spark import LANES
+from sda_platform.lake.spark.session import LANES
 
 SENSOR_LOOP_S = 1
 

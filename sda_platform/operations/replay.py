@@ -14,12 +14,12 @@ from sda_platform.definitions import TABLE_ASSETS
 from sda_platform.delivery.rehearsal import rehearsal
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.assets import body_of
-from sda_platform.lake.comparison import Comparison, compare
 from sda_platform.lake.errors import NotReplayable
-from sda_platform.lake.history import EVERY_COMMIT, History, Span, history
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.replay import ReplayingLake, seed
+from sda_platform.lake.replay.comparison import Comparison, compare
+from sda_platform.lake.replay.history import EVERY_COMMIT, History, Span, history
+from sda_platform.lake.replay.replaying import ReplayingLake, seed
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES
 

@@ -12,10 +12,10 @@ from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.definitions import default_resources
-from sda_platform.lake.comparison import Comparison
-from sda_platform.lake.history import Span
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.spark import IN_PROCESS, attach
+from sda_platform.lake.replay.comparison import Comparison
+from sda_platform.lake.replay.history import Span
+from sda_platform.lake.spark.session import IN_PROCESS, attach
 from sda_platform.lake.table import Table
 from sda_platform.operations.platform_home import running_platform
 from sda_platform.operations.replay import replay_lake

@@ -13,10 +13,10 @@ from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
 from sda_platform.ingest.tables import DEAD_LETTERS
-from sda_platform.lake.backlog import Backlog, backlog_of
-from sda_platform.lake.dispositions import RECORD_KINDS
+from sda_platform.lake.failures.dispositions import RECORD_KINDS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.backlog import Backlog, backlog_of
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES

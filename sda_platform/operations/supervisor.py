@@ -24,9 +24,9 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Self
 
-from sda_platform.lake import engine
-from sda_platform.lake.jars import JarsMissing
-from sda_platform.lake.java import JavaMissing, find_java
+from sda_platform.lake.spark import engine
+from sda_platform.lake.spark.jars import JarsMissing
+from sda_platform.lake.spark.java import JavaMissing, find_java
 from sda_platform.operations import guardian, platform_home
 from sda_platform.operations.processes import Service, describe_exit, free_port, stop_all
 
@@ -289,7 +289,7 @@ class Platform:
         command = [
             sys.executable,
             "-m",
-            "sda_platform.lake.warm",
+            "sda_platform.lake.spark.warm",
             self.addresses.engine,
             str(self.home / "engine"),
         ]

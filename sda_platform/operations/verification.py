@@ -14,11 +14,12 @@ from pathlib import Path
 from upath import UPath
 
 from sda_platform.clock import MissionClock
-from sda_platform.lake import durable, recovery_record
+from sda_platform.lake import durable
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.recovery import Finding, recover
-from sda_platform.lake.soundness import Depth
+from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.soundness import recovery_record
+from sda_platform.lake.soundness.examination import Depth
+from sda_platform.lake.soundness.recovery import Finding, recover
 from sda_platform.registry import FEEDS, TABLES
 from sda_platform.settings import Settings
 

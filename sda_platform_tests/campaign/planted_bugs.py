@@ -14,13 +14,14 @@ from unittest.mock import patch
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery import outbox
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import durable, intake
+from sda_platform.lake import durable
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import CommitConflict
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head, TableLog
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.segments import LoadedSegment
 from sda_platform_tests.campaign import simulated_oracle, simulated_platform
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_delta import SimulatedEngine, Transaction

@@ -13,10 +13,10 @@ from sda_platform import faults
 from sda_platform.clock import MissionClock
 from sda_platform.faults import ORDER_FILE, Order
 from sda_platform.formats.records import FEED_FORMATS
-from sda_platform.lake import engine
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.spark import session_id
+from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.spark import engine
+from sda_platform.lake.spark.session import session_id
 from sda_platform.operations import platform_home
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S

@@ -36,7 +36,7 @@ from sda_platform.ingest.lander import Lander
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.commit import Receipt, settle
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.verification import broken_chain

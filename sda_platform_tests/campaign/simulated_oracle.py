@@ -10,8 +10,8 @@ from typing import Any
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.decoding import WHOLE_SEGMENT
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.decoding import WHOLE_SEGMENT
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.campaign.simulated_platform import FEEDS, LANDING, TABLES, World, alerts_of

@@ -21,15 +21,15 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import bronze
 from sda_platform.lake.commit import Receipt, settle
-from sda_platform.lake.decoding import one_by_one
 from sda_platform.lake.errors import SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import bronze
+from sda_platform.lake.landing.decoding import one_by_one
+from sda_platform.lake.landing.segments import segment_sha256
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.recovery import LostCommit, recover
-from sda_platform.lake.segments import segment_sha256
+from sda_platform.lake.soundness.recovery import LostCommit, recover
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform_tests.campaign.disk import Disk, Loss, mount
 from sda_platform_tests.campaign.scheduling import Process, Scheduler

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sda_platform.lake.engine import python_path
-from sda_platform.lake.spark import attach
+from sda_platform.lake.spark.engine import python_path
+from sda_platform.lake.spark.session import attach
 from sda_platform_tests.pipeline.platform_run import Platform
 from sda_platform_tests.segments import START_NS
 

@@ -14,7 +14,7 @@ from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.definitions import build_defs
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.table import Table
 from sda_platform.settings import Settings
 from sda_platform.simulation.segments import SimulatedSegment

@@ -12,8 +12,9 @@ import pytest
 from sda_platform import faults
 from sda_platform.faults import InjectedFault
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import commit, intake, landing
+from sda_platform.lake import commit
 from sda_platform.lake.commit import Receipt
+from sda_platform.lake.landing import intake
 from sda_platform.lake.log import Head, TableLog
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.world import NOW_S, World
@@ -41,7 +42,7 @@ def acknowledging_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def skipping_checksums(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(landing, "defect_of", lambda _segment, _data: None)
+    patch.setattr("sda_platform.lake.landing.zone.defect_of", lambda _segment, _data: None)
 
 
 def starting_the_sequence_anew_and_believing_success(patch: pytest.MonkeyPatch) -> None:

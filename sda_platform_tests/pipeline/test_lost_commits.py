@@ -13,7 +13,7 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.commit import append
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.recovery import recover
+from sda_platform.lake.soundness.recovery import recover
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.delta_tables import lake_at
 from sda_platform_tests.pipeline.platform_run import Platform

@@ -14,9 +14,9 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.clock import MissionClock
-from sda_platform.lake.engine import python_path
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.spark.engine import python_path
 from sda_platform.lake.table import Table
 from sda_platform.operations import guardian, platform_home
 from sda_platform.operations.alerts import StandingAlert, standing_alerts

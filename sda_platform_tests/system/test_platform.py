@@ -25,7 +25,7 @@ from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CANDIDATES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.jars import JarsMissing, jar_paths
+from sda_platform.lake.spark.jars import JarsMissing, jar_paths
 from sda_platform.lake.verification import standing_keys
 from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sda_platform import faults
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.engine import python_path
+from sda_platform.lake.spark.engine import python_path
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.delta_tables import lake_at
 from sda_platform_tests.racing_writer import ids_of

@@ -18,7 +18,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform.lake.jars import JarsMissing, jar_paths
+from sda_platform.lake.spark.jars import JarsMissing, jar_paths
 from sda_platform.operations import guardian, platform_home
 
 pytestmark = [pytest.mark.timeout(420), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.lake import engine, jars
-from sda_platform.lake.java import Java
+from sda_platform.lake.spark import engine, jars
+from sda_platform.lake.spark.java import Java
 
 JAVA = Java(Path("/usr/bin/java"), 17)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.lake import java
+from sda_platform.lake.spark import java
 
 
 def _fake_java(directory: Path, version: str, modules: str) -> Path:

@@ -14,7 +14,7 @@ from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.world import RecordId
 from sda_platform_tests.delta_tables import commit, lake_at, lose_rows, rows_of

@@ -15,7 +15,7 @@ from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark import SparkResource
+from sda_platform.lake.spark.session import SparkResource
 from sda_platform_tests.delivery_rounds import deliver, tell
 from sda_platform_tests.delta_tables import lake_at
 

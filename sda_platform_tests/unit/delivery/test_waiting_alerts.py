@@ -9,7 +9,7 @@ import pytest
 
 from sda_platform.delivery.choosing import chosen_subscriber
 from sda_platform.delivery.sensors import request_delivery
-from sda_platform.lake.failing import FAILURE_TAG, REASON_TAG
+from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG
 from sda_platform_tests.delivery_rounds import deliver, tell
 from sda_platform_tests.delta_tables import lake_at
 

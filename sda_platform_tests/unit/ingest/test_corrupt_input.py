@@ -16,9 +16,9 @@ from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.records import FEED_FORMATS, pack_records
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import intake
-from sda_platform.lake.decoding import Decoder, decode_batch, one_by_one
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.decoding import Decoder, decode_batch, one_by_one
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
 from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment

@@ -10,7 +10,7 @@ import pytest
 from sda_platform.ingest.growth import GrowthResource, no_growth
 from sda_platform.ingest.tables import DEAD_LETTERS
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark import SparkResource
+from sda_platform.lake.spark.session import SparkResource
 from sda_platform_tests.delta_tables import commit, lake_at
 from sda_platform_tests.segments import START_NS, after
 

@@ -21,10 +21,10 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.records import split_records
 from sda_platform.ingest.lander import Landed, Lander
 from sda_platform.ingest.partner_files import PartnerFileError
-from sda_platform.lake import intake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
-from sda_platform.lake.segments import LoadedSegment
 from sda_platform_tests.crashes import crash_at, crashes
 from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, committed, radar_segment
 

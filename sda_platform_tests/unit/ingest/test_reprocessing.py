@@ -14,10 +14,10 @@ from sda_platform.formats.records import pack_records, split_records
 from sda_platform.ingest.letters import Letter
 from sda_platform.ingest.reprocessing import LetterFilter, ReprocessReport, Return, put_back, returns_of
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import intake
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint
-from sda_platform.lake.decoding import DecodedBatch, decode_batch
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.decoding import DecodedBatch, decode_batch
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head
 from sda_platform_tests.segments import after, catalogue_of, described, land, radar_payloads
 

@@ -8,11 +8,11 @@ from deltalake import DeltaTable
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.comparison import compare
 from sda_platform.lake.errors import NotReplayable, VersionGone
-from sda_platform.lake.history import EVERY_COMMIT, Span, history
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.replay import ReplayingLake
+from sda_platform.lake.replay.comparison import compare
+from sda_platform.lake.replay.history import EVERY_COMMIT, Span, history
+from sda_platform.lake.replay.replaying import ReplayingLake
 from sda_platform.lake.table import Table
 from sda_platform_tests.delta_tables import commit, genesis_window, lake_at, lose_rows, next_window
 from sda_platform_tests.segments import after

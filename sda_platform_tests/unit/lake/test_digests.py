@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.lake.differences import differences
-from sda_platform.lake.digest import digest
+from sda_platform.lake.replay.differences import differences
+from sda_platform.lake.replay.digest import digest
 from sda_platform_tests.delta_tables import rows_of
 
 VALUES = st.fixed_dictionaries(

@@ -24,14 +24,14 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import intake
-from sda_platform.lake.bronze import land
 from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.commit import Receipt, settle
-from sda_platform.lake.decoding import DecodedBatch, decode_batch, one_by_one
 from sda_platform.lake.errors import CommitConflict, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.bronze import land
+from sda_platform.lake.landing.decoding import DecodedBatch, decode_batch, one_by_one
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.crashes import crash_at
@@ -228,7 +228,7 @@ class _Zones:
 def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sda_platform.lake.bronze.materialized", lambda *args, **facts: None)
+    monkeypatch.setattr("sda_platform.lake.landing.bronze.materialized", lambda *args, **facts: None)
     log, zones, told = InMemoryLog(), _Zones(tmp_path), []
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 

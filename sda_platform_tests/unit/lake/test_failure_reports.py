@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from sda_platform.lake.errors import EngineUnavailable, InvariantError
-from sda_platform.lake.failing import repeated_or_told
-from sda_platform.lake.failure_reports import FailureReports, run_failures
+from sda_platform.lake.failures.failing import repeated_or_told
+from sda_platform.lake.failures.reports import FailureReports, run_failures
 from sda_platform_tests.failure_webhook import FailureWebhook, failure_webhook
 
 UI = "http://ui.example:3000"

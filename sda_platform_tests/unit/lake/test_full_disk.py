@@ -11,8 +11,8 @@ from upath.implementations.local import PosixUPath
 from sda_platform.clock import MissionClock
 from sda_platform.formats.records import split_records
 from sda_platform.ingest.lander import Lander
-from sda_platform.lake import intake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform_tests.segments import START_NS, committed, described, land, radar_segment
 

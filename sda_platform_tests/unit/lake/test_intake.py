@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform import faults
-from sda_platform.lake import intake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
-from sda_platform.lake.segments import LoadedSegment
 from sda_platform_tests.segments import committed, described, land, put, radar_segment
 
 DATA, OTHER, THIRD = (radar_segment(3, first_track=n) for n in (0, 100, 200))

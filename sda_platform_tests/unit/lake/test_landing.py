@@ -9,7 +9,7 @@ import pytest
 
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform_tests.crashes import crashes
 from sda_platform_tests.segments import described, land, put, radar_segment
 

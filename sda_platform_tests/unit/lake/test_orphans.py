@@ -13,13 +13,13 @@ from sda_platform.definitions import CHECKS
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.ingest.checks import no_orphans
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import intake
-from sda_platform.lake.backlog import Backlog, backlog_of
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.backlog import Backlog, backlog_of
+from sda_platform.lake.landing.orphans import find_orphans, orphaned_names, unknown_zones
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
-from sda_platform.lake.orphans import find_orphans, orphaned_names, unknown_zones
 from sda_platform.lake.resource import LandingResource
-from sda_platform.lake.segments import LoadedSegment
 from sda_platform_tests.segments import committed, described, land, put, radar_segment
 
 DATA = radar_segment(3)

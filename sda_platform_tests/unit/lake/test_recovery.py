@@ -9,13 +9,13 @@ from deltalake import DeltaTable
 
 from sda_platform import faults
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake import recovery_record
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.checks import log_is_sound
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
-from sda_platform.lake.recovery import SET_ASIDE, Finding, recover
-from sda_platform.lake.soundness import Depth, examine
+from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.soundness import recovery_record
+from sda_platform.lake.soundness.examination import Depth, examine
+from sda_platform.lake.soundness.recovery import SET_ASIDE, Finding, recover
 from sda_platform.lake.table import Table
 from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, lake_at
 from sda_platform_tests.segments import land, radar_segment

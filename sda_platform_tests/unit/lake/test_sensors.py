@@ -10,8 +10,8 @@ import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
-from sda_platform.lake.failing import FAILURE_TAG, REASON_TAG
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.sensors import request_landing
 from sda_platform_tests.segments import land, put, radar_segment
 

@@ -20,13 +20,13 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import commit as door
 from sda_platform.lake.assets import body_of
 from sda_platform.lake.commit import Receipt
-from sda_platform.lake.comparison import Comparison
 from sda_platform.lake.errors import NotReplayable, SegmentLost
-from sda_platform.lake.history import EVERY_COMMIT, Span
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.replay.comparison import Comparison
+from sda_platform.lake.replay.history import EVERY_COMMIT, Span
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.operations.replay import replay_lake
 from sda_platform.settings import Settings

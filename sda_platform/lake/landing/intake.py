@@ -7,10 +7,10 @@ clean-up is missing, and is done here) or when its bytes are in the archive (the
 from collections.abc import Container, Iterator, Sequence
 
 from sda_platform import faults
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.orphans import take_orphans
+from sda_platform.lake.landing.segments import LoadedSegment, PendingSegment, segment_sha256
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
-from sda_platform.lake.orphans import take_orphans
-from sda_platform.lake.segments import LoadedSegment, PendingSegment, segment_sha256
 
 
 def take(

@@ -12,7 +12,7 @@ from typing import Any
 from upath import UPath
 
 from sda_platform.lake import durable
-from sda_platform.lake.recovery import Finding
+from sda_platform.lake.soundness.recovery import Finding
 
 _FILE = "recovery.json"
 

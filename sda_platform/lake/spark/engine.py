@@ -11,14 +11,14 @@ import socket
 import sys
 from pathlib import Path
 
-from sda_platform.lake.jars import jar_paths, spark_jars_directory
-from sda_platform.lake.java import Java
+from sda_platform.lake.spark.jars import jar_paths, spark_jars_directory
+from sda_platform.lake.spark.java import Java
 
 HOST = "127.0.0.1"
 USER_ID = "sda"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+_PACKAGE_PARENT = Path(__file__).resolve().parents[3]
 
 _JAVA_OPENS = (
     "java.base/java.lang",
@@ -61,7 +61,7 @@ def spark_conf() -> dict[str, str]:
         # Narrow numeric rows: fewer, larger batches suit the numpy kernels.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.python.worker.reuse": "true",
-        "spark.python.daemon.module": "sda_platform.lake.python_daemon",
+        "spark.python.daemon.module": "sda_platform.lake.spark.python_daemon",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": HOST,

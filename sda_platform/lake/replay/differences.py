@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.lake.digest import canonical, digest, same_bits
+from sda_platform.lake.replay.digest import canonical, digest, same_bits
 from sda_platform.lake.table import Table
 
 _EXAMPLES = 3

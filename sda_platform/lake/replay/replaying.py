@@ -17,12 +17,12 @@ from sda_platform.clock import MissionClock
 from sda_platform.lake import commit as door
 from sda_platform.lake.checkpoint import Checkpoint, SegmentRef
 from sda_platform.lake.errors import NotReplayable
-from sda_platform.lake.history import History
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head, TableLog
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.segments import LoadedSegment
+from sda_platform.lake.replay.history import History
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 

@@ -1,4 +1,4 @@
-"""Warms a running engine: ``python -m sda_platform.lake.warm sc://host:port SCRATCH``.
+"""Warms a running engine: ``python -m sda_platform.lake.spark.warm sc://host:port SCRATCH``.
 
 The first Python function of a Spark Connect session costs seconds (its daemon imports numpy and friends), and
 so does the JVM's first Delta commit. The supervisor spends those seconds here, at start, so that no run does.
@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 
-from sda_platform.lake import engine
-from sda_platform.lake.spark import LANES, session_id
+from sda_platform.lake.spark import engine
+from sda_platform.lake.spark.session import LANES, session_id
 
 
 def warm_lane(remote: str, lane: str, scratch: Path | None = None) -> float:

@@ -13,8 +13,8 @@ from http import HTTPStatus
 import dagster as dg
 import httpx
 
-from sda_platform.lake.attempts import outcome_of
-from sda_platform.lake.spark import LANE_TAG
+from sda_platform.lake.failures.attempts import outcome_of
+from sda_platform.lake.spark.session import LANE_TAG
 
 _INTERVAL_S = 5
 # An older failure is no news: a webhook that was away for weeks is not flooded.
@@ -28,7 +28,7 @@ _REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPSta
 
 @dataclass(frozen=True)
 class FailureReport:
-    """What a person needs to begin with; ``disposition`` is transient, permanent or invariant (`lake.dispositions`)."""
+    """What a person needs to begin with; ``disposition`` is transient, permanent or invariant (`dispositions`)."""
 
     run_id: str
     job: str

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.lake.checkpoint import Checkpoint
-from sda_platform.lake.differences import differences
-from sda_platform.lake.digest import digest
-from sda_platform.lake.history import History
 from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.replay.differences import differences
+from sda_platform.lake.replay.digest import digest
+from sda_platform.lake.replay.history import History
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
 

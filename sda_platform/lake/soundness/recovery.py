@@ -18,9 +18,9 @@ from sda_platform.lake import delta_log, durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import InvariantError, LakeError, SegmentLost
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, IllegibleCommit, TableLog, commit_in
-from sda_platform.lake.soundness import Depth, Examination, examine
+from sda_platform.lake.soundness.examination import Depth, Examination, examine
 from sda_platform.lake.table import Table
 
 # In a table's log: what was set aside. Delta, Spark and VACUUM pass over it.

@@ -8,10 +8,10 @@ import dagster as dg
 
 from sda_platform import faults
 from sda_platform.lake.assets import materialized, nothing_new
-from sda_platform.lake.backlog import backlog_of
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.decoding import Decoder, decode_batch
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.backlog import backlog_of
+from sda_platform.lake.landing.decoding import Decoder, decode_batch
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import Table
 

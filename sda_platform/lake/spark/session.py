@@ -17,8 +17,8 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
 
-from sda_platform.lake import engine
 from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.lake.spark import engine
 
 LANE_TAG = "sda/lane"
 LANES = ("hot", "catalog", "maintenance")

@@ -1,7 +1,7 @@
 """Landing zones: where sealed segments wait, and where they go once a table holds them.
 
 A zone is ``<root>/<feed>/`` with ``pending/``, ``archive/`` and ``quarantine/``. A segment is data plus
-``<name>.meta.json``; the metadata is written last, so a segment without it is not there yet (`lake.orphans` sees to
+``<name>.meta.json``; the metadata is written last, so a segment without it is not there yet (`orphans` sees to
 it that it does not lie for ever). After the commit the metadata moves to the archive first, then the data: what a table
 holds is never seen as waiting, and a crash between the two is mended at the next plan. Both stay in the archive, so
 that a batch can be built again. A name may be used again once its segment is consumed, so a segment is known by its
@@ -18,7 +18,7 @@ from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
-from sda_platform.lake.segments import (
+from sda_platform.lake.landing.segments import (
     LoadedSegment,
     PendingSegment,
     WaitingSegment,

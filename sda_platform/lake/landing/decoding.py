@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.segments import LoadedSegment, segment_sha256
+from sda_platform.lake.landing.segments import LoadedSegment, segment_sha256
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 # Decodes segments into one row per record: record_number, payload, error_kind, error, and what it says; the column

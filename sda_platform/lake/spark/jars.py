@@ -1,6 +1,6 @@
 """The two jars that teach Spark Delta Lake: which, how they are checked, where they are kept.
 
-Set-up fetches them once per user (``python -m sda_platform.lake.jars``); the engine only looks. Stdlib only.
+Set-up fetches them once per user (``python -m sda_platform.lake.spark.jars``); the engine only looks. Stdlib only.
 The transport is the Ivy client inside PySpark's own jars, so a site's Java and Ivy settings apply.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sda_platform.lake.java import Java, JavaMissing, find_java
+from sda_platform.lake.spark.java import Java, JavaMissing, find_java
 
 _FETCH_TIMEOUT_S = 300
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.lake.landing import LandingZone
+from sda_platform.lake.landing.segments import WaitingSegment
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.resource import LandingResource
-from sda_platform.lake.segments import WaitingSegment
 from sda_platform.lake.table import Table
 
 

@@ -6,7 +6,7 @@ Holds no parsing (see ``formats``) and no propagation (see ``orbits.propagation`
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -69,6 +69,12 @@ class ElementSets:
             column = np.asarray(columns.get(field.name, np.zeros(count)), dtype=dtype)
             arrays[field.name] = np.nan_to_num(column, posinf=np.inf, neginf=-np.inf) if optional else column
         return cls(**arrays)
+
+    @classmethod
+    def stack(cls, parts: Sequence[Self]) -> Self:
+        """All rows of all parts, in order."""
+        names = [field.name for field in dataclasses.fields(cls)]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
     def __len__(self) -> int:
         return len(self.norad_id)

@@ -156,3 +156,27 @@ def stack(*parts: ObservationArrays) -> ObservationArrays:
 
 def changed(observations: ObservationArrays, **columns: Any) -> ObservationArrays:
     return dataclasses.replace(observations, **columns)
+
+
+def passes(
+    index: IntArray, sensors: list[Sensor], hours: int, minutes: int, margin_deg: float = 10.0
+) -> list[tuple[int, str, int]]:
+    """Object, sensor and time of the middle of each pass of the objects that lasts ``minutes``, by object and time."""
+    step_ns = 30 * SECOND_NS
+    time_ns = START_NS + np.arange(0, hours * 3600 * SECOND_NS, step_ns, dtype=np.int64)
+    error, r, v = catalogue().take(index).grid(time_ns)
+    found = []
+    for sensor in sensors:
+        _, elevation, distance, _ = frames.topocentric(r, v, *place(sensor), time_ns)
+        up = (error == 0) & (elevation > np.radians(sensor.min_elevation_deg + margin_deg))
+        up &= distance < sensor.max_range_km
+        edges = np.diff(np.pad(up, ((0, 0), (1, 1))).astype(int), axis=1)
+        rows, begins = np.nonzero(edges == 1)
+        _, ends = np.nonzero(edges == -1)
+        long = (ends - begins) * step_ns >= minutes * 60 * SECOND_NS
+        middles = START_NS + (begins + ends) // 2 * step_ns
+        found += [
+            (int(index[row]), sensor.source_id, int(middle))
+            for row, middle in zip(rows[long], middles[long], strict=True)
+        ]
+    return sorted(found, key=lambda seen: (seen[0], seen[2]))

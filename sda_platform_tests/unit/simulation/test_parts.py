@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from sda_platform.formats.observations import decode_observations
 from sda_platform.formats.records import pack_records
-from sda_platform.orbits.propagation import Propagator
-from sda_platform.simulation.breakup import mean_elements
 from sda_platform.simulation.clocks import clock_reading
 from sda_platform.simulation.faults import damaged
 from sda_platform.simulation.randomness import keyed_uniform, stream
@@ -71,15 +69,3 @@ def test_ticks_of_adjoining_stretches_are_those_of_the_whole(begin: int, end: in
     whole = set(zip(*(part.tolist() for part in tick_times(keys, begin, end, interval, 1)), strict=True))
     halves = [tick_times(keys, *span, interval, 1) for span in ((begin, middle), (middle, end))]
     assert whole == {pair for half in halves for pair in zip(*(part.tolist() for part in half), strict=True)}
-
-
-def test_mean_elements_give_back_the_state_they_were_made_for() -> None:
-    count = 40
-    noise = stream(5, "states")
-    r_km = np.tile([7100.0, 300.0, -200.0], (count, 1))
-    v_km_s = np.array([0.2, 1.5, 7.3]) + noise.normal(0, 0.05, (count, 3))
-    elements = mean_elements(r_km, v_km_s, REFERENCE_TIME_NS, np.full(count, 1e-4))
-    error, r, v = Propagator(elements).at(np.arange(count), REFERENCE_TIME_NS)
-    assert not error.any()
-    assert np.max(np.abs(r - r_km)) < 1e-3
-    assert np.max(np.abs(v - v_km_s)) < 1e-6

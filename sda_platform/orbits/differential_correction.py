@@ -1,0 +1,241 @@
+"""SGP4 elements from measurements: differential correction over any arc, and first orbits of what nobody knows.
+
+Dynamics are SGP4's own, so that what comes out is an element set like any other in the catalogue. The unknowns are the
+six equinoctial mean elements; the drag term stays as given.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import chi2
+
+from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
+from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial
+from sda_platform.orbits.measurements import OPTICAL, Linearisation, Measurements, prepare
+from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensors import Sensor, sensor_registry
+
+_STEPS = 100
+_NOTHING_TO_GAIN = 1e-2
+_OUTLIER_PROBABILITY = 1e-5
+_IMPLAUSIBLE = 1e-6
+# Steps of the numerical partials, in the unknowns' own units: their cubes and SGP4's rounding both far below 1e-8.
+_DIFFERENCE = np.array([1e-9, 3e-6, 3e-6, 3e-6, 3e-6, 3e-6])
+# In units of the largest singular value of the scaled design, squared.
+_LEAST_DAMPING, _MOST_DAMPING = 1e-14, 1e4
+_SMOOTHED_FROM = 8
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Correction:
+    """Corrected elements and how far they are to be believed."""
+
+    elements: ElementSets
+    """One row."""
+    covariance: FloatArray
+    """(6, 6) of the equinoctial mean elements, in the units of ``orbits.mean_elements``."""
+    r_teme_km: FloatArray
+    v_teme_km_s: FloatArray
+    """(3,), (3,) at the epoch."""
+    covariance_teme: FloatArray
+    """(6, 6) at the epoch, km and km/s."""
+    chi_square: float
+    degrees_of_freedom: int
+    """Measured components in use, less the six unknowns that nothing but them determines."""
+    used: npt.NDArray[np.bool_]
+    """(m,) which observations are in the fit; the others were unusable or outliers."""
+
+    @property
+    def is_plausible(self) -> bool:
+        """Whether noise alone would leave residuals like these once in a million fits or more often."""
+        return self.degrees_of_freedom >= 0 and bool(
+            chi2.sf(self.chi_square, max(self.degrees_of_freedom, 1)) > _IMPLAUSIBLE
+        )
+
+
+def correct_elements(
+    observations: ObservationArrays,
+    elements: ElementSets,
+    sensors: Mapping[str, Sensor] | None = None,
+    prior: FloatArray | None = None,
+) -> Correction:
+    """The element set at the epoch of ``elements`` that fits the observations best, in weighted least squares.
+
+    Levenberg-Marquardt steps; then observations that chance would put so far off less than once in 100,000 are left
+    out, at most half of them, and the rest fitted again.
+
+    Args:
+        observations: (m,) of one object, in any order.
+        elements: one row to start from; its drag term is kept.
+        sensors: registry by source id; the built-in one if not given.
+        prior: (6, 6) covariance of the equinoctial mean elements of ``elements``, if they count as evidence.
+
+    Raises:
+        NoOrbit: fewer than six measured numbers and no prior, elements that SGP4 refuses, or no convergence.
+
+    Source: Tapley, Schutz & Born, Statistical Orbit Determination (2004), section 4.3; Marquardt 1963.
+    """
+    registry = sensor_registry() if sensors is None else sensors
+    order = observations.canonical_order(np.zeros(len(observations), dtype=np.int64))
+    measurements = prepare(observations.take(order), registry)
+    usable = np.flatnonzero(measurements.usable)
+    arc = _Arc(measurements.take(usable), elements, prior)
+    active = np.ones(len(usable), dtype=bool)
+    unknowns, rows, fit = arc.settle(to_equinoctial(elements)[0], active)
+    for _ in range(len(usable)):
+        surprise = arc.surprise(fit) / chi2.isf(_OUTLIER_PROBABILITY, arc.measurements.dimension)
+        keep = surprise <= max(1.0, 0.5 * float(surprise[active].max(initial=0.0)))
+        if (keep == active).all() or 2 * keep.sum() < len(usable):
+            break
+        active = keep
+        unknowns, rows, fit = arc.settle(unknowns, active)
+    used = np.zeros(len(observations), dtype=bool)
+    used[order[usable[active]]] = True
+    return arc.report(unknowns, rows, fit, active, used)
+
+
+def first_orbit(observations: ObservationArrays, sensors: Mapping[str, Sensor] | None = None) -> Correction:
+    """An orbit from the readings of one tracklet alone: three looks, then differential correction of all.
+
+    Radar and link readings are positions; sightings are directions. The epoch is the middle look's time.
+
+    Raises:
+        NoOrbit: fewer than three usable looks of one sort, looks that determine no orbit (see
+            ``orbits.initial_orbit``), or residuals that noise does not explain.
+    """
+    registry = sensor_registry() if sensors is None else sensors
+    measurements = prepare(observations, registry)
+    measurements = measurements.take(np.flatnonzero(measurements.usable))
+    measurements = measurements.take(np.argsort(measurements.time_ns, kind="stable"))
+    placed = measurements.kind != OPTICAL
+    looks = measurements.take(np.flatnonzero(placed if placed.sum() >= min(3, (~placed).sum()) else ~placed))
+    if len(looks) < 3:
+        raise NoOrbit(f"{len(looks)} looks of one sort; three are needed")
+    start_ns = int(looks.time_ns[0])
+    elapsed_s = (looks.time_ns - start_ns) / 1e9
+    times = elapsed_s[[0, len(looks) // 2, -1]]
+    if looks.kind[0] != OPTICAL:
+        r, v = orbit_from_positions(_smoothed(looks.position_km(), elapsed_s, times), times)
+    else:
+        directions = _smoothed(looks.direction, elapsed_s, times)
+        r, v = orbit_from_directions(looks.site_km[[0, len(looks) // 2, -1]], directions, times)
+    epoch_ns = start_ns + round(float(times[1]) * 1e9)
+    corrected = correct_elements(observations, mean_elements(r, v, epoch_ns), registry)
+    if not corrected.is_plausible:
+        freedom = corrected.degrees_of_freedom
+        raise NoOrbit(f"residuals of {corrected.chi_square:.0f} squared sigmas for {freedom} degrees of freedom")
+    return corrected
+
+
+def _smoothed(vectors: FloatArray, elapsed_s: FloatArray, times: FloatArray) -> FloatArray:
+    """Vectors (3, 3) at three times from a cubic through many noisy ones (m, 3); few are taken as they are."""
+    if len(vectors) < _SMOOTHED_FROM:
+        return vectors[[0, len(vectors) // 2, -1]]
+    middle, scale = times[1], max(float(times[2] - times[0]), 1e-9)
+    powers = np.vander((elapsed_s - middle) / scale, 4)
+    cubic = np.linalg.lstsq(powers, vectors, rcond=None)[0]
+    return np.asarray(np.vander((times - middle) / scale, 4) @ cubic)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Arc:
+    """The measurements of one object and what its elements say of them."""
+
+    measurements: Measurements
+    elements: ElementSets
+    prior: FloatArray | None
+
+    def settle(
+        self, unknowns: FloatArray, active: npt.NDArray[np.bool_]
+    ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
+        """Where Levenberg-Marquardt comes to rest: unknowns (6,), whitened rows (k, 6), design and misfit."""
+        given = int(self.measurements.dimension[active].sum())
+        if self.prior is None and given < 6:
+            raise NoOrbit(f"{given} measured numbers cannot determine six elements")
+        start = unknowns
+        weight = np.zeros((6, 6)) if self.prior is None else np.linalg.inv(np.linalg.cholesky(self.prior))
+        damping, design, misfit = _LEAST_DAMPING, *self._whitened(unknowns)
+        cost = self._cost(misfit, active, unknowns - start, weight)
+        if not np.isfinite(cost):
+            raise NoOrbit("SGP4 refuses the first orbit at the time of a measurement")
+        for _ in range(_STEPS):
+            rows = np.vstack([design[active].reshape(-1, 6), weight])
+            left = np.concatenate([misfit[active].ravel(), weight @ (start - unknowns)])
+            scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
+            # Not the normal equations: squared, a short arc's condition number would exceed double precision.
+            u, size, vt = np.linalg.svd(rows / scale, full_matrices=False)
+            along = u.T @ left
+            if along @ along < _NOTHING_TO_GAIN:
+                return unknowns, rows, (design, misfit)
+            tried = unknowns + vt.T @ (along * size / (size**2 + damping)) / scale
+            ahead = self._whitened(tried)
+            after = self._cost(ahead[1], active, tried - start, weight)
+            if np.isfinite(after) and after <= cost:
+                flat = cost - after < _NOTHING_TO_GAIN and damping <= _LEAST_DAMPING
+                unknowns, cost, (design, misfit) = tried, after, ahead
+                damping = max(damping / 3, _LEAST_DAMPING)
+                if flat:
+                    return unknowns, rows, (design, misfit)
+            elif damping > _MOST_DAMPING:
+                break
+            else:
+                damping *= 10
+        raise NoOrbit("the differential correction does not converge")
+
+    def surprise(self, fit: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Squared misfit (m,) of each observation in units of its own noise."""
+        return np.asarray(np.einsum("mi,mi->m", fit[1], fit[1]))
+
+    def report(
+        self,
+        unknowns: FloatArray,
+        rows: FloatArray,
+        fit: tuple[FloatArray, FloatArray],
+        active: npt.NDArray[np.bool_],
+        used: npt.NDArray[np.bool_],
+    ) -> Correction:
+        scale = np.linalg.norm(rows, axis=0)
+        inverse = np.linalg.pinv(rows / scale, rcond=1e-15) / scale[:, None]
+        covariance = inverse @ inverse.T
+        state, partials = self._states(unknowns, self.elements.epoch_time_ns)
+        unique = 0 if self.prior is not None else 6
+        return Correction(
+            elements=self._element_sets(unknowns[None]),
+            covariance=covariance,
+            r_teme_km=state[0, :3],
+            v_teme_km_s=state[0, 3:],
+            covariance_teme=partials[0] @ covariance @ partials[0].T,
+            chi_square=float(self.surprise(fit)[active].sum()),
+            degrees_of_freedom=int(self.measurements.dimension[active].sum()) - unique,
+            used=used,
+        )
+
+    def _cost(self, misfit: FloatArray, active: npt.NDArray[np.bool_], moved: FloatArray, weight: FloatArray) -> float:
+        return float(np.sum(misfit[active] ** 2) + np.sum((weight @ moved) ** 2))
+
+    def _whitened(self, unknowns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Design (m, 6, 6) and misfit (m, 6) in units of the noise."""
+        state, partials = self._states(unknowns, self.measurements.time_ns)
+        line: Linearisation = self.measurements.linearise(state[:, :3], state[:, 3:])
+        if not np.isfinite(state).all():
+            return np.full((len(state), 6, 6), np.nan), np.full((len(state), 6), np.nan)
+        weight = np.linalg.inv(np.linalg.cholesky(line.noise))
+        return weight @ line.partials @ partials, np.einsum("mij,mj->mi", weight, line.residual)
+
+    def _states(self, unknowns: FloatArray, time_ns: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """States (m, 6) and their derivatives (m, 6, 6) by the unknowns, by central differences."""
+        steps = np.vstack([np.zeros(6), np.diag(_DIFFERENCE), -np.diag(_DIFFERENCE)])
+        _, r, v = Propagator(self._element_sets(unknowns + steps)).grid(time_ns)
+        states = np.concatenate([r, v], axis=2)
+        partials = (states[1:7] - states[7:]) / (2 * _DIFFERENCE[:, None, None])
+        return states[0], np.ascontiguousarray(np.moveaxis(partials, 0, 2))
+
+    def _element_sets(self, unknowns: FloatArray) -> ElementSets:
+        made = from_equinoctial(unknowns, self.elements.epoch_time_ns[0], self.elements.bstar_per_earth_radius[0])
+        return dataclasses.replace(made, norad_id=np.repeat(self.elements.norad_id, len(unknowns)))

@@ -1,0 +1,91 @@
+"""Tracklets of unknown objects, linked over passes: which orbit of one pass is met again in another.
+
+Compared are equinoctial elements, in which an orbit's uncertainty stays an ellipsoid for many revolutions where a
+position's bends into an arc. Assignment is global: every tracklet gets at most one successor and one predecessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import chi2
+
+from sda_platform.orbits.differential_correction import Correction
+from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.mean_elements import equinoctial
+from sda_platform.orbits.propagation import Propagator
+
+_GATE = float(chi2.ppf(0.999, 6))
+# A longitude that could be anywhere on the orbit links with everything.
+_VAGUEST_LONGITUDE_RAD = 0.5
+# Drag nobody has estimated yet, and what two-body covariance leaves out, per day: relative drift of the mean motion and
+# of the other elements.
+_MOTION_DRIFT_PER_DAY = 3e-5
+_ELEMENT_DRIFT_PER_DAY = 1e-4
+_DAY_S = 86_400.0
+
+
+def link(tracklets: Sequence[Correction]) -> list[list[int]]:
+    """Chains of positions in ``tracklets``, each chain one object's in order of time; singles are chains of one.
+
+    Whoever accepts a link should fit the union of the two tracklets' readings
+    (``orbits.differential_correction.correct_elements``) and ask whether that is plausible.
+    """
+    successor: dict[int, int] = {}
+    if len(tracklets) > 1:
+        cost = _costs(tracklets)
+        worst = np.where(np.isfinite(cost), cost, 1e6)
+        for row, column in zip(*linear_sum_assignment(worst), strict=True):
+            if np.isfinite(cost[row, column]):
+                successor[int(row)] = int(column)
+    heads = sorted(set(range(len(tracklets))) - set(successor.values()))
+    chains = []
+    for head in heads:
+        chain = [head]
+        while chain[-1] in successor:
+            chain.append(successor[chain[-1]])
+        chains.append(chain)
+    return chains
+
+
+def _costs(tracklets: Sequence[Correction]) -> FloatArray:
+    """Squared Mahalanobis distance (n, n) of each tracklet to each later one it may lead to, infinite elsewhere."""
+    count = len(tracklets)
+    epochs = np.array([int(t.elements.epoch_time_ns[0]) for t in tracklets])
+    propagator = Propagator(ElementSets.stack([t.elements for t in tracklets]))
+    there = equinoctial(np.array([t.r_teme_km for t in tracklets]), np.array([t.v_teme_km_s for t in tracklets]))
+    covariance = np.array([t.covariance for t in tracklets])
+    costs = np.full((count, count), np.inf)
+    for later in range(count):
+        earlier = np.flatnonzero(epochs < epochs[later])
+        if not len(earlier):
+            continue
+        error, r, v = propagator.at(earlier, epochs[later])
+        elapsed_s = (epochs[later] - epochs[earlier]) / 1e9
+        spread = _moved(covariance[earlier], elapsed_s, there[earlier, 0]) + covariance[later]
+        gap = there[later] - equinoctial(r, v)
+        gap[:, 5] = (gap[:, 5] + np.pi) % (2 * np.pi) - np.pi
+        possible = (error == 0) & np.isfinite(gap).all(axis=1) & (spread[:, 5, 5] < _VAGUEST_LONGITUDE_RAD**2)
+        chosen = np.flatnonzero(possible)
+        scale = np.sqrt(np.einsum("nii->ni", spread[chosen]))
+        shape = spread[chosen] / (scale[:, :, None] * scale[:, None, :])
+        miss = gap[chosen] / scale
+        distance = np.einsum("ni,ni->n", miss, np.linalg.solve(shape, miss[:, :, None])[:, :, 0])
+        near = (distance <= _GATE) & (distance >= 0)
+        costs[earlier[chosen[near]], later] = distance[near]
+    return costs
+
+
+def _moved(covariance: FloatArray, elapsed_s: FloatArray, motion_rad_s: FloatArray) -> FloatArray:
+    """Covariances (n, 6, 6) carried ``elapsed_s`` (n,) on: longitude drifts by the error of the mean motion."""
+    days = elapsed_s / _DAY_S
+    drift = np.zeros_like(covariance)
+    drift[:, np.arange(6), np.arange(6)] = (_ELEMENT_DRIFT_PER_DAY * days[:, None]) ** 2
+    motion_sigma = _MOTION_DRIFT_PER_DAY * days * motion_rad_s
+    drift[:, 0, 0] = motion_sigma**2
+    drift[:, 5, 5] += (motion_sigma * elapsed_s / 2) ** 2
+    carry = np.tile(np.eye(6), (len(covariance), 1, 1))
+    carry[:, 5, 0] = elapsed_s
+    return carry @ covariance @ carry.swapaxes(-1, -2) + drift

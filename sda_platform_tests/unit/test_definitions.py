@@ -9,9 +9,6 @@ and commit the file; its diff is what a reviewer looks at.
 
 import difflib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,6 @@ from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
-ROOT = Path(__file__).parents[2]
 TABLES = [
     value
     for room in ("ingest", "catalog", "fusion", "conjunction", "delivery")
@@ -90,30 +86,6 @@ def test_the_asset_graph_is_the_one_that_was_agreed() -> None:
     difference = "\n".join(difflib.unified_diff(expected, found, "agreed", "as defined", lineterm="", n=2))
     if difference:
         pytest.fail(f"the asset graph changed; if that is meant, see the top of {Path(__file__).name}:\n{difference}")
-
-
-def test_loading_starts_no_jvm_opens_nothing_and_warns_of_nothing(tmp_path: Path) -> None:
-    script = (
-        "import subprocess, warnings\n"
-        "start, started = subprocess.Popen.__init__, []\n"
-        "def watched(self, command, *args, **options):\n"
-        "    started.append(str(command))\n"
-        "    start(self, command, *args, **options)\n"
-        "subprocess.Popen.__init__ = watched\n"
-        "with warnings.catch_warnings(record=True) as told:\n"
-        "    warnings.simplefilter('always')\n"
-        "    import sda_platform.definitions as d\n"
-        "ours = [str(w) for w in told if 'sda_platform' in w.filename or 'dagster' in str(w.category).lower()\n"
-        "        or 'Dagster' in str(w.message)]\n"
-        "assert not ours, ours\n"
-        "assert not [c for c in started if 'java' in c or 'spark' in c], started\n"
-        "assert d.defs.resources\n"
-    )
-    home = tmp_path / "home"
-    environment = {**os.environ, "SDA_HOME": str(home), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.iterdir()) == [], "loading wrote something"
 
 
 def test_resources_can_be_replaced_for_a_test() -> None:

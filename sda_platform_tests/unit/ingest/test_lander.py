@@ -2,10 +2,6 @@
 
 import gzip
 import json
-import os
-import signal
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -343,27 +339,3 @@ def test_memory_is_bounded_by_the_segment_and_not_by_the_file(tmp_path: Path, su
         assert tracemalloc.get_traced_memory()[1] < 5 * 2**20
     finally:
         tracemalloc.stop()
-
-
-def test_a_lander_that_is_really_killed_goes_on_where_it_was(tmp_path: Path) -> None:
-    """kill -9 in the middle of a file, twice, at other points."""
-    path = write(tmp_path, "night.jsonl", optical(100))
-    order_file = tmp_path / "order"
-    command = [sys.executable, "-c", _LAND, str(path), str(tmp_path / "landing")]
-    environment = {**os.environ, faults.ORDER_FILE: str(order_file)}
-    for point, nth in (("landing.data_written", 2), ("lander.progress_written", 3)):
-        faults.Order(point, "kill", nth).arm(order_file)
-        killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-        assert point in faults.reached(order_file)
-    subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert landed_records(tmp_path, "optical", "optical-jsonl") == records(optical(100), "optical-jsonl")
-
-
-_LAND = """
-import sys
-from pathlib import Path
-from sda_platform.clock import MissionClock
-from sda_platform.ingest.lander import Lander
-Lander(sys.argv[2], MissionClock(), segment_max_bytes=2000).land(Path(sys.argv[1]))
-"""

@@ -1,6 +1,6 @@
 """Which pairs come near each other, and roughly when: the coarse half of screening.
 
-SGP4 runs only at knots; between them positions are cubic Hermite polynomials, sampled every ten seconds; at each
+SGP4 runs only at knots; between them positions are cubic Hermite polynomials, sampled every thirty seconds; at each
 sample a cell list (``orbits.cell_list``) tells which pairs are near. Times are multiples of the spacing since the Unix
 epoch, whatever window is asked for: neighbouring windows see the same samples. Nothing here decides what an
 event is (see ``orbits.closest_approach``).
@@ -9,6 +9,7 @@ event is (see ``orbits.closest_approach``).
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,13 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
-KNOT_S = 180
-STEP_S = 10
+KNOT_S = 240
+STEP_S = 30
 STEPS_PER_KNOT = KNOT_S // STEP_S
+
+# A cubic that is off by at most e between its knots has a second derivative off by at most 32 e / h^2: by how much of e
+# a straight line through a sample strays more within half a step.
+STRAIGHT_ERROR_RATIO = 1 + 16 * (STEP_S / 2 / KNOT_S) ** 2
 
 _NS = 1_000_000_000
 _STEP_FRACTION = (np.arange(STEPS_PER_KNOT) + 0.5) / STEPS_PER_KNOT
@@ -34,9 +39,16 @@ _DEEP_SPACE_AXIS_KM = 12_000.0
 _LOW_PERIGEE_KM = 6680.0
 _HEAVY_DRAG = 0.01
 # Near the middle and near a quarter: where an error of like, and of opposite, sign at both ends is greatest.
-_MEASURED_STEPS = (4, 9)
+_MEASURED_STEPS = (1, 3)
 _LOWEST_RADIUS_KM = 6300.0
 _LARGEST_ERROR_KM = 10.0
+# What falling 70 km, the height of a chord over 240 s at the Earth's surface, adds to the speed: between knots an orbit
+# bends towards the Earth, so it lies outside their chord.
+_FASTER_BETWEEN_KM_S = 0.1
+# Cells are as wide as the reach of all but one object in a hundred asks for.
+_ORDINARY_SHARE = 0.99
+# Relative acceleration per distance is greatest along the vertical at the Earth's surface.
+_STRONGEST_TIDE_PER_S2 = 2 * MU_EARTH_KM3_S2 / 6378.0**3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -158,31 +170,76 @@ def sieve(propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: i
 
 
 def find_nearby(
-    primaries: Tracks,
-    secondaries: Tracks,
-    error_km: tuple[FloatArray, FloatArray],
-    *,
-    radius_km: float,
-    threshold_km: float,
+    primaries: Tracks, secondaries: Tracks, error_km: tuple[FloatArray, FloatArray], *, threshold_km: float
 ) -> Nearby:
-    """The samples, within ``radius_km`` of each other, around which a pair may pass within the threshold.
+    """The samples around which a pair may pass within the threshold.
 
     ``error_km``: the interpolation error of each track. An object never meets itself, a pair of two primaries is told
     once.
     """
-    basis = hermite_basis(_STEP_FRACTION), _hermite_slope(_STEP_FRACTION) / KNOT_S
-    identity = primaries.index, secondaries.index
+    same = secondaries is primaries
     parts = []
     for interval in range(len(primaries.knot_time_ns) - 1):
-        ends = primaries.interval_ends(interval), secondaries.interval_ends(interval)
-        found = near_pairs(
-            *ends, identity, error_km, basis, radius_km=radius_km, threshold_km=threshold_km, half_step_s=STEP_S / 2
-        )
-        parts.append((found[0], found[1], np.full(len(found[0]), interval), found[2]))
+        mine = _Sampled.of(primaries, error_km[0], interval)
+        theirs = mine if same else _Sampled.of(secondaries, error_km[1], interval)
+        for first, second in _meetings(mine, theirs):
+            found = near_pairs(
+                (first.ends, second.ends),
+                (first.identity, second.identity),
+                (first.reach_km, second.reach_km),
+                (first.error_km, second.error_km),
+                (hermite_basis(_STEP_FRACTION), _hermite_slope(_STEP_FRACTION) / KNOT_S),
+                threshold_km=threshold_km + bend_km(threshold_km + first.farthest_km + second.farthest_km),
+                half_step_s=STEP_S / 2,
+            )
+            parts.append((first.row[found[0]], second.row[found[1]], np.full(len(found[0]), interval), found[2]))
     if not parts:
         nothing = np.zeros(0, dtype=np.int64)
         return Nearby(nothing, nothing, nothing, nothing)
     return Nearby(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def bend_km(distance_km: Any) -> Any:
+    """How far gravity bends the relative motion of two objects so far apart off a straight line within half a step."""
+    return _STRONGEST_TIDE_PER_S2 * distance_km * (STEP_S / 2) ** 2 / 2
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Sampled:
+    """Rows of ``Tracks`` in one knot interval, as the cell list takes them, each (n,) but the ends.
+
+    ``reach_km`` is how far an object may be, within half a step, from where a sample shows it; ``error_km`` how far it
+    may be from a straight line through the sample beyond what gravity bends.
+    """
+
+    row: IntArray
+    identity: IntArray
+    ends: npt.NDArray[np.float32]
+    reach_km: FloatArray
+    error_km: FloatArray
+
+    @classmethod
+    def of(cls, tracks: Tracks, error_km: FloatArray, interval: int) -> _Sampled:
+        speed_km_s = np.linalg.norm(tracks.state[interval : interval + 2, 1], axis=1).max(axis=0) / KNOT_S
+        reach_km = np.nan_to_num(error_km + (speed_km_s + _FASTER_BETWEEN_KM_S) * (STEP_S / 2))
+        off_km = STRAIGHT_ERROR_RATIO * error_km
+        return cls(np.arange(len(tracks.index)), tracks.index, tracks.interval_ends(interval), reach_km, off_km)
+
+    @property
+    def farthest_km(self) -> float:
+        return float(self.reach_km.max(initial=0.0))
+
+    def take(self, chosen: npt.NDArray[np.bool_]) -> _Sampled:
+        return _Sampled(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
+
+
+def _meetings(mine: _Sampled, theirs: _Sampled) -> list[tuple[_Sampled, _Sampled]]:
+    """Who is to meet whom. Where all meet all, the few that reach far meet all apart, so that most cells stay small."""
+    if theirs is not mine or not len(mine.row):
+        return [(mine, theirs)]
+    far = mine.reach_km > np.quantile(mine.reach_km, _ORDINARY_SHARE)
+    ordinary = mine.take(~far)
+    return [(ordinary, ordinary), (mine, mine.take(far))]
 
 
 def _osculating_orbit(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,10 +1,14 @@
 """Pairs that may pass close around an instant: a hashed cell list over all objects, compiled.
 
-Space is cut into cells a little wider than the search radius, and the cells repeat every 64 along each axis, so that
-the occupied cells of one (y, z) row are the bits of one machine word and the whole table stays in the first-level
-cache. A false match across the repetition costs one look at a distance, nothing more. Positions are single precision
-here (half a metre in low orbit, four in geostationary): `SLACK_KM` covers that, and whoever gets the pairs looks again
-in double precision.
+Each object has a reach: how far it may get from where a sample shows it before the next sample answers for it. Two
+objects can pass within the threshold only if they are no farther apart than the threshold and both their reaches; the
+widest of these is the width of a cell, so that whoever may pass is in a neighbouring one.
+
+At every step the objects are sorted by cell: what is near in space is near in memory, and the neighbours along x are
+one stretch of it. Cells are numbered along x, then y, then z, with only 64 to a line and 64 lines to a plane, and the
+numbers repeat: a false match costs one look at a distance, nothing more. Positions are single precision here (half a
+metre in low orbit, four in geostationary): `SLACK_KM` covers that, and whoever gets the pairs looks again in double
+precision.
 """
 
 from typing import Any
@@ -17,166 +21,180 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 
 SLACK_KM = 0.05
 
-_CELLS_LOG2 = 6
-_CELLS = 1 << _CELLS_LOG2
-_MASK = _CELLS - 1
-_ROWS = _CELLS * _CELLS
+_LINE, _PLANE, _CELLS = 64, 64**2, 64**3
+# An object without a state sorts behind all cells, where nobody looks.
+_NOWHERE = _CELLS
+# From a cell to the middle of each line around it; from the fifth on, its own line and those that come after it.
+_LINES = np.array([dy * _LINE + dz * _PLANE for dz in (-1, 0, 1) for dy in (-1, 0, 1)])
+_OWN_LINE = 4
 _FIRST_PAIRS = 4096
-# Bits of a cell and of its two neighbours along x.
-_BESIDE = np.array([sum(1 << ((x + shift) % _CELLS) for shift in (-1, 0, 1)) for x in range(_CELLS)], dtype=np.uint64)
-# Of slower pairs it is uncertain when they are nearest; they get a little more room.
-_SLOW_KM_S = 0.1
-_SLOW_ROOM_KM = 1.0
 
 SingleArray = npt.NDArray[np.float32]
 
 
 def near_pairs(
-    primaries: SingleArray,
-    secondaries: SingleArray,
+    ends: tuple[SingleArray, SingleArray],
     identity: tuple[IntArray, IntArray],
+    reach_km: tuple[FloatArray, FloatArray],
     error_km: tuple[FloatArray, FloatArray],
     basis: tuple[FloatArray, FloatArray],
     *,
-    radius_km: float,
     threshold_km: float,
     half_step_s: float,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Pairs within ``radius_km`` at a step which, moving straight on, pass within the threshold around that step.
+    """Pairs within reach of each other at a step which, moving straight on, pass within the threshold around that step.
+
+    The first four arguments have two lists each, of the primaries and of the secondaries.
 
     Args:
-        primaries, secondaries: (n, 4, 3) start position, start slope, end position, end slope of one knot interval,
-            km; not-finite where SGP4 refused: such an object meets nobody.
-        identity: who the rows are. Objects that are in both lists meet once, the lower identity as the primary.
-        error_km: by how much each row's positions may be off; a pair may pass farther by both.
+        ends: (n, 4, 3) start position, start slope, end position, end slope of one knot interval, km; not finite where
+            SGP4 refused: such an object meets nobody.
+        identity: who the rows are, each once. Objects that are in both lists meet once.
+        reach_km: how far each row may get from its sampled position within half a step.
+        error_km: by how much each row may be off where it moves straight on; a pair may pass farther by both.
         basis: weights (steps, 4) of position (km) and of velocity (km/s).
         half_step_s: how far around a step it answers for.
 
     Returns:
-        primary row, secondary row and step, each (m,), by step, then secondary.
+        primary row, secondary row and step, each (m,), by step.
     """
     single = np.float32
+    rooms = [np.stack(room, axis=-1).astype(single) for room in zip(reach_km, error_km, strict=True)]
+    farthest_km = threshold_km + SLACK_KM + sum(float(reach.max(initial=0.0)) for reach in reach_km)
     found = _search(
-        primaries,
-        secondaries,
-        identity[0],
-        identity[1],
+        ends[0],
+        ends[1],
+        rooms[0],
+        rooms[1],
+        *identity,
         np.isin(identity[0], identity[1]),
         np.isin(identity[1], identity[0]),
-        error_km[0].astype(single),
-        error_km[1].astype(single),
         basis[0].astype(single),
         basis[1].astype(single),
-        single(radius_km + SLACK_KM),
+        single(farthest_km),
         single(threshold_km + SLACK_KM),
         single(half_step_s),
     )
     return found[0], found[1], found[2]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _search(
     primaries: Any,
     secondaries: Any,
+    primary_room_km: Any,
+    secondary_room_km: Any,
     primary_id: Any,
     secondary_id: Any,
     primary_in_both: Any,
     secondary_in_both: Any,
-    primary_error_km: Any,
-    secondary_error_km: Any,
     position_basis: Any,
     velocity_basis: Any,
-    radius_km: Any,
+    farthest_km: Any,
     threshold_km: Any,
     half_step_s: Any,
 ) -> Any:
-    cells_per_km = np.float32(1.0) / (radius_km * np.float32(1.02))
-    occupied = np.zeros(_ROWS, np.uint64)
-    first = np.full(_ROWS * _CELLS, -1, np.int32)
-    following = np.empty(len(primaries), np.int32)
-    targets, target_cells = np.empty((len(primaries), 6), np.float32), np.empty(len(primaries), np.int32)
-    points, point_cells = np.empty((len(secondaries), 6), np.float32), np.empty(len(secondaries), np.int32)
-    pairs = np.empty((_FIRST_PAIRS, 3), np.int64)
-    heads = np.empty(27, np.int32)
-    count = 0
-    # Of two lists that are one, an object need only meet those before it.
+    # A little wider than what is farthest, for the rounding of single precision.
+    cells_per_km = np.float32(1.0) / (farthest_km * np.float32(1.02))
+    begins = np.empty(_NOWHERE + 2, np.int32)
+    targets, target_cells, target_rows = _places(len(primaries))
+    points, point_cells, point_rows = _places(len(secondaries))
+    near, pairs, count = np.empty((_FIRST_PAIRS, 2), np.int32), np.empty((_FIRST_PAIRS, 3), np.int64), 0
+    # Of two lists that are one, an object meets those after it.
     alike = len(primary_id) == len(secondary_id) and bool(np.all(primary_id == secondary_id))
     for step in range(len(position_basis)):
-        _sample(primaries, position_basis[step], velocity_basis[step], cells_per_km, targets, target_cells)
+        _sample(secondaries, position_basis[step], velocity_basis[step], cells_per_km, points, point_cells)
+        _sort(points, point_cells, begins, point_rows)
         if alike:
-            points, point_cells = targets, target_cells
+            targets, target_cells, target_rows = points, point_cells, point_rows
         else:
-            _sample(secondaries, position_basis[step], velocity_basis[step], cells_per_km, points, point_cells)
-            for row in range(len(primaries)):
-                _enter(row, target_cells[row], first, following, occupied)
-        for row in range(len(secondaries)):
-            for target in heads[: _heads_around(point_cells[row], first, occupied, heads)]:
-                while target >= 0:
-                    mine, other = primary_id[target], secondary_id[row]
-                    told_once = mine < other or (
-                        mine > other and not (primary_in_both[target] and secondary_in_both[row])
-                    )
-                    reach_km = threshold_km + primary_error_km[target] + secondary_error_km[row]
-                    if told_once and _may_pass(targets, target, points, row, radius_km, reach_km, half_step_s):
-                        pairs = _with_room(pairs, count)
-                        pairs[count, 0], pairs[count, 1], pairs[count, 2] = target, row, step
-                        count += 1
-                    target = following[target]
-            if alike:
-                _enter(row, point_cells[row], first, following, occupied)
-        _clear(target_cells, first, occupied)
+            _sample(primaries, position_basis[step], velocity_basis[step], cells_per_km, targets, target_cells)
+            _sort(targets, target_cells, begins, target_rows)
+        near, candidates = _near(targets, points, point_cells, begins, alike, farthest_km, near)
+        for candidate in range(candidates):
+            at, place = near[candidate, 0], near[candidate, 1]
+            target, row = target_rows[at], point_rows[place]
+            mine, other = primary_id[target], secondary_id[row]
+            # Of two objects that are in both lists, the lower identity is told as the primary, once.
+            if not alike and (mine == other or (mine > other and primary_in_both[target] and secondary_in_both[row])):
+                continue
+            near_km = threshold_km + primary_room_km[target, 0] + secondary_room_km[row, 0]
+            miss_km = threshold_km + primary_room_km[target, 1] + secondary_room_km[row, 1]
+            if _may_pass(targets[at], points[place], near_km, miss_km, half_step_s):
+                pairs = _with_room(pairs, count, 1)
+                pairs[count, 0], pairs[count, 1], pairs[count, 2] = target, row, step
+                count += 1
     return pairs[:count].T.copy()
 
 
 @njit(cache=True, nogil=True)
-def _heads_around(centre: Any, first: Any, occupied: Any, heads: Any) -> Any:
-    """Write the first rows of the occupied cells around ``centre`` to ``heads``; returns how many there are."""
+def _places(count: Any) -> Any:
+    return np.empty((count, 6), np.float32), np.empty(count, np.int32), np.empty(count, np.int32)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _near(targets: Any, points: Any, point_cells: Any, begins: Any, alike: Any, farthest_km: Any, near: Any) -> Any:
+    """Write places of targets and points near each other to ``near``, or a larger one; returns it and how many.
+
+    Hardly any target in a stretch is near: counting it or not without a branch is faster than asking.
+    """
     count = 0
-    if centre < 0:
-        return count
-    beside = _BESIDE[centre & _MASK]
-    y, z = (centre >> _CELLS_LOG2) & _MASK, centre >> (2 * _CELLS_LOG2)
-    for around in range(9):
-        line = ((y + around % 3 - 1) & _MASK) | (((z + around // 3 - 1) & _MASK) << _CELLS_LOG2)
-        bits = occupied[line] & beside
-        if bits == 0:
-            continue
-        for dx in range(-1, 2):
-            x = (centre + dx) & _MASK
-            if (bits >> np.uint64(x)) & np.uint64(1):
-                heads[count] = first[line << _CELLS_LOG2 | x]
-                count += 1
-    return count
+    square = farthest_km * farthest_km
+    for place in range(len(points)):
+        if point_cells[place] == _NOWHERE:
+            break
+        x, y, z = points[place, 0], points[place, 1], points[place, 2]
+        for line in range(_OWN_LINE if alike else 0, len(_LINES)):
+            after = place if alike and line == _OWN_LINE else -1
+            middle = (point_cells[place] + _LINES[line]) & (_CELLS - 1)
+            for part in range(1 if 0 < middle < _CELLS - 1 else 2):
+                begin, end = _stretch(middle, part, begins)
+                near = _with_room(near, count, end - begin)
+                for at in range(max(begin, after + 1), end):
+                    dx, dy, dz = targets[at, 0] - x, targets[at, 1] - y, targets[at, 2] - z
+                    near[count, 0], near[count, 1] = at, place
+                    count += dx * dx + dy * dy + dz * dz <= square
+    return near, count
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _with_room(pairs: Any, count: Any) -> Any:
-    if count < len(pairs):
-        return pairs
-    larger = np.empty((2 * count, 3), np.int64)
-    larger[:count] = pairs
+def _stretch(middle: Any, part: Any, begins: Any) -> Any:
+    """Where the objects in the cells beside ``middle`` begin and end; part 1 is beyond the first or the last number."""
+    if part == 0:
+        return begins[max(middle - 1, 0)], begins[min(middle + 2, _CELLS)]
+    beyond = _CELLS - 1 - middle
+    return begins[beyond], begins[beyond + 1]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _with_room(rows: Any, count: Any, more: Any) -> Any:
+    if count + more <= len(rows):
+        return rows
+    larger = np.empty((2 * (count + more), rows.shape[1]), rows.dtype)
+    larger[:count] = rows[:count]
     return larger
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _clear(cells: Any, first: Any, occupied: Any) -> None:
+@njit(cache=True, nogil=True)
+def _sort(states: Any, cells: Any, begins: Any, rows: Any) -> None:
+    """Sort by cell: ``begins[c]`` is where cell c begins, ``rows`` tells which row came where."""
+    begins[:] = 0
     for cell in cells:
-        if cell >= 0:
-            first[cell] = -1
-            occupied[cell >> _CELLS_LOG2] = 0
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _enter(row: Any, cell: Any, first: Any, following: Any, occupied: Any) -> None:
-    if cell >= 0:
-        following[row] = first[cell]
-        first[cell] = row
-        occupied[cell >> _CELLS_LOG2] |= np.uint64(1) << np.uint64(cell & _MASK)
+        begins[cell] += 1
+    total = np.int32(0)
+    for cell in range(len(begins)):
+        total += begins[cell]
+        begins[cell] = total
+    for row in range(len(cells) - 1, -1, -1):
+        begins[cells[row]] -= 1
+        rows[begins[cells[row]]] = row
+    states[:] = states[rows]
+    cells[:] = cells[rows]
 
 
 @njit(cache=True, nogil=True)
 def _sample(ends: Any, position_basis: Any, velocity_basis: Any, cells_per_km: Any, states: Any, cells: Any) -> None:
-    """States of all rows at one step, and their places in the table; -1 where they have none."""
+    """States of all rows at one step, and the cells they are in."""
     for row in range(len(ends)):
         for axis in range(3):
             a, b, c, d = ends[row, 0, axis], ends[row, 1, axis], ends[row, 2, axis], ends[row, 3, axis]
@@ -187,26 +205,22 @@ def _sample(ends: Any, position_basis: Any, velocity_basis: Any, cells_per_km: A
                 velocity_basis[0] * a + velocity_basis[1] * b + velocity_basis[2] * c + velocity_basis[3] * d
             )
         if np.isfinite(states[row, 0] + states[row, 1] + states[row, 2]):
-            x = np.int32(np.floor(states[row, 0] * cells_per_km)) & _MASK
-            y = np.int32(np.floor(states[row, 1] * cells_per_km)) & _MASK
-            z = np.int32(np.floor(states[row, 2] * cells_per_km)) & _MASK
-            cells[row] = x | y << _CELLS_LOG2 | z << (2 * _CELLS_LOG2)
+            x, y, z = states[row, 0] * cells_per_km, states[row, 1] * cells_per_km, states[row, 2] * cells_per_km
+            number = np.int64(np.floor(x)) + np.int64(np.floor(y)) * _LINE + np.int64(np.floor(z)) * _PLANE
+            cells[row] = number & (_CELLS - 1)
         else:
-            cells[row] = -1
+            cells[row] = _NOWHERE
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _may_pass(a: Any, i: Any, b: Any, j: Any, radius_km: Any, reach_km: Any, half_step_s: Any) -> Any:
-    dx, dy, dz = b[j, 0] - a[i, 0], b[j, 1] - a[i, 1], b[j, 2] - a[i, 2]
+def _may_pass(a: Any, b: Any, near_km: Any, miss_km: Any, half_step_s: Any) -> Any:
+    dx, dy, dz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
     square = dx * dx + dy * dy + dz * dz
-    if square > radius_km * radius_km:
+    if square > near_km * near_km:
         return False
-    vx, vy, vz = b[j, 3] - a[i, 3], b[j, 4] - a[i, 4], b[j, 5] - a[i, 5]
-    speed_square = vx * vx + vy * vy + vz * vz
-    if speed_square < _SLOW_KM_S * _SLOW_KM_S:
-        reach_km += np.float32(_SLOW_ROOM_KM)
-    time_s = -(dx * vx + dy * vy + dz * vz) / max(speed_square, np.float32(1e-12))
-    within_s = np.float32(2.0) * half_step_s
-    time_s = min(max(time_s, -within_s), within_s)
+    vx, vy, vz = b[3] - a[3], b[4] - a[4], b[5] - a[5]
+    speed_square = max(vx * vx + vy * vy + vz * vz, np.float32(1e-12))
+    time_s = -(dx * vx + dy * vy + dz * vz) / speed_square
+    time_s = min(max(time_s, -half_step_s), half_step_s)
     dx, dy, dz = dx + vx * time_s, dy + vy * time_s, dz + vz * time_s
-    return dx * dx + dy * dy + dz * dz <= reach_km * reach_km
+    return dx * dx + dy * dy + dz * dz <= miss_km * miss_km

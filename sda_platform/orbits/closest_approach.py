@@ -11,15 +11,20 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.broad_phase import STEP_S, Nearby, Tracks, step_time_ns
+from sda_platform.orbits.broad_phase import (
+    KNOT_S,
+    STEP_S,
+    STRAIGHT_ERROR_RATIO,
+    Nearby,
+    Tracks,
+    bend_km,
+    step_time_ns,
+)
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 _NS = 1_000_000_000
-# Interpolated velocity error and the bend of relative motion (gravity gradient) over half a step, generously.
-_VELOCITY_ERROR_KM_S = 0.001
-_BEND_KM = 0.02
 _NEWTON_STEPS = 12
 _NEWTON_TOLERANCE_NS = 100
 _MILLISECOND_NS = 1_000_000
@@ -74,21 +79,22 @@ def seed(
         slower than ``slowest_km_s``) of pairs that keep together.
     """
     off_km = error_km[0][nearby.primary] + error_km[1][nearby.secondary]
-    reach_km = threshold_km + off_km
     first_r, first_v = primaries.at_steps(nearby.primary, nearby.interval, nearby.step)
     second_r, second_v = secondaries.at_steps(nearby.secondary, nearby.interval, nearby.step)
     dr_km, dv_km_s = second_r - first_r, second_v - first_v
     distance_km, speed_km_s = np.linalg.norm(dr_km, axis=-1), np.linalg.norm(dv_km_s, axis=-1)
     together = (distance_km <= threshold_km) & (speed_km_s < slowest_km_s)
-    moving = np.maximum(speed_km_s, _VELOCITY_ERROR_KM_S)
+    bent_km = bend_km(np.maximum(distance_km, threshold_km))
+    turned_km_s = 6 * off_km / KNOT_S + 2 * bent_km / (STEP_S / 2)
+    moving = np.maximum(speed_km_s, turned_km_s)
     offset_s = -np.einsum("mi,mi->m", dr_km, dv_km_s) / moving**2
     # How wrong that instant can be: for a slow pair, much. Neighbouring samples then seed the same minimum.
-    slack_s = (reach_km * _VELOCITY_ERROR_KM_S / moving + _BEND_KM + off_km) / moving
-    half_s = STEP_S / 2 + slack_s
+    strayed_km = bent_km + STRAIGHT_ERROR_RATIO * off_km
+    half_s = STEP_S / 2 + (threshold_km * turned_km_s / moving + strayed_km) / moving
     inside_s = np.clip(offset_s, -half_s, half_s)
     least_km = np.linalg.norm(dr_km + dv_km_s * inside_s[:, None], axis=-1)
-    worth = (least_km <= reach_km + _BEND_KM) & (np.abs(offset_s) <= half_s)
-    worth &= speed_km_s >= slowest_km_s - _VELOCITY_ERROR_KM_S
+    worth = (least_km <= threshold_km + strayed_km) & (np.abs(offset_s) <= half_s)
+    worth &= speed_km_s >= slowest_km_s - turned_km_s
     time_ns = step_time_ns(primaries.knot_time_ns, nearby.interval, nearby.step)
     guess_ns = time_ns + np.round(np.clip(offset_s, -STEP_S, STEP_S) * _NS).astype(np.int64)
     first, second = primaries.index[nearby.primary], secondaries.index[nearby.secondary]

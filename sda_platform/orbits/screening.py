@@ -22,17 +22,14 @@ import numpy.typing as npt
 
 from sda_platform.orbits.broad_phase import (
     KNOT_S,
-    STEP_S,
     Tracks,
     error_bounds_km,
     find_nearby,
-    radius_limits_km,
     sieve,
 )
 from sda_platform.orbits.closest_approach import Passes, Seeds, refine, seed
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
-from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 SLOWEST_EVENT_KM_S = 0.010
 """Near pairs slower than this move together (docked, in formation); they are reported once, not as events."""
@@ -40,7 +37,7 @@ SLOWEST_EVENT_KM_S = 0.010
 _NS = 1_000_000_000
 _KNOT_NS = KNOT_S * _NS
 # Two hours: long enough that per-block overhead vanishes, short enough that 27,000 objects fit in 100 MB.
-_BLOCK_NS = 40 * _KNOT_NS
+_BLOCK_NS = 30 * _KNOT_NS
 _SAME_EVENT_NS = _NS
 
 
@@ -176,28 +173,15 @@ def _screen_block(
     threshold_km: float,
 ) -> tuple[Seeds, Seeds, list[Failures]]:
     primaries = Tracks.propagate(propagator, primary_index, knots)
-    kept = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
-    everyone = np.array_equal(kept, primary_index)
-    secondaries = primaries if everyone else Tracks.propagate(propagator, kept, knots)
-    primary_error_km = error_bounds_km(propagator, primaries)
-    errors_km = primary_error_km, primary_error_km if everyone else error_bounds_km(propagator, secondaries)
-    error_km = float(np.nanmax(np.concatenate([*errors_km, [0.0]])))
-    radius_km = threshold_km + 2 * error_km + _fastest_closing_km_s(primaries) * STEP_S / 2
-    nearby = find_nearby(primaries, secondaries, errors_km, radius_km=radius_km, threshold_km=threshold_km)
+    errors_km = (error_bounds_km(propagator, primaries),) * 2
+    secondaries = primaries
+    if not np.array_equal(primary_index, secondary_index):
+        kept = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
+        secondaries = Tracks.propagate(propagator, kept, knots)
+        errors_km = errors_km[0], error_bounds_km(propagator, secondaries)
+    nearby = find_nearby(primaries, secondaries, errors_km, threshold_km=threshold_km)
     close, together = seed(primaries, secondaries, nearby, errors_km, threshold_km, SLOWEST_EVENT_KM_S)
     return close, together, [_failures(primaries), _failures(secondaries)]
-
-
-def _fastest_closing_km_s(primaries: Tracks) -> float:
-    """No secondary on a closed orbit can be faster than this relative to any primary it is near."""
-    lowest_km, _ = radius_limits_km(primaries)
-    if not np.isfinite(lowest_km).any():
-        return 0.0
-    speed = np.linalg.norm(primaries.state[:, 1], axis=1) / KNOT_S
-    # Between knots a primary may be a little lower and faster than at them.
-    floor_km = max(0.9 * float(np.nanmin(lowest_km)), 6300.0)
-    escape_km_s = float(np.sqrt(2 * MU_EARTH_KM3_S2 / floor_km))
-    return escape_km_s + min(1.05 * float(np.nanmax(speed)), escape_km_s)
 
 
 def _events(

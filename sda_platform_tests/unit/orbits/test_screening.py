@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sgp4.api import WGS72, Satrec
 
 from sda_platform.conjunction.fleet import protected_fleet
-from sda_platform.orbits.broad_phase import KNOT_S, Tracks, error_bounds_km, step_time_ns
+from sda_platform.orbits.broad_phase import KNOT_S, STEP_S, Tracks, error_bounds_km, step_time_ns
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening import SLOWEST_EVENT_KM_S, Screening, screen
@@ -212,7 +212,7 @@ def test_interpolation_stays_within_its_bound_for_every_kind_of_orbit() -> None:
     tracks = Tracks.propagate(catalogue(), index, knots)
     bound_km = error_bounds_km(catalogue(), tracks)
     interval, row = np.meshgrid(np.arange(len(knots) - 1), np.arange(len(index)))
-    for step in (2, 3, 6, 8, 14):
+    for step in range(KNOT_S // STEP_S):
         steps = np.full(interval.size, step)
         between, _ = tracks.at_steps(row.reshape(-1), interval.reshape(-1), steps)
         times_ns = step_time_ns(knots, interval[0], steps[: len(knots) - 1])

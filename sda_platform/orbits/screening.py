@@ -1,14 +1,11 @@
 """Which objects pass each other within a threshold during a window of time.
 
-Complete by construction for closed orbits: samples are ten seconds apart, so a pair that passes within the
-threshold is, at the sample nearest to its closest approach, no farther apart than
-
-    threshold + (fastest primary + escape speed at the lowest primary) * 5 s + interpolation error of both,
-
-and every pair within that radius at a sample is looked at. The interpolation error is bounded from the fourth
-derivative of the orbit, or measured (``orbits.broad_phase``), the answer itself always comes from SGP4.
-Samples sit at fixed instants, so the events of a window are the union of the events of its parts, in any
-division.
+Complete by construction for closed orbits: samples are thirty seconds apart, so a pair that passes within the
+threshold is, at the sample nearest to its closest approach, no farther apart than the threshold and, for each of the
+two, its interpolation error and what it moves in fifteen seconds; every pair within that is looked at. The error is
+bounded from the fourth derivative of the orbit, or measured (``orbits.broad_phase``), the answer itself always comes
+from SGP4. Samples sit at fixed instants, so the events of a window are the union of the events of its parts, in any
+division. The whole argument is in docs/screening.md.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,23 @@ def test_the_newest_set_of_an_object_counts(small_catalogue: Path) -> None:
     file = read_elements(small_catalogue)
     assert len(np.unique(file.elements.norad_id)) == len(file.elements)
     assert file.elements.epoch_time_ns.min() > parse_iso_ns("2024-01-01T00:00:00Z")
+
+
+def test_iridium_33_and_cosmos_2251_are_seen_to_collide(tmp_path: Path) -> None:
+    """TCA and miss as published for the last element sets before it; the real collision was 11 ms later."""
+    case = json.loads((TRUTH / "iridium_cosmos.json").read_text())[0]
+    lines = [line for pair in case["tle"].values() for line in pair]
+    (tmp_path / "last.tle").write_text("\n".join(lines) + "\n")
+    answer = sda_screen(
+        "--catalog", str(tmp_path / "last.tle"), "--start", "2009-02-10T12:00:00Z", "--hours", "8",
+        "--out", str(tmp_path / "events.csv"),
+    )  # fmt: skip
+    assert answer.exit_code == 0, answer.output
+    (event,) = csv.DictReader((tmp_path / "events.csv").open())
+    assert (event["norad_lo"], event["norad_hi"]) == ("22675", "24946")
+    off_ns = parse_iso_ns(event["tca_utc"]) - parse_iso_ns("2009-02-10T16:55:59.795Z")
+    assert abs(off_ns) <= 20_000_000
+    assert float(event["miss_km"]) == pytest.approx(0.698, abs=0.001)
 
 
 @pytest.mark.parametrize(

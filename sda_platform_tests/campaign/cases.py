@@ -187,13 +187,15 @@ def _restarts() -> Iterator[Case]:
             name = f"{_words(lost)}, {'with' if with_crc else 'without'} .crc"
             is_sampled = with_crc and lost is damage.last_commit_emptied
             yield Case(name, "F-power", Crash(at, lost(OBSERVATIONS, with_crc=with_crc)), is_sampled)
-    for point, ids in (
-        ("recovery.examined", "CP-R1"),
-        ("recovery.set_aside", "CP-R2"),
-        ("recovery.segments_restored", "CP-R3"),
+    # A commit whose segments are archived is on disk, unless the disk lies: its input has to be put back.
+    waiting, archived = f"commit.sent:{RAW_RECORDS.name}", f"bronze.acknowledged:{RAW_RECORDS.name}"
+    for point, ids, at in (
+        ("recovery.examined", "CP-R1", waiting),
+        ("recovery.set_aside", "CP-R2", waiting),
+        ("landing.restored", "CP-R3", archived),
+        ("recovery.segments_restored", "CP-R3", archived),
     ):
-        emptied = damage.last_commit_emptied(RAW_RECORDS)
-        strike = Crash(f"commit.sent:{RAW_RECORDS.name}", emptied, recovery_killed_at=point)
+        strike = Crash(at, damage.last_commit_emptied(RAW_RECORDS), recovery_killed_at=point)
         yield Case(f"recovery killed at {point}", ids, strike, in_sample=ids == "CP-R2")
 
 

@@ -11,12 +11,14 @@ from pyspark.sql.connect.session import SparkSession
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
+from sda_platform.delivery.sensors import LANE as DELIVERY_LANE
 from sda_platform.faults import ORDER_FILE, Order
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.failures.attempts import unfinished_run
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.spark import engine
-from sda_platform.lake.spark.session import session_id
+from sda_platform.lake.spark.session import LANES, session_id
 from sda_platform.operations import platform_home
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
@@ -31,7 +33,7 @@ SETTINGS: Mapping[str, str] = {
     # What lands here comes data first, metadata at once: no lone file is one for long, even on a busy machine.
     "SDA_ORPHAN_GRACE_S": "60",
 }
-_POLL_S = 0.1
+_POLL_S = 0.25
 
 
 class NotReached(Exception):
@@ -109,14 +111,17 @@ class Victim:
         waiting = [feed for feed in FEED_FORMATS if LandingZone(self.landing_root, feed).pending_names()]
         if waiting:
             return f"segments wait in {', '.join(waiting)}"
+        with self._running.instance as instance:
+            unfinished = unfinished_run(instance, (*LANES, DELIVERY_LANE))
+        if unfinished:
+            return f"run {unfinished} is under way"
         lake = self._running.lake
         heads = {table.name: lake.head(table) for table in TABLES}
         for head in heads.values():
             for window in head.commit.checkpoint.windows if head.commit else ():
                 if window.upto_sequence < heads[window.table].sequence:
                     return f"commits of {window.table} wait for their readers"
-        unfinished = [run for run in self._running.runs() if not run.is_finished]
-        return f"run {unfinished[0].run_id} is {unfinished[0].status.value}" if unfinished else ""
+        return ""
 
     def drain(self, within_s: float) -> None:
         """Wait until nothing is left to do. Raises TimeoutError that tells what is left."""

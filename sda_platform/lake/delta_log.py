@@ -6,6 +6,7 @@ whose name follows from the version, so reading it costs the same however long t
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -18,9 +19,15 @@ from sda_platform.lake import durable
 LAST_CHECKPOINT = "_last_checkpoint"
 
 
+@lru_cache
+def table_directory(uri: str) -> UPath:
+    """Where the table at ``uri`` is. Kept, since it is asked for with every version that is read."""
+    return UPath(uri)
+
+
 def log_directory(uri: str) -> UPath:
-    """Where the log of the table at ``uri`` is."""
-    return UPath(uri) / "_delta_log"
+    """Where its log is."""
+    return table_directory(uri) / "_delta_log"
 
 
 def commit_file(uri: str, version: int) -> UPath:
@@ -34,7 +41,7 @@ def newest_version(uri: str) -> int:
     On a local disk it is searched from Delta's checkpoint on, since listing a directory takes the longer the more
     commits it holds. An object store lists from a name on, and delta-rs does so.
     """
-    if durable.is_synced_by_hand(UPath(uri)):
+    if durable.is_synced_by_hand(table_directory(uri)):
         version = _checkpointed_version(uri)
         while commit_file(uri, version + 1).exists():
             version += 1
@@ -67,7 +74,7 @@ def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def added_files(uri: str, text: str) -> list[UPath]:
     """The data files that a commit added."""
-    return [UPath(uri) / unquote(add["path"]) for _, add in actions(text, "add")]
+    return [table_directory(uri) / unquote(add["path"]) for _, add in actions(text, "add")]
 
 
 def hadoop_checksum(file: UPath) -> UPath:
@@ -81,9 +88,9 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
     Delta's log stores sync nothing. Files that are gone (VACUUM) are passed over; what a table that lives in an
     object store holds is durable already.
     """
-    if not durable.is_synced_by_hand(UPath(uri)):
+    if not durable.is_synced_by_hand(table_directory(uri)):
         return
-    log = log_directory(uri)
+    table, log = table_directory(uri), log_directory(uri)
     versions = range(max(0, first_version), last_version + 1)
     files = [log / LAST_CHECKPOINT]
     for version in versions:
@@ -92,4 +99,4 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
         files += added_files(uri, commit.read_text())
     present = [each for file in files for each in (file, hadoop_checksum(file)) if each.exists()]
     durable.sync(present)
-    durable.sync(sorted({file.parent for file in present} | {UPath(uri), UPath(uri).parent}, key=str))
+    durable.sync(sorted({file.parent for file in present} | {table, table.parent}, key=str))

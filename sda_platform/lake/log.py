@@ -246,7 +246,8 @@ class TableLog:
 
     def _filled(self, found: pa.Table, names: Sequence[str]) -> pa.Table:
         """``found`` with all of ``names``; a column that the table was not yet written with is null."""
-        for name in (n for n in names if n not in found.column_names):
+        held = set(found.column_names)
+        for name in (n for n in names if n not in held):
             found = found.append_column(name, pa.nulls(found.num_rows, self.table.arrow_schema.field(name).type))
         return found.select(list(names))
 
@@ -272,7 +273,8 @@ class TableLog:
 
 
 def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
-    return [name for name in names if name in dataset.schema.names]
+    stored = set(dataset.schema.names)
+    return [name for name in names if name in stored]
 
 
 def commit_in(table: Table, version: int, text: str) -> Commit | IllegibleCommit | None:

@@ -11,7 +11,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Literal
 
 import fsspec
@@ -273,7 +273,12 @@ class SimulatedFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
 
 class SimulatedPath(UPath):
-    """A path on the mounted disk. Paths are made by the thousand and joining them is slow, so they are kept."""
+    """A path on the mounted disk. Paths are made by the thousand and taking them apart is slow, so they are kept."""
+
+    @cached_property
+    def path(self) -> str:
+        """The path as the disk knows it."""
+        return str(super().path)
 
     def __truediv__(self, key: Any) -> "SimulatedPath":
         return _path(f"{self.path}/{key}")
@@ -286,6 +291,16 @@ class SimulatedPath(UPath):
     def parent(self) -> "SimulatedPath":
         """The directory that holds it."""
         return _path(parent(self.path))
+
+    def exists(self, **_: Any) -> bool:
+        """Whether there is a file or directory of this name."""
+        return bool(self.fs.exists(self.path))
+
+    def iterdir(self) -> Iterator["SimulatedPath"]:
+        """What the directory holds. Raises FileNotFoundError."""
+        if not self.exists():
+            raise FileNotFoundError(self.path)
+        return map(_path, self.fs.ls(self.path, detail=False))
 
 
 @cache

@@ -23,10 +23,11 @@ from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head, TableLog
 from sda_platform.lake.planning import Plan
 from sda_platform_tests.campaign import simulated_oracle, simulated_platform
+from sda_platform_tests.campaign.histories import Case, Fault, outcome
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_delta import SimulatedEngine, Transaction
 from sda_platform_tests.campaign.simulated_platform import LANDING, SimulatedLake, alerts_of
-from sda_platform_tests.campaign.simulator import Case, Fault, exhaustive, outcome
+from sda_platform_tests.campaign.simulator import exhaustive
 
 Planting = Callable[[], AbstractContextManager[Any]]
 

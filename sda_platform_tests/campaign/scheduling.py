@@ -12,7 +12,7 @@ from typing import Any
 from greenlet import getcurrent, greenlet
 
 # Steps that change nothing: dying before one of them is dying before the next that does.
-LOOKING = frozenset({"look", "list", "read"})
+LOOKING = frozenset({"look", "list", "read", "point"})
 
 
 class Killed(BaseException):
@@ -75,6 +75,11 @@ class Scheduler:
     _running: Process | None = None
     _own: greenlet = field(default_factory=getcurrent)
     _thread: int = field(default_factory=threading.get_ident)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no process has anything left to do."""
+        return all(process.is_over for process in self.processes)
 
     def start(self, name: str, program: Callable[[], Any]) -> Process:
         """Make a process; it takes its first step when it is chosen."""

@@ -6,16 +6,17 @@ on when its client dies. An emptied commit is read as one without actions, a tor
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.acero as acero
 import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
-from upath import UPath
 
+from sda_platform.lake import delta_log
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.disk import Disk, parent
@@ -70,24 +71,41 @@ class SimulatedDelta:
         columns = {"size_bytes": pa.array(sizes, pa.int64()), "num_records": pa.array(counts, pa.int64())}
         return pa.table({"path": pa.array(self._files, pa.string()), **columns})
 
-    def to_pyarrow_dataset(self) -> Any:
+    def rows(self) -> "LiveRows":
         """The rows of the live files. Raises FileNotFoundError or ArrowInvalid where one is gone or torn."""
-        tables = [self._rows(name) for name in self._files]
-        return ds.dataset(pa.concat_tables(tables) if tables else self._schema.empty_table())
-
-    def _rows(self, name: str) -> pa.Table:
-        return pq.read_table(pa.BufferReader(self._disk.file(f"{self._path}/{name}").data), use_threads=False)
+        tables = [_rows_in(self._disk.file(f"{self._path}/{name}").data) for name in self._files]
+        return LiveRows(pa.concat_tables(tables) if tables else self._schema.empty_table())
 
     def _replay(self, data: bytes) -> None:
-        for line in data.splitlines():
-            try:
-                ((kind, action),) = json.loads(line).items()
-            except ValueError as error:
-                raise DeltaError(f"a commit of {self._path} is torn: {error}") from error
+        try:
+            actions = _actions_in(data)
+        except ValueError as error:
+            raise DeltaError(f"a commit of {self._path} is torn: {error}") from error
+        for kind, action in actions:
             if kind == "txn":
                 self._transactions[action["appId"]] = action["version"]
             elif kind == "add":
                 self._files[action["path"]] = action
+
+
+@dataclass(frozen=True)
+class LiveRows:
+    """Rows with what the platform uses of ``pyarrow.dataset.Dataset``, whose scans cost several times as much."""
+
+    table: pa.Table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Their columns."""
+        return self.table.schema
+
+    def to_table(self, columns: Sequence[str], filter: Any) -> pa.Table:  # noqa: A002
+        """Some columns of the rows for which ``filter``, if any, holds."""
+        return (self.table if filter is None else _filtered(self.table, filter)).select(columns)
+
+    def head(self, count: int, columns: Sequence[str], filter: Any, **_: Any) -> pa.Table:  # noqa: A002
+        """The first ``count`` of them."""
+        return self.to_table(columns, filter).slice(0, count)
 
 
 class SimulatedLog(TableLog):
@@ -99,12 +117,13 @@ class SimulatedLog(TableLog):
 
     def _open(self, version: int | None = None) -> Any:
         try:
-            return SimulatedDelta(self._disk, UPath(self.uri).path, version, self.table.arrow_schema)
+            path = delta_log.table_directory(self.uri).path
+            return SimulatedDelta(self._disk, path, version, self.table.arrow_schema)
         except FileNotFoundError:
             return None
 
     def _dataset(self, delta: Any) -> Any:
-        return delta.to_pyarrow_dataset()
+        return delta.rows()
 
 
 @dataclass
@@ -122,7 +141,7 @@ class SimulatedEngine:
             return
         for directory in (path, f"{path}/_delta_log"):
             self._ensure_directory(directory)
-        name, data = f"part-{self.jobs:05d}.parquet", _as_bytes(rows)
+        name, data = f"part-{self.jobs:05d}.parquet", _as_parquet(rows)
         self.disk.write(f"{path}/{name}", data)
         partial = f"{path}/_delta_log/.{self.jobs}.tmp"
         self.disk.write(partial, "\n".join(_actions(transaction, name, len(data), rows.num_rows)).encode())
@@ -153,10 +172,41 @@ class SimulatedEngine:
             self.disk.make_directory(path)
 
 
-def _as_bytes(rows: pa.Table) -> bytes:
+def _filtered(rows: pa.Table, where: Any) -> pa.Table:
+    """As ``rows.filter(where)``, without threads, which a few rows are not worth."""
+    steps = [
+        acero.Declaration("table_source", acero.TableSourceNodeOptions(rows)),
+        acero.Declaration("filter", acero.FilterNodeOptions(where)),
+    ]
+    return acero.Declaration.from_sequence(steps).to_table(use_threads=False)
+
+
+# Most of what is written and read in a history was written and read in another one: it is packed and unpacked once.
+
+
+def _as_parquet(rows: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="none")
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return _parquet_of(sink.getvalue().to_pybytes())
+
+
+@lru_cache(maxsize=4096)
+def _parquet_of(stream: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.ipc.open_stream(stream).read_all(), sink, compression="none")
     return bytes(sink.getvalue())
+
+
+@lru_cache(maxsize=4096)
+def _rows_in(parquet: bytes) -> pa.Table:
+    return pq.read_table(pa.BufferReader(parquet), use_threads=False)
+
+
+@lru_cache(maxsize=4096)
+def _actions_in(commit: bytes) -> list[tuple[str, dict[str, Any]]]:
+    """Raises ValueError where a line is torn."""
+    return [action for line in commit.splitlines() for action in json.loads(line).items()]
 
 
 def _actions(transaction: Transaction, name: str, size: int, count: int) -> Iterator[str]:

@@ -3,6 +3,7 @@
 Stand-ins are there only for what it talks to: the partner, the engine, the subscriber and the clock.
 """
 
+import hashlib
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -143,7 +144,7 @@ class SimulatedSubscriber:
     """A subscriber that keeps its contract: atomic, durable on return, a known batch gets its first answer."""
 
     idempotency: ClassVar[str] = "a dictionary of batches"
-    step: Callable[[str, str], None]
+    step: Callable[[str, str], None] = field(repr=False)
     name: str = "simulated"
     alerts: dict[str, AlertEntry] = field(default_factory=dict)
     answers: dict[str, list[Outcome]] = field(default_factory=dict)
@@ -215,6 +216,13 @@ class World:
     def lake(self, run_id: str = "reader") -> SimulatedLake:
         """The lake as one run sees it."""
         return SimulatedLake(self, run_id)
+
+    def state(self) -> bytes:
+        """A digest of all that decides what becomes of this world, as long as no process is at work in it."""
+        of_the_disk = (sorted(self.disk.names.items()), self.disk.durable, self.disk.pending)
+        outside = (self.unsent, self.sealed, self.receipts, self.subscriber)
+        counters = (self.now_ns, self.engine.jobs, self._nonces, self._runs)
+        return hashlib.sha256(repr((of_the_disk, outside, counters)).encode()).digest()
 
     def land_all(self) -> None:
         """The lander: takes over the partner's files, each tried once."""

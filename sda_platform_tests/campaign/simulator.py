@@ -1,84 +1,33 @@
 """T0 of the fault campaign: the kernel's decisions on a disk, a scheduler and a clock that a test holds in its hand.
 
-Short histories are cut at *every* step in every way; then seeds draw longer ones. A case is deterministic, and its
-text replays it: ``python -m sda_platform_tests.campaign.simulator --case TEXT``.
+Short histories are cut at *every* step in every way; then seeds draw longer ones. The text of a case replays it:
+``python -m sda_platform_tests.campaign.simulator --case TEXT``.
 """
 
 import argparse
-import math
-import random
+import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice, zip_longest
-from typing import Any, Literal, get_args
 
-from sda_platform import faults
-from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform_tests.campaign.disk import LOSSES, Loss
+from sda_platform_tests.campaign.disk import LOSSES
+from sda_platform_tests.campaign.histories import FAULTS, Case, Fault, length, outcome
 from sda_platform_tests.campaign.report import Report
-from sda_platform_tests.campaign.scheduling import Process, Scheduler
-from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises, waiting
-from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, Delivery, World, delivery
 
-Fault = Literal["none", "kill", "kill-engine", "kill-all", "full", "drop", "reorder", "tear"]
-FAULTS: tuple[Fault, ...] = get_args(Fault)
-DRAINING_RUNS = 12
-NANOSECONDS_PER_HOUR = 3600 * NANOSECONDS_PER_SECOND
 MAX_FAILURES = 20
+_PORTION = 64
+_WORKERS = multiprocessing.get_context("forkserver")
+_WORKERS.set_forkserver_preload([outcome.__module__])
 
-
-@dataclass(frozen=True)
-class Case:
-    """One history: ``batches`` files landed and run, and what strikes.
-
-    At ``step`` of the first process ``fault`` strikes: ``kill`` ends that process (the engine goes on),
-    ``kill-engine`` the engine (the process is told), ``kill-all`` both; ``full`` leaves the disk without space until
-    the process ends; the others are a power loss. Where ``rival`` is set, a second writer begins and ends while the
-    first is at that step. ``seed`` 0 is this bare history; any other draws files, writers, their interleaving and
-    several faults by chance.
-    """
-
-    batches: int = 1
-    fault: Fault = "none"
-    step: int = 0
-    rival: int | None = None
-    seed: int = 0
-
-    def __str__(self) -> str:
-        return ",".join(f"{name}={value}" for name, value in asdict(self).items() if value is not None)
-
-    @classmethod
-    def parse(cls, text: str) -> "Case":
-        """The case of this text. Raises ValueError."""
-        known = {f.name for f in fields(cls)}
-        facts: dict[str, Any] = dict(part.split("=", 1) for part in text.split(","))
-        if unknown := set(facts) - known:
-            raise ValueError(f"{text!r}: unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(known))}")
-        facts |= {name: int(value) for name, value in facts.items() if name != "fault"}
-        return cls(**facts)
-
-
-def outcome(case: Case, *, trace: bool = False) -> list[str]:
-    """What went wrong in ``case``; nothing: it held."""
-    world = World(_drawn_files(random.Random(case.seed)) if case.seed else _plain_files(case.batches))
-    try:
-        problems = _drawn_history(world, case.seed) if case.seed else _cut_history(world, case)
-        problems += _drain(world) or contradictions(world)
-    except Exception as error:  # an oracle that cannot read the tables is a finding too
-        problems = [f"{type(error).__name__}: {error}"]
-    finally:
-        faults.watch(None)
-    if trace:
-        sys.stdout.write("".join(f"{n:4} {line}\n" for n, line in enumerate(world.scheduler.trace, 1)))
-    return [f"{problem} [replay: python -m {__spec__.name} --case {case}]" for problem in problems]
+# Of each case what went wrong, and the seconds that it took.
+_Tried = list[tuple[list[str], float]]
 
 
 def exhaustive(batches: Iterable[int] = (1, 2, 3)) -> Iterator[Case]:
     """Every fault at every step of the bare histories, and a rival at every step of the shortest."""
     for count in batches:
-        steps, looks = _length(count)
+        steps, looks = length(count)
         yield from (Case(count, fault, step) for step in range(1, steps + 1) for fault in FAULTS if fault != "none")
         if count == 1:
             losses: tuple[Fault, ...] = ("none", *LOSSES)
@@ -86,175 +35,63 @@ def exhaustive(batches: Iterable[int] = (1, 2, 3)) -> Iterator[Case]:
 
 
 def run(
-    repeats: int = 2000, seed: int = 1, *, stride: int = 1, budget_s: float = 60.0, batches: Iterable[int] = (1, 2, 3)
+    repeats: int = 2000,
+    seed: int = 1,
+    *,
+    stride: int = 1,
+    budget_s: float = 60.0,
+    batches: Iterable[int] = (1, 2, 3),
+    processes: int | None = None,
 ) -> Report:
-    """Every ``stride``-th exhaustive case and ``repeats`` seeds from ``seed`` on, in turns.
+    """Every ``stride``-th exhaustive case and ``repeats`` seeds from ``seed`` on, in turns, on every core.
 
-    Ends early, and says so, once ``budget_s`` seconds of processor time are spent.
+    ``processes`` 1 is this one. Ends early, and says so, once ``budget_s`` seconds are over.
     """
-    cases, began = 0, time.process_time()
-    notes: list[str] = []
+    began, notes = time.monotonic(), []
     failures: list[str] = []
     recoveries: list[float] = []
-    drawn = (Case(seed=number) for number in range(seed, seed + repeats))
-    stepwise = islice(exhaustive(batches), 0, None, stride)
-    for case in filter(None, chain.from_iterable(zip_longest(stepwise, drawn))):
+    stepwise = _portions(islice(exhaustive(batches), 0, None, stride))
+    drawn = _portions(Case(seed=number) for number in range(seed, seed + repeats))
+    portions = filter(None, chain.from_iterable(zip_longest(stepwise, drawn)))
+    for problems, seconds in chain.from_iterable(_tried(portions, processes)):
+        failures += problems
+        recoveries.append(seconds)
         if len(failures) >= MAX_FAILURES:
             break
-        if time.process_time() - began > budget_s:
-            notes.append(f"the simulator ended after {cases} cases, its budget of {budget_s:g} s of processor time")
+        if time.monotonic() - began > budget_s:
+            notes.append(f"the simulator ended after {len(recoveries)} cases, its budget of {budget_s:g} s")
             break
-        start = time.perf_counter()
-        failures += outcome(case)
-        recoveries.append(time.perf_counter() - start)
-        cases += 1
     return Report(
         "T0 simulator",
         seed,
-        cases,
+        len(recoveries),
         failures=tuple(failures),
         recovery_seconds=tuple(recoveries),
         notes=tuple(notes),
     )
 
 
-def _plain_files(count: int) -> list[Delivery]:
-    """Names in no order, one feed twice, one name twice."""
-    return [delivery(1, "radar", "b", 2), delivery(2, "isl", "a", 1), delivery(3, "radar", "a", 1)][:count]
+def _portions(cases: Iterator[Case]) -> Iterator[list[Case]]:
+    """Neighbours together: they come to the same states."""
+    while portion := list(islice(cases, _PORTION)):
+        yield portion
 
 
-def _drawn_files(chance: random.Random) -> list[Delivery]:
-    """Names in any order, but no two alike: a lander makes them of the content."""
-    feeds = [chance.choice(("radar", "isl")) for _ in range(chance.randint(1, 4))]
-    return [
-        delivery(n, feed, f"{chance.choice('abc')}-{n}", chance.randint(1, 3), chance.random() < 0.1)
-        for n, feed in enumerate(feeds, 1)
-    ]
+def _tried(portions: Iterable[list[Case]], processes: int | None) -> Iterator[_Tried]:
+    if processes == 1:
+        yield from map(_try, portions)
+        return
+    with _WORKERS.Pool(processes) as pool:
+        yield from pool.imap_unordered(_try, portions)
 
 
-def _length(batches: int) -> tuple[int, int]:
-    """Steps and looks of the fault-free history."""
-    world = World(_plain_files(batches))
-    world.start("main", lambda: _live(world))
-    world.scheduler.run(_newest)
-    faults.watch(None)
-    return world.scheduler.steps, world.scheduler.looks
-
-
-def _live(world: World) -> None:
-    """What a platform does when nothing happens to it."""
-    for file in tuple(world.unsent):
-        world.land(file)
-        world.run_lane()
-
-
-def _work(world: World) -> None:
-    """A few runs of the lane, one after another, as its sensor asks for them."""
-    for _ in range(3):
-        world.run_lane()
-
-
-def _newest(ready: list[Process]) -> Process:
-    return ready[-1]
-
-
-def _run_until(scheduler: Scheduler, step: float) -> None:
-    """Nobody is interrupted, until somebody is about to take this step."""
-    scheduler.run(lambda ready: None if scheduler.steps >= step else _newest(ready))
-
-
-def _cut_history(world: World, case: Case) -> list[str]:
-    scheduler = world.scheduler
-    first = world.start("first", lambda: _live(world))
-    if case.rival is not None:
-        rival, number = case.rival, scheduler.steps + scheduler.looks
-        scheduler.run(lambda ready: None if scheduler.steps + scheduler.looks >= number + rival else _newest(ready))
-        second = world.start("second", world.run_lane)
-        scheduler.run(lambda ready: None if second.is_over else _newest(ready))
-    else:
-        _run_until(scheduler, case.step or math.inf)
-    return _strike(world, first, case.fault, random.Random(str(case)))
-
-
-def _strike(world: World, victim: Process, fault: Fault, chance: random.Random) -> list[str]:
-    if fault == "kill":
-        victim.kill()
-    elif fault == "kill-engine":
-        world.kill_engine()
-        world.scheduler.run(_newest)
-    elif fault == "kill-all":
-        world.scheduler.kill_all()
-    elif fault == "full":
-        world.disk.is_full = True
-        world.scheduler.run(_newest)
-        world.disk.is_full = False
-    elif fault in LOSSES:
-        world.lose_power(fault, chance)
-        problems = _restart(world, fault, chance)
-        if problems:
-            return problems
-    return lost_promises(world)
-
-
-def _restart(world: World, loss: Loss, chance: random.Random) -> list[str]:
-    """The recovery at the start; twice it loses power as well, somewhere, unless it is through by then."""
-    for patience in (chance.randint(1, 12), chance.randint(1, 12)):
-        recovery = world.start("recovery", world.recover)
-        _run_until(world.scheduler, world.scheduler.steps + patience)
-        if recovery.is_over:
-            break
-        world.lose_power(loss, chance)
-    else:
-        recovery = world.start("recovery", world.recover)
-        world.scheduler.run(_newest)
-    return [f"O8: it does not start: {recovery.failure}"] if recovery.failure else []
-
-
-def _drawn_history(world: World, seed: int) -> list[str]:
-    """A lander, one or two writers and up to three faults, all by chance."""
-    chance, problems = random.Random(-seed), []
-    for _ in range(chance.randint(1, 3)):
-        lander = world.start("lander", world.land_all)
-        writers = [world.start(f"writer-{n}", lambda: _work(world)) for n in range(chance.randint(1, 2))]
-        last = world.scheduler.steps + chance.randint(1, 120)
-        stays = chance.choice((0.5, 0.9, 0.99))
-        world.scheduler.run(_by_chance(world.scheduler, chance, stays, last))
-        problems += _strike(world, chance.choice(writers), chance.choice(FAULTS), chance)
-        lander.kill()  # one lander at a time: the next one finds what this one left
-        world.now_ns += chance.choice((0, 1, -1, 24, -24)) * NANOSECONDS_PER_HOUR
-    return problems
-
-
-def _by_chance(
-    scheduler: Scheduler, chance: random.Random, stays: float, last_step: int
-) -> Callable[[list[Process]], Process | None]:
-    """Whoever went on last goes on with probability ``stays``."""
-    last: list[Process] = []
-
-    def choose(ready: list[Process]) -> Process | None:
-        if scheduler.steps >= last_step:
-            return None
-        if not (last and last[0] in ready and chance.random() < stays):
-            last[:] = [chance.choice(ready)]
-        return last[0]
-
-    return choose
-
-
-def _drain(world: World) -> list[str]:
-    """O8: restarted and left alone, the platform lands and delivers what there is, within so many runs."""
-    failure: Exception | None = None
-    quiet_runs = 0
-    for _ in range(DRAINING_RUNS):
-        world.start("lander", world.land_all)
-        run = world.start("drain", world.run_lane)
-        world.scheduler.run(_newest)
-        world.now_ns += 2 * round(ORPHAN_GRACE_S) * NANOSECONDS_PER_SECOND
-        failure = run.failure
-        quiet_runs = quiet_runs + 1 if failure is None and not world.unsent and not waiting(world) else 0
-        if quiet_runs == 2:  # the second has seen what the first left to the grace time of orphans
-            return []
-    return [f"O8: it does not drain: {waiting(world)}, {type(failure).__name__}: {failure}"]
+def _try(cases: list[Case]) -> _Tried:
+    tried: _Tried = []
+    held: set[bytes] = set()
+    for case in cases:
+        began = time.perf_counter()
+        tried.append((outcome(case, held=held), time.perf_counter() - began))
+    return tried
 
 
 def main(arguments: list[str]) -> int:
@@ -263,7 +100,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--case", type=Case.parse, help="replay this case, with its trace")
     parser.add_argument("--seed", type=int, help="replay the history that this seed draws, with its trace")
     parser.add_argument("--seeds", type=int, default=2000, help="how many seeds follow the exhaustive cases")
-    parser.add_argument("--budget-s", type=float, default=60.0, help="processor seconds to spend at most")
+    parser.add_argument("--budget-s", type=float, default=60.0, help="seconds to spend at most")
     chosen = parser.parse_args(arguments)
     if chosen.case or chosen.seed:
         problems = outcome(chosen.case or Case(seed=chosen.seed), trace=True)

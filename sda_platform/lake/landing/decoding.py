@@ -79,11 +79,12 @@ def one_by_one(decode: Callable[[bytes, SegmentMeta], pa.Table]) -> Decoder:
 
 def _decode(segments: Sequence[LoadedSegment], decoder: Decoder) -> pa.Table:
     """The rows of ``segments``, decoded in portions side by side: Arrow's part of the work uses every core."""
-    portions = _portions(segments)
+    portions = [[(s.data, s.meta) for s in portion if s.meta] for portion in _portions(segments)]
+    if len(portions) == 1:  # as in a batch of every few seconds, for which threads would only be a cost
+        return _renumbered(decoder(portions[0]), 0)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        tables = threads.map(lambda portion: decoder([(s.data, s.meta) for s in portion if s.meta]), portions)
         starts = accumulate(map(len, portions), initial=0)
-        return pa.concat_tables(_renumbered(rows, start) for rows, start in zip(tables, starts, strict=False))
+        return pa.concat_tables(map(_renumbered, threads.map(decoder, portions), starts))
 
 
 def _portions(segments: Sequence[LoadedSegment]) -> list[Sequence[LoadedSegment]]:

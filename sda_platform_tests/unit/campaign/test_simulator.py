@@ -2,11 +2,12 @@
 
 import pytest
 
-from sda_platform_tests.campaign.simulator import Case, outcome, run
+from sda_platform_tests.campaign.histories import Case, outcome
+from sda_platform_tests.campaign.simulator import run
 
 
 def test_a_batch_survives_any_fault_at_any_step_and_so_do_drawn_histories() -> None:
-    report = run(40, seed=1, stride=11, batches=(1,))
+    report = run(40, seed=1, stride=11, batches=(1,), processes=1)
     assert report.is_green, str(report)
     assert report.cases > 150, "the step-by-step cases were tried"
 

@@ -12,13 +12,16 @@ import dagster as dg
 from sda_platform.catalog import assets as catalog
 from sda_platform.catalog import checks as catalog_checks
 from sda_platform.catalog import sensors as catalog_sensors
+from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction import assets as conjunction
 from sda_platform.conjunction import checks as conjunction_checks
 from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.delivery import assets as delivery
 from sda_platform.delivery import checks as delivery_checks
 from sda_platform.delivery import sensors as delivery_sensors
 from sda_platform.delivery.choosing import chosen_subscriber, require_idempotency
+from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
 from sda_platform.fusion.resource import FusionResource
@@ -30,6 +33,7 @@ from sda_platform.lake.failures.reports import FailureReports, run_failures
 from sda_platform.lake.jobs import lane_job
 from sda_platform.lake.maintenance import maintenance_job, nightly
 from sda_platform.lake.resource import LakeResource, LandingResource
+from sda_platform.lake.sensors import unread_sensor
 from sda_platform.lake.spark.session import SparkResource
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
@@ -86,6 +90,10 @@ delivery_lane = lane_job(
 )
 maintenance = maintenance_job(TABLES)
 
+# By the lane that makes up for it, the tables that may be behind; the outbox has a sensor of its own.
+CATALOG_READERS = (ORBITAL_CATALOG, CONJUNCTION_CANDIDATES)
+HOT_READERS = tuple(table for table in TABLES if table not in (*CATALOG_READERS, ALERT_DELIVERIES))
+
 
 def default_resources(settings: Settings) -> dict[str, Any]:
     """The resources that ``settings`` describe; building them opens nothing."""
@@ -130,6 +138,8 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),
         *delivery_sensors.build_sensors(delivery_lane),
+        unread_sensor(hot, "hot", HOT_READERS, TABLES),
+        unread_sensor(catalog_lane, "catalog", CATALOG_READERS, TABLES),
         run_failures,
     ]
     return dg.Definitions(

@@ -9,10 +9,9 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.errors import LakeError
-from sda_platform.lake.failures.attempts import ATTEMPT_TAG, BATCH_TAG, Attempts, unfinished_run
+from sda_platform.lake.failures.attempts import Attempts, unfinished_run
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark.session import LANE_TAG
 
 LANE = "delivery"
 DELIVERING_LANES = ("hot", "catalog", LANE)
@@ -59,6 +58,4 @@ def request_delivery(
         subscriber.mark()
     except LakeError as error:
         return dg.SkipReason(f"{waiting}; {error}")
-    attempt = attempts.made + 1
-    tags = {LANE_TAG: LANE, BATCH_TAG: batch, ATTEMPT_TAG: str(attempt)}
-    return dg.RunRequest(run_key=f"{batch}:{attempt}", tags=tags)
+    return attempts.next_run(LANE)

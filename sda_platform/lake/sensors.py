@@ -1,34 +1,40 @@
-"""Landing sensors: what waits in the zones becomes one run of a lane.
+"""What becomes a run of a lane: segments that wait in its zones, and commits that nobody has read.
 
 A tick lists file names: milliseconds, no JVM. Correctness does not depend on the run key — the table's log decides
 what is new — so a tick may be lost or repeated. The run key is the batch's hash and an attempt: Dagster never runs a
-key twice, so a failed batch needs a new attempt (`lake.failures.attempts`).
+key twice, so a failed batch needs a new attempt (`lake.failures.attempts`). What a failed run left is asked for again
+from Dagster's records of it; should those be lost as well, the tables' logs tell what was left.
 """
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import dagster as dg
 
 from sda_platform import faults
 from sda_platform.lake.failures.attempts import (
-    ATTEMPT_TAG,
-    BATCH_TAG,
     ZONE_TAG,
     Attempts,
     coming_run,
     unfinished_batch,
+    unfinished_run,
+    zone_run_to_repeat,
 )
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import measured
 from sda_platform.lake.landing.orphans import orphaned_names
 from sda_platform.lake.landing.segments import WaitingSegment
 from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.resource import LandingResource
-from sda_platform.lake.spark.session import LANE_TAG
+from sda_platform.lake.resource import LakeResource, LandingResource
+from sda_platform.lake.spark.session import LANES
+from sda_platform.lake.table import Table
+from sda_platform.lake.unread import unread_commits
 
 _SHOWN = 3
+# The logs are read for what hardly ever is: work that neither a segment nor the record of a run would bring.
+_UNREAD_INTERVAL_S = 30
 
 
 def landing_sensor(feed: str, job: Any, lane: str, interval_s: int) -> dg.SensorDefinition:
@@ -42,7 +48,7 @@ def landing_sensor(feed: str, job: Any, lane: str, interval_s: int) -> dg.Sensor
         description=f"Starts a run of the {lane} lane when sealed segments wait in landing/{feed}.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
-        return request_landing(context, landing.zone(feed), job.name, lane, orphan_grace_s=landing.orphan_grace_s)
+        return request_landing(context, landing.zone(feed), lane, orphan_grace_s=landing.orphan_grace_s)
 
     return sensor
 
@@ -50,7 +56,6 @@ def landing_sensor(feed: str, job: Any, lane: str, interval_s: int) -> dg.Sensor
 def request_landing(
     context: dg.SensorEvaluationContext,
     zone: LandingZone,
-    job_name: str,
     lane: str,
     *,
     orphan_grace_s: float,
@@ -75,23 +80,77 @@ def request_landing(
     refusal = attempts.refusal(now_s)
     if refusal:
         return dg.SkipReason(f"{zone.feed}: {waiting}; {refusal}")
-    attempt = attempts.made + 1
-    tags = {LANE_TAG: lane, ZONE_TAG: zone.feed, BATCH_TAG: batch, ATTEMPT_TAG: str(attempt)}
     arrived = dg.AssetObservation(
         asset_key=["landing", zone.feed],
         metadata={"newest": names[-1] if names else "none", "batch": batch, **measured(found, now_s).metadata},
     )
     faults.reach("sensor.decided")
     return dg.SensorResult(
-        [dg.RunRequest(run_key=f"{batch}:{attempt}", job_name=job_name, tags=tags)],
-        asset_events=[arrived] if attempt == 1 else [],
+        [attempts.next_run(lane, **{ZONE_TAG: zone.feed})],
+        asset_events=[] if attempts.made else [arrived],
     )
+
+
+def unread_sensor(job: Any, lane: str, readers: Sequence[Table], tables: Sequence[Table]) -> dg.SensorDefinition:
+    """The sensor of what ``readers``, which ``lane`` writes, have not consumed of all ``tables``."""
+
+    @dg.sensor(
+        name=f"{lane}_unread",
+        job=job,
+        minimum_interval_seconds=_UNREAD_INTERVAL_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Starts a run of the {lane} lane when commits wait for its tables, and nothing else does.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
+        return request_unread(context, lake.open(), lane, readers, tables)
+
+    return sensor
+
+
+def request_unread(
+    context: dg.SensorEvaluationContext,
+    store: Lake,
+    lane: str,
+    readers: Sequence[Table],
+    tables: Sequence[Table],
+    *,
+    wall_s: float | None = None,
+) -> dg.RunRequest | dg.SkipReason:
+    """One run of ``lane`` for commits of ``tables`` that ``readers`` have not consumed, unless another will take them.
+
+    This needs no memory of Dagster's: a platform whose database was lost goes on where its tables stand.
+    """
+    running = unfinished_run(context.instance, LANES)
+    if running:
+        return dg.SkipReason(f"run {running[:8]} is under way")
+    failed = zone_run_to_repeat(context.instance, lane)
+    if failed:
+        return dg.SkipReason(f"run {failed.run_id[:8]} failed, which is for the sensor of its zone")
+    heads = {table.name: store.log(table).head() for table in tables}
+    unread = [
+        f"{heads[source].sequence} of {source} for {reader.name}"
+        for reader in readers
+        for source in unread_commits(reader, heads)
+    ]
+    if not unread:
+        return dg.SkipReason("every commit was consumed")
+    waiting = f"commits up to {', '.join(unread)} wait"
+    batch = _hash(unread)
+    attempts = Attempts.of(context.instance, batch)
+    refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
+    if refusal:
+        return dg.SkipReason(f"{waiting}; {refusal}")
+    context.log.info(waiting)
+    return attempts.next_run(lane)
 
 
 def batch_hash(waiting: Sequence[WaitingSegment]) -> str:
     """Identity of a set of waiting segments, by name and arrival: today's file is not yesterday's of the same name."""
-    marks = sorted(f"{segment.name}@{segment.came_s}" for segment in waiting)
-    return hashlib.sha256("\n".join(marks).encode()).hexdigest()[:16]
+    return _hash(f"{segment.name}@{segment.came_s}" for segment in waiting)
+
+
+def _hash(marks: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(marks)).encode()).hexdigest()[:16]
 
 
 def _described(names: Sequence[str]) -> str:

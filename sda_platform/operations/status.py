@@ -19,6 +19,7 @@ from sda_platform.lake.landing.backlog import Backlog, backlog_of
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
+from sda_platform.lake.unread import unread_commits
 from sda_platform.registry import TABLES
 
 _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
@@ -106,7 +107,6 @@ def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> 
     head = heads[table.name]
     checkpoint = head.commit.checkpoint if head.commit else None
     mark = checkpoint.watermarks.get(PIPELINE) if checkpoint else None
-    waiting = [heads[w.table].sequence - w.upto_sequence for w in checkpoint.windows] if checkpoint else []
     return TableStatus(
         table=table.name,
         group=table.group,
@@ -116,7 +116,7 @@ def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> 
         age_s=(now_ns - checkpoint.as_of_ns) / NANOSECONDS_PER_SECOND if checkpoint else None,
         as_of_utc=iso(checkpoint.as_of_ns) if checkpoint else None,
         watermark_utc=iso(mark) if mark else None,
-        backlog=sum(waiting),
+        backlog=sum(unread_commits(table, heads).values()),
         last_run=checkpoint.run_id if checkpoint else None,
     )
 

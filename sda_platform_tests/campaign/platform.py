@@ -19,6 +19,7 @@ from sda_platform.lake.failures.attempts import unfinished_run
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.spark import engine
 from sda_platform.lake.spark.session import LANES, session_id
+from sda_platform.lake.unread import unread_commits
 from sda_platform.operations import platform_home
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
@@ -117,11 +118,8 @@ class Victim:
             return f"run {unfinished} is under way"
         lake = self._running.lake
         heads = {table.name: lake.head(table) for table in TABLES}
-        for head in heads.values():
-            for window in head.commit.checkpoint.windows if head.commit else ():
-                if window.upto_sequence < heads[window.table].sequence:
-                    return f"commits of {window.table} wait for their readers"
-        return ""
+        unread = {upstream for table in TABLES for upstream in unread_commits(table, heads)}
+        return f"commits of {', '.join(sorted(unread))} wait for their readers" if unread else ""
 
     def drain(self, within_s: float) -> None:
         """Wait until nothing is left to do. Raises TimeoutError that tells what is left."""

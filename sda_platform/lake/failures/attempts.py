@@ -66,6 +66,12 @@ class Attempts:
         wait_s = self.ended_s + pause - wall_s
         return f"{told}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None
 
+    def next_run(self, lane: str, **tags: str) -> dg.RunRequest:
+        """What asks for one more, in ``lane``."""
+        attempt = str(self.made + 1)
+        tags = {LANE_TAG: lane, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
+        return dg.RunRequest(run_key=f"{self.batch}:{attempt}", tags=tags)
+
 
 def outcome_of(run: dg.DagsterRun) -> tuple[Disposition, str]:
     """What a run that left work behind says of itself."""
@@ -95,8 +101,12 @@ def unfinished_run(instance: dg.DagsterInstance, lanes: Iterable[str]) -> str | 
 
 def unfinished_batch(instance: dg.DagsterInstance, lane: str, feed: str) -> str | None:
     """The batch of the lane's last run, if that run was started for ``feed`` and failed."""
+    run = zone_run_to_repeat(instance, lane)
+    return run.tags.get(BATCH_TAG) if run and run.tags[ZONE_TAG] == feed else None
+
+
+def zone_run_to_repeat(instance: dg.DagsterInstance, lane: str) -> dg.DagsterRun | None:
+    """The lane's last run, if it failed and was started for a zone, whose sensor then repeats it, or tells why not."""
     records = instance.get_run_records(dg.RunsFilter(tags={LANE_TAG: lane}), limit=1)
     run = records[0].dagster_run if records else None
-    if run is None or run.status is not dg.DagsterRunStatus.FAILURE or run.tags.get(ZONE_TAG) != feed:
-        return None
-    return run.tags.get(BATCH_TAG)
+    return run if run and run.status is dg.DagsterRunStatus.FAILURE and ZONE_TAG in run.tags else None

@@ -1,0 +1,97 @@
+"""Commits that nobody has read get a run, whatever became of Dagster's memory of the runs before."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.checkpoint import TableWindow
+from sda_platform.lake.failures.failing import FAILURE_TAG
+from sda_platform.lake.sensors import request_unread
+from sda_platform_tests.delta_tables import commit, lake_at
+
+
+class Ticker:
+    """The hot lane's sensor on an instance and a lake of its own."""
+
+    def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
+        self.instance, self.lake, self.wall_s = instance, lake_at(home), 2e9
+
+    def tick(self) -> dg.RunRequest | str:
+        context = dg.build_sensor_context(instance=self.instance)
+        tables = (RAW_RECORDS, OBSERVATIONS)
+        answer = request_unread(context, self.lake, "hot", tables, tables, wall_s=self.wall_s)
+        return answer if isinstance(answer, dg.RunRequest) else answer.skip_message or ""
+
+    def request(self) -> dg.RunRequest:
+        answer = self.tick()
+        assert isinstance(answer, dg.RunRequest), answer
+        return answer
+
+    def run(self, status: dg.DagsterRunStatus, **tags: str) -> str:
+        run_id = str(uuid.uuid4())
+        self.instance.add_run(dg.DagsterRun(job_name="hot", run_id=run_id, status=status, tags=tags))
+        return run_id
+
+    def land(self) -> None:
+        commit(self.lake, RAW_RECORDS, [{"record_number": 0}])
+
+    def observe(self) -> None:
+        """Have the observations consume every raw record."""
+        head = self.lake.head(RAW_RECORDS)
+        commit(self.lake, OBSERVATIONS, windows=[TableWindow(RAW_RECORDS.name, 0, head.sequence, -1, head.version)])
+
+
+@pytest.fixture
+def ticker(tmp_path: Path) -> Iterator[Ticker]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Ticker(tmp_path, instance)
+
+
+@pytest.fixture
+def behind(ticker: Ticker) -> Ticker:
+    """The observations have read one batch, and a second one waits for them."""
+    ticker.land()
+    ticker.observe()
+    ticker.land()
+    return ticker
+
+
+def test_an_empty_lake_and_one_without_arrears_are_left_alone(ticker: Ticker) -> None:
+    assert ticker.tick() == "every commit was consumed"
+    ticker.land()
+    ticker.observe()
+    assert ticker.tick() == "every commit was consumed"
+
+
+def test_work_that_dagster_remembers_no_run_of_is_done_all_the_same__F_state(behind: Ticker) -> None:
+    request = behind.request()
+    assert request.tags == {"sda/lane": "hot", "sda/batch": str(request.run_key).partition(":")[0], "sda/attempt": "1"}
+    behind.observe()
+    assert behind.tick() == "every commit was consumed"
+
+
+@pytest.mark.parametrize("lane", ["hot", "catalog"])
+def test_a_run_that_is_under_way_has_its_turn_first(behind: Ticker, lane: str) -> None:
+    run_id = behind.run(dg.DagsterRunStatus.STARTED, **{"sda/lane": lane})
+    assert behind.tick() == f"run {run_id[:8]} is under way"
+
+
+def test_a_failed_run_of_a_zone_is_for_that_zones_sensor(behind: Ticker) -> None:
+    run_id = behind.run(dg.DagsterRunStatus.FAILURE, **{"sda/lane": "hot", "sda/zone": "radar", "sda/batch": "b"})
+    assert behind.tick() == f"run {run_id[:8]} failed, which is for the sensor of its zone"
+
+
+def test_a_killed_run_is_followed_by_another_and_a_permanent_failure_is_not(behind: Ticker) -> None:
+    first = behind.request()
+    behind.run(dg.DagsterRunStatus.FAILURE, **first.tags)
+    second = behind.request()
+    assert second.run_key == str(first.run_key).replace(":1", ":2")
+    behind.run(dg.DagsterRunStatus.FAILURE, **second.tags, **{FAILURE_TAG: "permanent"})
+    said = behind.tick()
+    assert isinstance(said, str)
+    assert said.startswith("commits up to 2 of raw_records for observations wait; run ")
+    assert "permanent, so not repeated" in said

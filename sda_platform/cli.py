@@ -308,6 +308,27 @@ def screen(
     run_screening(catalog, _instant(start, "--start"), hours, threshold_km, fleet, processes, out, _console)
 
 
+@main.command()
+@click.option("--cdm", required=True, type=click.Path(path_type=Path), help="A CCSDS CDM, KVN or XML.")
+@click.option(
+    "--hbr-m",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Combined hard-body radius; by default the message's, else by the objects' types.",
+)
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_for_people
+def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
+    """The probability of collision of a conjunction data message, by the best method for it."""
+    from sda_platform.operations.pc_command import risk_lines, risk_of_file
+
+    found = risk_of_file(cdm, hbr_m)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        for line in risk_lines(found):
+            _console.print(line, markup=False)
+
+
 def _instant(text: str, option: str) -> int:
     from sda_platform.clock import parse_iso_ns
 

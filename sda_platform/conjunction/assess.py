@@ -13,7 +13,7 @@ from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
 from sda_platform.orbits.encounter import relative_states
-from sda_platform.orbits.probability import assess, hard_body_radius_m, risk_level
+from sda_platform.orbits.probability import HARD_BODY_RADIUS_M, assess, object_type, risk_level
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -98,7 +98,7 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
     (r1, v1, c1), (r2, v2, c2) = (side.at(catalogue, tca_ns) for side in sides)
     relative = relative_states(r1, v1, r2, v2)
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
-    radius_m = np.array([hard_body_radius_m(a) + hard_body_radius_m(b) for a, b in zip(*names, strict=True)])
+    radius_m = np.array([sum(HARD_BODY_RADIUS_M[object_type(n)] for n in pair) for pair in zip(*names, strict=True)])
     risk = assess(r2 - r1, v2 - v1, c1 + c2, radius_m)
     columns = [
         rows.column("event_id"),

@@ -121,13 +121,13 @@ def element_set(fields: Mapping[str, Any]) -> ElementSet:
     )
 
 
-def parse_epoch_ns(text: object) -> int:
+def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
     """Unix time in ns of an ISO 8601 instant, by month and day or by day of year; UTC without an offset.
 
     Digits past 1 ns are cut.
     """
     if not isinstance(text, str):
-        raise RecordError("bad_field", f"EPOCH is {ascii(text)[:80]}, must be text")
+        raise RecordError("bad_field", f"{keyword} is {ascii(text)[:80]}, must be text")
     whole, _, fraction = text.strip().removesuffix("Z").partition(".")
     try:
         if fraction and not (fraction.isascii() and fraction.isdigit()):
@@ -139,7 +139,7 @@ def parse_epoch_ns(text: object) -> int:
         return round(moment.timestamp()) * _NS + int(fraction[:9].ljust(9, "0") if fraction else 0)
     except (ValueError, OverflowError):
         raise RecordError(
-            "bad_field", f"EPOCH is {ascii(text)[:80]}, must be like 2024-11-01T00:00:00.000000"
+            "bad_field", f"{keyword} is {ascii(text)[:80]}, must be like 2024-11-01T00:00:00.000000"
         ) from None
 
 

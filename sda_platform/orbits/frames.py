@@ -52,6 +52,11 @@ def velocity_teme_to_pef(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, t
     return _rotate_z(relative, gmst82_rad(time_ns))
 
 
+def velocity_pef_to_teme(r_pef_km: npt.ArrayLike, v_pef_km_s: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
+    """Inertial velocity in TEME, (..., 3) km/s, of what moves at ``v_pef_km_s`` relative to the rotating Earth."""
+    return pef_to_teme(v_pef_km_s, time_ns) + earth_rotation_cross(pef_to_teme(r_pef_km, time_ns))
+
+
 def earth_rotation_cross(r_km: npt.ArrayLike) -> FloatArray:
     """omega x r in km/s, (..., 3): the inertial velocity of a point fixed to the Earth at ``r_km``."""
     r = np.asarray(r_km, dtype=np.float64)

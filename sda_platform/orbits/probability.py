@@ -1,19 +1,24 @@
 """How likely a close approach is a collision, and what to call it.
 
 The short-encounter (2D) methods: relative motion is taken as straight and the covariance as constant while
-the objects are near. Slow or long encounters need other methods; nothing here detects them.
+the objects are near. Where that does not hold, ``orbits.best_probability`` says so and uses another method.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammainc, gammaln, ndtr
+from numba import njit
+from scipy.special import gammainc, gammaln
 
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.encounter import encounter_plane
+
+HARD_BODY_RADIUS_M = {"payload": 5.0, "rocket body": 5.0, "debris": 0.5, "unknown": 1.0}
+"""Radius to assume of an object of which only the kind is known; as public screening services do."""
 
 RED_FROM = 1e-4
 YELLOW_FROM = 1e-7
@@ -21,6 +26,7 @@ YELLOW_FROM = 1e-7
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 # Beyond this drop of the exponent below its peak the integrand adds less than 1e-17 of the result.
 _NEGLIGIBLE_EXPONENT = 40.0
+_ROOT_HALF = math.sqrt(0.5)
 _CHAN_TERMS = 500
 _GOLDEN = (np.sqrt(5.0) - 1) / 2
 
@@ -32,12 +38,15 @@ class Assessment:
     Attributes:
         probability: 2D probability of collision with the covariances given.
         maximum_probability: its maximum over a common scaling of the combined covariance.
+        maximum_sigma_scale: the factor on the sigmas that gives the maximum; below one the probability is diluted:
+            better knowledge could raise it.
         mahalanobis_distance: miss in sigmas.
         covariance_repaired: the projected covariance was indefinite or vanishing and was raised.
     """
 
     probability: FloatArray
     maximum_probability: FloatArray
+    maximum_sigma_scale: FloatArray
     mahalanobis_distance: FloatArray
     covariance_repaired: npt.NDArray[np.bool_]
 
@@ -60,7 +69,7 @@ def assess(
     sigma_x_m, sigma_y_m = 1000 * plane.sigma_x_km, 1000 * plane.sigma_y_km
     return Assessment(
         collision_probability_2d(x_m, y_m, sigma_x_m, sigma_y_m, hard_body_radius_m),
-        maximum_probability_2d(x_m, y_m, sigma_x_m, sigma_y_m, hard_body_radius_m),
+        *maximum_probability_2d(x_m, y_m, sigma_x_m, sigma_y_m, hard_body_radius_m),
         plane.mahalanobis_distance,
         plane.repaired,
     )
@@ -80,24 +89,35 @@ def collision_probability_2d(
     1e-9, tails included.
     Source: Foster & Estes (1992); reduction to one dimension as in Alfano, J. Astronautical Sci. 53 (2005).
     """
-    x, y, sigma_x, sigma_y, radius = np.broadcast_arrays(
+    columns = np.broadcast_arrays(
         *(np.atleast_1d(np.asarray(value, dtype=np.float64)) for value in (x_m, y_m, sigma_x_m, sigma_y_m, radius_m))
     )
-    swap = sigma_x > sigma_y
-    narrow, wide = np.where(swap, sigma_y, sigma_x)[:, None], np.where(swap, sigma_x, sigma_y)[:, None]
-    # By symmetry the miss may be taken positive, which keeps the distribution function in its accurate tail.
-    along, across = np.abs(np.where(swap, y, x))[:, None], np.abs(np.where(swap, x, y))[:, None]
-    edge = radius[:, None]
-    nearest = np.minimum(along, edge)
-    reach = np.sqrt((along - nearest) ** 2 + 2 * _NEGLIGIBLE_EXPONENT * narrow**2)
-    first = np.arccos(np.clip(np.minimum(edge, along + reach) / edge, -1, 1))
-    last = np.arccos(np.clip(np.maximum(-edge, along - reach) / edge, -1, 1))
-    angle = first + (last - first) * (_NODES + 1) / 2
-    half_chord, offset = edge * np.sin(angle), edge * np.cos(angle) - along
-    density = np.exp(-0.5 * (offset / narrow) ** 2) / (np.sqrt(2 * np.pi) * narrow)
-    chord = ndtr((half_chord - across) / wide) - ndtr((-half_chord - across) / wide)
-    integral = (density * chord * half_chord) @ _WEIGHTS
-    return np.asarray(integral * (last - first)[:, 0] / 2)
+    return np.asarray(_quadrature(*(np.ascontiguousarray(column) for column in columns)))
+
+
+@njit(cache=True, nogil=True)
+def _quadrature(
+    x: FloatArray, y: FloatArray, sigma_x: FloatArray, sigma_y: FloatArray, radius: FloatArray
+) -> FloatArray:
+    probability = np.empty(len(x))
+    for row in range(len(x)):
+        # By symmetry the miss may be taken positive, which keeps the distribution function in its accurate tail.
+        narrow, wide, along, across = sigma_x[row], sigma_y[row], abs(x[row]), abs(y[row])
+        if narrow > wide:
+            narrow, wide, along, across = wide, narrow, across, along
+        edge = radius[row]
+        reach = np.sqrt((along - min(along, edge)) ** 2 + 2 * _NEGLIGIBLE_EXPONENT * narrow**2)
+        first = np.arccos(min(1.0, (along + reach) / edge))
+        last = np.arccos(max(-1.0, (along - reach) / edge))
+        total = 0.0
+        for node in range(len(_NODES)):
+            angle = first + (last - first) * (_NODES[node] + 1) / 2
+            half_chord, offset = edge * np.sin(angle), (edge * np.cos(angle) - along) / narrow
+            nearer, farther = (across - half_chord) / wide, (across + half_chord) / wide
+            chord = math.erfc(nearer * _ROOT_HALF) - math.erfc(farther * _ROOT_HALF)
+            total += _WEIGHTS[node] * np.exp(-0.5 * offset * offset) * chord * half_chord
+        probability[row] = total * (last - first) * _ROOT_HALF / (4 * np.sqrt(np.pi) * narrow)
+    return probability
 
 
 def maximum_probability_2d(
@@ -106,10 +126,11 @@ def maximum_probability_2d(
     sigma_x_m: npt.ArrayLike,
     sigma_y_m: npt.ArrayLike,
     radius_m: npt.ArrayLike,
-) -> FloatArray:
-    """Largest 2D probability over all scalings of the covariance, its shape and direction kept; (n,).
+) -> tuple[FloatArray, FloatArray]:
+    """Largest 2D probability over all scalings of the covariance, its shape and direction kept, and that scale of the
+    sigmas; (n,) each.
 
-    One where the discs already overlap (a vanishing covariance is then the worst). Otherwise searched
+    One, at scale zero, where the discs already overlap (a vanishing covariance is then the worst). Otherwise searched
     numerically around the small-radius answer, variance scale = half the squared Mahalanobis distance.
     Source: Alfano, "Relating Position Uncertainty to Maximum Conjunction Probability", AAS 03-548 (2003).
     """
@@ -137,7 +158,10 @@ def maximum_probability_2d(
         at_fresh = probability(fresh)
         inner, at_inner = np.where(rising, kept, fresh), np.where(rising, at_kept, at_fresh)
         outer, at_outer = np.where(rising, fresh, kept), np.where(rising, at_fresh, at_kept)
-    return np.where(overlapping, 1.0, np.maximum(np.maximum(at_inner, at_outer), probability(0 * centre)))
+    best = np.where(at_inner < at_outer, outer, inner)
+    largest, given = np.maximum(at_inner, at_outer), probability(0 * centre)
+    scale = np.where(given > largest, 1.0, np.exp(best))
+    return np.where(overlapping, 1.0, np.maximum(largest, given)), np.where(overlapping, 0.0, scale)
 
 
 def chan_probability_2d(
@@ -163,14 +187,14 @@ def chan_probability_2d(
     return np.asarray((np.exp(log_weight) * gammainc(term + 1, half_u)).sum(axis=-1))
 
 
-def hard_body_radius_m(object_name: str | None) -> float:
-    """Radius to assume from a catalogue name: 5 m rocket body or payload, 0.5 m debris, 1 m unknown."""
+def object_type(object_name: str | None) -> str:
+    """Kind of object that a catalogue name tells of: payload, rocket body, debris or unknown."""
     name = (object_name or "").strip().upper()
     if not name or name.startswith(("UNKNOWN", "OBJECT ", "TBA", "TBD")):
-        return 1.0
+        return "unknown"
     if " DEB" in name or "COOLANT" in name or name == "DEB":
-        return 0.5
-    return 5.0
+        return "debris"
+    return "rocket body" if " R/B" in name or "(R/B" in name else "payload"
 
 
 def risk_level(probability: npt.ArrayLike) -> npt.NDArray[np.str_]:

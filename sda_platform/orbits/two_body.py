@@ -17,6 +17,14 @@ MU_EARTH_KM3_S2 = 398600.8
 _KEPLER_ITERATIONS = 30
 
 
+def orbital_period_s(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike) -> FloatArray:
+    """Periods (n,) of inertial states (n, 3); NaN for orbits that are not closed."""
+    r, v = np.asarray(r_km, dtype=np.float64), np.asarray(v_km_s, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        axis_km = 1 / (2 / np.linalg.norm(r, axis=-1) - np.einsum("ni,ni->n", v, v) / MU_EARTH_KM3_S2)
+        return np.asarray(2 * np.pi * np.sqrt(axis_km**3 / MU_EARTH_KM3_S2))
+
+
 def two_body_state(r0_km: npt.ArrayLike, v0_km_s: npt.ArrayLike, dt_s: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """States (n, 3) km and (n, 3) km/s after ``dt_s`` (n,) or scalar seconds, from inertial states (n, 3)."""
     r0, v0, elapsed_s = _inputs(r0_km, v0_km_s, dt_s)

@@ -11,11 +11,12 @@ from scipy.special import ndtr
 
 from sda_platform.orbits.encounter import encounter_plane, relative_states
 from sda_platform.orbits.probability import (
+    HARD_BODY_RADIUS_M,
     assess,
     chan_probability_2d,
     collision_probability_2d,
-    hard_body_radius_m,
     maximum_probability_2d,
+    object_type,
     risk_level,
 )
 
@@ -84,14 +85,18 @@ def test_probability_is_symmetric_bounded_by_its_maximum_and_grows_with_the_radi
 ) -> None:
     (probability,) = collision_probability_2d(x, y, sigma_x, sigma_y, radius)
     assert collision_probability_2d(-y, x, sigma_y, sigma_x, radius)[0] == pytest.approx(probability, rel=1e-9)
-    assert probability <= maximum_probability_2d(x, y, sigma_x, sigma_y, radius)[0] * (1 + 1e-6) <= 1 + 1e-6
+    assert probability <= maximum_probability_2d(x, y, sigma_x, sigma_y, radius)[0][0] * (1 + 1e-6) <= 1 + 1e-6
     assert probability <= collision_probability_2d(x, y, sigma_x, sigma_y, 2 * radius)[0] * (1 + 1e-9)
 
 
 def test_maximum_of_a_small_body_is_the_closed_form() -> None:
     # Alfriend et al. 1999: R^2 / (e d^2 s_x s_y) with d the Mahalanobis distance.
     expected = 1.0 / (np.e * (300 / 50) ** 2 * 50 * 200)
-    assert maximum_probability_2d(300.0, 0.0, 50.0, 200.0, 1.0)[0] == pytest.approx(expected, rel=1e-3)
+    (largest,), (scale,) = maximum_probability_2d(300.0, 0.0, 50.0, 200.0, 1.0)
+    assert largest == pytest.approx(expected, rel=1e-3)
+    # Its variances are half the squared Mahalanobis distance.
+    assert scale == pytest.approx(6 / np.sqrt(2), rel=1e-3)
+    assert collision_probability_2d(300.0, 0.0, 50.0 * scale, 200.0 * scale, 1.0)[0] == pytest.approx(largest, rel=1e-9)
 
 
 def alfano_assessment(case):  # type: ignore[no-untyped-def]
@@ -147,18 +152,20 @@ def test_relative_states_are_in_the_primary_s_radial_transverse_normal_axes() ->
 
 
 @pytest.mark.parametrize(
-    ("name", "radius_m"),
+    ("name", "kind", "radius_m"),
     [
-        ("ISS (ZARYA)", 5.0),
-        ("SL-16 R/B", 5.0),
-        ("COSMOS 2251 DEB", 0.5),
-        ("OBJECT A", 1.0),
-        ("", 1.0),
-        (None, 1.0),
+        ("ISS (ZARYA)", "payload", 5.0),
+        ("SL-16 R/B", "rocket body", 5.0),
+        ("DELTA 2 R/B(1)", "rocket body", 5.0),
+        ("COSMOS 2251 DEB", "debris", 0.5),
+        ("OBJECT A", "unknown", 1.0),
+        ("", "unknown", 1.0),
+        (None, "unknown", 1.0),
     ],
 )
-def test_hard_body_radius_follows_the_kind_of_object(name: str | None, radius_m: float) -> None:
-    assert hard_body_radius_m(name) == radius_m
+def test_hard_body_radius_follows_the_kind_of_object(name: str | None, kind: str, radius_m: float) -> None:
+    assert object_type(name) == kind
+    assert HARD_BODY_RADIUS_M[kind] == radius_m
 
 
 def test_risk_levels_start_at_their_thresholds() -> None:

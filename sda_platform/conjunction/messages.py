@@ -1,0 +1,148 @@
+"""What a conjunction data message means for risk: both states in one frame, the radius, the best probability."""
+
+import dataclasses
+from typing import Any, Final
+
+import numpy as np
+
+from sda_platform.clock import iso
+from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
+from sda_platform.formats.errors import RecordError
+from sda_platform.orbits.best_probability import best_probabilities
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.encounter import relative_states
+from sda_platform.orbits.frames import pef_to_teme, velocity_pef_to_teme
+from sda_platform.orbits.probability import HARD_BODY_RADIUS_M, object_type, risk_level
+from sda_platform.orbits.validity import Passes
+
+# Of the miss distance that the message states: more than rounding, less than anybody's error of substance.
+_MISS_TOLERANCE, _MISS_TOLERANCE_KM = 0.01, 0.01
+DISAGREES: Final = "states_disagree_with_miss_distance"
+
+
+@dataclasses.dataclass(frozen=True)
+class MessageRisk:
+    """The risk that a message tells of. Numbers that cannot be had are None.
+
+    ``pc`` is the best probability available and ``method`` how it was found; ``tca_offset_s`` says how far the states'
+    own closest approach lies after the time that the message gives.
+    """
+
+    pc: float | None
+    method: str
+    pc_2d: float | None
+    valid_2d: bool
+    flags: list[str]
+    risk: str
+    standard_error: float | None
+    max_pc: float | None
+    max_pc_sigma_scale: float | None
+    mahalanobis_distance: float | None
+    miss_km: float
+    relative_speed_km_s: float
+    hard_body_radius_m: float
+    hard_body_radius_source: str
+    tca_utc: str
+    tca_offset_s: float | None
+    object_1: str
+    object_2: str
+    pc_in_message: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return dataclasses.asdict(self)
+
+
+def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> MessageRisk:
+    """Assess a message; ``hard_body_radius_m`` (combined) goes before what it says itself.
+
+    Raises RecordError where its two states cannot be brought into one frame.
+    """
+    radius_m, radius_source = (
+        _radius(message) if hard_body_radius_m is None else (hard_body_radius_m, "option, combined radius")
+    )
+    passes = _passes(message, radius_m)
+    best = best_probabilities(passes)
+    plane = best.two_dimensional
+    dr_km, dv_km_s = passes.dr_km[0], passes.dv_km_s[0]
+    speed2 = float(dv_km_s @ dv_km_s)
+    offset_s = -float(dr_km @ dv_km_s) / speed2 if speed2 else None
+    miss_km = float(np.linalg.norm(dr_km + dv_km_s * (offset_s or 0.0)))
+    relative = relative_states(passes.r1_km, passes.v1_km_s, passes.r2_km, passes.v2_km_s)
+    stated_km = message.miss_distance_m / 1000
+    flags = list(best.flags[0])
+    if abs(stated_km - miss_km) > _MISS_TOLERANCE_KM + _MISS_TOLERANCE * stated_km:
+        flags.append(DISAGREES)
+    return MessageRisk(
+        pc=_known(best.probability[0]),
+        method=best.method[0],
+        pc_2d=_known(plane.probability[0]),
+        valid_2d=bool(best.valid_2d[0]),
+        flags=flags,
+        risk=str(risk_level(best.probability[0])),
+        standard_error=_known(best.standard_error[0]),
+        max_pc=_known(plane.maximum_probability[0]),
+        max_pc_sigma_scale=_known(plane.maximum_sigma_scale[0]),
+        mahalanobis_distance=_known(plane.mahalanobis_distance[0]),
+        miss_km=miss_km,
+        relative_speed_km_s=float(relative.relative_speed_km_s[0]),
+        hard_body_radius_m=radius_m,
+        hard_body_radius_source=radius_source,
+        tca_utc=iso(message.tca_time_ns),
+        tca_offset_s=offset_s,
+        object_1=_name(message.objects[0]),
+        object_2=_name(message.objects[1]),
+        pc_in_message=_number(message.fields.get("COLLISION_PROBABILITY")),
+    )
+
+
+def _passes(message: Cdm, radius_m: float) -> Passes:
+    frames = [each.frame for each in message.objects]
+    if frames[0] != frames[1]:
+        reason = "bringing them into one needs Earth orientation that is not here"
+        raise RecordError("out_of_range", f"REF_FRAME of the objects is {frames[0]} and {frames[1]}: {reason}")
+    sides = []
+    for each in message.objects:
+        r, v = each.position_km[None], each.velocity_km_s[None]
+        if each.frame == EARTH_FIXED_FRAME:
+            r, v = pef_to_teme(r, message.tca_time_ns), velocity_pef_to_teme(r, v, message.tca_time_ns)
+        sides.append((r, v, rtn_to_teme(each.covariance_rtn[None], r, v)))
+    return Passes(*sides[0], *sides[1], np.array([radius_m / 1000]))
+
+
+def _radius(message: Cdm) -> tuple[float, str]:
+    """The combined radius and where it comes from: the message, else each object's, else what its kind suggests."""
+    if message.hard_body_radius_m is not None:
+        return message.hard_body_radius_m, "message, combined radius"
+    radii, sources = [], []
+    for number, each in enumerate(message.objects, 1):
+        kind = _kind(each)
+        if each.hard_body_radius_m is not None:
+            radii.append(each.hard_body_radius_m)
+            sources.append(f"object {number}: message")
+        else:
+            radii.append(HARD_BODY_RADIUS_M[kind])
+            sources.append(f"object {number}: {HARD_BODY_RADIUS_M[kind]:g} m assumed for {kind}")
+    return sum(radii), "; ".join(sources)
+
+
+def _kind(each: CdmObject) -> str:
+    stated = each.fields.get("OBJECT_TYPE", "").lower()
+    return stated if stated in HARD_BODY_RADIUS_M else object_type(each.fields.get("OBJECT_NAME"))
+
+
+def _name(each: CdmObject) -> str:
+    name = each.fields.get("OBJECT_NAME") or "unknown"
+    designator = each.fields.get("OBJECT_DESIGNATOR")
+    return f"{name} ({designator})" if designator else name
+
+
+def _known(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return _known(float(text)) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,199 @@
+"""Conjunction data messages (CCSDS 508.0-B-1) in KVN and XML: read into one record, written from it.
+
+States are in kilometres here, covariances in each object's own RTN axes (km², km²/s, km²/s²). What frames and numbers
+mean for a risk is not asked here.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.json_fields import finite
+from sda_platform.formats.ndm import COMMENT, Entry, kvn_messages, xml_messages
+from sda_platform.formats.omm import parse_epoch_ns
+
+Encoding = Literal["kvn", "xml"]
+FloatArray = npt.NDArray[np.float64]
+
+INERTIAL_FRAMES: Final = ("EME2000", "GCRF", "ICRF", "TEME")
+EARTH_FIXED_FRAME: Final = "ITRF"
+_VERSION: Final = "CCSDS_CDM_VERS"
+_STRICT_VERSION: Final = "1.0"
+_KM: Final = {"": 1.0, "km": 1.0, "m": 1e-3, "km/s": 1.0, "m/s": 1e-3}
+_METRES_SQUARED: Final = {"m": 1e-6, "km": 1.0}
+_RADIUS_COMMENT: Final = re.compile(
+    r"(?:\bHBR\b|\bhard[ _-]?body[ _-]?radius\b)\s*(?:\[\s*\w+\s*\])?\s*[=:]\s*(\S+)\s*(?:\[\s*(\w+)\s*\])?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class CdmObject:
+    """One of the two objects: its state at TCA in ``frame``, its covariance, and everything else as text by keyword."""
+
+    fields: Mapping[str, str]
+    frame: str
+    position_km: FloatArray
+    velocity_km_s: FloatArray
+    covariance_rtn: FloatArray
+    hard_body_radius_m: float | None = None
+    comments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Cdm:
+    """One message: what it says of the encounter as text by keyword, and both objects.
+
+    ``hard_body_radius_m`` is the combined radius where the message gives one.
+    """
+
+    fields: Mapping[str, str]
+    tca_time_ns: int
+    miss_distance_m: float
+    objects: tuple[CdmObject, CdmObject]
+    hard_body_radius_m: float | None = None
+    comments: tuple[str, ...] = ()
+
+
+@dataclass
+class _Section:
+    """The entries up to the first OBJECT, or from one OBJECT on."""
+
+    name: str
+    entries: dict[str, Entry] = field(default_factory=dict)
+    comments: list[str] = field(default_factory=list)
+
+    def add(self, entry: Entry, known: frozenset[str] | None) -> None:
+        if entry.keyword == COMMENT:
+            self.comments.append(entry.value)
+        elif known is not None and entry.keyword not in known:
+            raise RecordError(
+                "bad_field", f"{entry.place}: {ascii(entry.keyword)[1:-1][:40]} is no keyword of {self.name}"
+            )
+        elif entry.keyword in self.entries:
+            raise RecordError("bad_field", f"{entry.place}: {entry.keyword} of {self.name} is given twice")
+        else:
+            self.entries[entry.keyword] = entry
+
+    def entry(self, keyword: str) -> Entry:
+        found = self.entries.get(keyword)
+        if found is None or not found.value:
+            raise RecordError("missing_field", f"{keyword} of {self.name} is missing")
+        return found
+
+    def number(self, keyword: str, scale: Mapping[str, float]) -> float:
+        found = self.entry(keyword)
+        try:
+            value = finite(found.value, keyword)
+        except RecordError as error:
+            raise RecordError(error.kind, f"{found.place}, {self.name}: {error.text}") from None
+        if found.unit not in scale:
+            known = " or ".join(unit for unit in scale if unit)
+            raise RecordError(
+                "bad_field", f"{found.place}, {self.name}: {keyword} is in {ascii(found.unit)[:40]}, must be in {known}"
+            )
+        return value * scale[found.unit]
+
+    def texts(self) -> dict[str, str]:
+        return {keyword: entry.value for keyword, entry in self.entries.items()}
+
+    def radius_m(self) -> float | None:
+        """The hard-body radius given as a keyword or in a comment, if there is one."""
+        if "HBR" in self.entries:
+            return self.number("HBR", {"": 1.0, "m": 1.0, "km": 1e3})
+        for comment in self.comments:
+            found = _RADIUS_COMMENT.search(comment)
+            if found:
+                text, unit = found.groups()
+                stated = _Section(self.name, {"HBR": Entry("HBR", text, unit or "", f"COMMENT {comment}"[:60])})
+                return stated.number("HBR", {"": 1.0, "m": 1.0, "km": 1e3})
+        return None
+
+
+def read_cdm(data: bytes) -> Cdm:
+    """The one message of a KVN or XML file.
+
+    Raises RecordError, naming the line or element and the keyword, for what is no message, several, or one without
+    what a probability needs; and, in version 1.0, for a keyword that the standard does not know.
+    """
+    is_xml = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
+    messages = list(xml_messages(data, "cdm") if is_xml else kvn_messages(data))
+    if len(messages) != 1:
+        found = "no conjunction data message" if not messages else f"{len(messages)} messages, must be one"
+        raise RecordError("bad_length", f"holds {found}")
+    whole, *objects = _sections(messages[0], None if is_xml else _version(messages[0]))
+    if len(objects) != 2:
+        raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
+    tca = whole.entry("TCA")
+    try:
+        tca_time_ns = parse_epoch_ns(tca.value, "TCA")
+    except RecordError as error:
+        raise RecordError(error.kind, f"{tca.place}: {error.text}") from None
+    return Cdm(
+        whole.texts(),
+        tca_time_ns,
+        whole.number("MISS_DISTANCE", {"": 1.0, "m": 1.0, "km": 1e3}),
+        (_object(objects[0]), _object(objects[1])),
+        _positive(whole.radius_m(), whole),
+        tuple(whole.comments),
+    )
+
+
+def _version(message: Iterable[Entry]) -> str:
+    first = next((entry for entry in message if entry.keyword != COMMENT), None)
+    if first is None or first.keyword != _VERSION:
+        found = "nothing" if first is None else ascii(first.keyword)[1:-1][:40]
+        raise RecordError("unknown_format", f"is no conjunction data message: begins with {found}, not {_VERSION}")
+    return first.value
+
+
+def _sections(message: Iterable[Entry], version: str | None) -> list[_Section]:
+    strict = version in (None, _STRICT_VERSION)
+    sections = [_Section("the message")]
+    known = (OF_MESSAGE | {_VERSION}) if strict else None
+    for entry in message:
+        if entry.keyword == "OBJECT":
+            sections.append(_Section(entry.value or "an object"))
+            known = OF_OBJECT if strict else None
+        sections[-1].add(entry, known)
+    return sections
+
+
+def _object(section: _Section) -> CdmObject:
+    frame = section.entry("REF_FRAME")
+    name = frame.value.upper()
+    name = EARTH_FIXED_FRAME if name.startswith(EARTH_FIXED_FRAME) else name
+    if name not in (*INERTIAL_FRAMES, EARTH_FIXED_FRAME):
+        allowed = ", ".join((*INERTIAL_FRAMES, EARTH_FIXED_FRAME))
+        reason = f"{frame.place}, {section.name}: REF_FRAME is {ascii(frame.value)[:40]}, must be one of {allowed}"
+        raise RecordError("out_of_range", reason)
+    position_units = {unit: scale for unit, scale in _KM.items() if "/" not in unit}
+    velocity_units = {unit: scale for unit, scale in _KM.items() if "/" in unit or not unit}
+    state = [section.number(keyword, velocity_units if "DOT" in keyword else position_units) for keyword in STATE]
+    covariance = np.zeros((6, 6))
+    for keyword, row, column in COVARIANCE:
+        suffix = ("", "/s", "/s**2")[(row > 2) + (column > 2)]
+        units = {"": 1e-6} | {f"{length}**2{suffix}": scale for length, scale in _METRES_SQUARED.items()}
+        covariance[row, column] = covariance[column, row] = section.number(keyword, units)
+    radius_m = _positive(section.radius_m(), section)
+    return CdmObject(
+        section.texts(),
+        name,
+        np.array(state[:3]),
+        np.array(state[3:]),
+        covariance,
+        radius_m,
+        tuple(section.comments),
+    )
+
+
+def _positive(radius_m: float | None, section: _Section) -> float | None:
+    if radius_m is not None and radius_m <= 0:
+        raise RecordError("out_of_range", f"{section.name}: its hard-body radius is {radius_m:g} m, must be above zero")
+    return radius_m

@@ -1,0 +1,121 @@
+"""Uncertain orbits in elements that stay Gaussian: mean states and covariances as equinoctial elements, and back.
+
+A covariance that is a straight ellipsoid in position and velocity bends along the orbit within minutes; in these
+elements two-body motion only adds ``n t`` to the mean longitude, so that it stays an ellipsoid for days. Each orbit's
+elements are counted in its own radial, transverse and normal axes at the reference time, which leaves no singular
+orbit but the straight line.
+
+Elements, in this order: mean motion n (rad/s), eccentricity vector f, g (along R and T), half-tangents of the tilt of
+the plane p, q, mean longitude l (rad).
+Source: Broucke & Cefola, Celestial Mechanics 5 (1972).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import FloatArray
+from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+
+_COMPLEX_STEP = 1e-30
+_KEPLER_STEPS = 12
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class UncertainOrbit:
+    """One orbit at the reference time: mean elements (6,), their covariance (6, 6), axes (3, 3) with rows R, T, N."""
+
+    elements: FloatArray
+    covariance: FloatArray
+    axes: FloatArray
+
+
+def uncertain_orbit(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike, covariance: npt.ArrayLike) -> UncertainOrbit:
+    """The orbit of an inertial state (3,), (3,) with its covariance (6, 6) of km and km/s in the same frame.
+
+    Raises ValueError for a state that is on no closed orbit.
+    """
+    r, v = np.asarray(r_km, dtype=np.float64), np.asarray(v_km_s, dtype=np.float64)
+    axes = rtn_basis(r, v)
+    elements = _elements_in_own_axes(axes @ r, axes @ v)
+    turn = np.zeros((6, 6))
+    turn[:3, :3] = turn[3:, 3:] = axes
+    _, jacobian = states_in_own_axes(elements[None], np.zeros(1))
+    inverse = np.linalg.inv(jacobian[0]) @ turn
+    in_elements = inverse @ np.asarray(covariance, dtype=np.float64) @ inverse.T
+    root = square_root(in_elements)
+    return UncertainOrbit(elements, root @ root.T, axes)
+
+
+def square_root(covariance: FloatArray) -> FloatArray:
+    """A matrix (6, 6) whose product with its transpose is ``covariance``, negative eigenvalues taken as zero.
+
+    Elements of unlike size are scaled to equal variances first.
+    """
+    scale = np.sqrt(np.maximum(np.diagonal(covariance), 1e-60))
+    value, vector = np.linalg.eigh(0.5 * (covariance + covariance.T) / np.outer(scale, scale))
+    return np.asarray(scale[:, None] * vector * np.sqrt(np.maximum(value, 0.0)))
+
+
+def states_at(orbit: UncertainOrbit, elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """States (n, 6), km and km/s, of ``elements`` (n, 6) ``dt_s`` (n,) after the reference, and d(state)/d(elements).
+
+    In the inertial frame that the orbit was given in; the derivatives are (n, 6, 6).
+    """
+    states, jacobian = states_in_own_axes(elements, dt_s)
+    turn = np.zeros((6, 6))
+    turn[:3, :3] = turn[3:, 3:] = orbit.axes.T
+    return states @ turn.T, turn @ jacobian
+
+
+def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """As ``states_at``, in the axes that the elements are counted in. Derivatives by complex step: exact."""
+    stepped = np.repeat(elements[:, None, :].astype(np.complex128), 7, axis=1)
+    for number in range(6):
+        stepped[:, number + 1, number] += 1j * _COMPLEX_STEP
+    states = _motion(stepped, np.asarray(dt_s)[:, None])
+    return states[:, 0].real.copy(), (states[:, 1:].imag / _COMPLEX_STEP).swapaxes(-1, -2)
+
+
+def _motion(elements: npt.NDArray[np.complex128], dt_s: FloatArray) -> npt.NDArray[np.complex128]:
+    n, f, g, p, q, longitude = np.moveaxis(elements, -1, 0)
+    axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
+    mean = longitude + n * dt_s
+    eccentric = mean + 0.0
+    for _ in range(_KEPLER_STEPS):
+        cosine, sine = np.cos(eccentric), np.sin(eccentric)
+        eccentric = eccentric - (eccentric + g * cosine - f * sine - mean) / (1 - g * sine - f * cosine)
+    cosine, sine = np.cos(eccentric), np.sin(eccentric)
+    b = 1 / (1 + np.sqrt(1 - f * f - g * g))
+    rate = n / (1 - f * cosine - g * sine)
+    x = axis * ((1 - g * g * b) * cosine + f * g * b * sine - f)
+    y = axis * ((1 - f * f * b) * sine + f * g * b * cosine - g)
+    x_dot = axis * rate * (f * g * b * cosine - (1 - g * g * b) * sine)
+    y_dot = axis * rate * ((1 - f * f * b) * cosine - f * g * b * sine)
+    scale = 1 / (1 + p * p + q * q)
+    first = np.stack([1 - p * p + q * q, 2 * p * q, -2 * p], axis=-1) * scale[..., None]
+    second = np.stack([2 * p * q, 1 + p * p - q * q, 2 * q], axis=-1) * scale[..., None]
+    position = x[..., None] * first + y[..., None] * second
+    velocity = x_dot[..., None] * first + y_dot[..., None] * second
+    return np.concatenate([position, velocity], axis=-1)
+
+
+def _elements_in_own_axes(r: FloatArray, v: FloatArray) -> FloatArray:
+    """Elements of a state that lies in the plane of the first two axes, on the first."""
+    energy = v @ v / 2 - MU_EARTH_KM3_S2 / r[0]
+    if not energy < 0:
+        raise ValueError("the state is on no closed orbit")
+    axis = -MU_EARTH_KM3_S2 / (2 * energy)
+    f = v[1] ** 2 * r[0] / MU_EARTH_KM3_S2 - 1
+    g = -v[0] * v[1] * r[0] / MU_EARTH_KM3_S2
+    root = np.sqrt(1 - f * f - g * g)
+    b = 1 / (1 + root)
+    cosine = f + ((1 - f * f * b) * r[0]) / (axis * root)
+    sine = g - f * g * b * r[0] / (axis * root)
+    eccentric = np.arctan2(sine, cosine)
+    longitude = eccentric + g * np.cos(eccentric) - f * np.sin(eccentric)
+    return np.array([np.sqrt(MU_EARTH_KM3_S2 / axis**3), f, g, 0.0, 0.0, longitude])

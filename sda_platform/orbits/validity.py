@@ -1,0 +1,116 @@
+"""When the short-encounter (2D) probability may be trusted: concerns about each pass, cheap enough to ask of all.
+
+A concern is a reason to compute the probability another way, no proof that the 2D one is wrong. The limits were set
+where, over 65 published passes with a known answer, none without a concern is more than 2 % off.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import FloatArray
+from sda_platform.orbits.two_body import orbital_period_s
+
+LONGEST_PART_OF_PERIOD = 2e-3
+LARGEST_SPEED_UNCERTAINTY = 0.1
+LARGEST_SAG = 0.1
+
+_LEAST_VARIANCE_KM2 = 1e-5**2
+_ROUNDED = 1e-3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Passes:
+    """``n`` passes near their closest approach: states (n, 3) and covariances (n, 6, 6) of both objects, km and km/s,
+    in one inertial frame; ``radius_km`` (n,) is the sum of both radii."""
+
+    r1_km: FloatArray
+    v1_km_s: FloatArray
+    covariance_1: FloatArray
+    r2_km: FloatArray
+    v2_km_s: FloatArray
+    covariance_2: FloatArray
+    radius_km: FloatArray
+
+    @property
+    def dr_km(self) -> FloatArray:
+        """Secondary minus primary position."""
+        return self.r2_km - self.r1_km
+
+    @property
+    def dv_km_s(self) -> FloatArray:
+        """Secondary minus primary velocity."""
+        return self.v2_km_s - self.v1_km_s
+
+    def shorter_period_s(self) -> FloatArray:
+        """The shorter of both orbital periods, (n,); NaN where neither orbit is closed."""
+        periods = [orbital_period_s(self.r1_km, self.v1_km_s), orbital_period_s(self.r2_km, self.v2_km_s)]
+        return np.fmin(*periods)
+
+
+def concerns(passes: Passes) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which passes (n,) give rise to which concern.
+
+    - ``low_relative_speed``: the relative speed is not well known, its sigma is a tenth of it or more.
+    - ``extended_encounter``: crossing the uncertainty along the relative velocity, or the time by which the likeliest
+      collision differs from the nominal closest approach, takes more than 1/500 of the shorter period.
+    - ``curved_motion``: to meet, an object must be so far from its mean along its orbit that the orbit bends away from
+      the straight ellipsoid by a tenth of the narrow sigma (or of the radius, if that is more).
+    - ``indefinite_covariance``: the position covariance of an object has a negative eigenvalue.
+    - ``indefinite_velocity_covariance``: so has that of an object's position and velocity, beyond rounding; no concern
+      for the 2D probability, which does not use it, but for every other.
+    """
+    position_1, position_2 = passes.covariance_1[:, :3, :3], passes.covariance_2[:, :3, :3]
+    position = position_1 + position_2
+    lowest = np.stack([np.linalg.eigvalsh(c)[:, 0] / np.trace(c, axis1=-2, axis2=-1) for c in (position_1, position_2)])
+    regular = position + _LEAST_VARIANCE_KM2 * np.eye(3)
+    with np.errstate(all="ignore"):
+        speed = np.linalg.norm(passes.dv_km_s, axis=-1)
+        along = passes.dv_km_s / speed[:, None]
+        moving = speed > 0
+        along = np.where(moving[:, None], along, [1.0, 0.0, 0.0])
+        pull = _pull(passes.dr_km, along, regular)
+        shifts = [np.einsum("nij,nj->ni", c, pull) for c in (position_1, position_2)]
+        sag_km = np.fmax(_sag_km(shifts[0], passes.r1_km), _sag_km(shifts[1], passes.r2_km))
+        narrow = np.sqrt(np.maximum(np.linalg.eigvalsh(_across(regular, along))[:, 1], _LEAST_VARIANCE_KM2))
+        sigma_along = 1 / np.sqrt(np.einsum("ni,ni->n", along, np.linalg.solve(regular, along[..., None])[..., 0]))
+        duration_s = (sigma_along + passes.radius_km) / speed
+        offset_s = np.abs(np.einsum("ni,ni->n", along, shifts[0] + shifts[1])) / speed
+        velocity = (passes.covariance_1 + passes.covariance_2)[:, 3:, 3:]
+        sigma_speed = np.sqrt(np.maximum(np.linalg.eigvalsh(velocity)[:, -1], 0.0))
+        period_s = passes.shorter_period_s()
+        return {
+            "low_relative_speed": ~(sigma_speed < LARGEST_SPEED_UNCERTAINTY * speed),
+            "extended_encounter": ~(np.maximum(duration_s, offset_s) < LONGEST_PART_OF_PERIOD * period_s),
+            "curved_motion": ~(sag_km < LARGEST_SAG * np.maximum(narrow, passes.radius_km)),
+            "indefinite_covariance": (lowest < -1e-12).any(axis=0),
+            "indefinite_velocity_covariance": _is_indefinite(passes.covariance_1) | _is_indefinite(passes.covariance_2),
+        }
+
+
+def _sag_km(shift_km: FloatArray, r_km: FloatArray) -> FloatArray:
+    """How far a circle of radius |r| leaves its tangent within ``shift_km``, (n,)."""
+    return np.asarray((shift_km**2).sum(axis=-1) / (2 * np.linalg.norm(r_km, axis=-1)))
+
+
+def _is_indefinite(covariance: FloatArray) -> npt.NDArray[np.bool_]:
+    """Whether matrices (n, 6, 6), scaled to unit variances, have an eigenvalue below what printing digits can do."""
+    sigma = np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-60))
+    scaled = covariance / (sigma[:, :, None] * sigma[:, None, :])
+    return np.asarray(np.linalg.eigvalsh(scaled)[:, 0] < -_ROUNDED)
+
+
+def _across(covariance: FloatArray, along: FloatArray) -> FloatArray:
+    """Covariances (n, 3, 3) without their part along the unit vectors: one eigenvalue is zero."""
+    project = np.eye(3) - along[:, :, None] * along[:, None, :]
+    return project @ covariance @ project
+
+
+def _pull(dr_km: FloatArray, along: FloatArray, covariance: FloatArray) -> FloatArray:
+    """What, times an object's covariance, is its likeliest shift if both meet; directions as ``along`` (n, 3)."""
+    miss = dr_km - np.einsum("ni,ni->n", dr_km, along)[:, None] * along
+    flat = _across(covariance, along) + along[:, :, None] * along[:, None, :]
+    return np.asarray(np.linalg.solve(flat, miss[..., None])[..., 0])

@@ -28,6 +28,7 @@ from sda_platform.lake.landing.segments import (
 )
 
 META_SUFFIX = ".meta.json"
+_IN_QUARANTINE = "in quarantine"
 
 
 class LandingZone:
@@ -158,6 +159,19 @@ class LandingZone:
         if not self._archive.exists():
             return set()
         return {p.name for p in self._archive.iterdir() if not p.name.endswith(META_SUFFIX)}
+
+    def quarantined(self) -> list[SegmentRef]:
+        """The defective segments that were consumed, one row each, as far as their bytes are still there."""
+        if not self._quarantine.exists():
+            return []
+        found = []
+        for path in sorted(p for p in self._quarantine.iterdir() if not p.name.endswith(META_SUFFIX)):
+            name, _, mark = path.name.rpartition(".")
+            data = path.read_bytes()
+            sha256 = segment_sha256(self.feed, name, data, _IN_QUARANTINE)
+            if sha256.startswith(mark):
+                found.append(SegmentRef(self.feed, name, sha256, len(data), 1, _IN_QUARANTINE))
+        return found
 
     def archived(self, segment: SegmentRef) -> LoadedSegment:
         """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine.

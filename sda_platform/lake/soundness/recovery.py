@@ -178,7 +178,8 @@ def _is_archived(segment: SegmentRef, zones: Sequence[LandingZone]) -> bool:
 
 
 def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[SegmentRef]:
-    """Archived segments with records of which the table, as of ``version``, has no row; named by their content."""
+    """Consumed segments of which the table, as of ``version``, has no row: archived ones with records, named by their
+    content, and defective ones."""
     if not zones:
         return []
     held = set(log.rows(["segment_sha256"], version=version).column("segment_sha256").to_pylist())
@@ -192,6 +193,7 @@ def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[S
                 continue  # a mark that a segment was consumed whose bytes went astray
             if meta is not None and meta.records:
                 found.append(segment)
+        found += [segment for segment in zone.quarantined() if segment.sha256 not in held]
     return found
 
 

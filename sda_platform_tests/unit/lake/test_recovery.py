@@ -313,6 +313,23 @@ def test_a_lost_table_is_built_again_from_the_archive_f_state(lake: Lake, zone: 
     assert {zone.read(s).sha256 for s in zone.pending()} == {s.sha256 for s in segments}
 
 
+def test_a_defective_segment_of_a_lost_commit_is_told_again_too_f_state(
+    lake: Lake, zone: LandingZone, tmp_path: Path
+) -> None:
+    """Its only trace would be the bytes in quarantine, which nobody is told of any more."""
+    data = radar_segment(2)
+    land(zone, "torn", data)
+    Path(tmp_path, "landing/radar/pending/torn").write_bytes(data[:-1])
+    torn = zone.read(*zone.pending()).ref(1)
+    assert torn.defect is not None
+    commit(lake, RAW_RECORDS, [{"segment_sha256": torn.sha256, "record_number": -1}], segments=[torn])
+    zone.acknowledge([torn])
+    assert started(lake, zone, depth=Depth.COLUMNS)["raw_records"].outcome == "sound"
+    empty(lake)
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    assert [zone.read(s).sha256 for s in zone.pending()] == [torn.sha256]
+
+
 def test_a_lost_commit_that_was_read_whole_counts_as_consumed(lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
     plan = lake.plan(OBSERVATIONS, consume=[], observe=[RAW_RECORDS])

@@ -374,6 +374,8 @@ def _show_status(settings: Settings, found: Any) -> None:
         _console.print(letters)
     for orphan in found.orphans:
         _console.print(f"orphan: {orphan}")
+    for failure in found.failures:
+        _console.print(f"[red]failure:[/red] {failure}")
 
 
 if __name__ == "__main__":

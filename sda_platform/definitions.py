@@ -111,6 +111,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             window_s=settings.window_s,
             allowed_lateness_s=settings.allowed_lateness_s,
             idle_after_s=settings.idle_after_s,
+            sources=list(settings.sources),
         ),
         "screening": ScreeningResource(
             fleet=settings.fleet,

@@ -61,6 +61,10 @@ class Settings(BaseSettings):
     window_s: int = Field(30, description="Length of a fusion window in event time, seconds (DP3-F5).")
     allowed_lateness_s: float = Field(5.0, description="Event time a closed window still takes late data, seconds.")
     idle_after_s: float = Field(60.0, description="Silence after which a kind of source holds no window open, seconds.")
+    sources: tuple[str, ...] = Field(
+        ("radar", "optical", "isl"),
+        description="Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
+    )
     screening_horizon_h: float = Field(24.0, description="Span of a screening from its as_of, hours.")
     screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
     screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")

@@ -10,6 +10,7 @@ from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.resource import FusionResource
+from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.transforms import track_corrections
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
@@ -36,7 +37,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         )
     before = dict(plan.previous.watermarks) if plan.previous else {}
     first_open_ns = first_open_window(before.get(PIPELINE, 0), fusion.window_ns, fusion.lateness)
-    arrived = store.new_rows(plan, OBSERVATIONS, ["source_kind", "sensor_time_ns", "reprocess_count"])
+    arrived = store.new_rows(plan, OBSERVATIONS, [*ARRIVAL_COLUMNS, "reprocess_count"])
     landed = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns", "reprocess_count"])
     starts_ns, late = windows_to_fit(arrived, landed, first_open_ns, fusion.window_ns)
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
@@ -48,10 +49,12 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         window_ns=fusion.window_ns,
         as_of_ns=plan.as_of_ns,
     )
-    marks = advance(before, _newest_by_kind(arrived), fusion.lateness, plan.as_of_ns)
-    counts = {"late": late, "windows": len(starts_ns)}
-    receipt = store.append(plan, entries, counts=counts, watermarks={**marks, FIRST_OPEN_WINDOW: first_open_ns})
-    return materialized(store, receipt, **_facts(store, plan, marks, late, len(starts_ns)))
+    marks = advance(before, arrivals(arrived), fusion.lateness, plan.as_of_ns)
+    sources = remembered(before, arrived, marks, fusion.lateness.bound_ns, plan.as_of_ns)
+    counts = {"late": late, "windows": len(starts_ns), **lags_ms(arrived, plan.as_of_ns)}
+    watermarks = {**marks, **sources, FIRST_OPEN_WINDOW: first_open_ns}
+    receipt = store.append(plan, entries, counts=counts, watermarks=watermarks)
+    return materialized(store, receipt, **_facts(store, plan, marks, counts))
 
 
 def windows_to_fit(arrived: pa.Table, landed: pa.Table, first_open_ns: int, window_ns: int) -> tuple[list[int], int]:
@@ -68,21 +71,29 @@ def windows_to_fit(arrived: pa.Table, landed: pa.Table, first_open_ns: int, wind
     return sorted({window_start(time_ns, window_ns) for time_ns in times}), pc.sum(is_late).as_py() or 0
 
 
-def _newest_by_kind(arrived: pa.Table) -> dict[str, int]:
-    newest = arrived.group_by("source_kind").aggregate([("sensor_time_ns", "max")])
-    pairs = zip(newest.column("source_kind").to_pylist(), newest.column("sensor_time_ns_max").to_pylist(), strict=True)
-    return {str(kind): int(time_ns) for kind, time_ns in pairs}
-
-
-def _facts(store: Lake, plan: Plan, marks: dict[str, int], late: int, windows: int) -> dict[str, Any]:
+def _facts(store: Lake, plan: Plan, marks: dict[str, int], counts: dict[str, int]) -> dict[str, Any]:
     written = store.log(FUSED_TRACKS).rows_of((plan.sequence - 1, plan.sequence), ["op", "norad_id"])
     inserts = pc.sum(pc.equal(written.column("op"), "insert")).as_py() or 0
+    lag = (
+        {} if PIPELINE not in marks else {"watermark_lag_s": (plan.as_of_ns - marks[PIPELINE]) / NANOSECONDS_PER_SECOND}
+    )
     return {
-        "windows_fitted": windows,
+        "windows_fitted": counts["windows"],
         "inserts": inserts,
         "retracts": written.num_rows - inserts,
         "objects": len(pc.unique(written.column("norad_id"))),
-        "late_observations": late,
-        "watermarks": {kind: iso(mark) for kind, mark in marks.items()},
-        "watermark_lag_s": (plan.as_of_ns - marks[PIPELINE]) / NANOSECONDS_PER_SECOND,
+        "late_observations": counts["late"],
+        "skewed_observations": counts["skewed"],
+        "watermarks": dg.MetadataValue.md(_trail(marks, counts)),
+        **lag,
     }
+
+
+def _trail(marks: dict[str, int], counts: dict[str, int]) -> str:
+    """How complete each kind is, and whose lag it is: the source's until reception, ours since then (DP3-O2)."""
+    lines = ["| kind | complete up to | source lag | pipeline lag |", "|---|---|---|---|"]
+    for kind, mark in marks.items():
+        lags = [counts.get(f"{kind}_{whose}_lag_ms") for whose in ("source", "pipeline")]
+        told = ["–" if lag is None else f"{lag / 1000:.1f} s" for lag in lags]
+        lines.append(f"| {kind} | {iso(mark)} | {told[0]} | {told[1]} |")
+    return "\n".join(lines)

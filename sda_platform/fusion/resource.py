@@ -14,6 +14,10 @@ class FusionResource(dg.ConfigurableResource["FusionResource"]):
     window_s: int = Field(30, description="Length of a fusion window (DP3-F5).")
     allowed_lateness_s: float = Field(5.0, description="How long a window takes data after the watermark passed it.")
     idle_after_s: float = Field(60.0, description="Silence after which a kind of source holds nobody up (E20).")
+    sources: list[str] = Field(
+        [feed.name for feed in OBSERVATION_FEEDS],
+        description="Kinds that exist: until each has reported once, no window closes (DP3-F4).",
+    )
 
     @property
     def window_ns(self) -> int:
@@ -24,7 +28,7 @@ class FusionResource(dg.ConfigurableResource["FusionResource"]):
     def lateness(self) -> Lateness:
         """The bounds that the watermarks obey."""
         return Lateness(
-            {feed.name: feed.max_lateness_ns for feed in OBSERVATION_FEEDS},
+            {feed.name: feed.max_lateness_ns for feed in OBSERVATION_FEEDS if feed.name in self.sources},
             round(self.allowed_lateness_s * NANOSECONDS_PER_SECOND),
             round(self.idle_after_s * NANOSECONDS_PER_SECOND),
         )

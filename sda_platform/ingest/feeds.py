@@ -7,11 +7,16 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 
 @dataclass(frozen=True)
 class Feed:
-    """One landing zone of observations. ``max_lateness_ns`` bounds arrival after event time (DP3-F2)."""
+    """One landing zone of observations.
+
+    ``max_lateness_ns`` bounds arrival after event time (DP3-F2); ``max_silence_ns`` is the longest that a healthy source
+    may have nothing to report: for a telescope, a day and clouds in the night.
+    """
 
     name: str
     description: str
     max_lateness_ns: int
+    max_silence_ns: int
     replayable: str
     ordering: str
     delivery: str
@@ -22,6 +27,7 @@ OBSERVATION_FEEDS = (
         "radar",
         "Frames of 14 X-band radars, as received by UDP.",
         NANOSECONDS_PER_SECOND // 10,
+        600 * NANOSECONDS_PER_SECOND,
         "no",
         "none",
         "at most once",
@@ -30,6 +36,7 @@ OBSERVATION_FEEDS = (
         "optical",
         "Records of 4 telescopes, as polled from their archive.",
         30 * NANOSECONDS_PER_SECOND,
+        36 * 3600 * NANOSECONDS_PER_SECOND,
         "last 24 h",
         "by time",
         "re-pollable",
@@ -38,6 +45,7 @@ OBSERVATION_FEEDS = (
         "isl",
         "Beacons over inter-satellite links, as received by TCP.",
         10 * NANOSECONDS_PER_SECOND,
+        600 * NANOSECONDS_PER_SECOND,
         "no",
         "per satellite",
         "at least once",

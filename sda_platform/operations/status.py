@@ -10,6 +10,8 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.fusion.sources import silences
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
 from sda_platform.ingest.tables import DEAD_LETTERS
@@ -69,6 +71,7 @@ class PlatformStatus:
     zones: tuple[ZoneStatus, ...]
     orphans: tuple[str, ...]
     letters: tuple[LetterStatus, ...]
+    failures: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -85,7 +88,12 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
         tuple(ZoneStatus(feed, backlog_of(LandingZone(landing_root, feed), wall_s)) for feed in FEED_FORMATS),
         tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
         tuple(_letters(lake, now_ns)),
+        tuple(silence.told(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),
     )
+
+
+def _watermarks(head: Head) -> Mapping[str, int]:
+    return head.commit.checkpoint.watermarks if head.commit else {}
 
 
 def _letters(lake: Lake, now_ns: int) -> Iterator[LetterStatus]:
@@ -106,7 +114,7 @@ def _letters(lake: Lake, now_ns: int) -> Iterator[LetterStatus]:
 def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> TableStatus:
     head = heads[table.name]
     checkpoint = head.commit.checkpoint if head.commit else None
-    mark = checkpoint.watermarks.get(PIPELINE) if checkpoint else None
+    mark = _watermarks(head).get(PIPELINE)
     return TableStatus(
         table=table.name,
         group=table.group,

@@ -1,0 +1,104 @@
+"""The sources as the fusion hears them: what a commit brought, how late it was, and who has fallen silent.
+
+What must be remembered from commit to commit travels among its watermarks: ``heard/<source>`` is the newest event time
+of one sensor, ``awaited/<kind>`` the time since which a kind that never reported holds the windows open.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.watermarks import Arrivals
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+
+HEARD, AWAITED = "heard/", "awaited/"
+ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_ns")
+# From here on, a kind that never reported is told: the windows that it holds open stall (DP3-G3).
+AWAITED_GRACE_NS = 60 * NANOSECONDS_PER_SECOND
+# A source that fell silent so long ago is taken to be gone, so that the list stays bounded.
+_FORGOTTEN_AFTER_NS = 7 * 86_400 * NANOSECONDS_PER_SECOND
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Silence:
+    """A source, or a kind of source, that should have reported; ``since_ns`` is when it was last heard or awaited."""
+
+    source: str
+    since_ns: int
+    never_reported: bool
+
+    def told(self, now_ns: int) -> str:
+        """For a person: who, how long, and what follows."""
+        silent_s = (now_ns - self.since_ns) / NANOSECONDS_PER_SECOND
+        if self.never_reported:
+            return (
+                f"{self.source} never reported, awaited since {iso(self.since_ns)} ({silent_s:,.0f} s): no window can "
+                "close; if there is no such source, leave it out of SDA_SOURCES"
+            )
+        return f"{self.source} silent for {silent_s:,.0f} s, last heard {iso(self.since_ns)}"
+
+
+def arrivals(arrived: pa.Table) -> Arrivals:
+    """The newest event and reception of each kind among new observations."""
+    newest = arrived.group_by("source_kind").aggregate([("sensor_time_ns", "max"), ("received_time_ns", "max")])
+    rows = newest.to_pylist()
+    return Arrivals(
+        {row["source_kind"]: row["sensor_time_ns_max"] for row in rows},
+        {row["source_kind"]: row["received_time_ns_max"] for row in rows},
+    )
+
+
+def remembered(
+    previous: Mapping[str, int], arrived: pa.Table, marks: Mapping[str, int], awaited: Mapping[str, int], as_of_ns: int
+) -> dict[str, int]:
+    """What the next commit must know of the sources: who was heard when, and which ``awaited`` kinds were not yet."""
+    newest = arrived.group_by("source_id").aggregate([("sensor_time_ns", "max")]).to_pylist()
+    heard = {name: at for name, at in previous.items() if name.startswith(HEARD)}
+    for row in newest:
+        name = f"{HEARD}{row['source_id']}"
+        # A clock that runs ahead does not keep its source alive.
+        heard[name] = max(heard.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
+    known = {name: at for name, at in heard.items() if as_of_ns - at < _FORGOTTEN_AFTER_NS}
+    missing = {f"{AWAITED}{kind}" for kind in awaited if kind not in marks}
+    return {**known, **{name: previous.get(name, as_of_ns) for name in missing}}
+
+
+def silences(marks: Mapping[str, int], now_ns: int) -> list[Silence]:
+    """Who has been silent for longer than a healthy source would be, by the watermarks of the newest commit."""
+    found = [
+        Silence(name.removeprefix(AWAITED), since_ns, True)
+        for name, since_ns in sorted(marks.items())
+        if name.startswith(AWAITED) and now_ns - since_ns > AWAITED_GRACE_NS
+    ]
+    limits = {feed.name: feed.max_silence_ns for feed in OBSERVATION_FEEDS}
+    for name, heard_ns in sorted(marks.items()):
+        source = name.removeprefix(HEARD)
+        if name.startswith(HEARD) and now_ns - heard_ns > limits.get(source.partition("-")[0], 0):
+            found.append(Silence(source, heard_ns, False))
+    return found
+
+
+def lags_ms(arrived: pa.Table, as_of_ns: int) -> dict[str, int]:
+    """Of each kind, the median lags of what arrived: the source's own, and ours since reception (DP3-I2).
+
+    An observation received before it was measured counts as one of ``skewed``, and its lag as zero (DP3-I3).
+    """
+    source_ns = pc.subtract(arrived["received_time_ns"], arrived["sensor_time_ns"])
+    counts = {"skewed": pc.sum(pc.less(source_ns, 0)).as_py() or 0}
+    for kind in sorted(pc.unique(arrived["source_kind"]).to_pylist()):
+        of_kind = pc.equal(arrived["source_kind"], kind)
+        ours_ns = pc.subtract(as_of_ns, arrived["received_time_ns"].filter(of_kind))
+        theirs_ns = pc.max_element_wise(source_ns.filter(of_kind), 0)
+        counts[f"{kind}_source_lag_ms"] = _median(theirs_ns) // _NS_PER_MS
+        counts[f"{kind}_pipeline_lag_ms"] = max(_median(ours_ns), 0) // _NS_PER_MS
+    return counts
+
+
+def _median(values: Any) -> int:
+    # An element of the list, not a mean of two: the same whatever the order.
+    return int(pc.quantile(values, 0.5, interpolation="lower")[0].as_py())

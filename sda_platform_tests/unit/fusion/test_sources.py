@@ -1,0 +1,141 @@
+"""Who reports, how late, and who has fallen silent (DP3-I2, I3, O2, G3, E20)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
+from sda_platform.fusion.checks import told_silences, told_state
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.fusion.sources import arrivals, lags_ms, remembered, silences
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.fusion.watermarks import PIPELINE, advance
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.lake import Lake
+from sda_platform.operations.status import platform_status
+from sda_platform_tests.delta_tables import commit, lake_at, no_engine
+from sda_platform_tests.segments import START_NS, after
+
+LATENESS = FusionResource().lateness
+ALL = {"radar-1": 1.0, "radar-2": 2.0, "optical-maui": 1.0, "isl-44713": 2.0}
+
+
+def s(seconds: float) -> int:
+    return round(seconds * NANOSECONDS_PER_SECOND)
+
+
+def heard(events: Mapping[str, float], delay_s: float = 0.5) -> pa.Table:
+    """New observations, one of each source, by the second of the day at which it was made."""
+    return pa.table(
+        {
+            "source_kind": [name.partition("-")[0] for name in events],
+            "source_id": list(events),
+            "sensor_time_ns": pa.array([after(at) for at in events.values()], pa.int64()),
+            "received_time_ns": pa.array([after(at + delay_s) for at in events.values()], pa.int64()),
+        }
+    )
+
+
+def followed(*batches: tuple[Mapping[str, float], float]) -> dict[str, int]:
+    """The marks after these batches of sources and event times, each committed at a second of the day."""
+    marks: dict[str, int] = {}
+    for events, at in batches:
+        table = heard(events)
+        fresh = advance(marks, arrivals(table), LATENESS, after(at))
+        marks = {**fresh, **remembered(marks, table, fresh, LATENESS.bound_ns, after(at))}
+    return marks
+
+
+def test_lag_is_split_into_the_sources_and_ours__DP3_I2_O2() -> None:
+    found = lags_ms(heard({"radar-1": 10.0, "radar-2": 10.0}, delay_s=0.08), after(13))
+    assert found == {"skewed": 0, "radar_source_lag_ms": 80, "radar_pipeline_lag_ms": 2920}
+
+
+def test_what_was_received_before_it_was_measured_is_a_skewed_clock_and_no_negative_lag__DP3_I3() -> None:
+    found = lags_ms(heard({"isl-1": 10.0}, delay_s=-0.25), after(13))
+    assert (found["skewed"], found["isl_source_lag_ms"]) == (1, 0)
+
+
+def test_a_kind_that_never_reported_is_named_after_a_minute__DP3_G3() -> None:
+    marks = followed(({"radar-1": 1.0, "isl-1": 1.0}, 2.0), ({"radar-1": 50.0}, 51.0))
+    assert silences(marks, after(61)) == []
+    (found,) = silences(marks, after(63))
+    assert found.source == "optical"
+    assert found.told(after(63)).startswith("optical never reported, awaited since 2024-11-01T00:00:02")
+
+
+def test_a_kind_is_no_longer_awaited_once_it_has_reported() -> None:
+    marks = followed(({"radar-1": 1.0, "isl-1": 1.0}, 2.0), ({"optical-maui": 3.0}, 70.0))
+    assert silences(marks, after(500)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "dead_from_s"), [("radar-2", 602), ("isl-44713", 602), ("optical-maui", 36 * 3600 + 1)]
+)
+def test_a_sensor_that_falls_silent_is_named__E20(name: str, dead_from_s: float) -> None:
+    others = {source: dead_from_s for source in ALL if source != name}
+    marks = followed((ALL, 3.0), (others, dead_from_s + 1))
+    assert silences(marks, after(dead_from_s)) == []
+    assert [each.source for each in silences(marks, after(dead_from_s + 1))] == [name]
+
+
+def test_a_clock_that_runs_ahead_keeps_no_source_alive() -> None:
+    marks = followed((ALL, 3.0), ({"radar-1": 9e6}, 4.0), ({"isl-44713": 700.0}, 701.0))
+    assert [each.source for each in silences(marks, after(701))] == ["radar-1", "radar-2"]
+
+
+def test_the_list_of_sources_forgets_what_is_gone() -> None:
+    marks = followed((ALL, 3.0), ({"radar-1": 8 * 86_400.0}, 8 * 86_400 + 1))
+    assert [name for name in marks if name.startswith("heard/")] == ["heard/radar-1"]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A lake in which telescopes were never heard of, read ten minutes later."""
+    lake = lake_at(tmp_path / "lake", now_ns=after(10))
+    seen = {"radar-1": 1.0, "isl-44713": 2.0}
+    rows = heard(seen).to_pylist()
+    commit(lake, OBSERVATIONS, [{**row, "observation_id": row["source_id"]} for row in rows])
+    commit(lake, FUSED_TRACKS, watermarks={**followed((seen, 3.0)), FIRST_OPEN_WINDOW: START_NS})
+    return lake
+
+
+def later(lake: Lake, seconds: float) -> Lake:
+    return Lake(lake.uri, MissionClock(after(seconds), 0, 0.0), no_engine)
+
+
+def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Path) -> None:
+    assert told_silences(later(lake, 60)).passed
+    red = told_silences(later(lake, 640))
+    assert not red.passed
+    assert [text.split(" ")[0] for text in (red.description or "").split("; ") if "-" in text] == [
+        "optical",
+        "isl-44713",
+        "radar-1",
+    ]
+    told = platform_status(later(lake, 640), str(tmp_path / "landing"), orphan_grace_s=0.0).failures
+    assert "; ".join(told) == red.description
+
+
+def test_the_open_span_is_told_and_bounded__DP3_Q5(lake: Lake) -> None:
+    fine = told_state(lake, FusionResource())
+    assert fine.passed
+    assert (fine.metadata["open_observations"].value, fine.metadata["open_s"].value) == (2, 1.0)
+    late = {"source_id": "radar-1", "sensor_time_ns": after(400), "observation_id": "o"}
+    commit(lake, OBSERVATIONS, [late])
+    stalled = told_state(lake, FusionResource())
+    assert not stalled.passed
+    assert stalled.description == "399 s of observations are open, no more than 155 s may be"
+
+
+def test_state_stays_within_window_and_lateness_of_a_steady_stream__DP3_Q5() -> None:
+    """Ten minutes of a commit a second: what the next commit must still take is never more than promised."""
+    fusion = FusionResource()
+    marks: dict[str, int] = {}
+    for second in range(2, 602):
+        table = heard(dict.fromkeys(ALL, second - 1.0))
+        marks = advance(marks, arrivals(table), LATENESS, after(second))
+        open_from = marks[PIPELINE] - LATENESS.allowed_ns - fusion.window_ns
+        assert after(second) - open_from <= 2 * fusion.window_ns + LATENESS.allowed_ns + s(1)

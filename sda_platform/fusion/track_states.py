@@ -1,0 +1,76 @@
+"""The life of a track: new, confirmed, coasting, lost. Pure: a fold over the windows in which the object was seen.
+
+With hysteresis: one stray window neither confirms a track nor brings a coasting one back, and a gap of a window or two
+does not make it coast. Time alone moves a track towards lost; only windows move it towards confirmed.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+
+NEW, CONFIRMED, COASTING, LOST = STATES = ("new", "confirmed", "coasting", "lost")
+
+
+@dataclass(frozen=True)
+class LifeRules:
+    """When a track changes; all nanoseconds of event time, and counts of windows."""
+
+    confirming_windows: int = 3
+    returning_windows: int = 2
+    streak_gap_ns: int = 120 * NANOSECONDS_PER_SECOND
+    """Windows further apart than this belong to two streaks; a confirmed track unseen for this long coasts."""
+    new_lost_after_ns: int = 600 * NANOSECONDS_PER_SECOND
+    lost_after_ns: int = 24 * 3600 * NANOSECONDS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class Life:
+    """Where a track stands; ``streak`` counts its latest windows without a gap."""
+
+    state: str
+    since_ns: int
+    last_seen_ns: int
+    streak: int
+
+
+def life_of(seen_ns: Iterable[int], now_ns: int, before: Life | None = None, rules: LifeRules = LifeRules()) -> Life:
+    """The life, at ``now_ns``, of a track that was seen at these times, ascending, after the life ``before``.
+
+    Raises ValueError for a track that was never seen.
+    """
+    life = before
+    for time_ns in seen_ns:
+        life = born(time_ns) if life is None else seen(life, time_ns, rules)
+    if life is None:
+        raise ValueError("a track that was never seen has no life")
+    return passed(life, now_ns, rules)
+
+
+def born(time_ns: int) -> Life:
+    """A track with its first window."""
+    return Life(NEW, time_ns, time_ns, 1)
+
+
+def seen(life: Life, time_ns: int, rules: LifeRules) -> Life:
+    """After one more window; a lost track begins anew."""
+    before = passed(life, time_ns, rules)
+    if before.state == LOST:
+        return born(time_ns)
+    goes_on = time_ns - life.last_seen_ns <= rules.streak_gap_ns
+    after = replace(before, last_seen_ns=time_ns, streak=life.streak + 1 if goes_on else 1)
+    needed = {NEW: rules.confirming_windows, COASTING: rules.returning_windows}.get(after.state)
+    if needed is not None and after.streak >= needed:
+        return replace(after, state=CONFIRMED, since_ns=time_ns)
+    return after
+
+
+def passed(life: Life, now_ns: int, rules: LifeRules) -> Life:
+    """After nothing but time; a state that began meanwhile is dated to when it did."""
+    lost_ns = life.last_seen_ns + (rules.new_lost_after_ns if life.state == NEW else rules.lost_after_ns)
+    if life.state != LOST and now_ns > lost_ns:
+        return replace(life, state=LOST, since_ns=lost_ns)
+    coasting_ns = life.last_seen_ns + rules.streak_gap_ns
+    if life.state == CONFIRMED and now_ns > coasting_ns:
+        return replace(life, state=COASTING, since_ns=coasting_ns)
+    return life

@@ -24,6 +24,7 @@ from sda_platform.delivery.choosing import chosen_subscriber, require_idempotenc
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
+from sda_platform.fusion import sensors as fusion_sensors
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.ingest import assets as ingest
 from sda_platform.ingest import checks as ingest_checks
@@ -60,7 +61,8 @@ CONJUNCTION = [
     conjunction.conjunction_alerts,
     delivery.alert_deliveries,
 ]
-TABLE_ASSETS = [*INGEST, *CATALOG, fusion.fused_tracks, *CONJUNCTION]
+FUSION = [fusion.fused_tracks, fusion.tracks]
+TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, fusion.refined_elements, *CONJUNCTION]
 CHECKS = [
     *ingest_checks.checks,
     *catalog_checks.checks,
@@ -72,7 +74,7 @@ CHECKS = [
 hot = lane_job(
     "hot",
     "hot",
-    dg.AssetSelection.assets(*INGEST, fusion.fused_tracks, *CONJUNCTION[1:]),
+    dg.AssetSelection.assets(*INGEST, *FUSION, *CONJUNCTION[1:]),
     "Observations from the landing zones to delivered alerts, in one run.",
 )
 catalog_lane = lane_job(
@@ -88,11 +90,18 @@ delivery_lane = lane_job(
     dg.AssetSelection.assets(delivery.alert_deliveries),
     "Alerts that waited for the subscriber, in a run that needs nothing else.",
 )
+refinement = lane_job(
+    "refinement",
+    fusion_sensors.LANE,
+    dg.AssetSelection.assets(fusion.refined_elements),
+    "Elements of our own, from the tracks of the last day, for the catalogue.",
+)
 maintenance = maintenance_job(TABLES)
 
 # By the lane that makes up for it, the tables that may be behind; the outbox has a sensor of its own.
 CATALOG_READERS = (ORBITAL_CATALOG, CONJUNCTION_CANDIDATES)
-HOT_READERS = tuple(table for table in TABLES if table not in (*CATALOG_READERS, ALERT_DELIVERIES))
+# Elements of our own are asked for by the clock, and commit only what is new.
+HOT_READERS = tuple(t for t in TABLES if t not in (*CATALOG_READERS, *fusion_sensors.OWN_ELEMENTS, ALERT_DELIVERIES))
 
 
 def default_resources(settings: Settings) -> dict[str, Any]:
@@ -141,14 +150,19 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         *delivery_sensors.build_sensors(delivery_lane),
         unread_sensor(hot, "hot", HOT_READERS, TABLES),
         unread_sensor(catalog_lane, "catalog", CATALOG_READERS, TABLES),
+        *fusion_sensors.build_sensors(),
         run_failures,
     ]
     return dg.Definitions(
         assets=dg.map_asset_specs(_with_policy, assets),
         asset_checks=CHECKS,
-        jobs=[hot, catalog_lane, delivery_lane, maintenance],
+        jobs=[hot, catalog_lane, delivery_lane, refinement, maintenance],
         sensors=sensors,
-        schedules=[*catalog_sensors.build_schedules(catalog_lane), nightly(maintenance)],
+        schedules=[
+            *catalog_sensors.build_schedules(catalog_lane),
+            *fusion_sensors.build_schedules(refinement, running=chosen.own_elements),
+            nightly(maintenance),
+        ],
         resources=provided,
         executor=dg.in_process_executor,
     )

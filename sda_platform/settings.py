@@ -65,6 +65,7 @@ class Settings(BaseSettings):
         ("radar", "optical", "isl"),
         description="Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
     )
+    own_elements: bool = Field(True, description="Whether elements are determined from our own tracks, unasked.")
     screening_horizon_h: float = Field(24.0, description="Span of a screening from its as_of, hours.")
     screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
     screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")

@@ -10,6 +10,8 @@ from sda_platform.lake.table import Landed, Provenance, Table
 
 ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
+OWN_ORIGINATOR = "SDA PLATFORM"
+"""Who publishes the element sets that the platform determined itself."""
 
 
 class Elements(Provenance):

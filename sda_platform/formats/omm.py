@@ -155,8 +155,16 @@ def format_epoch(time_ns: int) -> str:
 
 
 def encode_omm_csv(element_sets: Iterable[ElementSet]) -> bytes:
-    """A segment in CelesTrak's 17 columns; floats keep every digit. ValueError: line break in a name."""
-    lines = [",".join(OMM_CSV_COLUMNS), *(_csv_line(element) for element in element_sets)]
+    """A segment in CelesTrak's 17 columns, and the originator where one is known; floats keep every digit.
+
+    Raises ValueError: line break in a name.
+    """
+    sets = list(element_sets)
+    header, lines = ",".join(OMM_CSV_COLUMNS), [_csv_line(element) for element in sets]
+    if any(element.originator for element in sets):
+        header += ",ORIGINATOR"
+        lines = [f"{line},{_quoted(e.originator or '')}" for line, e in zip(lines, sets, strict=True)]
+    lines.insert(0, header)
     return ("\r\n".join(lines) + "\r\n").encode()
 
 

@@ -1,24 +1,32 @@
-"""Asset of the fusion room: observations → fused_tracks."""
+"""Assets of the fusion room: observations → fused_tracks → tracks."""
 
+from collections import Counter
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.live_tracks import TRACK_MEMORY_NS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
+from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.track_states import STATES
 from sda_platform.fusion.transforms import track_corrections
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.assets import markdown_table, materialized, nothing_new, table_asset
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.verification import standing_keys
+from sda_platform.orbits.elements import ElementSets
 
 
 @table_asset(FUSED_TRACKS, deps=[OBSERVATIONS.name, RAW_RECORDS.name, ORBITAL_CATALOG.name], pool="hot")
@@ -55,6 +63,76 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     watermarks = {**marks, **sources, FIRST_OPEN_WINDOW: first_open_ns}
     receipt = store.append(plan, entries, counts=counts, watermarks=watermarks)
     return materialized(store, receipt, **_facts(store, plan, marks, counts))
+
+
+@table_asset(TRACKS, deps=[fused_tracks, ORBITAL_CATALOG.name], pool="hot")
+def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """Where each object is by all its windows together: one state carried through them, and whether the track lives.
+
+    new → confirmed → coasting → lost, with hysteresis. An object whose windows break the carried covariance twice in a
+    row is suspected of a manoeuvre, with time and size.
+    """
+    store = lake.open()
+    plan = store.plan(TRACKS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG])
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    touched = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id"))
+    held = plan.window(FUSED_TRACKS).upto_sequence
+    windows = standing_windows(store, held, touched, plan.as_of_ns - TRACK_MEMORY_NS)
+    previous = store.log(TRACKS).rows(TRACK_SCHEMA.names, version=plan.base_version)
+    propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
+    rows = live_tracks(windows, touched, previous, propagator, plan.as_of_ns)
+    counts = {"touched": len(touched), "windows": windows.num_rows}
+    receipt = store.merge(plan, store.frame(TRACKS, rows), update_when="new.as_of_ns >= old.as_of_ns")
+    return materialized(store, receipt, **counts, **_lives(store))
+
+
+@table_asset(REFINED_ELEMENTS, deps=[tracks, FUSED_TRACKS.name, ORBITAL_CATALOG.name], pool="catalog")
+def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """Mean elements of tracked objects, corrected by their own windows of the last day, where that tells clearly more.
+
+    The sensor `own_elements` offers them to the catalogue as one more source, below the surveillance network's priority
+    and above republished sets.
+    """
+    store = lake.open()
+    plan = store.plan(REFINED_ELEMENTS, consume=[TRACKS], observe=[FUSED_TRACKS, ORBITAL_CATALOG])
+    columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
+    chosen = due(store.new_rows(plan, TRACKS, columns), store.log(REFINED_ELEMENTS).rows(["norad_id", "epoch_time_ns"]))
+    if not chosen.num_rows:
+        return nothing_new(store, plan, "no track is due: too few windows, or refined within half an hour")
+    numbers = chosen["norad_id"].combine_chunks()
+    held = plan.snapshot(FUSED_TRACKS).sequence
+    windows = standing_windows(store, held, numbers, pc.min(chosen["epoch_time_ns"]).as_py() - ARC_NS)
+    entries = store.log(ORBITAL_CATALOG).rows(
+        [*ElementSets.__dataclass_fields__, "object_name", "international_designator"],
+        ds.field("norad_id").isin(numbers),
+        version=plan.snapshot(ORBITAL_CATALOG).version,
+    )
+    published = {row["norad_id"]: row for row in entries.to_pylist()}
+    rows = refined(windows, chosen, published, plan.as_of_ns)
+    receipt = store.append(plan, store.frame(REFINED_ELEMENTS, rows), counts={"due": len(numbers)})
+    better = pc.divide(rows["published_sigma_m"], rows["position_sigma_m"])
+    facts = {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
+    return materialized(store, receipt, due=len(numbers), **facts)
+
+
+def standing_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:
+    """The window fits of these objects since then that hold, by the commits up to ``upto_sequence``."""
+    known = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
+    return standing_keys(store.log(FUSED_TRACKS), WINDOW_COLUMNS, where=known & ds.field("norad_id").isin(numbers))
+
+
+def _lives(store: Lake) -> dict[str, Any]:
+    """How many tracks are in each state, and which objects are suspected of a manoeuvre."""
+    rows = store.log(TRACKS).rows(["norad_id", "state", "manoeuvre_time_ns", "manoeuvre_speed_m_s", "position_sigma_m"])
+    states = Counter(rows["state"].to_pylist())
+    suspected = rows.filter(rows["manoeuvre_time_ns"].is_valid()).sort_by([("manoeuvre_time_ns", "descending")])
+    return {
+        **{state: states[state] for state in STATES},
+        "median_position_sigma_m": pc.quantile(rows["position_sigma_m"], 0.5)[0].as_py() if rows.num_rows else None,
+        "suspected_manoeuvres": suspected.num_rows,
+        **({"manoeuvres": dg.MetadataValue.md(markdown_table(suspected.slice(0, 5)))} if suspected.num_rows else {}),
+    }
 
 
 def windows_to_fit(arrived: pa.Table, landed: pa.Table, first_open_ns: int, window_ns: int) -> tuple[list[int], int]:

@@ -1,5 +1,6 @@
 """What must hold for the fusion room's tables."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -7,19 +8,23 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.live_tracks import TRACK_MEMORY_NS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.sources import silences
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
-from sda_platform.fusion.watermarks import PIPELINE
+from sda_platform.fusion.sources import AWAITED, HEARD, silences
+from sda_platform.fusion.tables import FUSED_TRACKS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import watermark
+from sda_platform.lake.freshness import newest, nothing_waits, watermark
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.verification import broken_journals
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.verification import broken_journals, reviewed_span, standing_keys
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0
+MAX_REFINEMENT_AGE_S = 6 * 3600.0
 
 
 @dg.asset_check(
@@ -53,40 +58,53 @@ def state_is_bounded(lake: LakeResource, fusion: FusionResource) -> dg.AssetChec
 
 
 def told_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
-    """The outcome of `state_is_bounded`: what is open ends at the newest observation, and is as long as promised.
+    """The outcome of `state_is_bounded`: what is open ends at the newest event, and is no longer than promised.
 
     The promise is window + allowed lateness + the slowest kind's own lateness; one window more for alignment, and the
     idle time for a kind that has just fallen silent.
     """
-    commit = store.log(FUSED_TRACKS).head().commit
+    commit, lateness = store.log(FUSED_TRACKS).head().commit, fusion.lateness
     marks = commit.checkpoint.watermarks if commit else {}
-    if FIRST_OPEN_WINDOW not in marks:
-        return dg.AssetCheckResult(passed=True, metadata={"open_observations": 0})
-    observed = store.log(OBSERVATIONS).rows(["sensor_time_ns"], ds.field("sensor_time_ns") >= marks[FIRST_OPEN_WINDOW])[
-        "sensor_time_ns"
-    ]
-    lateness = fusion.lateness
+    newest_ns = max((at for name, at in marks.items() if name.startswith(HEARD)), default=0)
+    open_from_ns = min((at for name, at in marks.items() if name.startswith(AWAITED)), default=newest_ns)
+    if PIPELINE in marks:
+        open_from_ns = first_open_window(marks[PIPELINE], fusion.window_ns, lateness)
     promised_ns = 2 * fusion.window_ns + lateness.allowed_ns + lateness.idle_after_ns + max(lateness.bound_ns.values())
-    ends = pc.min_max(observed).as_py()
-    oldest_ns, newest_ns = ends["min"] or 0, ends["max"] or 0
-    open_s, promised_s = (newest_ns - oldest_ns) / NANOSECONDS_PER_SECOND, promised_ns / NANOSECONDS_PER_SECOND
-    facts: dict[str, Any] = {
-        "open_observations": len(observed),
-        "open_s": open_s,
-        "promised_s": promised_s,
-        "observations_per_s": len(observed) / open_s if open_s else 0.0,
-        "open_from": iso(oldest_ns),
-        "complete_up_to": iso(marks[PIPELINE]) if PIPELINE in marks else "a kind of source never reported",
-    }
-    passed = open_s <= promised_s
-    return dg.AssetCheckResult(
-        passed=passed,
-        severity=dg.AssetCheckSeverity.WARN,
-        description=None
-        if passed
-        else f"{open_s:,.0f} s of observations are open, no more than {promised_s:g} s may be",
-        metadata=facts,
-    )
+    open_s, promised_s = (span / NANOSECONDS_PER_SECOND for span in (newest_ns - open_from_ns, promised_ns))
+    facts: dict[str, Any] = {"open_s": open_s, "promised_s": promised_s, "open_from": iso(open_from_ns)}
+    if open_s > promised_s:
+        description = f"{open_s:,.0f} s of observations are open, no more than {promised_s:g} s may be"
+        return dg.AssetCheckResult(
+            passed=False, severity=dg.AssetCheckSeverity.WARN, description=description, metadata=facts
+        )
+    held = store.log(OBSERVATIONS).rows(["sensor_time_ns"], ds.field("sensor_time_ns") >= open_from_ns).num_rows
+    rate = held / open_s if open_s else 0.0
+    return dg.AssetCheckResult(passed=True, metadata={**facts, "open_observations": held, "observations_per_s": rate})
+
+
+def unsound_refinements(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Every refined set is clearly better than what it refined, by their covariances."""
+    rows = log.rows_of(reviewed_span(commits), ["norad_id", "position_sigma_m", "published_sigma_m"])
+    worse = pc.sum(pc.greater_equal(rows["position_sigma_m"], rows["published_sigma_m"])).as_py() or 0
+    return [f"{worse} sets are no better than what they refine"] if worse else []
+
+
+def unfolded_windows(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """The current view is the fold of the journal: no object whose newest standing window is not its track's."""
+    window = commits[0].checkpoint.window(FUSED_TRACKS.name) if commits else None
+    if window is None:
+        return []
+    written = store.log(FUSED_TRACKS).rows_of((window.after_sequence, window.upto_sequence), ["window_start_ns"])
+    if not written.num_rows:
+        return []
+    since_ns = max(pc.min(written["window_start_ns"]).as_py(), commits[0].checkpoint.as_of_ns - TRACK_MEMORY_NS)
+    where = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= window.upto_sequence)
+    standing = standing_keys(store.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns"], where=where)
+    newest = standing.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
+    both = newest.join(log.rows(["norad_id", "epoch_time_ns"]), "norad_id", join_type="left outer")
+    same = pc.fill_null(pc.equal(both["epoch_time_ns"], both["epoch_time_ns_max"]), False)
+    wrong = both.filter(pc.invert(same)).sort_by("norad_id")["norad_id"].to_pylist()
+    return [f"{len(wrong)} objects have newer windows than their tracks, such as {wrong[0]}"] if wrong else []
 
 
 checks = [
@@ -94,6 +112,16 @@ checks = [
         FUSED_TRACKS,
         balance=[broken_journals],
         freshness=DataFreshness("the watermark keeps up", MAX_WATERMARK_LAG_S, watermark(PIPELINE)),
+    ),
+    table_checks(
+        TRACKS,
+        balance=[unfolded_windows],
+        freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits([FUSED_TRACKS])),
+    ),
+    table_checks(
+        REFINED_ELEMENTS,
+        balance=[unsound_refinements],
+        freshness=DataFreshness("tracks are still refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
     ),
     sources_report,
     state_is_bounded,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.association import associate
+from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.estimation import StateFits, fit_windows
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.observations import ObservationArrays
@@ -25,6 +26,8 @@ TRACK_SCHEMA = pa.schema(
         ("epoch_time_ns", pa.int64()),
         *((name, pa.float64()) for name in ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")),
         ("covariance", pa.list_(pa.float64())),
+        ("predicted_state", pa.list_(pa.float64())),
+        ("elements_epoch_ns", pa.int64()),
         *((name, pa.float64()) for name in ("offset_radial_km", "offset_in_track_km", "offset_cross_track_km")),
         ("chi_square", pa.float64()),
         *(
@@ -59,18 +62,19 @@ def _fuse(rows: pa.Table, propagator: Propagator, start_ns: int, window_ns: int)
     fits = fit_windows(observations.take(seen), group, propagator, objects, middle_ns)
     ids = np.asarray(rows.column("observation_id").to_pylist())[seen]
     members = [sorted(ids[(group == g) & fits.used].tolist()) for g in range(len(objects))]
-    norad_id = propagator.elements.norad_id[objects]
-    return _tracks(fits, norad_id, start_ns, middle_ns, members)
+    return _tracks(fits, propagator.elements.take(objects), start_ns, middle_ns, members)
 
 
 def _tracks(
     fits: StateFits,
-    norad_id: npt.NDArray[np.int64],
+    elements: ElementSets,
     start_ns: int,
     middle_ns: npt.NDArray[np.int64],
     members: list[list[str]],
 ) -> pa.Table:
     basis = rtn_basis(fits.predicted_r_teme_km, fits.predicted_v_teme_km_s)
+    predicted = np.concatenate([fits.predicted_r_teme_km, fits.predicted_v_teme_km_s], axis=1)
+    norad_id = elements.norad_id
     offset_km = np.einsum("gij,gj->gi", basis, fits.r_teme_km - fits.predicted_r_teme_km)
     columns = [
         pa.array([str(uuid.uuid5(_TRACKS, f"{n}/{start_ns}")) for n in norad_id.tolist()]),
@@ -80,6 +84,8 @@ def _tracks(
         *(pa.array(fits.r_teme_km[:, axis]) for axis in range(3)),
         *(pa.array(fits.v_teme_km_s[:, axis]) for axis in range(3)),
         pa.array(lower_triangles(fits.covariance_teme).tolist(), pa.list_(pa.float64())),
+        pa.array(predicted.tolist(), pa.list_(pa.float64())),
+        pa.array(elements.epoch_time_ns),
         *(pa.array(offset_km[:, axis]) for axis in range(3)),
         pa.array(fits.chi_square),
         *(

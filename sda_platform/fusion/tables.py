@@ -1,12 +1,13 @@
-"""Tables of the fusion room: one orbit fit per object and 30 s window, as a journal of inserts and retracts."""
+"""Tables of the fusion room: one orbit fit per object and 30 s window, and what follows of them for each object."""
 
 import numpy as np
 import numpy.typing as npt
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.fusion.track_states import STATES
 from sda_platform.lake.journal import JournalModel
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import Table, TableModel
 
 FIRST_OPEN_WINDOW = "first_open_window"
 """Among the watermarks of each commit: observations from before it came too late, unless they were reprocessed."""
@@ -34,6 +35,14 @@ class FusedTrack(JournalModel):
     covariance: T.ArrayType = pa.Field(
         dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
         description="6×6 covariance of the state, TEME, lower triangle by rows (21 terms; km², km²/s, km²/s²).",
+    )
+    predicted_state: T.ArrayType = pa.Field(
+        nullable=True,
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="What the catalogue predicted for the epoch: x, y, z, vx, vy, vz, TEME (km, km/s).",
+    )
+    elements_epoch_ns: T.LongType = pa.Field(
+        nullable=True, description="Epoch of the element set that predicted it.", metadata={"unit": "ns"}
     )
     offset_radial_km: T.DoubleType = pa.Field(
         description="Fitted minus predicted position, radial.", metadata={"unit": "km"}
@@ -69,6 +78,135 @@ FUSED_TRACKS = Table(
         **{
             name: [("observations", c) for c in ("range_m", "azimuth_rad", "right_ascension_rad", "x_m")]
             for name in ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s", "covariance")
+        },
+    },
+)
+
+
+class Track(TableModel):
+    """Where an object is by all its windows together, and how alive its track is; one row per object."""
+
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    state: T.StringType = pa.Field(
+        isin=list(STATES),
+        description="new: fewer than three windows; confirmed; coasting: not seen for 2 min; lost: not for 24 h (a new "
+        "one: 10 min).",
+    )
+    state_since_ns: T.LongType = pa.Field(description="When the state began, event time.", metadata={"unit": "ns"})
+    last_seen_ns: T.LongType = pa.Field(
+        description="Middle of the newest window in which it was seen.", metadata={"unit": "ns"}
+    )
+    streak: T.LongType = pa.Field(ge=0, description="Its latest windows without a gap of 2 min (new, returning).")
+    windows: T.LongType = pa.Field(ge=0, description="Windows that the state is carried through.")
+    track_id: T.StringType = pa.Field(description="The newest of them, in fused_tracks.")
+    epoch_time_ns: T.LongType = pa.Field(description="Epoch of the state.", metadata={"unit": "ns"})
+    x_km: T.DoubleType = pa.Field(description="Position x, TEME.", metadata={"unit": "km"})
+    y_km: T.DoubleType = pa.Field(description="Position y, TEME.", metadata={"unit": "km"})
+    z_km: T.DoubleType = pa.Field(description="Position z, TEME.", metadata={"unit": "km"})
+    vx_km_s: T.DoubleType = pa.Field(description="Velocity x, TEME.", metadata={"unit": "km/s"})
+    vy_km_s: T.DoubleType = pa.Field(description="Velocity y, TEME.", metadata={"unit": "km/s"})
+    vz_km_s: T.DoubleType = pa.Field(description="Velocity z, TEME.", metadata={"unit": "km/s"})
+    covariance: T.ArrayType = pa.Field(
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="6×6 covariance of the state, TEME, lower triangle by rows (21 terms; km², km²/s, km²/s²).",
+    )
+    position_sigma_m: T.DoubleType = pa.Field(ge=0, description="1-sigma of the position.", metadata={"unit": "m"})
+    innovation: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="How the newest window disagreed with the others: squared, normalised."
+    )
+    innovation_size: T.LongType = pa.Field(ge=0, description="Its degrees of freedom.")
+    unexplained_windows: T.LongType = pa.Field(ge=0, description="Windows set aside: the others cannot explain them.")
+    manoeuvre_time_ns: T.LongType = pa.Field(
+        nullable=True,
+        description="Suspected manoeuvre: middle of the first of the windows that broke the covariance.",
+        metadata={"unit": "ns"},
+    )
+    manoeuvre_speed_m_s: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="By how much its velocity changed.", metadata={"unit": "m/s"}
+    )
+    manoeuvre_sigma_m_s: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="1-sigma of that.", metadata={"unit": "m/s"}
+    )
+    as_of_ns: T.LongType = pa.Field(
+        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
+    )
+
+
+_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s", "covariance")
+
+TRACKS = Table(
+    "tracks",
+    "fusion",
+    Track,
+    ("norad_id",),
+    "epoch_time_ns",
+    sources={
+        "norad_id": [("fused_tracks", "norad_id")],
+        "track_id": [("fused_tracks", "track_id")],
+        **{name: [("fused_tracks", c) for c in _STATE] for name in _STATE},
+        **{name: [("fused_tracks", "window_start_ns")] for name in ("state", "state_since_ns", "last_seen_ns")},
+    },
+    replaces_rows=True,
+)
+
+
+class OwnElements(TableModel):
+    """An element set that the platform determined itself; it is offered to the catalogue like any other."""
+
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
+    international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
+    epoch_time_ns: T.LongType = pa.Field(
+        description="Epoch of the elements: the newest window.", metadata={"unit": "ns"}
+    )
+    mean_motion_rev_per_day: T.DoubleType = pa.Field(
+        gt=0, lt=20, description="Mean motion (Kozai).", metadata={"unit": "rev/day"}
+    )
+    eccentricity: T.DoubleType = pa.Field(ge=0, lt=1, description="Eccentricity.")
+    inclination_deg: T.DoubleType = pa.Field(ge=0, le=180, description="Inclination.", metadata={"unit": "deg"})
+    raan_deg: T.DoubleType = pa.Field(description="Right ascension of the ascending node.", metadata={"unit": "deg"})
+    arg_of_pericenter_deg: T.DoubleType = pa.Field(description="Argument of pericentre.", metadata={"unit": "deg"})
+    mean_anomaly_deg: T.DoubleType = pa.Field(description="Mean anomaly.", metadata={"unit": "deg"})
+    bstar_per_earth_radius: T.DoubleType = pa.Field(
+        description="SGP4 drag term B*.", metadata={"unit": "1/earth radius"}
+    )
+    position_sigma_m: T.DoubleType = pa.Field(
+        ge=0, description="1-sigma of the position at the epoch.", metadata={"unit": "m"}
+    )
+    as_of_ns: T.LongType = pa.Field(
+        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
+    )
+
+
+class RefinedElements(OwnElements):
+    """Mean elements of a tracked object, from its own windows."""
+
+    published_epoch_ns: T.LongType = pa.Field(
+        description="Epoch of the element set that was refined.", metadata={"unit": "ns"}
+    )
+    published_sigma_m: T.DoubleType = pa.Field(
+        ge=0, description="1-sigma of its position, by the catalogue's model.", metadata={"unit": "m"}
+    )
+    windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
+    arc_s: T.DoubleType = pa.Field(ge=0, description="From the first to the last of them.", metadata={"unit": "s"})
+    innovation: T.DoubleType = pa.Field(
+        ge=0, description="How far the set moved from the published one: squared, normalised."
+    )
+
+
+REFINED_ELEMENTS = Table(
+    "refined_elements",
+    "fusion",
+    RefinedElements,
+    ("norad_id", "epoch_time_ns"),
+    "epoch_time_ns",
+    sources={
+        "norad_id": [("tracks", "norad_id")],
+        "epoch_time_ns": [("fused_tracks", "epoch_time_ns")],
+        "published_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
+        **{
+            name: [("fused_tracks", c) for c in _STATE]
+            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "bstar_per_earth_radius")
         },
     },
 )

@@ -9,8 +9,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 class Feed:
     """One landing zone of observations.
 
-    ``max_lateness_ns`` bounds arrival after event time (DP3-F2); ``max_silence_ns`` is the longest that a healthy source
-    may have nothing to report: for a telescope, a day and clouds in the night.
+    ``max_lateness_ns`` bounds arrival after event time (DP3-F2); ``max_silence_ns`` is the longest that a healthy
+    source may have nothing to report: for a telescope, a day and clouds in the night.
     """
 
     name: str

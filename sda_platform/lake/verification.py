@@ -6,6 +6,7 @@ Columns are read, never only statistics: ``count()`` would answer even when a da
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -137,12 +138,16 @@ def _alternates(turns: Sequence[tuple[int, str]]) -> bool:
     return all(turn == (n // 2, "retract" if n % 2 else "insert") for n, turn in enumerate(turns))
 
 
-def standing_keys(log: TableLog, columns: Sequence[str] = (), version: int | None = None) -> pa.Table:
-    """Key and ``columns`` of the entries of a journal that hold now, or held at ``version``."""
+def standing_keys(
+    log: TableLog, columns: Sequence[str] = (), version: int | None = None, where: ds.Expression | None = None
+) -> pa.Table:
+    """Key and ``columns`` of the entries of a journal that hold now, or held at ``version``.
+
+    ``where`` must select all entries of a key, or none.
+    """
     key = log.table.key[0]
-    entries = log.rows([key, "sequence", "op", *columns], version=version)
-    order = [(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")]
-    ordered = entries.sort_by(order)
-    last = ordered.group_by(key, use_threads=False).aggregate([(c, "last") for c in ("op", *columns)])
-    last = last.filter(pc.equal(last.column("op_last"), "insert"))
-    return last.rename_columns([name.removesuffix("_last") for name in last.column_names])
+    entries = log.rows([key, "sequence", "op", *columns], where, version)
+    ordered = entries.sort_by([(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")])
+    keys = ordered.column(key).to_numpy()
+    is_last = np.append(keys[1:] != keys[:-1], True)[: len(keys)]
+    return ordered.filter(pc.and_(is_last, pc.equal(ordered.column("op"), "insert"))).drop_columns(["sequence"])

@@ -11,6 +11,7 @@ from sda_platform.ingest.reprocessing import LetterFilter
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.operations.reprocess import Reprocessing, reprocess_letters
 from sda_platform.simulation.segments import SimulatedSegment
+from sda_platform.simulation.world import simulate
 from sda_platform_tests.pipeline.platform_run import Platform, correctness
 from sda_platform_tests.pipeline.test_chain import FLEET, simulated, tracks
 from sda_platform_tests.segments import after, catalogue_of, land
@@ -52,13 +53,15 @@ def test_late_and_mended_records_return_into_their_closed_windows__DP5_F8_E26(
     radar = [s for s in segments if s.feed == "radar"]
     cut_off = radar[: len(radar) // 2]
     bad, *others = [s for s in segments if s not in cut_off]
+    later = list(simulate("nominal", start_time_ns=after(300), duration_s=10, seed=3, objects=FLEET))
     twin = with_elements(platforms("never failed"))
     run_at(twin, 62, segments)
+    run_at(twin, 312, later)
 
     platform = with_elements(platforms("failed"))
     miscounted(platform, bad)
-    run_at(platform, 62, others[:-1])
-    run_at(platform, 600, others[-1:])  # its commit closes the windows of the first minute
+    run_at(platform, 62, others)
+    run_at(platform, 312, later)  # closes the windows of the first minute
     late = run_at(platform, 700, cut_off)
     assert all(late.values()), late
     known = platform.rows(OBSERVATIONS, "observation_id").num_rows

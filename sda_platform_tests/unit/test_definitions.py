@@ -32,7 +32,8 @@ UNITLESS = {
     COMMIT_SEQUENCE, "record_number", "sequence", "schema_version", "norad_id", "norad_id_1", "norad_id_2",
     "element_set_number", "source_priority", "eccentricity", "chi_square", "degrees_of_freedom", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
-    "maximum_probability", "reprocess_count", "retry_count",
+    "maximum_probability", "reprocess_count", "retry_count", "streak", "windows", "innovation", "innovation_size",
+    "unexplained_windows",
 }  # fmt: skip
 
 

@@ -10,13 +10,13 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
 from sda_platform.fusion.checks import told_silences, told_state
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import arrivals, lags_ms, remembered, silences
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, advance
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.operations.status import platform_status
 from sda_platform_tests.delta_tables import commit, lake_at, no_engine
-from sda_platform_tests.segments import START_NS, after
+from sda_platform_tests.segments import after
 
 LATENESS = FusionResource().lateness
 ALL = {"radar-1": 1.0, "radar-2": 2.0, "optical-maui": 1.0, "isl-44713": 2.0}
@@ -98,7 +98,7 @@ def lake(tmp_path: Path) -> Lake:
     seen = {"radar-1": 1.0, "isl-44713": 2.0}
     rows = heard(seen).to_pylist()
     commit(lake, OBSERVATIONS, [{**row, "observation_id": row["source_id"]} for row in rows])
-    commit(lake, FUSED_TRACKS, watermarks={**followed((seen, 3.0)), FIRST_OPEN_WINDOW: START_NS})
+    commit(lake, FUSED_TRACKS, watermarks=followed((seen, 3.0)))
     return lake
 
 
@@ -120,14 +120,20 @@ def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Pa
 
 
 def test_the_open_span_is_told_and_bounded__DP3_Q5(lake: Lake) -> None:
+    marks = followed((ALL, 3.0), (dict.fromkeys(ALL, 60.0), 61.0))
+    commit(lake, OBSERVATIONS, [{"observation_id": "o", "sensor_time_ns": after(60)}])
+    commit(lake, FUSED_TRACKS, watermarks=marks)
     fine = told_state(lake, FusionResource())
     assert fine.passed
-    assert (fine.metadata["open_observations"].value, fine.metadata["open_s"].value) == (2, 1.0)
-    late = {"source_id": "radar-1", "sensor_time_ns": after(400), "observation_id": "o"}
-    commit(lake, OBSERVATIONS, [late])
+    assert (fine.metadata["open_observations"].value, fine.metadata["open_s"].value) == (3, 60.0)
+
+
+def test_a_kind_that_never_reported_makes_what_is_open_grow_and_that_is_told__DP3_Q5(lake: Lake) -> None:
+    seen = {"radar-1": 200.0, "isl-44713": 200.0}
+    commit(lake, FUSED_TRACKS, watermarks=followed(({"radar-1": 1.0}, 3.0), (seen, 201.0)))
     stalled = told_state(lake, FusionResource())
     assert not stalled.passed
-    assert stalled.description == "399 s of observations are open, no more than 155 s may be"
+    assert stalled.description == "197 s of observations are open, no more than 155 s may be"
 
 
 def test_state_stays_within_window_and_lateness_of_a_steady_stream__DP3_Q5() -> None:

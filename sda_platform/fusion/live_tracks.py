@@ -1,0 +1,146 @@
+"""The current view of every tracked object: its windows folded into one state and one life. Arrow in, Arrow out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.tables import TRACKS, covariance_from_lower, lower_triangles
+from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
+from sda_platform.lake.arrow import arrays
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.track_filter import CarriedStates, WindowFits, carry
+
+_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
+WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *_STATE, "covariance", "predicted_state", "elements_epoch_ns")
+TRACK_SCHEMA = pa.schema([field for field in TRACKS.arrow_schema if field.name != COMMIT_SEQUENCE])
+TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
+"""How far back, in event time, an object's windows count: what older ones said is in the elements refined from them."""
+_RULES = LifeRules()
+
+
+def live_tracks(
+    windows: pa.Table, touched: pa.Array, previous: pa.Table, propagator: Propagator, as_of_ns: int
+) -> pa.Table:
+    """The rows of `tracks` that change: objects whose windows did, and those whose state ends with time.
+
+    Args:
+        windows: standing fits of the ``touched`` objects, with ``track_id`` and WINDOW_COLUMNS.
+        touched: catalogue numbers of which some window was inserted or retracted.
+        previous: the current rows.
+        propagator: the catalogue.
+        as_of_ns: mission time of the commit.
+    """
+    before = {row["norad_id"]: row for row in previous.to_pylist()}
+    followed = _followed(windows, before, propagator, as_of_ns)
+    known = set(followed.column("norad_id").to_pylist())
+    others = [_aged(row, set(touched.to_pylist()), as_of_ns) for number, row in before.items() if number not in known]
+    aged = pa.Table.from_pylist([row for row in others if row is not None], TRACK_SCHEMA)
+    return pa.concat_tables([followed, aged]).sort_by("norad_id")
+
+
+def _followed(
+    windows: pa.Table, before: Mapping[int, Mapping[str, Any]], propagator: Propagator, as_of_ns: int
+) -> pa.Table:
+    """Rows of the objects that have windows; an object that left the catalogue is followed no further."""
+    usable = pc.and_(
+        windows["predicted_state"].is_valid(), pc.is_in(windows["norad_id"], pa.array(propagator.elements.norad_id))
+    )
+    rows = windows.filter(usable).sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
+    if not rows.num_rows:
+        return TRACK_SCHEMA.empty_table()
+    numbers = np.unique(rows["norad_id"].to_numpy())
+    order = np.argsort(propagator.elements.norad_id, kind="stable")
+    index = order[np.searchsorted(propagator.elements.norad_id, numbers, sorter=order)]
+    fits = window_fits(rows)
+    carried = carry(fits, propagator, index)
+    last = np.append(np.flatnonzero(np.diff(fits.group)), len(fits.group) - 1)
+    lives = [
+        life_of(
+            fits.epoch_ns[fits.group == g].tolist(),
+            as_of_ns,
+            _earlier(before.get(number), fits.epoch_ns[fits.group == g][0]),
+        )
+        for g, number in enumerate(numbers.tolist())
+    ]
+    ids = rows["track_id"].take(pa.array(last)).to_pylist()
+    told = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, carried, as_of_ns)
+    return told.filter(pa.array(np.isfinite(carried.state).all(axis=1)))
+
+
+def window_fits(rows: pa.Table) -> WindowFits:
+    """Rows with WINDOW_COLUMNS, in order of object and time, as the physics wants them."""
+    columns = arrays(rows, ("epoch_time_ns", *_STATE, "elements_epoch_ns"))
+    _, group = np.unique(rows["norad_id"].to_numpy(), return_inverse=True)
+    return WindowFits(
+        group=group.astype(np.int64),
+        epoch_ns=columns["epoch_time_ns"],
+        state=np.stack([columns[name] for name in _STATE], axis=1),
+        covariance=covariance_from_lower(rows["covariance"].to_pylist()),
+        predicted=np.asarray(rows["predicted_state"].to_pylist()),
+        elements_epoch_ns=columns["elements_epoch_ns"],
+    )
+
+
+def _earlier(row: Mapping[str, Any] | None, first_ns: int) -> Life | None:
+    """The life before the windows at hand, if it ended before them: those of a row within them are told by them."""
+    if row is None or row["last_seen_ns"] >= first_ns:
+        return None
+    return _life(row)
+
+
+def _life(row: Mapping[str, Any]) -> Life:
+    return Life(row["state"], row["state_since_ns"], row["last_seen_ns"], row["streak"])
+
+
+def _aged(row: Mapping[str, Any], touched: set[int], as_of_ns: int) -> dict[str, Any] | None:
+    """The row with what time made of its state, or None where that is nothing; retracted altogether is lost."""
+    life = _life(row)
+    gone = row["norad_id"] in touched and life.state != LOST
+    after = Life(LOST, as_of_ns, life.last_seen_ns, 0) if gone else passed(life, as_of_ns, _RULES)
+    if after == life:
+        return None
+    return {**row, "state": after.state, "state_since_ns": after.since_ns, "streak": after.streak, "as_of_ns": as_of_ns}
+
+
+def _rows(
+    norad_id: list[int],
+    lives: list[Life],
+    windows: list[int],
+    track_id: list[str],
+    carried: CarriedStates,
+    as_of_ns: int,
+) -> pa.Table:
+    suspected = carried.manoeuvre_ns > 0
+    sigma_km = np.sqrt(np.einsum("gii->g", carried.covariance[:, :3, :3]))
+    columns: dict[str, Any] = {
+        "norad_id": norad_id,
+        "state": [life.state for life in lives],
+        "state_since_ns": [life.since_ns for life in lives],
+        "last_seen_ns": [life.last_seen_ns for life in lives],
+        "streak": [life.streak for life in lives],
+        "windows": windows,
+        "track_id": track_id,
+        "epoch_time_ns": carried.epoch_ns,
+        **{name: carried.state[:, axis] for axis, name in enumerate(_STATE)},
+        "covariance": lower_triangles(carried.covariance).tolist(),
+        "position_sigma_m": sigma_km * 1e3,
+        "innovation": _where(np.isfinite(carried.innovation), carried.innovation),
+        "innovation_size": carried.innovation_size,
+        "unexplained_windows": carried.unexplained,
+        "manoeuvre_time_ns": _where(suspected, carried.manoeuvre_ns),
+        "manoeuvre_speed_m_s": _where(suspected, carried.manoeuvre_km_s * 1e3),
+        "manoeuvre_sigma_m_s": _where(suspected, carried.manoeuvre_sigma_km_s * 1e3),
+        "as_of_ns": [as_of_ns] * len(norad_id),
+    }
+    return pa.table({field.name: pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA})
+
+
+def _where(known: npt.NDArray[np.bool_], values: npt.NDArray[Any]) -> list[Any]:
+    """The values that are known; None elsewhere."""
+    return [value if is_known else None for value, is_known in zip(values.tolist(), known.tolist(), strict=True)]

@@ -1,0 +1,41 @@
+"""Our own element sets, offered to the catalogue by the door that every publisher uses: the landing zone of elements.
+
+Each commit of a table of own elements becomes one segment, named by its sequence, with bytes that follow from its rows.
+So offering again changes nothing: the zone knows what waits, and what was consumed.
+"""
+
+from sda_platform.catalog.tables import OWN_ORIGINATOR
+from sda_platform.formats.omm import ElementSet, encode_omm_csv
+from sda_platform.formats.segments import describe_segment
+from sda_platform.fusion.tables import OwnElements
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.table import Table
+
+_FIELDS = [name for name in OwnElements.to_schema().columns if name in ElementSet.__dataclass_fields__]
+
+
+def offer(store: Lake, table: Table, zone: LandingZone) -> list[str]:
+    """Seal the newest commits of ``table`` into ``zone``; returns the names of the segments that were not there yet.
+
+    Raises SegmentConflict when other bytes wait under the name of one.
+    """
+    offered = []
+    log = store.log(table)
+    for commit in reversed(log.commits()):
+        rows = log.rows_of((commit.sequence - 1, commit.sequence), _FIELDS).sort_by("norad_id").to_pylist()
+        if not rows:
+            continue
+        numbered = (ElementSet(**row, element_set_number=commit.sequence, originator=OWN_ORIGINATOR) for row in rows)
+        data = encode_omm_csv(numbered)
+        name, sealed_ns = f"{table.name}-{commit.sequence:08d}.csv", commit.checkpoint.as_of_ns
+        meta = describe_segment(
+            data,
+            feed=zone.feed,
+            segment_format="omm-csv",
+            sealed_time_ns=sealed_ns,
+            sealed_wall_time_ns=commit.timestamp_ms * 1_000_000,
+        )
+        if zone.seal(name, data, meta):
+            offered.append(name)
+    return offered

@@ -1,0 +1,46 @@
+"""What brings our own element sets to the catalogue, and when tracks are refined."""
+
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.catalog.tables import ELEMENTS_FEED
+from sda_platform.fusion.offering import offer
+from sda_platform.fusion.tables import REFINED_ELEMENTS
+from sda_platform.lake.resource import LakeResource, LandingResource
+from sda_platform.lake.spark.session import LANE_TAG
+
+LANE = "catalog"
+OWN_ELEMENTS = (REFINED_ELEMENTS,)
+_INTERVAL_S = 10
+
+
+def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
+    """The sensor that offers what was committed."""
+
+    @dg.sensor(
+        name="own_elements",
+        minimum_interval_seconds=interval_s,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Seals the platform's own element sets into the landing zone of elements, each commit once.",
+    )
+    def own_elements(lake: LakeResource, landing: LandingResource) -> dg.SkipReason:
+        zone = landing.zone(ELEMENTS_FEED)
+        offered = [name for table in OWN_ELEMENTS for name in offer(lake.open(), table, zone)]
+        return dg.SkipReason(f"offered {', '.join(offered)}" if offered else "nothing new to offer")
+
+    return [own_elements]
+
+
+def build_schedules(refinement_job: Any, *, running: bool) -> list[dg.ScheduleDefinition]:
+    """Every five minutes, look which tracks tell more than their published elements."""
+    return [
+        dg.ScheduleDefinition(
+            name="refinement",
+            job=refinement_job,
+            cron_schedule="*/5 * * * *",
+            tags={LANE_TAG: LANE},
+            default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,
+            description="Refines the elements of tracked objects; a run without work commits nothing.",
+        )
+    ]

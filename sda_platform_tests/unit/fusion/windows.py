@@ -1,0 +1,77 @@
+"""Builders: what radars report of real objects in consecutive fusion windows, as rows of `observations`."""
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.propagation import Propagator
+from sda_platform_tests.unit.orbits.scenes import (
+    SECOND_NS,
+    START_NS,
+    catalogue,
+    displaced,
+    link_reports,
+    observe,
+    prior_draw,
+    visible,
+)
+
+WINDOW_NS = 30 * SECOND_NS
+
+
+@cache
+def some_catalogue() -> Propagator:
+    """What the radars see now, and every fiftieth of the others: enough to be mistaken for one another."""
+    chosen = np.union1d(visible("radar", START_NS, margin_deg=20.0).index, np.arange(0, len(catalogue()), 50))
+    return Propagator(catalogue().elements.take(chosen))
+
+
+def observed_windows(objects: int, windows: int, readings: int = 8, seed: int = 11) -> list[pa.Table]:
+    """Readings of as many objects in each window, in the columns of `observations` with `window_start_ns`."""
+    rng = np.random.default_rng(seed)
+    every = visible("radar", START_NS, margin_deg=20.0)
+    seen = every.take(rng.choice(len(every.index), objects, replace=False))
+    deviation = prior_draw(seen.index, seen.time_ns, rng)
+    row = np.repeat(np.arange(objects), readings)
+    found = []
+    for window in range(windows):
+        time_ns = START_NS + window * WINDOW_NS + rng.integers(0, WINDOW_NS, len(row))
+        r, v = displaced(seen.index[row], time_ns, deviation[row], seen.time_ns[row])
+        found.append(as_rows(observe(seen.source_id[row], time_ns, r, v, rng)))
+    return found
+
+
+def beacons(objects: int, windows: int, readings: int = 6, seed: int = 12) -> list[pa.Table]:
+    """What as many satellites report of themselves in each window."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(visible("radar", START_NS, margin_deg=20.0).index, objects, replace=False)
+    start = np.full(objects, START_NS)
+    deviation = prior_draw(chosen, start, rng)
+    row = np.repeat(np.arange(objects), readings)
+    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[chosen].tolist()])
+    found = []
+    for window in range(windows):
+        time_ns = START_NS + window * WINDOW_NS + rng.integers(0, WINDOW_NS, len(row))
+        r, v = displaced(chosen[row], time_ns, deviation[row], start[row])
+        found.append(as_rows(link_reports(names[row], time_ns, r, v, rng)))
+    return found
+
+
+def as_rows(observations: ObservationArrays) -> pa.Table:
+    """The observations as rows of the table, numbered by their order, each in its window."""
+    columns = {field.name: getattr(observations, field.name) for field in dataclasses.fields(observations)}
+    time_ns = observations.sensor_time_ns
+    rows = pa.table(
+        {
+            name: pa.array(values.tolist(), OBSERVATIONS.arrow_schema.field(name).type)
+            for name, values in columns.items()
+        }
+    )
+    ids = [f"{time}-{number}" for number, time in enumerate(time_ns.tolist())]
+    return rows.append_column("observation_id", pa.array(ids)).append_column(
+        "window_start_ns", pa.array(time_ns - time_ns % WINDOW_NS)
+    )

@@ -62,7 +62,8 @@ CONJUNCTION = [
     delivery.alert_deliveries,
 ]
 FUSION = [fusion.fused_tracks, fusion.tracks]
-TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, fusion.refined_elements, *CONJUNCTION]
+OWN_ELEMENTS = [fusion.refined_elements, fusion.provisional_elements]
+TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, *OWN_ELEMENTS, *CONJUNCTION]
 CHECKS = [
     *ingest_checks.checks,
     *catalog_checks.checks,
@@ -90,11 +91,11 @@ delivery_lane = lane_job(
     dg.AssetSelection.assets(delivery.alert_deliveries),
     "Alerts that waited for the subscriber, in a run that needs nothing else.",
 )
-refinement = lane_job(
-    "refinement",
+own_elements = lane_job(
+    "own_elements",
     fusion_sensors.LANE,
-    dg.AssetSelection.assets(fusion.refined_elements),
-    "Elements of our own, from the tracks of the last day, for the catalogue.",
+    dg.AssetSelection.assets(*OWN_ELEMENTS),
+    "Elements of our own for the catalogue: of tracked objects, and of those that nobody knows yet.",
 )
 maintenance = maintenance_job(TABLES)
 
@@ -156,11 +157,11 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     return dg.Definitions(
         assets=dg.map_asset_specs(_with_policy, assets),
         asset_checks=CHECKS,
-        jobs=[hot, catalog_lane, delivery_lane, refinement, maintenance],
+        jobs=[hot, catalog_lane, delivery_lane, own_elements, maintenance],
         sensors=sensors,
         schedules=[
             *catalog_sensors.build_schedules(catalog_lane),
-            *fusion_sensors.build_schedules(refinement, running=chosen.own_elements),
+            *fusion_sensors.build_schedules(own_elements, running=chosen.own_elements),
             nightly(maintenance),
         ],
         resources=provided,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.fusion.tables import FUSED_TRACKS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.table import Table
@@ -19,6 +19,7 @@ TABLES = (
     FUSED_TRACKS,
     TRACKS,
     REFINED_ELEMENTS,
+    PROVISIONAL_ELEMENTS,
     CONJUNCTION_CANDIDATES,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_ALERTS,

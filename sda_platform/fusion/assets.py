@@ -11,11 +11,19 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.discovery import (
+    MEMORY_NS,
+    PROVISIONAL_SCHEMA,
+    READING_COLUMNS,
+    discovered,
+    tracklets,
+    uncorrelated,
+)
 from sda_platform.fusion.live_tracks import TRACK_MEMORY_NS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
 from sda_platform.fusion.track_states import STATES
 from sda_platform.fusion.transforms import track_corrections
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
@@ -114,6 +122,46 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
     better = pc.divide(rows["published_sigma_m"], rows["position_sigma_m"])
     facts = {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
     return materialized(store, receipt, due=len(numbers), **facts)
+
+
+@table_asset(PROVISIONAL_ELEMENTS, deps=[OBSERVATIONS.name, FUSED_TRACKS.name, ORBITAL_CATALOG.name], pool="catalog")
+def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
+    """Objects that no catalogue knows: orbits of the readings that match nothing, once they are confirmed.
+
+    They get an analyst's number from 80000 on, and the sensor `own_elements` offers them to the catalogue: from then on
+    they are tracked and screened like any other.
+    """
+    store = lake.open()
+    plan = store.plan(PROVISIONAL_ELEMENTS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG])
+    readings = closed_readings(store, plan)
+    if not readings.num_rows:
+        return nothing_new(store, plan, "no reading of the last closed windows is without an object")
+    found = list(tracklets(readings))
+    entries = store.log(ORBITAL_CATALOG).rows(["norad_id"], version=plan.snapshot(ORBITAL_CATALOG).version)
+    known = store.log(PROVISIONAL_ELEMENTS).rows(PROVISIONAL_SCHEMA.names)
+    rows = discovered(found, known, entries["norad_id"].to_pylist(), fusion.window_ns, plan.as_of_ns)
+    facts = {"uncorrelated_readings": readings.num_rows, "tracklets": len(found)}
+    if not rows.num_rows:
+        return nothing_new(store, plan, "no unknown object is confirmed that was not before", **facts)
+    receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
+    new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], known["norad_id"].combine_chunks()))).as_py()
+    return materialized(store, receipt, new_objects=new, **facts)
+
+
+def closed_readings(store: Lake, plan: Plan) -> pa.Table:
+    """The readings of the last closed windows that no standing fit uses, as the newest commit of fused_tracks saw."""
+    upto = plan.window(FUSED_TRACKS).upto_sequence
+    commit = store.log(FUSED_TRACKS).find(upto)
+    observed = commit.checkpoint.window(OBSERVATIONS.name) if commit else None
+    open_from_ns = commit.checkpoint.watermarks.get(FIRST_OPEN_WINDOW, 0) if commit else 0
+    if plan.is_empty or observed is None or open_from_ns <= 0:
+        return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
+    since_ns, time_ns = open_from_ns - MEMORY_NS, ds.field("sensor_time_ns")
+    known = ds.field(COMMIT_SEQUENCE) <= observed.upto_sequence
+    readings = store.log(OBSERVATIONS).rows(READING_COLUMNS, known & (time_ns >= since_ns) & (time_ns < open_from_ns))
+    fitted = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto)
+    used = standing_keys(store.log(FUSED_TRACKS), ["observation_ids"], where=fitted)["observation_ids"]
+    return uncorrelated(readings, pc.list_flatten(used))
 
 
 def standing_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:

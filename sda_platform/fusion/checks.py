@@ -8,10 +8,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.discovery import ANALYST_IDS
 from sda_platform.fusion.live_tracks import TRACK_MEMORY_NS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
-from sda_platform.fusion.tables import FUSED_TRACKS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checks import DataFreshness, table_checks
@@ -89,6 +90,22 @@ def unsound_refinements(_store: Lake, log: TableLog, commits: Sequence[Commit]) 
     return [f"{worse} sets are no better than what they refine"] if worse else []
 
 
+def shared_readings(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """No reading stands behind two unknown objects, and their numbers are analysts' numbers."""
+    rows = log.rows_of(reviewed_span(commits), ["norad_id", "observation_ids"]).sort_by("norad_id").to_pylist()
+    owners = [(reading, row["norad_id"]) for row in rows for reading in row["observation_ids"]]
+    owner = dict(reversed(owners))
+    twice = sorted({number for reading, number in owners if owner[reading] != number})
+    foreign = sorted({row["norad_id"] for row in rows} - set(ANALYST_IDS))
+    told = ((twice, "objects share readings with another"), (foreign, "numbers are not an analyst's"))
+    return [f"{len(numbers)} {what}, such as {numbers[0]}" for numbers, what in told if numbers]
+
+
+def discovery_looked(store: Lake, _log: TableLog) -> int | None:
+    """When unknown objects could last have been found: a quiet sky leaves the table as it is."""
+    return watermark(PIPELINE)(store, store.log(FUSED_TRACKS))
+
+
 def unfolded_windows(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """The current view is the fold of the journal: no object whose newest standing window is not its track's."""
     window = commits[0].checkpoint.window(FUSED_TRACKS.name) if commits else None
@@ -122,6 +139,11 @@ checks = [
         REFINED_ELEMENTS,
         balance=[unsound_refinements],
         freshness=DataFreshness("tracks are still refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
+    ),
+    table_checks(
+        PROVISIONAL_ELEMENTS,
+        balance=[shared_readings],
+        freshness=DataFreshness("no unknown object waits for its number", MAX_REFINEMENT_AGE_S, discovery_looked),
     ),
     sources_report,
     state_is_bounded,

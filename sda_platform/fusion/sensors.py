@@ -1,4 +1,4 @@
-"""What brings our own element sets to the catalogue, and when tracks are refined."""
+"""What brings our own element sets to the catalogue, and when they are determined."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ import dagster as dg
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.fusion.offering import offer
-from sda_platform.fusion.tables import REFINED_ELEMENTS
+from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 
 LANE = "catalog"
-OWN_ELEMENTS = (REFINED_ELEMENTS,)
+OWN_ELEMENTS = (REFINED_ELEMENTS, PROVISIONAL_ELEMENTS)
 _INTERVAL_S = 10
 
 
@@ -32,15 +32,15 @@ def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
     return [own_elements]
 
 
-def build_schedules(refinement_job: Any, *, running: bool) -> list[dg.ScheduleDefinition]:
-    """Every five minutes, look which tracks tell more than their published elements."""
+def build_schedules(own_elements_job: Any, *, running: bool) -> list[dg.ScheduleDefinition]:
+    """Every two minutes, look for unknown objects, and for tracks that tell more than their published elements."""
     return [
         dg.ScheduleDefinition(
-            name="refinement",
-            job=refinement_job,
-            cron_schedule="*/5 * * * *",
+            name="own_elements_refresh",
+            job=own_elements_job,
+            cron_schedule="*/2 * * * *",
             tags={LANE_TAG: LANE},
             default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,
-            description="Refines the elements of tracked objects; a run without work commits nothing.",
+            description="Refines tracked objects and numbers unknown ones; a run without work commits nothing.",
         )
     ]

@@ -212,6 +212,40 @@ REFINED_ELEMENTS = Table(
 )
 
 
+class ProvisionalElements(OwnElements):
+    """Mean elements of an object that no catalogue knows, from readings that match nothing; numbered from 80000."""
+
+    tracklets: T.ArrayType = pa.Field(
+        dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
+        description="The tracks that it was seen in, by source and the source's own number.",
+    )
+    readings: T.LongType = pa.Field(ge=1, description="Observations in them.")
+    observation_ids: T.ArrayType = pa.Field(
+        dtype_kwargs={"elementType": T.StringType(), "containsNull": True}, description="These, sorted."
+    )
+    first_seen_ns: T.LongType = pa.Field(description="Event time of the first of them.", metadata={"unit": "ns"})
+    chi_square: T.DoubleType = pa.Field(ge=0, description="Weighted sum of squared residuals after the fit.")
+    degrees_of_freedom: T.LongType = pa.Field(ge=0, description="Measured components less the six unknowns.")
+
+
+PROVISIONAL_ELEMENTS = Table(
+    "provisional_elements",
+    "fusion",
+    ProvisionalElements,
+    ("norad_id", "epoch_time_ns"),
+    "epoch_time_ns",
+    sources={
+        "observation_ids": [("observations", "observation_id")],
+        "tracklets": [("observations", "native_track_id")],
+        "first_seen_ns": [("observations", "sensor_time_ns")],
+        **{
+            name: [("observations", c) for c in ("range_m", "range_rate_m_s", "azimuth_rad", "elevation_rad")]
+            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "raan_deg")
+        },
+    },
+)
+
+
 def lower_triangles(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Covariances (n, 6, 6) as the ``covariance`` column stores them: lower triangles by rows, (n, 21)."""
     return covariance[:, _LOWER[0], _LOWER[1]]

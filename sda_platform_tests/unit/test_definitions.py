@@ -33,7 +33,7 @@ UNITLESS = {
     "element_set_number", "source_priority", "eccentricity", "chi_square", "degrees_of_freedom", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "maximum_probability", "reprocess_count", "retry_count", "streak", "windows", "innovation", "innovation_size",
-    "unexplained_windows",
+    "unexplained_windows", "readings",
 }  # fmt: skip
 
 

@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,
+    Sightings,
     catalogue,
     displaced,
     link_reports,
@@ -32,6 +34,14 @@ def some_catalogue() -> Propagator:
 
 def observed_windows(objects: int, windows: int, readings: int = 8, seed: int = 11) -> list[pa.Table]:
     """Readings of as many objects in each window, in the columns of `observations` with `window_start_ns`."""
+    return tracked_windows(objects, windows, readings, seed)[0]
+
+
+@cache
+def tracked_windows(
+    objects: int, windows: int, readings: int = 8, seed: int = 11
+) -> tuple[list[pa.Table], Sightings, FloatArray]:
+    """The same, each radar calling an object by its number here, with the sightings and how the objects deviate."""
     rng = np.random.default_rng(seed)
     every = visible("radar", START_NS, margin_deg=20.0)
     seen = every.take(rng.choice(len(every.index), objects, replace=False))
@@ -41,8 +51,9 @@ def observed_windows(objects: int, windows: int, readings: int = 8, seed: int = 
     for window in range(windows):
         time_ns = START_NS + window * WINDOW_NS + rng.integers(0, WINDOW_NS, len(row))
         r, v = displaced(seen.index[row], time_ns, deviation[row], seen.time_ns[row])
-        found.append(as_rows(observe(seen.source_id[row], time_ns, r, v, rng)))
-    return found
+        rows = as_rows(observe(seen.source_id[row], time_ns, r, v, rng))
+        found.append(rows.append_column("native_track_id", pa.array([str(number) for number in row.tolist()])))
+    return found, seen, deviation
 
 
 def beacons(objects: int, windows: int, readings: int = 6, seed: int = 12) -> list[pa.Table]:

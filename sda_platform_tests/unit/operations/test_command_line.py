@@ -60,7 +60,7 @@ def test_verify_tells_a_damaged_lake_mends_it_on_demand_and_status_remembers(hom
         commit(lake, OBSERVATIONS, [{"observation_id": name}])
     assert "not verified yet" in sda(home, "status").output
     sound = sda(home, "verify", "--deep")
-    assert (sound.exit_code, "10 of 10 tables are sound (2 commits and 2 files read)" in sound.output) == (0, True)
+    assert (sound.exit_code, "13 of 13 tables are sound (2 commits and 2 files read)" in sound.output) == (0, True)
     commit_file(lake, OBSERVATIONS, 1).write_text("")
     told = sda(home, "verify")
     assert (told.exit_code, "observations: damaged: version 1 is empty" in told.output) == (1, True)
@@ -130,7 +130,7 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     ("arguments", "words"),
     [
         (("trace", "nothing"), "no alert begins with 'nothing'"),
-        (("replay", "tracks"), "no table is named 'tracks'; there are: raw_records,"),
+        (("replay", "orbits"), "no table is named 'orbits'; there are: raw_records,"),
         (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
         (("land", "--feed", "lidar", __file__), "cannot tell its format"),
     ],

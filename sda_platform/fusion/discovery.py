@@ -1,0 +1,166 @@
+"""Objects that nobody knows yet: readings that match nothing become tracklets, orbits, and numbers once confirmed.
+
+A tracklet is what one radar calls one track. It is given an orbit of its own (Herrick-Gibbs, then differential
+correction); tracklets whose orbits meet are linked and fitted together. An object is confirmed when it was seen in
+three windows, or by two tracklets. Arrow in, Arrow out.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.watermarks import window_start
+from sda_platform.lake.arrow import arrays
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.differential_correction import Correction, correct_elements, first_orbit
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.initial_orbit import NoOrbit
+from sda_platform.orbits.linking import link
+from sda_platform.orbits.observations import ObservationArrays
+
+PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
+READING_COLUMNS = ("observation_id", "native_track_id", *ObservationArrays.__dataclass_fields__)
+MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
+"""How far back readings that match nothing are looked at again, event time."""
+ANALYST_IDS = range(80_000, 90_000)
+"""Catalogue numbers that the surveillance network sets aside for objects without a name."""
+_LEAST_READINGS = 10
+_CONFIRMING_WINDOWS = 3
+# An orbit that is refined by less than this is not worth a new set.
+_MORE_READINGS = 1.5
+# A position that is known no better than this cannot be met again, nor screened.
+_VAGUEST_M = 50_000.0
+
+
+@dataclass(frozen=True)
+class Tracklet:
+    """The readings of one track of one source, and the orbit through them."""
+
+    name: str
+    readings: pa.Table
+    orbit: Correction
+
+
+def uncorrelated(readings: pa.Table, used: pa.ChunkedArray) -> pa.Table:
+    """The readings of sensors on the ground that no standing fit uses."""
+    from_ground = pc.not_equal(readings["source_kind"], "isl")
+    return readings.filter(pc.and_(from_ground, pc.invert(pc.is_in(readings["observation_id"], used.combine_chunks()))))
+
+
+def tracklets(readings: pa.Table) -> Iterator[Tracklet]:
+    """An orbit for every source's track with readings enough, in order of name; those without an orbit are left out."""
+    names = pc.binary_join_element_wise(readings["source_id"], pc.fill_null(readings["native_track_id"], ""), "/")
+    named = readings.append_column("name", names).sort_by(
+        [("name", "ascending"), ("sensor_time_ns", "ascending"), ("observation_id", "ascending")]
+    )
+    _, first, count = np.unique(named["name"].to_numpy(), return_index=True, return_counts=True)
+    for start, length in zip(first.tolist(), count.tolist(), strict=True):
+        if length >= _LEAST_READINGS:
+            rows = named.slice(start, length)
+            try:
+                yield Tracklet(rows["name"][0].as_py(), rows, first_orbit(_observations(rows)))
+            except NoOrbit:
+                continue
+
+
+def discovered(
+    found: Sequence[Tracklet], known: pa.Table, taken: Sequence[int], window_ns: int, as_of_ns: int
+) -> pa.Table:
+    """Element sets of confirmed objects: new ones with the next free numbers, known ones where much was added.
+
+    Args:
+        found: tracklets of now.
+        known: rows of `provisional_elements`.
+        taken: catalogue numbers in use.
+        window_ns: length of a window.
+        as_of_ns: mission time of the commit.
+    """
+    numbers, readings = _known(known)
+    free = iter(sorted(set(ANALYST_IDS) - set(taken) - set(numbers.values())))
+    rows = []
+    for chain, orbit in _confirmed(found, window_ns):
+        number = next((numbers[t.name] for t in chain if t.name in numbers), None)
+        count = sum(t.readings.num_rows for t in chain)
+        if number is not None and count < _MORE_READINGS * readings[number]:
+            continue
+        number = next(free, None) if number is None else number
+        if number is not None:
+            rows.append(_told(number, chain, orbit, as_of_ns))
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: row["norad_id"]), PROVISIONAL_SCHEMA)
+
+
+def _known(known: pa.Table) -> tuple[dict[str, int], dict[int, int]]:
+    """The number of each tracklet that has one, and the readings behind the newest set of each number."""
+    numbers: dict[str, int] = {}
+    readings: dict[int, int] = {}
+    for row in known.sort_by("epoch_time_ns").to_pylist():
+        numbers |= dict.fromkeys(row["tracklets"], row["norad_id"])
+        readings[row["norad_id"]] = row["readings"]
+    return numbers, readings
+
+
+def _confirmed(found: Sequence[Tracklet], window_ns: int) -> list[tuple[list[Tracklet], Correction]]:
+    """Chains of linked tracklets that were seen often enough, each with the orbit through all of it; earliest first.
+
+    What is linked and turns out not to be one object counts as several.
+    """
+    sure: list[tuple[list[Tracklet], Correction]] = []
+    waiting = [[found[n] for n in chain] for chain in link([t.orbit for t in found])]
+    while waiting:
+        chain = waiting.pop()
+        if len(chain) == 1 and _windows(chain[0], window_ns) < _CONFIRMING_WINDOWS:
+            continue
+        orbit = _fitted(chain)
+        if orbit is not None:
+            sure.append((chain, orbit))
+        elif len(chain) > 1:
+            waiting += [[tracklet] for tracklet in chain]
+    return sorted(sure, key=lambda each: (each[0][0].readings["sensor_time_ns"][0].as_py(), each[0][0].name))
+
+
+def _windows(tracklet: Tracklet, window_ns: int) -> int:
+    return len({window_start(time_ns, window_ns) for time_ns in tracklet.readings["sensor_time_ns"].to_pylist()})
+
+
+def _fitted(chain: Sequence[Tracklet]) -> Correction | None:
+    """The orbit through all readings of the chain, or None where they are not of one object after all."""
+    orbit = chain[-1].orbit
+    if len(chain) > 1:
+        try:
+            orbit = correct_elements(_observations(pa.concat_tables(t.readings for t in chain)), orbit.elements)
+        except NoOrbit:
+            return None
+    return orbit if orbit.is_plausible and _sigma_m(orbit) < _VAGUEST_M else None
+
+
+def _observations(rows: pa.Table) -> ObservationArrays:
+    return ObservationArrays.from_columns(arrays(rows))
+
+
+def _sigma_m(orbit: Correction) -> float:
+    return float(np.sqrt(np.trace(orbit.covariance_teme[:3, :3]))) * 1e3
+
+
+def _told(number: int, chain: Sequence[Tracklet], orbit: Correction, as_of_ns: int) -> dict[str, Any]:
+    epoch_ns = orbit.elements.epoch_time_ns // 1000 * 1000  # an OMM's epoch has microseconds
+    elements = replace(orbit.elements, norad_id=np.array([number]), epoch_time_ns=epoch_ns)
+    readings = pa.concat_tables(t.readings for t in chain)
+    return {
+        **{name: getattr(elements, name)[0].item() for name in ElementSets.__dataclass_fields__},
+        "object_name": f"UNKNOWN {number}",
+        "international_designator": None,
+        "position_sigma_m": _sigma_m(orbit),
+        "tracklets": [t.name for t in chain],
+        "readings": readings.num_rows,
+        "observation_ids": sorted(readings["observation_id"].to_pylist()),
+        "first_seen_ns": pc.min(readings["sensor_time_ns"]).as_py(),
+        "chi_square": orbit.chi_square,
+        "degrees_of_freedom": orbit.degrees_of_freedom,
+        "as_of_ns": as_of_ns,
+    }

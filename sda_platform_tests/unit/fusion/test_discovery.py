@@ -1,0 +1,112 @@
+"""Unknown objects: from readings that match nothing to numbered orbits that are those of the truth."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.fusion.checks import shared_readings
+from sda_platform.fusion.discovery import (
+    ANALYST_IDS,
+    PROVISIONAL_SCHEMA,
+    READING_COLUMNS,
+    Tracklet,
+    discovered,
+    tracklets,
+    uncorrelated,
+)
+from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS
+from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.propagation import Propagator
+from sda_platform_tests.delta_tables import commit, lake_at
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, tracked_windows
+from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS, displaced
+
+OBJECTS, WINDOWS = 6, 4
+AS_OF_NS = START_NS + WINDOWS * WINDOW_NS
+NOBODY = PROVISIONAL_SCHEMA.empty_table()
+
+
+@cache
+def readings() -> pa.Table:
+    return pa.concat_tables(tracked_windows(OBJECTS, WINDOWS)[0]).select(READING_COLUMNS)
+
+
+@cache
+def found() -> tuple[Tracklet, ...]:
+    return tuple(tracklets(readings()))
+
+
+def numbered(
+    known: pa.Table = NOBODY, taken: tuple[int, ...] = (), chosen: tuple[Tracklet, ...] | None = None
+) -> pa.Table:
+    return discovered(found() if chosen is None else chosen, known, taken, WINDOW_NS, AS_OF_NS)
+
+
+def test_what_a_fit_uses_and_what_names_itself_is_not_unknown() -> None:
+    rows = readings()
+    used = rows["observation_id"].slice(0, 3)
+    left = uncorrelated(rows, used)
+    assert left.num_rows == rows.num_rows - 3
+    beacon = pa.Table.from_pylist([{**rows.to_pylist()[0], "source_kind": "isl"}], rows.schema)
+    assert uncorrelated(beacon, used.slice(0, 0)).num_rows == 0
+
+
+def test_each_unknown_object_gets_one_orbit_which_is_the_true_one() -> None:
+    _, seen, deviation = tracked_windows(OBJECTS, WINDOWS)
+    rows = numbered()
+    assert rows["norad_id"].to_pylist() == list(ANALYST_IDS)[: rows.num_rows]
+    assert rows.num_rows >= OBJECTS - 2
+    elements = ElementSets.from_columns(arrays(rows))
+    for n, row in enumerate(rows.to_pylist()):
+        (name,) = row["tracklets"]
+        which = int(name.rpartition("/")[2])
+        time_ns = np.array([row["epoch_time_ns"]])
+        true, _ = displaced(seen.index[[which]], time_ns, deviation[[which]], seen.time_ns[[which]])
+        _, place, _ = Propagator(elements).at([n], time_ns)
+        assert np.linalg.norm(place - true) * 1e3 < 5 * row["position_sigma_m"]
+        assert row["position_sigma_m"] < 5_000
+
+
+def test_an_object_keeps_its_number_and_gets_a_new_set_only_for_much_more_data() -> None:
+    half = list(tracklets(readings().filter(pc.less(readings()["sensor_time_ns"], START_NS + 3 * WINDOW_NS))))
+    first = numbered(chosen=tuple(half))
+    assert numbered(first, tuple(first["norad_id"].to_pylist()), tuple(half)).num_rows == 0, "nothing new"
+    more = pa.Table.from_pylist([{**row, "readings": row["readings"] // 2} for row in first.to_pylist()], first.schema)
+    again = numbered(more)
+    known = dict(zip((t[0] for t in first["tracklets"].to_pylist()), first["norad_id"].to_pylist(), strict=True))
+    for row in again.to_pylist():
+        assert known.get(row["tracklets"][0], row["norad_id"]) == row["norad_id"]
+    assert not set(again["norad_id"].to_pylist()) - set(ANALYST_IDS)
+
+
+def test_a_number_in_use_is_never_given_again() -> None:
+    rows = numbered(taken=(80_000, 80_002))
+    assert rows["norad_id"].to_pylist()[:2] == [80_001, 80_003]
+
+
+def test_one_window_confirms_nobody() -> None:
+    early = readings().filter(pc.less(readings()["sensor_time_ns"], START_NS + WINDOW_NS))
+    assert numbered(chosen=tuple(tracklets(early))).num_rows == 0
+
+
+def test_the_order_of_the_readings_changes_nothing() -> None:
+    order = np.random.default_rng(4).permutation(readings().num_rows)
+    shuffled = tuple(tracklets(readings().take(pa.array(order))))
+    assert numbered(chosen=shuffled).equals(numbered())
+
+
+def test_the_check_sees_readings_behind_two_objects_and_foreign_numbers(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path, now_ns=START_NS + 200 * SECOND_NS)
+    rows = numbered().to_pylist()
+    commit(lake, PROVISIONAL_ELEMENTS, rows)
+    log = lake.log(PROVISIONAL_ELEMENTS)
+    assert shared_readings(lake, log, log.commits()) == []
+    commit(lake, PROVISIONAL_ELEMENTS, [{**rows[0], "norad_id": 25544}])
+    assert shared_readings(lake, log, log.commits()) == [
+        "1 objects share readings with another, such as 80000",
+        "1 numbers are not an analyst's, such as 25544",
+    ]

@@ -61,8 +61,15 @@ def _fuse(rows: pa.Table, propagator: Propagator, start_ns: int, window_ns: int)
     middle_ns = np.full(len(objects), start_ns + window_ns // 2, dtype=np.int64)
     fits = fit_windows(observations.take(seen), group, propagator, objects, middle_ns)
     ids = np.asarray(rows.column("observation_id").to_pylist())[seen]
-    members = [sorted(ids[(group == g) & fits.used].tolist()) for g in range(len(objects))]
+    members = _members(ids[fits.used], group[fits.used], len(objects))
     return _tracks(fits, propagator.elements.take(objects), start_ns, middle_ns, members)
+
+
+def _members(ids: npt.NDArray[np.str_], group: npt.NDArray[np.int64], groups: int) -> list[list[str]]:
+    """The ids of each group, sorted."""
+    order = np.lexsort((ids, group))
+    cuts = np.searchsorted(group[order], np.arange(1, groups))
+    return [part.tolist() for part in np.split(ids[order], cuts)]
 
 
 def _tracks(

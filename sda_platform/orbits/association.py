@@ -15,17 +15,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.gating import coarse_candidates
-from sda_platform.orbits.measurements import ISL, Measurements, prepare
+from sda_platform.orbits.linearisation import ISL, innovations
+from sda_platform.orbits.measurements import Measurements, prepare
 from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensors import Sensor, sensor_registry
 
 __all__ = ["Association", "ObservationArrays", "Reason", "associate"]
 
+BoolArray = npt.NDArray[np.bool_]
+
 _DAY_NS = 86_400_000_000_000
+_PRIOR_SLOT_NS = 30_000_000_000
 # The best candidate must be twenty times as likely as the next, else the choice is flagged.
 _AMBIGUOUS_BELOW = 2 * float(np.log(20.0))
 
@@ -70,7 +74,7 @@ class _Pairs:
     candidate: IntArray
     mahalanobis2: FloatArray
     score: FloatArray
-    inside: npt.NDArray[np.bool_]
+    inside: BoolArray
 
 
 def associate(
@@ -111,18 +115,20 @@ def associate(
 def _compare(
     measurements: Measurements, propagator: Propagator, rows: IntArray, candidates: IntArray, gate: FloatArray
 ) -> _Pairs:
-    pair = measurements.take(rows)
-    error, r_teme_km, v_teme_km_s = propagator.at(candidates, pair.time_ns)
-    age_days = (pair.time_ns - propagator.elements.epoch_time_ns[candidates]) / _DAY_NS
-    prior = rtn_to_teme(prior_covariance_rtn(r_teme_km, v_teme_km_s, age_days), r_teme_km, v_teme_km_s)
-    known = (error == 0) & np.isfinite(prior).all(axis=(1, 2))
-    rows, candidates, pair = rows[known], candidates[known], pair.take(known)
-    line = pair.linearise(r_teme_km[known], v_teme_km_s[known])
-    innovation = line.partials @ prior[known] @ line.partials.swapaxes(-1, -2) + line.noise
-    solved = np.linalg.solve(innovation, line.residual[:, :, None])[:, :, 0]
-    mahalanobis2 = np.einsum("pi,pi->p", line.residual, solved)
-    score = mahalanobis2 + np.linalg.slogdet(innovation)[1]
-    return _Pairs(rows, candidates, mahalanobis2, score, mahalanobis2 <= gate[pair.dimension])
+    time_ns = measurements.time_ns[rows]
+    error, r_teme_km, v_teme_km_s = propagator.at(candidates, time_ns)
+    # In its own axes a prior hardly changes within half a minute: one serves all of an object's pairs in it.
+    slot = np.stack([candidates, time_ns // _PRIOR_SLOT_NS])
+    _, first, which = np.unique(slot, axis=1, return_index=True, return_inverse=True)
+    age_days = (time_ns[first] - propagator.elements.epoch_time_ns[candidates[first]]) / _DAY_NS
+    prior = prior_covariance_rtn(r_teme_km[first], v_teme_km_s[first], age_days)
+    known = (error == 0) & np.isfinite(prior[which, 0, 0])
+    rows, candidates, which = rows[known], candidates[known], which[known]
+    mahalanobis2, log_determinant = innovations(
+        measurements.readings, rows, r_teme_km[known], v_teme_km_s[known], prior, which
+    )
+    inside = mahalanobis2 <= gate[measurements.dimension[rows]]
+    return _Pairs(rows, candidates, mahalanobis2, mahalanobis2 + log_determinant, inside)
 
 
 def _claimed_index(observations: ObservationArrays, measurements: Measurements, propagator: Propagator) -> IntArray:
@@ -135,7 +141,7 @@ def _claimed_index(observations: ObservationArrays, measurements: Measurements, 
     return claimed
 
 
-def _keep_claims(pairs: _Pairs, claimed: IntArray, count: int) -> tuple[_Pairs, npt.NDArray[np.bool_]]:
+def _keep_claims(pairs: _Pairs, claimed: IntArray, count: int) -> tuple[_Pairs, BoolArray]:
     """Drop the rivals of a claimed object; also which observations (m,) claim an object they do not fit."""
     has_claim = claimed >= 0
     matches = pairs.candidate == claimed[pairs.observation]

@@ -15,8 +15,9 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
+from sda_platform.orbits.linearisation import OPTICAL
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial
-from sda_platform.orbits.measurements import OPTICAL, Linearisation, Measurements, prepare
+from sda_platform.orbits.measurements import Linearisation, Measurements, prepare
 from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensors import Sensor, sensor_registry

@@ -16,7 +16,8 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.measurements import ISL, OPTICAL, RADAR, Measurements, prepare
+from sda_platform.orbits.linearisation import ISL, OPTICAL, RADAR, normal_equations, surprises, whitened
+from sda_platform.orbits.measurements import Measurements, prepare
 from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensors import Sensor, sensor_registry
@@ -29,6 +30,9 @@ _MAX_ITERATIONS = 12
 # In units of the prior's sigmas: far below anything the covariance can tell apart.
 _CONVERGED_STEP = 1e-6
 _OUTLIER_PROBABILITY = 1e-5
+_LEAVE_TOGETHER = 0.5
+# Choices may come back to an earlier one; a dozen sort out any window that can be sorted out.
+_MAX_CHOICES = 12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,10 +106,10 @@ def fit_windows(
 ) -> StateFits:
     """Bayesian weighted least squares of many windows at once.
 
-    Gauss-Newton from the SGP4 state, prior covariance as a-priori information. After it settles, the
-    observation that fits the others worst is dropped and the window fitted again, as long as chance would
-    produce such a misfit less than once in 100,000 and at most a third of the window (at least one
-    observation) is dropped. Clock errors count as shared by all of a source's observations in the window.
+    Gauss-Newton from the SGP4 state, prior covariance as a-priori information. After it settles, observations that
+    misfit a fit of the others as chance would less than once in 100,000 are dropped, worst first, and the window fitted
+    again; one that fits after all comes back. A majority of the window stays, whatever it says. Clock errors count as
+    shared by all of a source's observations in the window.
 
     Args:
         observations: (m,) in any order.
@@ -146,6 +150,7 @@ class _Solution:
     converged: BoolArray
     active: BoolArray
     outliers: IntArray
+    choices: IntArray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -173,13 +178,15 @@ class _Problem:
             converged=np.zeros(count, dtype=bool),
             active=np.ones(rows, dtype=bool),
             outliers=np.zeros(count, dtype=np.int64),
+            choices=np.zeros(count, dtype=np.int64),
         )
         sizes = np.bincount(self.group, minlength=count)
-        may_drop = np.maximum(sizes // 3, 1)
+        # A lone reading may contradict the prior; of more, a majority must be left.
+        must_keep = np.where(sizes > 1, sizes // 2 + 1, 0)
         open_windows = self.known.copy()
         while open_windows.any():
             self._settle(state, open_windows)
-            open_windows = self._drop_worst(state, open_windows, may_drop)
+            open_windows = self._choose(state, open_windows, must_keep)
         return state
 
     def _settle(self, state: _Solution, open_windows: BoolArray) -> None:
@@ -190,15 +197,17 @@ class _Problem:
         state.converged[moving] = False
         state.iterations[moving] = 0
         while moving.any():
-            design, misfit = self._whiten(state, np.flatnonzero(moving[self.group]))
-            rows = self.group[moving[self.group]]
+            rows = np.flatnonzero(moving[self.group])
             live = np.flatnonzero(moving)
-            normal = _sum_by(rows, live, design.swapaxes(-1, -2) @ design) + np.eye(6)
-            gradient = _sum_by(rows, live, np.einsum("kij,ki->kj", design, misfit)) - state.whitened[live]
-            state.information[live] = normal
-            state.chi_square[live] = _sum_by(rows, live, np.einsum("ki,ki->k", misfit, misfit)) + np.einsum(
-                "gi,gi->g", state.whitened[live], state.whitened[live]
+            place = np.cumsum(moving) - 1
+            design, misfit = self._whiten(state, rows)
+            normal, gradient, square = normal_equations(
+                design, misfit, place[self.group[rows]], state.active[rows], len(live)
             )
+            normal += np.eye(6)
+            gradient -= state.whitened[live]
+            state.information[live] = normal
+            state.chi_square[live] = square + np.einsum("gi,gi->g", state.whitened[live], state.whitened[live])
             step = np.linalg.solve(normal, gradient[:, :, None])[:, :, 0]
             settled = np.abs(step).max(axis=1) < _CONVERGED_STEP
             spent = state.iterations[live] >= _MAX_ITERATIONS
@@ -209,39 +218,36 @@ class _Problem:
             moving[live[~going]] = False
 
     def _whiten(self, state: _Solution, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Design (k, 6, 6) and misfit (k, 6) of the rows in units of their noise; zero where not active."""
-        deviation = np.einsum("kij,kj->ki", self.reach[rows], state.whitened[self.group[rows]])
-        line = self.measurements.take(rows).linearise(
-            self.r_obs[rows] + deviation[:, :3], self.v_obs[rows] + deviation[:, 3:]
-        )
-        weight = np.linalg.inv(np.linalg.cholesky(line.noise))
-        design = weight @ line.partials @ self.reach[rows]
-        misfit = np.einsum("kij,kj->ki", weight, line.residual)
-        active = state.active[rows]
-        return np.where(active[:, None, None], design, 0.0), np.where(active[:, None], misfit, 0.0)
+        """Design (k, 6, 6) and misfit (k, 6) of the rows in units of their noise."""
+        readings = self.measurements.readings
+        design, misfit = whitened(readings, rows, self.r_obs, self.v_obs, self.reach, state.whitened, self.group)
+        return design, misfit
 
-    def _drop_worst(self, state: _Solution, open_windows: BoolArray, may_drop: IntArray) -> BoolArray:
-        """Deactivate each open window's worst outlier, if it has one; returns the windows to fit again."""
-        rows = np.flatnonzero(open_windows[self.group] & state.active)
+    def _choose(self, state: _Solution, open_windows: BoolArray, must_keep: IntArray) -> BoolArray:
+        """Take the readings that disagree with the others out, and those back in that agree after all.
+
+        Of a window's outliers only those at least half as far out as its worst leave at a time: the worst may have
+        made the others look bad. Returns the windows to fit again.
+        """
+        rows = np.flatnonzero(open_windows[self.group])
         again = np.zeros_like(open_windows)
         if not len(rows):
             return again
         design, misfit = self._whiten(state, rows)
-        posterior = np.linalg.inv(state.information)[self.group[rows]]
-        # What is left of an observation's own variance once the fit has used it; its inverse tests the
-        # observation against a fit that never saw it.
-        left = np.eye(6) - design @ posterior @ design.swapaxes(-1, -2)
-        surprise = np.einsum("ki,ki->k", misfit, np.linalg.solve(left, misfit[:, :, None])[:, :, 0])
-        limit = chi2.isf(_OUTLIER_PROBABILITY, np.arange(1, 7))[self.measurements.dimension[rows] - 1]
-        excess = surprise / limit
-        worst = rows[np.lexsort((rows, -excess, self.group[rows]))]
-        worst = worst[np.diff(self.group[worst], prepend=-1) != 0]
-        ratio = np.zeros(len(self.group))
-        ratio[rows] = excess
-        worst = worst[(ratio[worst] > 1.0) & (state.outliers < may_drop)[self.group[worst]]]
-        state.active[worst] = False
-        state.outliers[self.group[worst]] += 1
-        again[self.group[worst]] = True
+        window = self.group[rows]
+        posterior = np.linalg.inv(state.information)
+        surprise = surprises(design, misfit, window, posterior, state.active[rows])
+        excess = surprise / chi2.isf(_OUTLIER_PROBABILITY, np.arange(1, 7))[self.measurements.dimension[rows] - 1]
+        worst = np.zeros(len(open_windows))
+        np.maximum.at(worst, window, np.where(state.active[rows], excess, 0.0))
+        chosen = (excess <= 1.0) | (excess < _LEAVE_TOGETHER * worst[window])
+        kept = np.bincount(window[chosen], minlength=len(open_windows))
+        changed = np.bincount(window[chosen != state.active[rows]], minlength=len(open_windows)) > 0
+        again = open_windows & changed & (kept >= must_keep) & (state.choices < _MAX_CHOICES)
+        taken = again[window]
+        state.active[rows[taken]] = chosen[taken]
+        state.choices[again] += 1
+        state.outliers = np.bincount(self.group[~state.active], minlength=len(open_windows))
         return again
 
 
@@ -280,15 +286,6 @@ def _shared_clocks(measurements: Measurements, group: IntArray, source_id: npt.N
     _, source = np.unique(source_id, return_inverse=True)
     _, pair, counts = np.unique(group * (source.max() + 1) + source, return_inverse=True, return_counts=True)
     return dataclasses.replace(measurements, time_sigma_s=measurements.time_sigma_s * np.sqrt(counts[pair]))
-
-
-def _sum_by(rows: IntArray, windows: IntArray, values: FloatArray) -> FloatArray:
-    """Sums (w, ...) of sorted ``rows``' values per window of ``windows``; windows without rows get zero."""
-    total = np.zeros((len(windows), *values.shape[1:]))
-    if len(rows):
-        starts = np.flatnonzero(np.diff(rows, prepend=-1) != 0)
-        total[np.searchsorted(windows, rows[starts])] = np.add.reduceat(values, starts, axis=0)
-    return total
 
 
 def _report(problem: _Problem, solution: _Solution, order: IntArray, group: IntArray) -> StateFits:

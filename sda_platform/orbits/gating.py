@@ -16,7 +16,8 @@ from scipy.spatial import cKDTree
 
 from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.measurements import OPTICAL, RADAR, Measurements
+from sda_platform.orbits.linearisation import OPTICAL, RADAR
+from sda_platform.orbits.measurements import Measurements
 from sda_platform.orbits.propagation import Propagator
 
 _DAY_NS = 86_400_000_000_000

@@ -1,9 +1,9 @@
-"""What each kind of sensor would measure of an orbit: residuals, partial derivatives and noise.
+"""Observations made ready for comparison with orbits: sites, directions, noise, in one shape for every kind.
 
 Every observation is padded to six components, so that one array serves all kinds: radar range,
 cross-elevation, elevation, range rate; telescope right ascension (times cosine), declination; link position
-and velocity. An absent component has residual and partials zero and variance one: it adds nothing to a sum of
-squares or a determinant. Units are km, km/s and rad. Holds no association and no estimation.
+and velocity. Units are km, km/s and rad. The comparison itself is ``orbits.linearisation``'s; holds no association
+and no estimation.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import numpy.typing as npt
 
 from sda_platform.orbits import frames
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.linearisation import ISL, OPTICAL, RADAR, UNKNOWN_KIND, Readings, linearised
 from sda_platform.orbits.observations import ObservationArrays, TextArray
 from sda_platform.orbits.sensors import Sensor
-from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 BoolArray = npt.NDArray[np.bool_]
 
-RADAR, OPTICAL, ISL, UNKNOWN_KIND = 0, 1, 2, 3
 _KINDS = {"radar": RADAR, "optical": OPTICAL, "isl": ISL}
 # Which components each kind can't do without: a range rate or a velocity is welcome but optional.
 _NEEDED = np.arange(6) < np.array([3, 2, 3, 0])[:, None]
@@ -86,78 +85,13 @@ class Measurements:
         return np.where((self.kind == ISL)[:, None], self.value[:, :3], self.site_km + along * self.direction)
 
     def linearise(self, r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> Linearisation:
-        """Compare with states (m, 3), (m, 3), TEME; rows that are not usable give NaN or zero.
+        """Compare with states (m, 3), (m, 3), TEME, at the measurements' times; unusable rows give NaN or zero."""
+        return Linearisation(*linearised(self.readings, r_teme_km, v_teme_km_s))
 
-        Geometric partials: Montenbruck & Gill, Satellite Orbits (2000), section 7.3 (range, range rate,
-        angles).
-        """
-        count = len(self)
-        predicted, rate = np.zeros((count, 6)), np.zeros((count, 6))
-        partials = np.zeros((count, 6, 6))
-        residual = np.zeros((count, 6))
-        ground = np.flatnonzero((self.kind == RADAR) | (self.kind == OPTICAL))
-        link = np.flatnonzero(self.kind == ISL)
-        gravity = -MU_EARTH_KM3_S2 * r_teme_km / np.linalg.norm(r_teme_km, axis=-1, keepdims=True) ** 3
-        residual[ground], partials[ground], rate[ground] = self.take(ground)._from_ground(
-            r_teme_km[ground], v_teme_km_s[ground], gravity[ground]
-        )
-        predicted[link] = np.hstack([r_teme_km[link], v_teme_km_s[link]])
-        residual[link] = self.value[link] - predicted[link]
-        partials[link] = np.eye(6)
-        rate[link] = np.hstack([v_teme_km_s[link], gravity[link]])
-        slip = np.where(self.present, rate, 0.0) * self.time_sigma_s[:, None]
-        noise = slip[:, :, None] * slip[:, None, :]
-        diagonal = np.arange(6)
-        noise[:, diagonal, diagonal] += np.where(self.present, self.variance, 1.0)
-        return Linearisation(
-            residual=np.where(self.present, residual, 0.0),
-            partials=np.where(self.present[:, :, None], partials, 0.0),
-            noise=noise,
-        )
-
-    def _from_ground(
-        self, r_teme_km: FloatArray, v_teme_km_s: FloatArray, gravity: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Residual (m, 6), partials (m, 6, 6) and rates of change (m, 6), radar and telescope rows alike."""
-        line, closing = r_teme_km - self.site_km, v_teme_km_s - self.site_km_s
-        distance = np.linalg.norm(line, axis=-1)
-        unit = line / distance[:, None]
-        range_rate = _dot(unit, closing)
-        radar = self.kind == RADAR
-        # Azimuth runs clockwise about the zenith, right ascension anticlockwise about the pole.
-        sideways = np.where(radar[:, None], 1.0, -1.0) * np.cross(unit, self.pole)
-        sideways /= np.maximum(np.linalg.norm(sideways, axis=-1), 1e-12)[:, None]
-        upward = np.where(radar[:, None], 1.0, -1.0) * np.cross(sideways, unit)
-        forward = _dot(self.direction, unit)
-        across = np.arctan2(_dot(self.direction, sideways), forward)
-        above = np.arctan2(_dot(self.direction, upward), forward)
-        # A radar's angles turn with the Earth, a telescope's stand against the stars.
-        apparent = np.where(radar[:, None], v_teme_km_s - frames.earth_rotation_cross(r_teme_km), closing)
-        side_rate, up_rate = _dot(sideways, apparent) / distance, _dot(upward, apparent) / distance
-        site_pull = frames.earth_rotation_cross(self.site_km_s)
-        range_acceleration = (_dot(closing, closing) - range_rate**2) / distance + _dot(unit, gravity - site_pull)
-        zero = np.zeros_like(distance)
-        of_range = _row(unit)
-        of_rate = np.hstack([(closing - range_rate[:, None] * unit) / distance[:, None], unit])
-        of_side, of_up = _row(sideways / distance[:, None]), _row(upward / distance[:, None])
-        nothing = np.zeros_like(of_range)
-        chosen, chosen_rows = radar[:, None], radar[:, None, None]
-        residual = np.where(
-            chosen,
-            _columns(self.value[:, 0] - distance, across, above, self.value[:, 3] - range_rate, zero, zero),
-            _columns(across, above, zero, zero, zero, zero),
-        )
-        partials = np.where(
-            chosen_rows,
-            np.stack([of_range, of_side, of_up, of_rate, nothing, nothing], axis=1),
-            np.stack([of_side, of_up, nothing, nothing, nothing, nothing], axis=1),
-        )
-        rate = np.where(
-            chosen,
-            _columns(range_rate, side_rate, up_rate, range_acceleration, zero, zero),
-            _columns(side_rate, up_rate, zero, zero, zero, zero),
-        )
-        return residual, partials, rate
+    @property
+    def readings(self) -> Readings:
+        """The columns that compiled code works on."""
+        return Readings(**{name: getattr(self, name) for name in Readings._fields})
 
 
 def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> Measurements:
@@ -280,13 +214,5 @@ def _towards(longitude_rad: FloatArray, latitude_rad: FloatArray) -> FloatArray:
     return _columns(across * np.cos(longitude_rad), across * np.sin(longitude_rad), np.sin(latitude_rad))
 
 
-def _dot(left: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ni,ni->n", left, right))
-
-
 def _columns(*columns: FloatArray) -> FloatArray:
     return np.stack(columns, axis=1)
-
-
-def _row(position_part: FloatArray) -> FloatArray:
-    return np.hstack([position_part, np.zeros_like(position_part)])

@@ -107,11 +107,14 @@ def _eccentric_anomaly_step(e_cos: FloatArray, e_sin: FloatArray, mean_step: Flo
     reduced = mean - turns
     # From +-pi Newton converges for every eccentricity below one; rounder orbits start near their answer.
     anomaly = np.where(eccentricity < 0.8, reduced + eccentricity * np.sin(reduced), np.copysign(np.pi, reduced))
+    moving = np.ones(anomaly.shape, dtype=bool)
     for _ in range(_KEPLER_ITERATIONS):
         slope = 1 - eccentricity * np.cos(anomaly)
         change = (anomaly - eccentricity * np.sin(anomaly) - reduced) / slope
-        anomaly = anomaly - change
-        if not np.any(np.abs(change) > 1e-15 * np.maximum(1.0, np.abs(anomaly))):
+        # Each row stops on its own account: its last bits must not depend on the rows beside it.
+        anomaly = np.where(moving, anomaly - change, anomaly)
+        moving &= np.abs(change) > 1e-15 * np.maximum(1.0, np.abs(anomaly))
+        if not moving.any():
             break
     return anomaly + turns - start
 

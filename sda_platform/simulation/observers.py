@@ -17,7 +17,6 @@ from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.frames import topocentric_radec
 from sda_platform.orbits.sensors import Sensor, sensor_registry
 from sda_platform.simulation.clocks import clock_reading
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
@@ -83,10 +82,7 @@ class Observers:
         noise = stream(self.seed, "optical", start_time_ns).standard_normal((2, len(looks.time_ns)))
         source_id = _source_ids(sensors, looks)
         sensor_time_ns, age_s = clock_reading(self.seed, "ntp_synced", source_id.tolist(), looks.time_ns)
-        latitude_deg, longitude_deg, altitude_m = (
-            _per_look(sensors, looks, name) for name in ("latitude_deg", "longitude_deg", "altitude_m")
-        )
-        ra_rad, dec_rad = topocentric_radec(looks.r_teme_km, latitude_deg, longitude_deg, altitude_m, looks.time_ns)
+        ra_rad, dec_rad = looks.right_ascension_rad, looks.declination_rad
         sigma_rad = _per_look(sensors, looks, "angle_sigma_rad")
         ra_rad = (ra_rad + noise[0] * sigma_rad / np.maximum(np.cos(dec_rad), 1e-6)) % (2 * np.pi)
         dec_rad = np.clip(dec_rad + noise[1] * sigma_rad, -np.pi / 2, np.pi / 2)

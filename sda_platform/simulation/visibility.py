@@ -10,12 +10,15 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import (
     geodetic_to_pef_km,
+    radec,
     site_is_dark,
+    site_to_teme,
     sun_teme_km,
     sunlit_fraction,
     teme_to_pef,
     topocentric,
 )
+from sda_platform.orbits.light import echo_range_km, seen_state
 from sda_platform.orbits.sensors import Sensor
 from sda_platform.simulation.randomness import keyed_uniform
 from sda_platform.simulation.sky import Sky
@@ -27,7 +30,7 @@ _MARGIN: Final = float(np.sin(np.radians(2.0)))
 
 @dataclass(frozen=True)
 class Looks:
-    """m true lines of sight, in order of time, source and object."""
+    """m true lines of sight, in order of time, source and object; the states are those when the light arrives."""
 
     sensor: npt.NDArray[np.int64]
     index: IntArray
@@ -38,6 +41,8 @@ class Looks:
     elevation_rad: FloatArray
     range_km: FloatArray
     range_rate_km_s: FloatArray
+    right_ascension_rad: FloatArray
+    declination_rad: FloatArray
 
 
 def visible_looks(
@@ -62,13 +67,17 @@ def visible_looks(
     error, r_teme_km, v_teme_km_s = sky.states(index, time_ns)
     column = _columns(sensors)
     latitude_deg, longitude_deg, altitude_m = (column[name][sensor] for name in _SITE)
-    angles = topocentric(r_teme_km, v_teme_km_s, latitude_deg, longitude_deg, altitude_m, time_ns)
+    site_km, site_km_s = site_to_teme(latitude_deg, longitude_deg, altitude_m, time_ns)
+    r_seen, v_seen, _ = seen_state(r_teme_km, v_teme_km_s, site_km)
+    azimuth, elevation, _, range_rate = topocentric(r_seen, v_seen, latitude_deg, longitude_deg, altitude_m, time_ns)
+    range_km = echo_range_km(r_seen, site_km, site_km_s)
+    measured = (azimuth, elevation, range_km, range_rate, *radec(r_seen - site_km))
     with np.errstate(invalid="ignore"):
-        seen = (error == 0) & (angles[1] >= np.radians(column["min_elevation_deg"][sensor]))
-        seen &= angles[2] <= column["max_range_km"][sensor]
+        seen = (error == 0) & (elevation >= np.radians(column["min_elevation_deg"][sensor]))
+        seen &= range_km <= column["max_range_km"][sensor]
     optical = np.array([s.kind == "optical" for s in sensors], dtype=bool)[sensor]
     seen &= ~optical | _dark_and_lit(column, sensor, time_ns, r_teme_km)
-    kept = (part[seen] for part in (sensor, index, time_ns, r_teme_km, v_teme_km_s, *angles))
+    kept = (part[seen] for part in (sensor, index, time_ns, r_teme_km, v_teme_km_s, *measured))
     return Looks(*kept)
 
 

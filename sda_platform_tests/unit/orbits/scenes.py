@@ -15,6 +15,7 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits import frames
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.light import echo_range_km, seen_state
 from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensors import Sensor, sensor_registry
@@ -95,8 +96,11 @@ def observe(
     """Noisy readings of true states (k, 3) by ground sensors, each with its registered noise."""
     sensors = [sensor_registry()[name] for name in source_id.tolist()]
     places = np.array([place(sensor) for sensor in sensors])
-    azimuth, elevation, distance, rate = frames.topocentric(r, v, *places.T, time_ns)
-    right_ascension, declination = frames.topocentric_radec(r, *places.T, time_ns)
+    site, site_v = frames.site_to_teme(*places.T, time_ns)
+    seen_r, seen_v, _ = seen_state(r, v, site)
+    azimuth, elevation, _, rate = frames.topocentric(seen_r, seen_v, *places.T, time_ns)
+    distance = echo_range_km(seen_r, site, site_v)
+    right_ascension, declination = frames.topocentric_radec(seen_r, *places.T, time_ns)
 
     def sigma(name: str) -> FloatArray:
         return np.array([getattr(sensor, name) for sensor in sensors])

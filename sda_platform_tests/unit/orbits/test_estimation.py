@@ -132,6 +132,21 @@ def test_wide_outlier_is_dropped_and_leaves_no_trace() -> None:
     assert (spoiled.radar_count == 9).all()
 
 
+def test_four_outliers_of_ten_are_dropped_and_a_majority_is_believed() -> None:
+    watched = scene("radar", 60, 10, seed=12)
+    rng = np.random.default_rng(13)
+    rows = np.concatenate([10 * window + rng.choice(10, 4, replace=False) for window in range(60)])
+    range_m = watched.observations.range_m.copy()
+    range_m[rows] += rng.choice([-1, 1], len(rows)) * rng.uniform(1_000.0, 30_000.0, len(rows))
+    fits = watched.fit(range_m=range_m)
+    assert (fits.outliers_rejected == 4).mean() > 0.95
+    assert np.intersect1d(np.flatnonzero(~fits.used), rows).size > 0.97 * len(rows)
+    assert np.median(_nees(fits, watched.truth)) < 8
+    most = np.concatenate([10 * window + np.arange(6) for window in range(60)])
+    range_m[most] = watched.observations.range_m[most] + 20_000.0
+    assert (watched.fit(range_m=range_m).outliers_rejected < 5).all()
+
+
 def test_lone_reading_that_contradicts_the_prior_is_dropped() -> None:
     watched = scene("radar", 1, 1, seed=7)
     fit = watched.fit(azimuth_rad=watched.observations.azimuth_rad + 0.7)

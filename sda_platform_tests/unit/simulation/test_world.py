@@ -14,7 +14,8 @@ import pytest
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.observations import decode_observations
 from sda_platform.formats.segments import describe_segment
-from sda_platform.orbits.frames import site_is_dark, sun_teme_km, sunlit_fraction, topocentric
+from sda_platform.orbits.frames import site_is_dark, site_to_teme, sun_teme_km, sunlit_fraction, topocentric
+from sda_platform.orbits.light import echo_range_km, seen_state
 from sda_platform.orbits.sensors import sensor_registry
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.faults import LATENESS_BOUND_NS, FaultRates
@@ -217,7 +218,8 @@ def test_radar_readings_scatter_about_the_truth_by_their_own_sigma() -> None:
             np.array([getattr(s, name) for s in sensors]) for name in ("latitude_deg", "longitude_deg", "altitude_m")
         ]
         r_km, v_km_s, time_ns = states(known)
-        range_km = topocentric(r_km, v_km_s, site[0], site[1], site[2], time_ns)[2]
+        site_km, site_km_s = site_to_teme(site[0], site[1], site[2], time_ns)
+        range_km = echo_range_km(seen_state(r_km, v_km_s, site_km)[0], site_km, site_km_s)
         good = column(known, "fault") == "none"
         difference_m = column(rows, "range_m") - range_km * 1e3
         residuals.append((difference_m / column(rows, "range_sigma_m"))[good])

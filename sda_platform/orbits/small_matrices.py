@@ -1,0 +1,78 @@
+"""Products and factors of 6x6 matrices and vectors of three, compiled, in place: for loops over many readings."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def cholesky(matrix: Any) -> None:
+    """The lower triangle (6, 6) becomes that of the matrix's Cholesky factor; NaN where it is not positive."""
+    for i in range(6):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            if i == j:
+                matrix[i, i] = math.sqrt(total) if total > 0.0 else math.nan
+            else:
+                matrix[i, j] = total / matrix[j, j]
+
+
+@njit(cache=True, nogil=True)
+def divide(factor: Any, design: Any, misfit: Any) -> None:
+    """Design (6, 6) and misfit (6,) become those in units of the noise with the given Cholesky factor."""
+    for i in range(6):
+        for j in range(i):
+            misfit[i] -= factor[i, j] * misfit[j]
+            for column in range(6):
+                design[i, column] -= factor[i, j] * design[j, column]
+        misfit[i] /= factor[i, i]
+        for column in range(6):
+            design[i, column] /= factor[i, i]
+
+
+@njit(cache=True, nogil=True)
+def product(left: Any, right: Any, product: Any) -> None:
+    for i in range(6):
+        for j in range(6):
+            product[i, j] = 0.0
+            for k in range(6):
+                product[i, j] += left[i, k] * right[k, j]
+
+
+@njit(cache=True, nogil=True)
+def add_product_transposed(sign: float, left: Any, right: Any, total: Any) -> None:
+    for i in range(6):
+        for j in range(6):
+            for k in range(6):
+                total[i, j] += sign * left[i, k] * right[j, k]
+
+
+@njit(cache=True, nogil=True)
+def square(factor: Any, vector: Any, solved: Any) -> float:
+    """``vector`` (6,) squared in units of the covariance whose Cholesky factor is given."""
+    total = 0.0
+    for i in range(6):
+        solved[i] = vector[i]
+        for j in range(i):
+            solved[i] -= factor[i, j] * solved[j]
+        solved[i] /= factor[i, i]
+        total += solved[i] * solved[i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def dot(left: Any, right: Any) -> float:
+    product: float = left[0] * right[0] + left[1] * right[1] + left[2] * right[2]
+    return product
+
+
+@njit(cache=True, nogil=True)
+def cross(left: Any, right: Any, product: Any) -> None:
+    product[0] = left[1] * right[2] - left[2] * right[1]
+    product[1] = left[2] * right[0] - left[0] * right[2]
+    product[2] = left[0] * right[1] - left[1] * right[0]

@@ -1,0 +1,31 @@
+"""What the air does to a reading: longer ranges, higher elevations. Mean air at sea level, thinning with height."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import FloatArray
+
+_ZENITH_DELAY_KM = 2.4e-3
+_SCALE_HEIGHT_M = 8000.0
+
+
+def delay_km(elevation_rad: npt.ArrayLike, altitude_m: npt.ArrayLike) -> FloatArray:
+    """By how much a range (...) reads too long from sites at ``altitude_m``; good to 5 % above 10 degrees."""
+    sine = np.sin(np.asarray(elevation_rad, dtype=np.float64))
+    return np.asarray(_thinned(altitude_m) * _ZENITH_DELAY_KM * 2.0 / (sine + np.sqrt(sine**2 + 0.004)))
+
+
+def refraction_rad(elevation_rad: npt.ArrayLike, altitude_m: npt.ArrayLike) -> FloatArray:
+    """By how much an elevation (...) reads too high, from the elevation as read.
+
+    Source: Bennett 1982, Journal of Navigation 35, for 1010 hPa and 10 degrees Celsius.
+    """
+    degrees = np.degrees(np.asarray(elevation_rad, dtype=np.float64))
+    arcminutes = 1.0 / np.tan(np.radians(degrees + 7.31 / (degrees + 4.4)))
+    return np.asarray(_thinned(altitude_m) * np.radians(arcminutes / 60.0))
+
+
+def _thinned(altitude_m: npt.ArrayLike) -> FloatArray:
+    return np.asarray(np.exp(-np.asarray(altitude_m, dtype=np.float64) / _SCALE_HEIGHT_M))

@@ -1,7 +1,7 @@
 """Small Delta tables with the platform's checkpoints, written by delta-rs: what a test breaks, a check must see."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from sda_platform.clock import MissionClock
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, SegmentRef, TableWindow
 from sda_platform.lake.delta_log import hadoop_checksum
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform_tests.segments import START_NS
 
@@ -65,16 +67,41 @@ def commit(
     )
     checkpoint = replace(checkpoint, **forged)
     stamped = [{COMMIT_SEQUENCE: checkpoint.sequence, **r} for r in rows]
+    _write(lake.log(table).uri, table, rows_of(table, stamped), checkpoint)
+    return checkpoint
+
+
+def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table) -> Callable[[Checkpoint], None]:
+    """How delta-rs appends Arrow rows, in the place of `lake.commit.with_spark`.
+
+    It checks no transaction id by itself, as Spark does; so that is done here.
+    """
+    declared = stamped(plan, rows)
+
+    def write(checkpoint: Checkpoint) -> None:
+        stored = DeltaTable(log.uri) if DeltaTable.is_deltatable(log.uri) else None
+        if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
+            _write(stored or log.uri, plan.table, declared, checkpoint)
+
+    return write
+
+
+def stamped(plan: Plan, rows: pa.Table) -> pa.Table:
+    """``rows`` in the columns of the plan's table, each with the plan's sequence."""
+    sequences = pa.repeat(pa.scalar(plan.sequence, pa.int64()), rows.num_rows)
+    return rows.append_column(COMMIT_SEQUENCE, sequences).select(plan.table.arrow_schema.names)
+
+
+def _write(target: DeltaTable | str, table: Table, rows: pa.Table, checkpoint: Checkpoint) -> None:
     write_deltalake(
-        lake.log(table).uri,
-        rows_of(table, stamped),
+        target,
+        rows.cast(table.arrow_schema),
         mode="append",
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": checkpoint.to_json()},
             app_transactions=[Transaction(table.app_id, checkpoint.sequence)],
         ),
     )
-    return checkpoint
 
 
 def commit_file(lake: Lake, table: Table, version: int) -> Path:

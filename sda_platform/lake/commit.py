@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -33,6 +34,9 @@ _TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
 _TXN_VERSION = "spark.databricks.delta.write.txnVersion"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
+# What makes ready to append a plan's rows (a frame of its own kind) to a table, and then does so under a checkpoint.
+Engine = Callable[[TableLog, Plan, Any], Callable[[Checkpoint], None]]
+
 
 @dataclass(frozen=True)
 class Receipt:
@@ -47,29 +51,43 @@ class Receipt:
         return self.commit.rows_written
 
 
+def new_nonce() -> str:
+    """What tells one attempt of a commit from any other."""
+    return str(uuid.uuid4())
+
+
 def append(
     log: TableLog,
     plan: Plan,
-    rows: DataFrame,
+    rows: Any,
     *,
+    engine: Engine | None = None,
+    nonce: str | None = None,
     counts: Mapping[str, int] | None = None,
     watermarks: Mapping[str, int] | None = None,
 ) -> Receipt:
     """Append ``rows`` as the plan's commit; columns that the table has not yet are added to it by the same commit.
 
-    Raises CommitConflict when another writer took the sequence, SchemaMismatch when the columns are not the table's.
+    ``engine`` is Spark unless told otherwise, and ``nonce`` is drawn. Raises CommitConflict when another writer took
+    the sequence, SchemaMismatch when the columns are not the table's.
     """
-    checkpoint = plan.checkpoint(str(uuid.uuid4()), counts, watermarks)
+    checkpoint = plan.checkpoint(nonce or new_nonce(), counts, watermarks)
+    write = (engine or with_spark)(log, plan, rows)
+    return settle(log, plan, checkpoint, lambda: write(checkpoint))
+
+
+def with_spark(log: TableLog, plan: Plan, rows: DataFrame) -> Callable[[Checkpoint], None]:
+    """How Spark appends ``rows`` under a checkpoint. Raises SchemaMismatch."""
     adds_columns = _adds_columns(log)
     declared = _as_declared(plan, _not_yet_held(log, plan, rows))
 
-    def write() -> None:
+    def write(checkpoint: Checkpoint) -> None:
         writer = declared.write.format("delta").mode("append")
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
         writer = writer.option("userMetadata", checkpoint.to_json()).option("mergeSchema", adds_columns)
         writer.options(**(_TABLE_PROPERTIES if plan.base_version < 0 else {})).save(log.uri)
 
-    return settle(log, plan, checkpoint, write)
+    return write
 
 
 def merge(
@@ -86,7 +104,7 @@ def merge(
     ``update_when`` compares ``new`` and ``old``. The transaction ids go through the session's conf, the only way that
     MERGE takes them; that is safe because a lane's session has one writer. Raises as `append` does.
     """
-    checkpoint = plan.checkpoint(str(uuid.uuid4()), counts)
+    checkpoint = plan.checkpoint(new_nonce(), counts)
     declared = _as_declared(plan, rows)
     view = f"{plan.table.name}_{uuid.uuid4().hex[:8]}"
     adds_columns = _adds_columns(log)

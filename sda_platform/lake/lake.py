@@ -37,6 +37,10 @@ def without_session() -> SparkSession:
 class Lake:
     """The tables below ``uri``, seen from one run."""
 
+    # What appends, and what tells its attempts apart: those of a stand-in for Spark are others.
+    engine: commit.Engine = staticmethod(commit.with_spark)
+    new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
+
     def __init__(
         self, uri: str, clock: MissionClock, session: Callable[[], SparkSession], run_id: str = "none"
     ) -> None:
@@ -146,7 +150,15 @@ class Lake:
         """Commit ``rows`` as an append; see `lake.commit.append`."""
         faults.reach("lake.transformed", plan.table.name)
         try:
-            receipt = commit.append(self.log(plan.table), plan, rows, counts=counts, watermarks=watermarks)
+            receipt = commit.append(
+                self.log(plan.table),
+                plan,
+                rows,
+                engine=self.engine,
+                nonce=self.new_nonce(),
+                counts=counts,
+                watermarks=watermarks,
+            )
         finally:
             self._staging.clear()
         faults.reach("lake.committed", plan.table.name)

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -25,8 +25,6 @@ from resource import RLIM_INFINITY, RLIMIT_FSIZE, setrlimit
 from typing import Any, Literal
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import TableNotFoundError
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
@@ -34,14 +32,13 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.ingest.lander import Lander
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.commit import Receipt, settle
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.planning import Plan
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import Table
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_platform import FEEDS, ORPHAN_GRACE_S, Zones, run_lane
+from sda_platform_tests.delta_tables import with_delta_rs
 from sda_platform_tests.segments import START_NS, radar_segment
 
 Disturbance = Literal["kill", "stop", "fail", "full", "clock"]
@@ -67,7 +64,9 @@ class Case:
 
 
 class DeltaRsLake(Lake):
-    """A lake whose engine is delta-rs, which checks no transaction id by itself, as Spark does; so it is done here."""
+    """A lake whose engine is delta-rs."""
+
+    engine = staticmethod(with_delta_rs)
 
     def open(self) -> "DeltaRsLake":
         """As the lake's resource: here it is the lake itself."""
@@ -76,39 +75,6 @@ class DeltaRsLake(Lake):
     def frame(self, table: Table, rows: pa.Table) -> Any:
         """Arrow rows are the engine's frames here."""
         return rows
-
-    def append(
-        self,
-        plan: Plan,
-        rows: Any,
-        *,
-        counts: Mapping[str, int] | None = None,
-        watermarks: Mapping[str, int] | None = None,
-    ) -> Receipt:
-        """`lake.commit.append` in Arrow, with the same decision at its end."""
-        log = self.log(plan.table)
-        checkpoint = plan.checkpoint(f"{os.getpid()}-{time.time_ns()}", counts, watermarks)
-        stamped = rows.append_column(COMMIT_SEQUENCE, pa.array([plan.sequence] * rows.num_rows, pa.int64()))
-
-        def write() -> None:
-            try:
-                delta = DeltaTable(log.uri)
-            except TableNotFoundError:
-                delta = None
-            if delta is not None and (delta.transaction_version(plan.table.app_id) or 0) >= plan.sequence:
-                return
-            properties = CommitProperties(
-                custom_metadata={"userMetadata": checkpoint.to_json()},
-                app_transactions=[Transaction(plan.table.app_id, plan.sequence)],
-            )
-            write_deltalake(
-                delta or log.uri,
-                stamped.select([c.name for c in plan.table.columns]),
-                mode="append",
-                commit_properties=properties,
-            )
-
-        return settle(log, plan, checkpoint, write)
 
 
 @dataclass(frozen=True)

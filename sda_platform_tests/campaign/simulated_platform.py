@@ -22,20 +22,23 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.commit import Receipt, settle
+from sda_platform.lake import delta_log
+from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import bronze
 from sda_platform.lake.landing.decoding import one_by_one
 from sda_platform.lake.landing.segments import segment_sha256
 from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.soundness.recovery import LostCommit, recover
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform_tests.campaign.disk import Disk, Loss, mount
 from sda_platform_tests.campaign.scheduling import Process, Scheduler
 from sda_platform_tests.campaign.simulated_delta import SimulatedEngine, SimulatedLog, Transaction
-from sda_platform_tests.delta_tables import rows_of
+from sda_platform_tests.delta_tables import rows_of, stamped
 from sda_platform_tests.segments import START_NS
 
 LAKE, LANDING = "sim:///lake", "sim:///landing"
@@ -91,6 +94,8 @@ class SimulatedLake(Lake):
     def __init__(self, world: "World", run_id: str) -> None:
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)
         self.world = world
+        self.engine = world.appending
+        self.new_nonce = world.new_nonce
 
     def open(self) -> "SimulatedLake":
         """As the lake's resource: here it is the lake itself."""
@@ -104,20 +109,9 @@ class SimulatedLake(Lake):
         """Arrow rows are the engine's frames here."""
         return rows
 
-    def append(
-        self,
-        plan: Plan,
-        rows: Any,
-        *,
-        counts: Mapping[str, int] | None = None,
-        watermarks: Mapping[str, int] | None = None,
-    ) -> Receipt:
-        """`lake.commit.append` in Arrow, with the same decision at its end."""
-        checkpoint = plan.checkpoint(self.world.new_nonce(), counts, watermarks)
-        stamped = rows.append_column(COMMIT_SEQUENCE, pa.array([plan.sequence] * rows.num_rows, pa.int64()))
-        stamped = stamped.select([c.name for c in plan.table.columns])
-        transaction = Transaction(plan.table.app_id, plan.sequence, checkpoint.to_json())
-        receipt = settle(self.log(plan.table), plan, checkpoint, lambda: self.world.commit(plan, transaction, stamped))
+    def append(self, plan: Plan, rows: Any, **facts: Any) -> Receipt:
+        """`Lake.append`; the world notes who got a receipt."""
+        receipt = super().append(plan, rows, **facts)
         self.world.receipts.append(receipt)
         return receipt
 
@@ -243,11 +237,15 @@ class World:
         self._runs += 1
         run_lane(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s), self.subscriber)
 
-    def commit(self, plan: Plan, transaction: Transaction, rows: pa.Table) -> None:
-        """What the platform's write asks of the engine, which works in a process of its own."""
-        path = f"/lake/{plan.table.name}"
-        job = self.scheduler.start(ENGINE, lambda: self.engine.append(path, transaction, rows))
-        self.scheduler.wait(job)
+    def appending(self, log: TableLog, plan: Plan, rows: pa.Table) -> Callable[[Checkpoint], None]:
+        """How the engine, which works in a process of its own, appends ``rows``."""
+        path, declared = delta_log.table_directory(log.uri).path, stamped(plan, rows)
+
+        def write(checkpoint: Checkpoint) -> None:
+            transaction = Transaction(plan.table.app_id, plan.sequence, checkpoint.to_json())
+            self.scheduler.wait(self.scheduler.start(ENGINE, lambda: self.engine.append(path, transaction, declared)))
+
+        return write
 
     def start(self, name: str, program: Callable[[], Any]) -> Process:
         """A new process of the platform."""

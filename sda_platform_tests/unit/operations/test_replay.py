@@ -1,14 +1,11 @@
 """Replay of the tables whose bodies need no engine but for the commit, which delta-rs makes here instead."""
 
-import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable
 
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
@@ -17,20 +14,15 @@ from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.assets import raw_records
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import commit as door
 from sda_platform.lake.assets import body_of
-from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import NotReplayable, SegmentLost
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.log import TableLog
-from sda_platform.lake.planning import Plan
 from sda_platform.lake.replay.comparison import Comparison
 from sda_platform.lake.replay.history import EVERY_COMMIT, Span
-from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.operations.replay import replay_lake
 from sda_platform.settings import Settings
-from sda_platform_tests.delta_tables import commit, no_engine
+from sda_platform_tests.delta_tables import commit, no_engine, with_delta_rs
 from sda_platform_tests.segments import after, land, radar_segment
 
 TABLES = (RAW_RECORDS, ALERT_DELIVERIES)
@@ -40,7 +32,7 @@ TABLES = (RAW_RECORDS, ALERT_DELIVERIES)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home where three segments (one torn) and two batches of alerts went their way."""
     monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows: rows)
-    monkeypatch.setattr(door, "append", appended_by_delta_rs)
+    monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
     zone = LandingZone(str(tmp_path / "landing"), "radar")
     resources = resources_of(tmp_path)
     for n in (1, 2):
@@ -65,25 +57,6 @@ class _At:
         return Lake(str(self.home / "lake"), MissionClock(self.now_ns, 0, 0.0), no_engine, "run")
 
     def log_event(self, event: Any) -> None: ...
-
-
-def appended_by_delta_rs(
-    log: TableLog, plan: Plan, rows: pa.Table, *, counts: Mapping[str, int] | None = None, watermarks: Any = None
-) -> Receipt:
-    checkpoint = plan.checkpoint(str(uuid.uuid4()), counts, watermarks)
-    stamped = rows.append_column(COMMIT_SEQUENCE, pa.repeat(plan.sequence, rows.num_rows))
-    write_deltalake(
-        log.uri,
-        stamped.select(plan.table.arrow_schema.names).cast(plan.table.arrow_schema),
-        mode="append",
-        commit_properties=CommitProperties(
-            custom_metadata={"userMetadata": checkpoint.to_json()},
-            app_transactions=[Transaction(plan.table.app_id, plan.sequence)],
-        ),
-    )
-    landed = log.find(plan.sequence)
-    assert landed is not None
-    return Receipt(plan, landed)
 
 
 def resources_of(home: Path) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Small Delta tables with the platform's checkpoints, written by delta-rs: what a test breaks, a check must see."""
 
+import fcntl
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,16 +76,25 @@ def commit(
 def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table) -> Callable[[Checkpoint], None]:
     """How delta-rs appends Arrow rows, in the place of `lake.commit.with_spark`.
 
-    It checks no transaction id by itself, as Spark does; so that is done here.
+    It checks no transaction id by itself, and knows no other writer, as one Spark server does; so both is done here.
     """
     declared = stamped(plan, rows)
 
     def write(checkpoint: Checkpoint) -> None:
-        stored = DeltaTable(log.uri) if DeltaTable.is_deltatable(log.uri) else None
-        if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
-            _write(stored or log.uri, plan.table, declared, checkpoint)
+        with _one_at_a_time(Path(log.uri)):
+            stored = DeltaTable(log.uri) if DeltaTable.is_deltatable(log.uri) else None
+            if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
+                _write(stored or log.uri, plan.table, declared, checkpoint)
 
     return write
+
+
+@contextmanager
+def _one_at_a_time(table: Path) -> Iterator[None]:
+    table.parent.mkdir(parents=True, exist_ok=True)
+    with table.with_suffix(".engine").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def stamped(plan: Plan, rows: pa.Table) -> pa.Table:

@@ -67,12 +67,13 @@ def request_landing(
     files that have not changed for ``orphan_grace_s`` wait too: to be told and quarantined.
     """
     now_s = time.time() if wall_s is None else wall_s
-    names = [*zone.pending_names(), *orphaned_names(zone, now_s - orphan_grace_s)]
-    found = zone.waiting(names)
-    batch = batch_hash(found) if names else unfinished_batch(context.instance, lane, zone.feed)
+    # What is consumed between the two looks at the directory is left out.
+    found = zone.waiting([*zone.pending_names(), *orphaned_names(zone, now_s - orphan_grace_s)])
+    names = [segment.name for segment in found]
+    batch = batch_hash(found) if found else unfinished_batch(context.instance, lane, zone.feed)
     if batch is None:
         return dg.SkipReason(f"{zone.feed}: no sealed segment is pending")
-    waiting = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
+    waiting = f"{_described(names)} pending" if found else "no sealed segment is pending, but the last run failed"
     coming = coming_run(context.instance, lane, batch)
     if coming:
         return dg.SkipReason(f"{zone.feed}: {waiting}; run {coming[:8]} will take them")

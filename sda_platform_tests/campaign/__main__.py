@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sda_platform_tests.campaign import deliveries, planted_bugs, processes, simulator, t2
+from sda_platform_tests.campaign import deliveries, planted_bugs, processes, simulator, t2, ticks
 from sda_platform_tests.campaign.cases import cases
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
@@ -55,6 +55,7 @@ def _t1(chosen: argparse.Namespace) -> Report:
     stride = 3 if chosen.sample else 1
     parts = [
         processes.run(chosen.repeats, chosen.seed, stride=stride, point=chosen.point),
+        ticks.run(chosen.repeats, chosen.seed),
         deliveries.run(chosen.repeats, chosen.seed),
     ]
     return joined("T1, real processes without an engine", chosen.seed, parts)

@@ -136,14 +136,15 @@ class SimulatedEngine:
     def append(self, path: str, transaction: Transaction, rows: pa.Table) -> None:
         """Commit ``rows``. Raises ConcurrentTransaction."""
         self.jobs += 1
+        job = self.jobs  # files are named after it, and another may begin meanwhile
         began = self._snapshot(path)
         if began is not None and (began.transaction_version(transaction.app_id) or 0) >= transaction.version:
             return
         for directory in (path, f"{path}/_delta_log"):
             self._ensure_directory(directory)
-        name, data = f"part-{self.jobs:05d}.parquet", _as_parquet(rows)
+        name, data = f"part-{job:05d}.parquet", _as_parquet(rows)
         self.disk.write(f"{path}/{name}", data)
-        partial = f"{path}/_delta_log/.{self.jobs}.tmp"
+        partial = f"{path}/_delta_log/.{job}.tmp"
         self.disk.write(partial, "\n".join(_actions(transaction, name, len(data), rows.num_rows)).encode())
         version = began.version() + 1 if began else 0
         while not self._publish(partial, f"{path}/_delta_log/{version:020d}.json"):

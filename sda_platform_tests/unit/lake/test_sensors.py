@@ -106,6 +106,11 @@ def test_a_tick_that_is_repeated_before_its_run_exists_asks_under_the_same_key__
     assert ticker.run_key() == ticker.run_key()
 
 
+def test_what_is_consumed_while_the_sensor_looks_is_no_batch(ticker: Ticker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LandingZone, "pending_names", lambda _zone: ["gone"])
+    assert ticker.skip() == "radar: no sealed segment is pending"
+
+
 def test_another_batch_is_another_key(ticker: Ticker) -> None:
     seal(ticker, "a")
     first = ticker.run_key()

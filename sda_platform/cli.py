@@ -186,6 +186,26 @@ def trace(settings: Settings, alert: str, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("alert")
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Also draw it: risk, miss, geometry (PNG)."
+)
+@click.pass_obj
+@_for_people
+def show(settings: Settings, alert: str, plot: Path | None) -> None:
+    """Who, when, how near and how dangerous ALERT (an id or its beginning) is, and how that changed."""
+    from sda_platform.operations.show import alert_lines, write_picture
+    from sda_platform.operations.trace import trace_alert
+
+    found = trace_alert(_lake(settings), alert)
+    for line in alert_lines(found):
+        _console.print(line)
+    if plot:
+        write_picture(found, plot)
+        _console.print(f"  drawn: {plot}")
+
+
+@main.command()
 @click.argument("table")
 @click.option("--from-sequence", type=click.IntRange(1), default=1, help="First commit; by default the table's first.")
 @click.option("--to-sequence", type=click.IntRange(1), default=sys.maxsize, help="Last commit; by default the newest.")
@@ -290,6 +310,12 @@ def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: i
 @click.option(
     "--fleet", type=click.Path(path_type=Path), help="Screen only these against all (norad_id,name,operator)."
 )
+@click.option(
+    "--fleet-internal/--no-fleet-internal", default=True, show_default=True, help="Tell approaches within the fleet."
+)
+@click.option(
+    "--volumes", default="", help="Boxes or ellipsoids by regime instead of the threshold: a CSV, or `standard`."
+)
 @click.option("--processes", type=click.IntRange(min=1), help="Default: one per core.")
 @click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help=".csv or .parquet")
 @_for_people
@@ -299,13 +325,18 @@ def screen(
     hours: float,
     threshold_km: float,
     fleet: Path | None,
+    fleet_internal: bool,
+    volumes: str,
     processes: int | None,
     out: Path,
 ) -> None:
     """Find every close approach among the objects of a catalogue, or of a fleet with them."""
-    from sda_platform.operations.screening_command import run_screening
+    from sda_platform.operations.screening_command import Search, run_screening
 
-    run_screening(catalog, _instant(start, "--start"), hours, threshold_km, fleet, processes, out, _console)
+    search = Search(_instant(start, "--start"), hours, threshold_km, volumes, fleet, fleet_internal)
+    if fleet is None and not fleet_internal:
+        raise click.UsageError("--no-fleet-internal needs --fleet")
+    run_screening(catalog, search, processes, out, _console)
 
 
 @main.command()

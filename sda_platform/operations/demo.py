@@ -34,6 +34,8 @@ from sda_platform.simulation.world import SimulatedSegment, simulate, write_trut
 MISSION_START = "2024-11-01T00:00:00Z"
 _PATIENCE_S = 600.0
 _POLL_S = 0.5
+# A day of the platform's default week: nobody who watches a demo wants to wait for the rest.
+_HORIZON_H = 24.0
 # The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
 _MOST_OBJECTS = 200
 
@@ -62,7 +64,8 @@ class Demo:
     def run(self, *, once: bool) -> int:
         """Run it; the exit code is 0 when the alerts were delivered."""
         self._say = progress_printer(self.console)
-        settings = self.settings.model_copy(update={"home": self.settings.home.absolute() / "demo"})
+        home, horizon_h = self.settings.home.absolute() / "demo", min(self.settings.screening_horizon_h, _HORIZON_H)
+        settings = self.settings.model_copy(update={"home": home, "screening_horizon_h": horizon_h})
         try:
             _refuse_if_running(settings.home)
             _empty(settings.home)

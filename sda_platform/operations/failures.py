@@ -3,11 +3,13 @@
 from deltalake.exceptions import DeltaError
 
 from sda_platform.conjunction.fleet import FleetError
+from sda_platform.conjunction.volumes import VolumesError
 from sda_platform.ingest.partner_files import PartnerFileError
 from sda_platform.lake.errors import LakeError
 from sda_platform.operations.pc_command import MessageError
 from sda_platform.operations.platform_home import AlreadyRunning
 from sda_platform.operations.screen_catalogue import ScreeningInputError
+from sda_platform.operations.show import PictureError
 from sda_platform.operations.supervisor import PlatformError
 from sda_platform.operations.trace import UnknownAlert
 from sda_platform.registry import UnknownTable
@@ -20,8 +22,10 @@ EXPECTED: tuple[type[Exception], ...] = (
     MessageError,
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
     PartnerFileError,
+    PictureError,
     PlatformError,
     ScreeningInputError,
     UnknownAlert,
     UnknownTable,
+    VolumesError,
 )

@@ -1,5 +1,6 @@
 """Running the platform in the foreground: what `sda up` and `sda demo` share."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     chosen_subscriber(settings.subscriber, settings.home)
     platform = Platform(
         settings.home,
+        {**os.environ, "SDA_SCREENING_HORIZON_H": str(settings.screening_horizon_h)},
         webserver_port=settings.webserver_port,
         engine_port=settings.engine_port,
         driver_memory=settings.driver_memory,

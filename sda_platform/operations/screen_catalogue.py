@@ -4,10 +4,9 @@ The same search as the conjunction assets', with processes where those have Spar
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -25,7 +24,8 @@ from sda_platform.formats.ndm import omm_as_json
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
-from sda_platform.orbits.screening import Screening, joined, screen, spans
+from sda_platform.orbits.screening import Screening, joined, spans
+from sda_platform.orbits.volumes import Volume, screen_volume
 
 _FORMATS = {".csv": "omm-csv", ".json": "omm-json", ".tle": "tle", ".2le": "tle", ".3le": "tle", ".txt": "tle"}
 _MESSAGES = {".kvn": "kvn", ".xml": "xml"}
@@ -78,21 +78,22 @@ def read_elements(path: Path) -> ElementFile:
 
 def screen_elements(
     elements: ElementSets,
-    primaries: npt.NDArray[np.int64],
+    work: Sequence[tuple[Volume, npt.NDArray[np.int64]]],
     start_ns: int,
     end_ns: int,
-    threshold_km: float,
     *,
     processes: int,
     tell: Callable[[int, int], None],
 ) -> Screening:
-    """Screen ``primaries`` (rows) against all over [start, end); ``tell`` hears how many spans are done."""
-    work = spans(start_ns, end_ns)
-    search = partial(_screen_span, primaries=primaries, threshold_km=threshold_km)
+    """Screen primaries (rows, each list with its volume) against all over [start, end).
+
+    ``tell`` hears how many tasks are done, and of how many.
+    """
+    tasks = [(volume, primaries, *span) for volume, primaries in work for span in spans(start_ns, end_ns)]
     parts = []
-    for part in _mapped(elements, search, work, min(processes, len(work))):
+    for part in _mapped(elements, tasks, min(processes, len(tasks))):
         parts.append(part)
-        tell(len(parts), len(work))
+        tell(len(parts), len(tasks))
     return joined(Propagator(elements), parts)
 
 
@@ -143,20 +144,16 @@ def available_cores() -> int:
 
 
 _propagator: Propagator
+_Task = tuple[Volume, npt.NDArray[np.int64], int, int]
 
 
-def _mapped(
-    elements: ElementSets,
-    search: Callable[[tuple[int, int]], Screening],
-    work: list[tuple[int, int]],
-    processes: int,
-) -> Iterator[Screening]:
+def _mapped(elements: ElementSets, tasks: Sequence[_Task], processes: int) -> Iterator[Screening]:
     if processes == 1:
         _start_worker(elements)
-        yield from map(search, work)
+        yield from map(_carry_out, tasks)
         return
     with ProcessPoolExecutor(processes, get_context("spawn"), _start_worker, (elements,)) as pool:
-        yield from pool.map(search, work)
+        yield from pool.map(_carry_out, tasks)
 
 
 def _start_worker(elements: ElementSets) -> None:
@@ -164,8 +161,9 @@ def _start_worker(elements: ElementSets) -> None:
     _propagator = Propagator(elements)
 
 
-def _screen_span(span: tuple[int, int], primaries: npt.NDArray[np.int64], threshold_km: float) -> Screening:
-    return screen(_propagator, primaries, np.arange(len(_propagator)), *span, threshold_km)
+def _carry_out(task: _Task) -> Screening:
+    volume, primaries, start_ns, end_ns = task
+    return screen_volume(_propagator, primaries, np.arange(len(_propagator)), start_ns, end_ns, volume)
 
 
 def _newest(rows: pa.Table) -> pa.Table:

@@ -1,5 +1,6 @@
 """What `sda screen` tells while it works and when it is done."""
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.operations.screen_catalogue import (
     ScreeningInputError,
     available_cores,
@@ -17,43 +19,58 @@ from sda_platform.operations.screen_catalogue import (
     write_events,
 )
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.volumes import Volume, by_volume
 
 _SHOWN = 5
 
 
-def run_screening(
-    catalog: Path,
-    start_ns: int,
-    hours: float,
-    threshold_km: float,
-    fleet: Path | None,
-    processes: int | None,
-    out: Path,
-    console: Console,
-) -> None:
+@dataclass(frozen=True)
+class Search:
+    """Who is screened against all, when, and how near is near. Without a fleet: everybody."""
+
+    start_ns: int
+    hours: float
+    threshold_km: float
+    volumes: str
+    fleet: Path | None
+    fleet_internal: bool
+
+    @property
+    def end_ns(self) -> int:
+        return self.start_ns + round(self.hours * 3600 * NANOSECONDS_PER_SECOND)
+
+
+def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
     """Read, screen, write, and say what was found, what was left out and why.
 
-    Raises ScreeningInputError and FleetError for what the user can mend.
+    Raises ScreeningInputError, FleetError and VolumesError for what the user can mend.
     """
     check_output(out)
+    volumes = screening_volumes(search.volumes) if search.volumes else None
     file = read_elements(catalog)
     elements = file.elements
-    primaries = np.arange(len(elements)) if fleet is None else _rows_of(fleet, elements)
-    end_ns = start_ns + round(hours * 3600 * NANOSECONDS_PER_SECOND)
-    who = f"{len(elements):,} objects" if fleet is None else f"{len(primaries):,} of {len(elements):,} objects"
-    console.print(f"{who}, {iso(start_ns)} to {iso(end_ns)}, within {threshold_km:g} km")
+    primaries = np.arange(len(elements)) if search.fleet is None else _rows_of(search.fleet, elements)
+    sphere = Volume.sphere(search.threshold_km)
+    work = [(sphere, primaries)] if volumes is None else by_volume(elements, primaries, volumes)
+    if not work:
+        raise ScreeningInputError(f"{search.volumes}: has no volume for the orbit of any object that is screened")
+    who = f"{len(elements):,} objects" if search.fleet is None else f"{len(primaries):,} of {len(elements):,} objects"
+    how_near = f"{search.threshold_km:g} km" if volumes is None else f"the volumes of {', '.join(volumes)}"
+    console.print(f"{who}, {iso(search.start_ns)} to {iso(search.end_ns)}, within {how_near}")
     columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("screening", total=None)
         found = screen_elements(
             elements,
-            primaries,
-            start_ns,
-            end_ns,
-            threshold_km,
+            work,
+            search.start_ns,
+            search.end_ns,
             processes=processes or available_cores(),
             tell=lambda done, total: progress.update(task, completed=done, total=total),
         )
+    if not search.fleet_internal:
+        inside = np.isin(found.events.lo, primaries) & np.isin(found.events.hi, primaries)
+        found = replace(found, events=found.events.take(~inside))
     written = write_events(found, elements, out)
     console.print(f"{len(found.events):,} approaches, {len(found.colocated.lo):,} pairs that move together")
     _tell_some(console, [*file.unreadable], "records could not be read")

@@ -54,6 +54,9 @@ class Events:
     def __len__(self) -> int:
         return len(self.lo)
 
+    def take(self, chosen: npt.NDArray[np.bool_]) -> Events:
+        return Events(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(Events)))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CoLocated:
@@ -103,7 +106,7 @@ def screen(
             pair is reported once.
         start_time_ns, end_time_ns: nanoseconds since the Unix epoch, UTC, end exclusive.
 
-    The cost grows with the secondaries and the window; primaries cost little until there are thousands.
+    The cost grows with the longer list and the window; the other costs little until it has thousands.
 
     Raises:
         ValueError: the window is empty or the threshold not positive.
@@ -114,6 +117,9 @@ def screen(
         raise ValueError(f"threshold_km is {threshold_km}, must be positive")
     primaries = np.unique(np.asarray(primary_index, dtype=np.int64))
     secondaries = np.unique(np.asarray(secondary_index, dtype=np.int64))
+    if len(primaries) > len(secondaries):
+        # Which is which changes nothing but the cost: the shells of the fewer rule out more of the many.
+        primaries, secondaries = secondaries, primaries
     found: list[Seeds] = []
     together: list[Seeds] = []
     failures: list[Failures] = []
@@ -133,10 +139,14 @@ def screen(
 
 
 def joined(propagator: Propagator, parts: Sequence[Screening]) -> Screening:
-    """What the windows of ``parts``, screened one by one, hold together; equal to screening their union at once."""
+    """What ``parts`` hold together, each finding once: windows or groups of objects that were screened one by one.
+
+    Equal to screening their union at once, since an event found twice is the same to the last bit.
+    """
     events = [part.events for part in parts]
     columns = {f.name: np.concatenate([getattr(e, f.name) for e in events]) for f in dataclasses.fields(Events)}
-    order = np.lexsort((columns["hi"], columns["lo"], columns["tca_time_ns"]))
+    identity = np.stack([columns[name] for name in ("tca_time_ns", "lo", "hi")])
+    _, order = np.unique(identity, axis=1, return_index=True)
     together = Seeds(
         *(np.concatenate([getattr(part.colocated, name) for part in parts]) for name in ("lo", "hi", "time_ns"))
     )

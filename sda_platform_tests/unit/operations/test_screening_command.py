@@ -91,6 +91,27 @@ def test_the_newest_set_of_an_object_counts(small_catalogue: Path) -> None:
     assert file.elements.epoch_time_ns.min() > parse_iso_ns("2024-01-01T00:00:00Z")
 
 
+def test_a_fleet_may_be_screened_in_volumes_and_without_approaches_among_itself(
+    small_catalogue: Path, tmp_path: Path
+) -> None:
+    members = [int(row[name]) for row in published(0.1) for name in ("norad_lo", "norad_hi")]
+    fleet, volumes = tmp_path / "fleet.csv", tmp_path / "volumes.csv"
+    fleet.write_text("norad_id,name,operator\n" + "".join(f"{n},x,\n" for n in sorted(set(members))))
+    boxes = [f"{regime},box,2,4,4\n" for regime in ("LEO1", "LEO2", "LEO3", "LEO4")]
+    volumes.write_text("regime,shape,radial_km,in_track_km,cross_track_km\n" + "".join(boxes))
+    common = ["--catalog", str(small_catalogue), "--start", START, "--hours", "0.1", "--processes", "1"]
+    events = {}
+    for name, options in {
+        "sphere": ["--threshold-km", "6"],
+        "boxes": ["--fleet", str(fleet), "--volumes", str(volumes)],
+        "others": ["--fleet", str(fleet), "--volumes", str(volumes), "--no-fleet-internal"],
+    }.items():
+        answer = sda_screen(*common, *options, "--out", str(tmp_path / f"{name}.csv"))
+        assert answer.exit_code == 0, answer.output
+        events[name] = set((tmp_path / f"{name}.csv").read_text().splitlines()[1:])
+    assert events["sphere"] > events["boxes"] > events["others"]
+
+
 def test_iridium_33_and_cosmos_2251_are_seen_to_collide(tmp_path: Path) -> None:
     """TCA and miss as published for the last element sets before it; the real collision was 11 ms later."""
     case = json.loads((TRUTH / "iridium_cosmos.json").read_text())[0]

@@ -1,0 +1,108 @@
+"""Screening volumes: how near is near, in the axes of the object that is protected.
+
+A sphere for all, or a box or an ellipsoid for each regime of orbit: errors are a hundred times larger along the track
+than across it, so a sphere that holds what matters holds much that does not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray, perigee_altitude_km
+from sda_platform.orbits.encounter import relative_states
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.screening import Screening, screen
+
+Shape = Literal["sphere", "box", "ellipsoid"]
+REGIMES = ("LEO1", "LEO2", "LEO3", "LEO4", "MEO", "GEO", "HEO")
+
+_LEO_PERIGEES_KM = (500.0, 750.0, 1200.0, 2000.0)
+_MOST_ECCENTRIC = 0.25
+_GEO_PERIODS_MIN = (1300.0, 1800.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Volume:
+    """Half-axes, km, along radial, in-track and cross-track."""
+
+    shape: Shape
+    radial_km: float
+    in_track_km: float
+    cross_track_km: float
+
+    def __post_init__(self) -> None:
+        if not all(0 < axis < math.inf for axis in self.half_axes_km):
+            raise ValueError(f"half-axes must be positive, not {self.half_axes_km}")
+
+    @classmethod
+    def sphere(cls, radius_km: float) -> Volume:
+        return cls("sphere", radius_km, radius_km, radius_km)
+
+    @property
+    def half_axes_km(self) -> tuple[float, float, float]:
+        return self.radial_km, self.in_track_km, self.cross_track_km
+
+    @property
+    def circumscribed_km(self) -> float:
+        """Radius of the sphere around it."""
+        return math.hypot(*self.half_axes_km) if self.shape == "box" else max(self.half_axes_km)
+
+    def holds(self, position_rtn_km: FloatArray) -> npt.NDArray[np.bool_]:
+        """Which of the positions (n, 3) are inside, border included, (n,)."""
+        scaled = np.abs(position_rtn_km) / self.half_axes_km
+        size = scaled.max(axis=-1) if self.shape == "box" else np.linalg.norm(scaled, axis=-1)
+        return np.asarray(size <= 1)
+
+
+def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
+    """The regime of each orbit, (n,), one of ``REGIMES``: HEO from eccentricity 0.25, then GEO by its period (1300 to
+    1800 minutes), LEO1 to LEO4 by perigee height (to 500, 750, 1200, 2000 km), and MEO all others."""
+    with np.errstate(divide="ignore"):
+        period_min = 1440.0 / elements.mean_motion_rev_per_day
+    shortest, longest = _GEO_PERIODS_MIN
+    height_km = perigee_altitude_km(elements)
+    return np.select(
+        [
+            elements.eccentricity > _MOST_ECCENTRIC,
+            (period_min >= shortest) & (period_min <= longest),
+            *(height_km <= limit for limit in _LEO_PERIGEES_KM),
+        ],
+        ["HEO", "GEO", "LEO1", "LEO2", "LEO3", "LEO4"],
+        default="MEO",
+    )
+
+
+def by_volume(
+    elements: ElementSets, primaries: IntArray, volumes: Mapping[str, Volume]
+) -> list[tuple[Volume, IntArray]]:
+    """The primaries (positions in ``elements``) of each volume, by their regimes."""
+    regime = regimes(elements.take(primaries))
+    parts = ((volume, primaries[regime == name]) for name, volume in volumes.items())
+    return [(volume, rows) for volume, rows in parts if len(rows)]
+
+
+def screen_volume(
+    propagator: Propagator,
+    primaries: IntArray,
+    secondaries: IntArray,
+    start_time_ns: int,
+    end_time_ns: int,
+    volume: Volume,
+) -> Screening:
+    """As `screen`, for approaches that are inside the volume of one of the primaries at closest approach."""
+    found = screen(propagator, primaries, secondaries, start_time_ns, end_time_ns, volume.circumscribed_km)
+    if volume.shape == "sphere":
+        return found
+    events = found.events
+    inside = np.zeros(len(events), dtype=np.bool_)
+    for mine, other in ((events.lo, events.hi), (events.hi, events.lo)):
+        rows = np.flatnonzero(np.isin(mine, primaries) & ~inside)
+        states = [propagator.at(index[rows], events.tca_time_ns[rows])[1:] for index in (mine, other)]
+        inside[rows] = volume.holds(relative_states(*states[0], *states[1]).position_rtn_km)
+    return dataclasses.replace(found, events=events.take(inside))

@@ -1,0 +1,95 @@
+"""What was said of an event over time, in words and as a picture."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from sda_platform.conjunction.history import EventHistory
+from sda_platform.conjunction.picture import as_markdown, event_picture
+from sda_platform.operations.show import PictureError, alert_lines, write_picture
+from sda_platform.operations.trace import Trace
+
+HOUR_NS = 3600 * 10**9
+TCA_NS = 1_730_488_470_000_000_000
+EVENT = "0934bc66-614c-5d5a-83bf-42e80668b610"
+
+
+def entry(sequence: int, op: str, *, hours: float, tca_s: float = 0.0, pc: float = 2e-4) -> dict[str, Any]:
+    """An entry of the assessments' journal, so many hours before TCA, which it moves by ``tca_s``."""
+    return {
+        "event_id": EVENT, "sequence": sequence, "op": op, "as_of_ns": TCA_NS - round(hours * HOUR_NS),
+        "norad_id_1": 43800, "norad_id_2": 53718, "object_name_1": "ICEYE-X2", "object_name_2": "STARLINK-4695",
+        "tca_time_ns": TCA_NS + round(tca_s * 1e9), "miss_distance_km": 0.489, "relative_speed_km_s": 8.393,
+        "radial_miss_km": -0.010, "in_track_miss_km": -0.407, "cross_track_miss_km": 0.271,
+        "mahalanobis_distance": 0.52, "collision_probability": pc, "maximum_probability": 5e-4,
+        "hard_body_radius_m": 10.0, "risk": "red" if pc >= 1e-4 else "yellow", "state_source_1": "element_set",
+        "state_source_2": "fused_track", "track_id_1": None, "track_id_2": "t",
+    }  # fmt: skip
+
+
+def journal(*, withdrawn: bool = False) -> list[dict[str, Any]]:
+    """Two assessments, the second of which moved the TCA by 1.5 s; as stored, in no order."""
+    entries = [
+        entry(1, "insert", hours=19.0, tca_s=1.5),
+        entry(0, "retract", hours=19.0, pc=8e-5),
+        entry(0, "insert", hours=20.0, pc=8e-5),
+    ]
+    return [*entries, entry(1, "retract", hours=18.0, tca_s=1.5)] if withdrawn else entries
+
+
+def told(assessments: list[dict[str, Any]], op: str) -> str:
+    trace = Trace(EVENT, [{**assessments[0], "op": op}], [{}], assessments, [], [{}, {}], [{"track_id": "t"}], [{}] * 7)
+    console = Console(width=140, record=True, file=io.StringIO())
+    for line in alert_lines(trace):
+        console.print(line)
+    return console.export_text()
+
+
+def test_a_journal_folds_to_what_was_said_and_when() -> None:
+    history = EventHistory.of_journal(journal())
+    assert history.stands
+    assert history.values("collision_probability") == [8e-5, 2e-4]
+    assert history.hours_to_tca == pytest.approx([20.0, 19.0 + 1.5 / 3600])
+    gone = EventHistory.of_journal(journal(withdrawn=True))
+    assert not gone.stands
+    assert gone.last == history.last
+
+
+def test_an_alert_is_told_with_who_when_how_near_and_how_that_changed() -> None:
+    text = told(journal(), "insert")
+    assert f"alert {EVENT}: red, Pc 2.00e-04" in text
+    assert "43800 ICEYE-X2 (state from its elements)" in text
+    assert "53718 STARLINK-4695 (state from its track)" in text
+    assert "2024-11-01T19:14:31.500Z, 19.0 h after the last assessment" in text
+    assert "0.489 km (radial -0.010, in-track -0.407, cross-track +0.271) at 8.39 km/s" in text
+    assert "+1.500" in text, "how far the TCA moved"
+    assert "rests on 2 element sets, 1 tracks and 7 observations: sda trace 0934bc66" in text
+
+
+def test_of_a_withdrawn_alert_it_is_said() -> None:
+    text = told(journal(withdrawn=True), "retract")
+    assert f"alert {EVENT}: withdrawn" in text
+    assert "the event is gone" in text
+
+
+@pytest.mark.parametrize("entries", [journal(), journal(withdrawn=True), journal()[2:]])
+def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else(entries: list[dict[str, Any]]) -> None:
+    picture = event_picture(EventHistory.of_journal(entries))
+    assert picture.startswith(b"\x89PNG\r\n")
+    assert picture == event_picture(EventHistory.of_journal(entries[::-1]))
+    moved = [{**row, "miss_distance_km": row["miss_distance_km"] + 0.1} for row in entries]
+    assert picture != event_picture(EventHistory.of_journal(moved))
+    assert as_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
+
+
+def test_a_picture_that_cannot_be_written_is_told_with_the_file_and_the_reason(tmp_path: Path) -> None:
+    trace = Trace(EVENT, journal(), [], journal(), [], [], [], [])
+    with pytest.raises(PictureError, match=r"a picture is written as \.png"):
+        write_picture(trace, tmp_path / "a.jpg")
+    with pytest.raises(PictureError, match=r"nowhere/a\.png: cannot be written: No such file"):
+        write_picture(trace, tmp_path / "nowhere" / "a.png")
+    write_picture(trace, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 10_000

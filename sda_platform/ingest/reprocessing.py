@@ -11,8 +11,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import and_
 from typing import Final
+
+import pyarrow.dataset as ds
 
 from sda_platform.formats.packing import can_be_packed, is_segment_of_itself, pack_segment
 from sda_platform.formats.records import csv_header
@@ -38,6 +41,13 @@ class LetterFilter:
     sources: frozenset[str] = frozenset()
     since_ns: int | None = None
     until_ns: int | None = None
+
+    @property
+    def where(self) -> ds.Expression | None:
+        """As much of the choice as the columns of every layout can tell, for a reader to leave other letters unread."""
+        named = {"error_kind": self.kinds, "stage": self.stages}
+        wanted = [ds.field(column).isin(sorted(names)) for column, names in named.items() if names]
+        return reduce(and_, wanted) if wanted else None
 
     def takes(self, letter: Letter) -> bool:
         """Whether ``letter`` is chosen; a source is a sensor or a landing zone."""

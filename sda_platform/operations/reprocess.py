@@ -18,7 +18,8 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Reprocessing:
-    """What was chosen, and (after a run that was not dry) what became of it. ``unknown``: letters of a newer layout."""
+    """What was chosen, and (after a run that was not dry) what became of it. ``unknown``: letters of a newer layout
+    among those of the chosen kinds and stages."""
 
     going_back: tuple[Return, ...]
     skipped: tuple[Skipped, ...]
@@ -30,7 +31,7 @@ def reprocess_letters(
     lake: Lake, landing_root: str, chosen: LetterFilter, *, into: str | None = None, dry_run: bool = False
 ) -> Reprocessing:
     """Bring the chosen letters back to the zones below ``landing_root``, or to those below ``into``."""
-    letters, unknown = read_letters(lake.log(DEAD_LETTERS).rows())
+    letters, unknown = read_letters(lake.log(DEAD_LETTERS).rows(where=chosen.where))
     returns, skipped = returns_of((letter for letter in letters if chosen.takes(letter)), landing_root)
     report = None if dry_run else put_back(returns, skipped, into or landing_root)
     return Reprocessing(tuple(returns), report.skipped if report else tuple(skipped), unknown, report)

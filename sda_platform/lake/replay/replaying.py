@@ -48,7 +48,7 @@ class ReplayingLake(Lake):
         super().__init__(shadow_uri, as_of, lambda: live.session, commit.checkpoint.run_id)
         self._live = live
         self._target = table
-        self._first = history.first
+        self._history = history
         self._recorded = commit.checkpoint
         self._before = history.predecessor(commit)
 
@@ -63,14 +63,9 @@ class ReplayingLake(Lake):
 
         Raises InvariantError where an input is not the one that was consumed.
         """
-        recorded = self._recorded
-        then = [*(w.table for w in recorded.windows), *(s.table for s in recorded.snapshots)]
-        now = [source.name for source in (*consume, *observe)]
-        if sorted(then) != sorted(now):
-            raise NotReplayable(
-                f"{table.name}: sequence {recorded.sequence} was planned from {', '.join(then)}, "
-                f"this platform plans from {', '.join(now)}"
-            )
+        now = sorted(source.name for source in (*consume, *observe))
+        if (then := _inputs(self._recorded)) != now:
+            raise NotReplayable(self._refusal(then, now))
         plan = self._plan()
         for source in consume:
             self.log(source).confirm(plan.window(source))
@@ -94,10 +89,20 @@ class ReplayingLake(Lake):
     @override
     def snapshot(self, plan: Plan, source: Table) -> DataFrame:
         """As `Lake.snapshot`; of the target, what came before the replay is read from the live table."""
-        if source is not self._target or self._first == 1:
+        if source is not self._target or self._history.first == 1:
             return super().snapshot(plan, source)
-        before = self._live.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) < self._first)
-        return before if plan.sequence == self._first else before.unionByName(super().snapshot(plan, source))
+        before = self._live.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) < self._history.first)
+        return before if plan.sequence == self._history.first else before.unionByName(super().snapshot(plan, source))
+
+    def _refusal(self, then: Sequence[str], now: Sequence[str]) -> str:
+        """What cannot be made again, why, and from where on it can."""
+        sequence, commits = self._recorded.sequence, self._history.commits
+        first = next((c.sequence for c in commits if c.sequence > sequence and _inputs(c.checkpoint) == now), None)
+        return (
+            f"{self._target.name}: sequence {sequence} cannot be made again: another version of the platform made it "
+            f"from {', '.join(then)}, and this one would from {', '.join(now)}; "
+            + (f"replay from {first}" if first else "nothing in this range can be replayed")
+        )
 
     def _plan(self) -> RecordedPlan:
         recorded = self._recorded
@@ -115,6 +120,11 @@ class ReplayingLake(Lake):
             previous=self._before.checkpoint if self._before else None,
             nonce=recorded.nonce,
         )
+
+
+def _inputs(checkpoint: Checkpoint) -> list[str]:
+    """The tables that a commit was made from."""
+    return sorted([*(window.table for window in checkpoint.windows), *(s.table for s in checkpoint.snapshots)])
 
 
 def seed(live: Lake, shadow: TableLog, replayed: History) -> None:

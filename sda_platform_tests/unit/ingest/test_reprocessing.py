@@ -1,7 +1,7 @@
 """The way back from dead letters: byte for byte, once, whatever is asked how often (DP5-F8, Q7, G2, I22, I23)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,13 @@ from sda_platform.formats.packing import can_be_packed, pack_segment
 from sda_platform.formats.records import pack_records, split_records
 from sda_platform.ingest.letters import Letter
 from sda_platform.ingest.reprocessing import LetterFilter, ReprocessReport, Return, put_back, returns_of
-from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.ingest.tables import DEAD_LETTERS, RAW_RECORDS
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.decoding import DecodedBatch, decode_batch
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head
+from sda_platform_tests.delta_tables import rows_of
 from sda_platform_tests.segments import after, catalogue_of, described, land, radar_payloads
 
 LETTER = Letter(
@@ -160,6 +161,10 @@ def test_filters_are_inclusive_and_an_empty_one_takes_all__DP5_F8(chosen: Letter
         replace(LETTER, record_number=2, feed="elements", stage="element_sets", rejected_time_ns=30),
     ]
     assert [letter.record_number for letter in letters if chosen.takes(letter)] == expected
+    read = rows_of(DEAD_LETTERS, [asdict(letter) for letter in letters])
+    left = read if chosen.where is None else read.filter(chosen.where)
+    assert set(left["record_number"].to_pylist()) >= set(expected), "what a reader leaves out was not chosen"
+    assert len(left) < 3 or not (chosen.kinds or chosen.stages)
 
 
 def test_a_line_of_a_csv_gets_the_header_of_the_segment_it_came_in(tmp_path: Path) -> None:

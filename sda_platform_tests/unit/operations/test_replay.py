@@ -1,5 +1,6 @@
 """Replay of the tables whose bodies need no engine but for the commit, which delta-rs makes here instead."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from sda_platform.lake.replay.comparison import Comparison
 from sda_platform.lake.replay.history import EVERY_COMMIT, Span
 from sda_platform.operations.replay import replay_lake
 from sda_platform.settings import Settings
-from sda_platform_tests.delta_tables import commit, no_engine, with_delta_rs
+from sda_platform_tests.delta_tables import commit, genesis_window, no_engine, with_delta_rs
 from sda_platform_tests.segments import after, land, radar_segment
 
 TABLES = (RAW_RECORDS, ALERT_DELIVERIES)
@@ -107,6 +108,21 @@ def test_a_segment_that_the_archive_lost_or_altered_is_named__64(home: Path) -> 
     archived.write_bytes(archived.read_bytes()[:-1] + b"x")
     with pytest.raises(SegmentLost, match="which a commit consumed, has other bytes"):
         replayed(home, "shadow")
+
+
+def test_what_a_platform_with_other_inputs_wrote_is_refused_by_name_and_what_follows_is_replayed(home: Path) -> None:
+    """As after an upgrade that has a table consume another one too."""
+    shutil.rmtree(home / "lake" / ALERT_DELIVERIES.name)
+    commit(_At(home, after(25)).open(), ALERT_DELIVERIES, [], windows=[genesis_window(RAW_RECORDS)])
+    body_of(alert_deliveries)(lake=_At(home, after(30)), subscriber=resources_of(home)["subscriber"])
+    with pytest.raises(NotReplayable) as refused:
+        replayed(home, "shadow")
+    assert str(refused.value) == (
+        "alert_deliveries: sequence 1 cannot be made again: another version of the platform made it from raw_records, "
+        "and this one would from conjunction_alerts; replay from 2"
+    )
+    (_, deliveries) = replayed(home, "later", Span(from_sequence=2))
+    assert (deliveries.first_sequence, deliveries.rows) == (2, 4)
 
 
 def test_a_shadow_needs_a_place_of_its_own(home: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.arrow import arrays
@@ -53,7 +54,8 @@ def window_fuser(propagator: Propagator, window_ns: int) -> Callable[[pa.Table],
 
 def _fuse(rows: pa.Table, propagator: Propagator, start_ns: int, window_ns: int) -> pa.Table:
     observations = ObservationArrays.from_columns(arrays(rows))
-    chosen = associate(observations, propagator).index
+    tracks = np.asarray(pc.fill_null(rows["native_track_id"], "").to_pylist(), dtype=np.str_)
+    chosen = associate(observations, propagator, tracks=tracks).index
     seen = np.flatnonzero(chosen >= 0)
     objects, group = np.unique(chosen[seen], return_inverse=True)
     if not len(objects):

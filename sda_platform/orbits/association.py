@@ -1,8 +1,7 @@
 """Which catalogued object each observation saw, by gated residuals against the SGP4 prediction.
 
-Two stages: a coarse gate on geometry that cannot lose an object the fine gate would accept, then the exact
-residual at the observation's own time against prior plus measurement covariance. Each observation is judged
-alone: no track is built here and nothing forces two observations of one instant onto different objects.
+Three stages: a coarse gate on geometry that cannot lose an object the fine gate would accept; the exact residual at
+the observation's own time against prior plus measurement covariance; one assignment for all that is left.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
+from sda_platform.orbits.assignment import Assignment, assign
 from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.gating import coarse_candidates
 from sda_platform.orbits.linearisation import ISL, innovations
 from sda_platform.orbits.measurements import Measurements, prepare
-from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.observations import ObservationArrays, TextArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensors import Sensor, sensor_registry
 
@@ -30,6 +30,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 _DAY_NS = 86_400_000_000_000
 _PRIOR_SLOT_NS = 30_000_000_000
+_INSTANT_NS = 100_000_000
 # The best candidate must be twenty times as likely as the next, else the choice is flagged.
 _AMBIGUOUS_BELOW = 2 * float(np.log(20.0))
 
@@ -50,6 +51,8 @@ class Reason(enum.IntEnum):
     """A number this kind of observation needs is missing."""
     CLAIM_REFUTED = 6
     """A link beacon names a catalogued satellite, but reports a state outside that satellite's gate."""
+    TAKEN = 7
+    """Within the gate of objects which other readings of the same sensor and time saw more likely."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,18 +85,23 @@ def associate(
     propagator: Propagator,
     sensors: Mapping[str, Sensor] | None = None,
     *,
+    tracks: TextArray | None = None,
     gate_probability: float = 0.999,
 ) -> Association:
-    """Choose for every observation the catalogued object it most likely saw.
+    """Choose for all observations together the catalogued objects they most likely saw.
 
-    Among the candidates within the gate the likeliest wins: smallest squared Mahalanobis distance plus log
-    determinant of the innovation covariance. The distance alone would favour badly known objects, to which
-    everything is near. A link beacon's own name decides as long as its state is within that satellite's gate.
+    Cost of a pair within the gate: squared Mahalanobis distance plus log determinant of the innovation covariance
+    (the distance alone would favour badly known objects, to which everything is near). What a sensor itself
+    follows as one track is decided as one, and its tracks of a half minute, like its readings of one instant, are
+    of different objects: ambiguities are resolved by the least total cost (``orbits.assignment``). A link beacon's
+    own name decides as long as its state is within that satellite's gate.
 
     Args:
         observations: (m,) in any order.
         propagator: the catalogue.
         sensors: registry by source id; the built-in one if not given.
+        tracks: (m,) names the sensors' own trackers give, alike in all readings of one track, empty where there is
+            none; a name means something within its source only.
         gate_probability: share of true pairs the gate lets through (chi-square of the observation's size).
 
     Source: Blackman & Popoli, Design and Analysis of Modern Tracking Systems (1999), section 6.4.
@@ -105,7 +113,8 @@ def associate(
     pairs = _compare(measurements, propagator, usable[rows], candidates, gate)
     claimed = _claimed_index(observations, measurements, propagator)
     pairs, refuted = _keep_claims(pairs, claimed, len(observations))
-    verdict = _likeliest(pairs, len(observations))
+    unit, slot = _units(observations, tracks)
+    verdict = _verdicts(pairs, unit, assign(*_together(pairs, unit, gate), slot))
     verdict.reason[refuted] = Reason.CLAIM_REFUTED
     verdict.reason[~measurements.complete] = Reason.INCOMPLETE
     verdict.reason[~measurements.known_source] = Reason.UNKNOWN_SENSOR
@@ -152,25 +161,57 @@ def _keep_claims(pairs: _Pairs, claimed: IntArray, count: int) -> tuple[_Pairs, 
     return _Pairs(**kept), has_claim & ~confirmed
 
 
-def _likeliest(pairs: _Pairs, count: int) -> Association:
-    index = np.full(count, -1, dtype=np.int64)
-    runner_up = np.full(count, -1, dtype=np.int64)
-    mahalanobis2 = np.full(count, np.nan)
+def _together(pairs: _Pairs, unit: IntArray, gate: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Unit, candidate and cost (q,) of every candidate that one of a unit's readings lets through its gate.
+
+    A reading outside a candidate's gate counts as the unlikeliest of its own candidates and the gate on top.
+    """
+    inside = np.flatnonzero(pairs.inside)
+    reading, score = pairs.observation[inside], pairs.score[inside]
+    worst = np.full(len(unit), -np.inf)
+    np.maximum.at(worst, reading, score)
+    keys = np.stack([unit[reading], pairs.candidate[inside]])
+    (units, candidates), which = np.unique(keys, axis=1, return_inverse=True)
+    cost: FloatArray = np.bincount(which, score - worst[reading] - gate[6], minlength=len(units)).astype(np.float64)
+    return units, candidates, cost
+
+
+def _verdicts(pairs: _Pairs, unit: IntArray, found: Assignment) -> Association:
+    """What the units' assignment means for each reading."""
+    count = len(unit)
+    index, mahalanobis2 = np.full(count, -1, dtype=np.int64), np.full(count, np.nan)
     reason = np.full(count, Reason.NO_CANDIDATE, dtype=np.uint8)
-    # Candidates inside the gate first, then the likeliest; the position settles exact ties.
-    order = np.lexsort((pairs.candidate, pairs.score, ~pairs.inside, pairs.observation))
-    observation, inside = pairs.observation[order], pairs.inside[order]
-    first = np.flatnonzero(np.diff(observation, prepend=-1) != 0)
-    seen = observation[first]
-    mahalanobis2[seen] = pairs.mahalanobis2[order][first]
-    reason[seen] = np.where(inside[first], Reason.ASSOCIATED, Reason.OUTSIDE_GATE)
-    index[seen] = np.where(inside[first], pairs.candidate[order][first], -1)
-    second = first + 1
-    exists = second < len(order)
-    exists[exists] = (observation[second[exists]] == seen[exists]) & inside[second[exists]]
-    first, second = first[exists], second[exists]
-    score = pairs.score[order]
-    runner_up[observation[first]] = pairs.candidate[order][second]
-    close = score[second] - score[first] < _AMBIGUOUS_BELOW
-    reason[observation[first[close]]] = Reason.AMBIGUOUS
+    nearest = np.full(count, np.inf)
+    np.minimum.at(nearest, pairs.observation, pairs.mahalanobis2)
+    near = np.isfinite(nearest)
+    reason[near], mahalanobis2[near] = Reason.OUTSIDE_GATE, nearest[near]
+    let_in = np.unique(pairs.observation[pairs.inside])
+    reason[let_in[found.candidate[unit[let_in]] < 0]] = Reason.TAKEN
+    mine = np.flatnonzero(pairs.inside & (pairs.candidate == found.candidate[unit[pairs.observation]]))
+    seen = pairs.observation[mine]
+    index[seen], mahalanobis2[seen] = pairs.candidate[mine], pairs.mahalanobis2[mine]
+    reason[seen] = np.where(found.lead[unit[seen]] < _AMBIGUOUS_BELOW, Reason.AMBIGUOUS, Reason.ASSOCIATED)
+    runner_up = np.where(index >= 0, found.runner_up[unit], -1)
     return Association(index=index, runner_up=runner_up, mahalanobis2=mahalanobis2, reason=reason)
+
+
+def _units(observations: ObservationArrays, tracks: TextArray | None) -> tuple[IntArray, IntArray]:
+    """Which readings (m,) are decided together, and the slot (u,) in which their unit excludes others.
+
+    A sensor's tracks of one half minute are different objects; so are its lone readings of one instant. A track of one
+    reading is a lone reading: some sensors number every reading.
+    """
+    count = len(observations)
+    label = np.full(count, "", dtype=np.str_) if tracks is None else tracks
+    _, source = np.unique(observations.source_id, return_inverse=True)
+    _, name = np.unique(label, return_inverse=True)
+    half_minute = observations.sensor_time_ns // _PRIOR_SLOT_NS
+    _, track, readings = np.unique(
+        np.stack([source, name, half_minute]), axis=1, return_inverse=True, return_counts=True
+    )
+    tracked = (label != "") & (readings[track] > 1)
+    time = np.where(tracked, half_minute, observations.sensor_time_ns // _INSTANT_NS)
+    _, slot = np.unique(np.stack([source, tracked, time]), axis=1, return_inverse=True)
+    own = np.where(tracked, track, count + np.arange(count))
+    (slots, _), unit = np.unique(np.stack([slot, own]), axis=1, return_inverse=True)
+    return np.asarray(unit, dtype=np.int64), np.asarray(slots, dtype=np.int64)

@@ -68,7 +68,8 @@ def beacons(objects: int, windows: int, readings: int = 6, seed: int = 12) -> li
     for window in range(windows):
         time_ns = START_NS + window * WINDOW_NS + rng.integers(0, WINDOW_NS, len(row))
         r, v = displaced(chosen[row], time_ns, deviation[row], start[row])
-        found.append(as_rows(link_reports(names[row], time_ns, r, v, rng)))
+        rows = as_rows(link_reports(names[row], time_ns, r, v, rng))
+        found.append(rows.append_column("native_track_id", pa.array(names[row].tolist())))
     return found
 
 

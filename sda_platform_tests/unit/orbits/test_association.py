@@ -172,3 +172,29 @@ def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str) -> None:
     found = set(zip(near[0].tolist(), near[1].tolist(), strict=True))
     assert len(accepted) >= 39
     assert not accepted - found
+
+
+def test_what_the_radar_follows_as_one_is_decided_as_one() -> None:
+    rng = np.random.default_rng(21)
+    every = visible("radar", START_NS + 15 * SECOND_NS)
+    truth, name, source, time_ns, states = [], [], [], [], []
+    for number in range(150):
+        row = int(rng.integers(len(every.index)))
+        index, sensor = int(every.index[row]), str(every.source_id[row])
+        times = START_NS + np.arange(1, 30, 2) * SECOND_NS
+        rows = np.full(len(times), index)
+        deviation = np.repeat(prior_draw(np.array([index]), times[:1], rng), len(times), axis=0)
+        states.append(np.hstack(displaced(rows, times, deviation, np.repeat(times[:1], len(times)))))
+        truth.append(rows)
+        name.append(np.full(len(times), f"{number}"))
+        source.append(np.full(len(times), sensor))
+        time_ns.append(times)
+    index, times, state = np.concatenate(truth), np.concatenate(time_ns), np.concatenate(states)
+    observations = observe(np.concatenate(source), times, state[:, :3], state[:, 3:], rng)
+    alone = associate(observations, catalogue())
+    together = associate(observations, catalogue(), tracks=np.concatenate(name))
+    assert (together.index == index).mean() >= (alone.index == index).mean()
+    assert (together.index == index).mean() > 0.99
+    labels = np.stack([together.index, np.unique(np.concatenate(name), return_inverse=True)[1]])[:, together.index >= 0]
+    assert len(np.unique(labels[1])) == len(np.unique(labels, axis=1).T), "a track is of one object"
+    assert (together.reason == Reason.AMBIGUOUS).mean() <= (alone.reason == Reason.AMBIGUOUS).mean()

@@ -57,7 +57,7 @@ def test_tracks_are_carried_and_late_data_moves_them(platform: Platform) -> None
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(FLEET))
     platform.run("catalog", only=["element_sets", "orbital_catalog"])
     segments = list(simulated())
-    late = [s for s in segments if s.feed == "radar" and s.available_time_ns < after(60)][:4]
+    late = [s for s in segments if s.feed == "radar" and after(100) < s.available_time_ns < after(115)]
     early = [s for s in segments if s.available_time_ns <= after(40) and s not in late]
     run_at(platform, 40, early)
     assert set(platform.rows(TRACKS, "state")["state"].to_pylist()) == {"new"}, "nobody is confirmed by two windows"

@@ -24,6 +24,7 @@ from sda_platform.delivery.choosing import chosen_subscriber, require_idempotenc
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
+from sda_platform.fusion import report as fusion_reports
 from sda_platform.fusion import sensors as fusion_sensors
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.ingest import assets as ingest
@@ -94,8 +95,8 @@ delivery_lane = lane_job(
 own_elements = lane_job(
     "own_elements",
     fusion_sensors.LANE,
-    dg.AssetSelection.assets(*OWN_ELEMENTS),
-    "Elements of our own for the catalogue: of tracked objects, and of those that nobody knows yet.",
+    dg.AssetSelection.assets(*OWN_ELEMENTS, fusion_reports.fusion_report),
+    "Elements of our own for the catalogue: of tracked objects, and of those nobody knows yet; and how fusion does.",
 )
 maintenance = maintenance_job(TABLES)
 
@@ -144,7 +145,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     chosen = settings or Settings()
     provided = {**default_resources(chosen), **(resources or {})}
     require_idempotency(provided["subscriber"])
-    assets: list[Any] = [*EXTERNAL, *TABLE_ASSETS]
+    assets: list[Any] = [*EXTERNAL, *TABLE_ASSETS, fusion_reports.fusion_report]
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),
@@ -172,7 +173,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
 def _with_policy(spec: dg.AssetSpec) -> dg.AssetSpec:
     """What holds for every asset of a group: owners, kinds, tags, and how fresh Dagster expects it."""
     group = spec.group_name or "ingest"
-    is_table = "file" not in spec.kinds
+    is_table = not spec.kinds
     mapped = spec.replace_attributes(
         owners=OWNERS[group],
         kinds={"spark", "deltalake"} if is_table else spec.kinds,

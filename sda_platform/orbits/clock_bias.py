@@ -66,7 +66,7 @@ def clock_offsets(
     names, source = np.unique(observations.source_id, return_inverse=True)
 
     def total(values: FloatArray) -> FloatArray:
-        return np.bincount(source, values.sum(axis=1), minlength=len(names))
+        return np.bincount(source, values.sum(axis=1), minlength=len(names)).astype(np.float64)
 
     information = np.maximum(total(weight * slope**2), 1e-300)
     is_link = observations.source_kind == "isl"

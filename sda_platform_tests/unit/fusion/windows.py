@@ -15,10 +15,12 @@ from sda_platform_tests.unit.orbits.scenes import (
     START_NS,
     Sightings,
     catalogue,
+    changed,
     displaced,
     link_reports,
     observe,
     prior_draw,
+    stack,
     visible,
 )
 
@@ -87,3 +89,21 @@ def as_rows(observations: ObservationArrays) -> pa.Table:
     return rows.append_column("observation_id", pa.array(ids)).append_column(
         "window_start_ns", pa.array(time_ns - time_ns % WINDOW_NS)
     )
+
+
+def watched_beacons(objects: int, windows: int, ahead_ms: float = 0.0, seed: int = 13) -> list[pa.Table]:
+    """What linked satellites report of themselves, and what telescopes with clocks ``ahead_ms`` ahead see of them."""
+    rng = np.random.default_rng(seed)
+    every = visible("optical", START_NS, margin_deg=15.0)
+    seen = every.take(rng.choice(len(every.index), objects, replace=False))
+    row = np.repeat(np.arange(objects), 6)
+    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[seen.index].tolist()])
+    found = []
+    for window in range(windows):
+        time_ns = START_NS + window * WINDOW_NS + rng.integers(0, WINDOW_NS, len(row))
+        _, r, v = catalogue().at(seen.index[row], time_ns)
+        sights = observe(seen.source_id[row], time_ns, r, v, rng)
+        late_ns = time_ns + round(ahead_ms * 1e6)
+        late = changed(sights, sensor_time_ns=late_ns, clock_quality=np.full(len(row), "ntp_synced"))
+        found.append(as_rows(stack(late, link_reports(names[row], time_ns, r, v, rng))))
+    return found

@@ -1,0 +1,87 @@
+"""The report on the fusion: pictures that are small, and checks that see a wrong clock and a wrong noise."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.fusion.fuse import window_fuser
+from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.report import report
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.lake import Lake
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.propagation import Propagator
+from sda_platform_tests.delta_tables import commit, lake_at
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, watched_beacons
+from sda_platform_tests.unit.orbits.scenes import START_NS, catalogue
+
+WINDOWS = 3
+AS_OF_NS = START_NS + WINDOWS * WINDOW_NS
+
+
+def lake_with(root: Path, observed: list[pa.Table], **altered: Any) -> Lake:
+    """A lake that fused these windows, with columns of the fits altered."""
+    lake = lake_at(root, now_ns=AS_OF_NS)
+    numbers = {int(name[4:]) for rows in observed for name in rows["source_id"].to_pylist() if name.startswith("isl-")}
+    known = catalogue().elements.take(np.flatnonzero(np.isin(catalogue().elements.norad_id, sorted(numbers))))
+    propagator = Propagator(known.take(np.argsort(known.norad_id)))
+    fits = pa.concat_tables([window_fuser(propagator, WINDOW_NS)(rows) for rows in observed])
+    columns = {name: getattr(propagator.elements, name).tolist() for name in ElementSets.__dataclass_fields__}
+    commit(lake, ORBITAL_CATALOG, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    commit(lake, OBSERVATIONS, [row for rows in observed for row in rows.to_pylist()])
+    marks = {"optical": AS_OF_NS - 30 * 10**9, "isl": AS_OF_NS - 10**10, "pipeline": AS_OF_NS - 30 * 10**9}
+    lags = {"optical_source_lag_ms": 9_000, "optical_pipeline_lag_ms": 2_500, "isl_source_lag_ms": 400}
+    journal = [{**row, "sequence": 0, "op": "insert", **altered} for row in fits.to_pylist()]
+    counts = {**lags, "isl_pipeline_lag_ms": 2_400}
+    commit(lake, FUSED_TRACKS, journal, watermarks=marks, counts=counts, as_of_ns=AS_OF_NS)
+    touched = pa.array(sorted(set(fits["norad_id"].to_pylist())))
+    tracks = live_tracks(fits, touched, TRACK_SCHEMA.empty_table(), propagator, AS_OF_NS)
+    commit(lake, TRACKS, tracks.to_pylist())
+    return lake
+
+
+def outcome(found: dg.MaterializeResult[Any]) -> dict[str, str | None]:
+    """What each check that failed says."""
+    return {check.check_name or "": check.description for check in found.check_results or [] if not check.passed}
+
+
+def test_sound_fusion_is_shown_in_small_pictures_and_checked(tmp_path: Path) -> None:
+    found = report(lake_with(tmp_path, watched_beacons(20, WINDOWS)))
+    assert outcome(found) == {}
+    metadata = found.metadata or {}
+    for name in ("residuals", "track_map", "watermark_trail"):
+        text = str(metadata[name].value)  # type: ignore[union-attr]
+        picture = base64.b64decode(text.partition("base64,")[2].rstrip(")"))
+        assert picture.startswith(b"\x89PNG")
+        assert len(picture) < 60_000
+
+
+def test_a_clock_that_is_off_by_more_than_it_claims_is_named__DP3_I4(tmp_path: Path) -> None:
+    failed = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS, ahead_ms=80.0))))
+    text = failed["clocks_keep_their_bounds"] or ""
+    assert "optical-" in text and "its clock claims 10 ms" in text
+    offsets = [float(part.split(" ")[2]) for part in text.split("; ")]
+    assert np.median(offsets) == pytest.approx(80.0, abs=10.0)
+
+
+def test_fits_that_noise_cannot_explain_are_seen(tmp_path: Path) -> None:
+    worse = lake_with(tmp_path, watched_beacons(5, WINDOWS), chi_square=1e4)
+    assert "chi-square per degree of freedom is" in (outcome(report(worse))["association_is_sound"] or "")
+
+
+def test_many_rejected_readings_are_seen(tmp_path: Path) -> None:
+    worse = lake_with(tmp_path, watched_beacons(5, WINDOWS), rejected_count=40)
+    assert "of the readings in fits are rejected" in (outcome(report(worse))["association_is_sound"] or "")
+
+
+def test_an_empty_lake_is_reported_without_pictures(tmp_path: Path) -> None:
+    found = report(lake_at(tmp_path))
+    assert outcome(found) == {}
+    assert not {"residuals", "track_map", "watermark_trail"} & set(found.metadata or {})

@@ -129,7 +129,7 @@ def fit_windows(
     objects: IntArray = np.asarray(index, dtype=np.int64)
     if ((objects < 0) | (objects >= len(propagator))).any():
         raise ValueError(f"object positions must be in [0, {len(propagator)}), got {objects.tolist()}")
-    problem, order = _pose(
+    problem, order = pose(
         observations,
         groups,
         propagator,
@@ -154,8 +154,8 @@ class _Solution:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Problem:
-    """The windows in whitened coordinates: deviation at the middle = ``factor @ y``, y of unit prior."""
+class Problem:
+    """Windows posed for fitting, in whitened coordinates: deviation at the middle = ``factor @ y``, y of unit prior."""
 
     measurements: Measurements
     group: IntArray
@@ -251,14 +251,14 @@ class _Problem:
         return again
 
 
-def _pose(
+def pose(
     observations: ObservationArrays,
     group: IntArray,
     propagator: Propagator,
     index: IntArray,
     mid_time_ns: IntArray,
     sensors: Mapping[str, Sensor],
-) -> tuple[_Problem, IntArray]:
+) -> tuple[Problem, IntArray]:
     """The problem with its rows in canonical order, and each row's position in the caller's order."""
     error_mid, r_mid, v_mid = propagator.at(index, mid_time_ns)
     age_days = (mid_time_ns - propagator.elements.epoch_time_ns[index]) / _DAY_NS
@@ -276,7 +276,7 @@ def _pose(
     shared = _shared_clocks(measurements, rows, observations.source_id[order])
     elapsed_s = (measurements.time_ns - mid_time_ns[rows]) / 1e9
     reach = two_body_stm(r_mid[rows], v_mid[rows], elapsed_s) @ factor[rows]
-    return _Problem(shared, rows, r_mid, v_mid, factor, r_obs, v_obs, reach, known), order
+    return Problem(shared, rows, r_mid, v_mid, factor, r_obs, v_obs, reach, known), order
 
 
 def _shared_clocks(measurements: Measurements, group: IntArray, source_id: npt.NDArray[np.str_]) -> Measurements:
@@ -288,7 +288,7 @@ def _shared_clocks(measurements: Measurements, group: IntArray, source_id: npt.N
     return dataclasses.replace(measurements, time_sigma_s=measurements.time_sigma_s * np.sqrt(counts[pair]))
 
 
-def _report(problem: _Problem, solution: _Solution, order: IntArray, group: IntArray) -> StateFits:
+def _report(problem: Problem, solution: _Solution, order: IntArray, group: IntArray) -> StateFits:
     count = len(problem.r_mid)
     deviation = np.einsum("gij,gj->gi", problem.factor, solution.whitened)
     deviation[~problem.known] = np.nan

@@ -76,6 +76,19 @@ def whitened(readings: Any, rows: Any, r: Any, v: Any, reach: Any, unknowns: Any
 
 
 @njit(cache=True, nogil=True)
+def whitened_rates(readings: Any, rows: Any, r: Any, v: Any) -> Any:
+    """How fast the predictions of ``rows`` change at the states ``r``, ``v`` of all readings, in noise per second."""
+    found = np.empty((len(rows), 6))
+    residual, partials, noise = np.empty(6), np.empty((6, 6)), np.empty((6, 6))
+    for k in range(len(rows)):
+        row = rows[k]
+        found[k] = _model(readings, row, r[row], v[row], residual, partials, noise)
+        cholesky(noise)
+        divide(noise, partials, found[k])
+    return found
+
+
+@njit(cache=True, nogil=True)
 def normal_equations(design: Any, misfit: Any, group: Any, counted: Any, groups: Any) -> Any:
     """Sums over the rows ``counted`` of each group: normal matrix (g, 6, 6), gradient (g, 6), squared misfit (g,)."""
     normal, gradient, squared = np.zeros((groups, 6, 6)), np.zeros((groups, 6)), np.zeros(groups)
@@ -149,8 +162,10 @@ def innovations(readings: Any, rows: Any, r: Any, v: Any, prior_rtn: Any, which:
 
 
 @njit(cache=True, nogil=True)
-def _model(readings: Any, row: Any, r: Any, v: Any, residual: Any, partials: Any, noise: Any) -> None:
+def _model(readings: Any, row: Any, r: Any, v: Any, residual: Any, partials: Any, noise: Any) -> Any:
     """One reading: residual (6,), partials by position (km) and velocity (km/s) (6, 6), noise (6, 6), all written.
+
+    Returns how fast the prediction changes (6,), per second.
 
     Source: Montenbruck & Gill, Satellite Orbits (2000), section 7.3 (range, range rate, angles), 6.2 (light time).
     """
@@ -179,6 +194,7 @@ def _model(readings: Any, row: Any, r: Any, v: Any, residual: Any, partials: Any
         for j in range(6):
             noise[i, j] = rate[i] * rate[j] * sigma * sigma
         noise[i, i] += readings.variance[row, i] if present[i] else 1.0
+    return rate
 
 
 @njit(cache=True, nogil=True)

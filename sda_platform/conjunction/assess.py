@@ -1,4 +1,7 @@
-"""Assessing approaches: best states carried to the refined TCA, geometry, risk. Arrow in, Arrow out, no Spark."""
+"""Assessing approaches: best states carried to the refined TCA, geometry, risk. Arrow in, Arrow out, no Spark.
+
+The columns and what they mean are those of ``tables.Assessment``.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,45 +14,58 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.best_probability import best_probabilities
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
-from sda_platform.orbits.encounter import relative_states
-from sda_platform.orbits.probability import HARD_BODY_RADIUS_M, assess, object_type, risk_level
+from sda_platform.orbits.encounter import relative_states, time_within_s
+from sda_platform.orbits.probability import HARD_BODY_RADIUS_M, object_type, risk_level
+from sda_platform.orbits.validity import Passes
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 TRACK_COLUMNS = ("track_id", "epoch_time_ns", "x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s", "covariance")
 _STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
+_NEAR_KM = 5.0
 _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
 _REFINEMENTS = 3
 
+_NUMBER, _TEXT, _FLAG = pa.float64(), pa.string(), pa.bool_()
 ASSESSED_SCHEMA = pa.schema(
     [
-        ("event_id", pa.string()),
+        ("event_id", _TEXT),
         ("norad_id_1", pa.int64()),
         ("norad_id_2", pa.int64()),
         ("tca_time_ns", pa.int64()),
-        *((name, pa.float64()) for name in ("miss_distance_km", "relative_speed_km_s")),
-        ("object_name_1", pa.string()),
-        ("object_name_2", pa.string()),
-        *(
-            (name, pa.float64())
-            for name in (
-                "radial_miss_km",
-                "in_track_miss_km",
-                "cross_track_miss_km",
-                "mahalanobis_distance",
-                "collision_probability",
-                "maximum_probability",
-                "hard_body_radius_m",
-            )
-        ),
-        ("risk", pa.string()),
-        ("state_source_1", pa.string()),
-        ("state_source_2", pa.string()),
-        ("track_id_1", pa.string()),
-        ("track_id_2", pa.string()),
+        ("miss_distance_km", _NUMBER),
+        ("relative_speed_km_s", _NUMBER),
+        ("object_name_1", _TEXT),
+        ("object_name_2", _TEXT),
+        ("radial_miss_km", _NUMBER),
+        ("in_track_miss_km", _NUMBER),
+        ("cross_track_miss_km", _NUMBER),
+        ("relative_velocity_radial_km_s", _NUMBER),
+        ("relative_velocity_in_track_km_s", _NUMBER),
+        ("relative_velocity_cross_track_km_s", _NUMBER),
+        ("time_within_5_km_s", _NUMBER),
+        ("mahalanobis_distance", _NUMBER),
+        ("collision_probability", _NUMBER),
+        ("probability_method", _TEXT),
+        ("probability_standard_error", _NUMBER),
+        ("probability_2d", _NUMBER),
+        ("is_2d_valid", _FLAG),
+        ("risk_flags", _TEXT),
+        ("maximum_probability", _NUMBER),
+        ("maximum_sigma_scale", _NUMBER),
+        ("hard_body_radius_m", _NUMBER),
+        ("object_type_1", _TEXT),
+        ("object_type_2", _TEXT),
+        ("is_screening_only", _FLAG),
+        ("risk", _TEXT),
+        ("state_source_1", _TEXT),
+        ("state_source_2", _TEXT),
+        ("track_id_1", _TEXT),
+        ("track_id_2", _TEXT),
     ]
 )
 
@@ -75,7 +91,7 @@ class _Side:
     has_track: npt.NDArray[np.bool_]
 
     def at(self, catalogue: Catalogue, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Position (n, 3) km, velocity (n, 3) km/s and position covariance (n, 3, 3) km², TEME."""
+        """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) of both, TEME."""
         _, r0, v0 = catalogue.propagator.at(self.index, self.epoch_ns)
         dt_s = (time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND
         deviation, covariance = transport(self.deviation, self.covariance, r0, v0, dt_s)
@@ -83,7 +99,7 @@ class _Side:
         age_days = (time_ns - catalogue.propagator.elements.epoch_time_ns[self.index]) / _DAY_NS
         prior = rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
         covariance = np.where(self.has_track[:, None, None], covariance, prior)
-        return r + deviation[:, :3], v + deviation[:, 3:], covariance[:, :3, :3]
+        return r + deviation[:, :3], v + deviation[:, 3:], covariance
 
 
 def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
@@ -98,8 +114,10 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
     (r1, v1, c1), (r2, v2, c2) = (side.at(catalogue, tca_ns) for side in sides)
     relative = relative_states(r1, v1, r2, v2)
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
-    radius_m = np.array([sum(HARD_BODY_RADIUS_M[object_type(n)] for n in pair) for pair in zip(*names, strict=True)])
-    risk = assess(r2 - r1, v2 - v1, c1 + c2, radius_m)
+    kinds = [[object_type(name) for name in side] for side in names]
+    radius_m = np.array([sum(HARD_BODY_RADIUS_M[kind] for kind in pair) for pair in zip(*kinds, strict=True)])
+    best = best_probabilities(Passes(r1, v1, c1, r2, v2, c2, radius_m / 1000))
+    plane = best.two_dimensional
     columns = [
         rows.column("event_id"),
         rows.column("norad_id_1"),
@@ -109,17 +127,29 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
         relative.relative_speed_km_s,
         *names,
         *(relative.position_rtn_km[:, axis] for axis in range(3)),
-        risk.mahalanobis_distance,
-        risk.probability,
-        risk.maximum_probability,
+        *(relative.velocity_rtn_km_s[:, axis] for axis in range(3)),
+        time_within_s(relative, _NEAR_KM),
+        plane.mahalanobis_distance,
+        best.probability,
+        best.method,
+        best.standard_error,
+        plane.probability,
+        best.valid_2d,
+        [",".join(flags) for flags in best.flags],
+        plane.maximum_probability,
+        plane.maximum_sigma_scale,
         radius_m,
-        risk_level(risk.probability).tolist(),
+        *kinds,
+        ~(sides[0].has_track & sides[1].has_track),
+        risk_level(best.probability).tolist(),
         *(np.where(side.has_track, "fused_track", "element_set").tolist() for side in sides),
         rows.column("track_id_1"),
         rows.column("track_id_2"),
     ]
     fields = zip(columns, ASSESSED_SCHEMA, strict=True)
-    cast = [c.cast(f.type) if isinstance(c, pa.ChunkedArray) else pa.array(c, f.type) for c, f in fields]
+    cast = [
+        c.cast(f.type) if isinstance(c, pa.ChunkedArray) else pa.array(c, f.type, from_pandas=True) for c, f in fields
+    ]
     return pa.Table.from_arrays(cast, schema=ASSESSED_SCHEMA)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.conjunction.planning import SCREENED_FROM
@@ -12,6 +13,7 @@ from sda_platform.lake.freshness import nothing_waits, watermark
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.verification import broken_journals, missing_or_surplus, standing_keys
+from sda_platform.orbits.probability import risk_level
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
 MAX_WAIT_S = 120.0
@@ -24,6 +26,18 @@ def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[
         return []
     expected = standing_keys(store.log(CONJUNCTION_CANDIDATES), version=window.upto_version)
     return missing_or_surplus(expected.column("event_id"), standing_keys(log).column("event_id"), "assessed events")
+
+
+def risks_follow_probabilities(_store: Lake, log: TableLog, _commits: Sequence[Commit]) -> list[str]:
+    """Every standing assessment has the colour of its Pc, and a Pc that is the 2D one wherever that one is valid."""
+    columns = ["collision_probability", "risk", "probability_2d", "is_2d_valid"]
+    rows = standing_keys(log, columns)
+    colours = pa.array(risk_level(rows.column("collision_probability").to_numpy()).tolist(), pa.string())
+    miscoloured = rows.filter(pc.not_equal(rows.column("risk"), colours))
+    differs = pc.not_equal(rows.column("collision_probability"), rows.column("probability_2d"))
+    misjudged = rows.filter(pc.and_(pc.fill_null(rows.column("is_2d_valid"), False), pc.fill_null(differs, True)))
+    told = [(miscoloured, "do not have the colour of their Pc"), (misjudged, "have a valid 2D Pc and another one")]
+    return [f"{len(bad)} assessments {what}, such as {bad.column(0)[0].as_py()}" for bad, what in told if len(bad)]
 
 
 def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -44,7 +58,7 @@ checks = [
     ),
     table_checks(
         CONJUNCTION_ASSESSMENTS,
-        balance=[broken_journals, assessments_follow_candidates],
+        balance=[broken_journals, assessments_follow_candidates, risks_follow_probabilities],
         freshness=DataFreshness(
             "no candidate or track waits to be assessed",
             MAX_WAIT_S,

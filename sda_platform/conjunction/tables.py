@@ -9,6 +9,10 @@ from pyspark.sql import types as T
 from sda_platform.lake.journal import JournalModel
 from sda_platform.lake.table import Table
 
+# Named here again: a table's description must not load the numerics that fill it.
+_METHODS = ["FOSTER-1992", "HALL-2021", "MONTE-CARLO"]
+_OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
+
 
 class Approach(JournalModel):
     """One close approach of a protected object."""
@@ -44,14 +48,56 @@ class Assessment(Approach):
     radial_miss_km: T.DoubleType = pa.Field(description="Relative position, radial.", metadata={"unit": "km"})
     in_track_miss_km: T.DoubleType = pa.Field(description="Relative position, in-track.", metadata={"unit": "km"})
     cross_track_miss_km: T.DoubleType = pa.Field(description="Relative position, cross-track.", metadata={"unit": "km"})
+    relative_velocity_radial_km_s: T.DoubleType = pa.Field(
+        nullable=True, description="Relative velocity, radial.", metadata={"unit": "km/s"}
+    )
+    relative_velocity_in_track_km_s: T.DoubleType = pa.Field(
+        nullable=True, description="Relative velocity, in-track.", metadata={"unit": "km/s"}
+    )
+    relative_velocity_cross_track_km_s: T.DoubleType = pa.Field(
+        nullable=True, description="Relative velocity, cross-track.", metadata={"unit": "km/s"}
+    )
+    time_within_5_km_s: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="How long the objects are within 5 km of each other.", metadata={"unit": "s"}
+    )
     mahalanobis_distance: T.DoubleType = pa.Field(ge=0, description="Miss over the combined covariance.")
     collision_probability: T.DoubleType = pa.Field(
-        ge=0, le=1, description="Pc, two-dimensional (Foster 1992); screening only where states come from element sets."
+        ge=0, le=1, description="Pc by the best method available (docs/collision-probability.md)."
+    )
+    probability_method: T.StringType = pa.Field(
+        nullable=True, isin=_METHODS, description="How Pc was found: 2D, expected collisions, or trials."
+    )
+    probability_standard_error: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="One-sigma error of Pc where it comes from trials."
+    )
+    probability_2d: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=1, description="Pc, two-dimensional (Foster 1992), valid or not."
+    )
+    is_2d_valid: T.BooleanType = pa.Field(nullable=True, description="Whether the two-dimensional Pc may be used.")
+    risk_flags: T.StringType = pa.Field(
+        nullable=True, description="Why it may not, and what else was found: names, comma-separated."
     )
     maximum_probability: T.DoubleType = pa.Field(
         ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
     )
-    hard_body_radius_m: T.DoubleType = pa.Field(gt=0, description="Sum of both radii.", metadata={"unit": "m"})
+    maximum_sigma_scale: T.DoubleType = pa.Field(
+        nullable=True,
+        ge=0,
+        description="The sigmas' factor that gives it; below 1: better knowledge could raise Pc.",
+    )
+    hard_body_radius_m: T.DoubleType = pa.Field(
+        gt=0, description="Sum of the radii that both objects' types suggest.", metadata={"unit": "m"}
+    )
+    object_type_1: T.StringType = pa.Field(
+        nullable=True, isin=_OBJECT_TYPES, description="The protected object's type, by its name."
+    )
+    object_type_2: T.StringType = pa.Field(
+        nullable=True, isin=_OBJECT_TYPES, description="The other object's type, by its name."
+    )
+    is_screening_only: T.BooleanType = pa.Field(
+        nullable=True,
+        description="Whether a covariance is the model of element sets by age and regime: no Pc to manoeuvre by.",
+    )
     risk: T.StringType = pa.Field(
         isin=["red", "yellow", "green"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7; green: below."
     )
@@ -115,8 +161,11 @@ CONJUNCTION_ASSESSMENTS = Table(
     sources={
         **{c: [("conjunction_candidates", c)] for c in _APPROACH},
         **dict.fromkeys(
-            ("tca_time_ns", "miss_distance_km", "radial_miss_km", "collision_probability", "risk"), _ENCOUNTER
+            ("tca_time_ns", "miss_distance_km", "radial_miss_km", "collision_probability", "probability_2d", "risk"),
+            _ENCOUNTER,
         ),
+        "object_type_1": [("orbital_catalog", "object_name")],
+        "object_type_2": [("orbital_catalog", "object_name")],
         "track_id_1": [("fused_tracks", "track_id")],
         "track_id_2": [("fused_tracks", "track_id")],
         "object_name_1": [("orbital_catalog", "object_name")],

@@ -32,8 +32,8 @@ UNITLESS = {
     COMMIT_SEQUENCE, "record_number", "sequence", "schema_version", "norad_id", "norad_id_1", "norad_id_2",
     "element_set_number", "source_priority", "eccentricity", "chi_square", "degrees_of_freedom", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
-    "maximum_probability", "reprocess_count", "retry_count", "streak", "windows", "innovation", "innovation_size",
-    "unexplained_windows", "readings",
+    "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
+    "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings",
 }  # fmt: skip
 
 

@@ -360,6 +360,24 @@ def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
             _console.print(line, markup=False)
 
 
+@main.command()
+@click.argument("alert")
+@click.option("--format", "encoding", type=click.Choice(["kvn", "xml"]), default="kvn", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="By default standard output.")
+@click.pass_obj
+@_for_people
+def cdm(settings: Settings, alert: str, encoding: Any, out: Path | None) -> None:
+    """The conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
+    from sda_platform.operations.cdm_command import alert_message
+
+    message = alert_message(_lake(settings), alert, encoding)
+    if out:
+        out.write_bytes(message)
+        _console.print(f"written: {out}", markup=False)
+    else:
+        click.echo(message.decode(), nl=False)
+
+
 def _instant(text: str, option: str) -> int:
     from sda_platform.clock import parse_iso_ns
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.fusion.tables import covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.best_probability import best_probabilities
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
@@ -66,6 +66,7 @@ ASSESSED_SCHEMA = pa.schema(
         ("state_source_2", _TEXT),
         ("track_id_1", _TEXT),
         ("track_id_2", _TEXT),
+        *((f"{name}_{number}", pa.list_(_NUMBER)) for number in (1, 2) for name in ("state", "covariance")),
     ]
 )
 
@@ -145,6 +146,8 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
         *(np.where(side.has_track, "fused_track", "element_set").tolist() for side in sides),
         rows.column("track_id_1"),
         rows.column("track_id_2"),
+        *([row.tolist() for row in part] for part in (np.hstack([r1, v1]), lower_triangles(c1))),
+        *([row.tolist() for row in part] for part in (np.hstack([r2, v2]), lower_triangles(c2))),
     ]
     fields = zip(columns, ASSESSED_SCHEMA, strict=True)
     cast = [

@@ -11,6 +11,7 @@ from sda_platform.lake.table import Table
 
 # Named here again: a table's description must not load the numerics that fill it.
 _METHODS = ["FOSTER-1992", "HALL-2021", "MONTE-CARLO"]
+_NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
@@ -109,6 +110,18 @@ class Assessment(Approach):
     )
     track_id_1: T.StringType = pa.Field(nullable=True, description="The protected object's fused track, if used.")
     track_id_2: T.StringType = pa.Field(nullable=True, description="The other object's fused track, if used.")
+    state_1: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, nullable=True, description="The protected object's state at TCA, TEME; km, km/s."
+    )
+    covariance_1: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
+    )
+    state_2: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, nullable=True, description="The other object's state at TCA, TEME; km, km/s."
+    )
+    covariance_2: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
+    )
 
 
 class Alert(Approach):

@@ -54,20 +54,20 @@ _ADDITIONAL: Final = _keywords(
     "AREA_PC:m**2 MASS:kg CD_AREA_OVER_MASS:m**2/kg CR_AREA_OVER_MASS:m**2/kg THRUST_ACCELERATION:m/s**2 SEDR:W/kg"
 )
 _STATE_UNITS: Final = ("km",) * 3 + ("km/s",) * 3
+_FORCES: Final = _keywords(
+    "CDRG_R:m**3/kg CDRG_T:m**3/kg CDRG_N:m**3/kg CDRG_RDOT:m**3/(kg*s) CDRG_TDOT:m**3/(kg*s) CDRG_NDOT:m**3/(kg*s) "
+    "CDRG_DRG:m**4/kg**2 CSRP_R:m**3/kg CSRP_T:m**3/kg CSRP_N:m**3/kg CSRP_RDOT:m**3/(kg*s) CSRP_TDOT:m**3/(kg*s) "
+    "CSRP_NDOT:m**3/(kg*s) CSRP_DRG:m**4/kg**2 CSRP_SRP:m**4/kg**2 CTHR_R:m**2/s**2 CTHR_T:m**2/s**2 CTHR_N:m**2/s**2 "
+    "CTHR_RDOT:m**2/s**3 CTHR_TDOT:m**2/s**3 CTHR_NDOT:m**2/s**3 CTHR_DRG:m**3/(kg*s**2) CTHR_SRP:m**3/(kg*s**2) "
+    "CTHR_THR:m**2/s**4"
+)
+_MOTION: Final = tuple(Keyword(name, ("m**2", "m**2/s", "m**2/s**2")[(i > 2) + (j > 2)]) for name, i, j in COVARIANCE)
 DATA: Final[tuple[tuple[str, tuple[Keyword, ...]], ...]] = (
     ("odParameters", _ORBIT_DETERMINATION),
     ("additionalParameters", _ADDITIONAL),
     ("stateVector", tuple(map(Keyword, STATE, _STATE_UNITS))),
-    (
-        "covarianceMatrix",
-        tuple(Keyword(name, ("m**2", "m**2/s", "m**2/s**2")[(i > 2) + (j > 2)]) for name, i, j in COVARIANCE),
-    ),
-)
-_DRAG_AND_PRESSURE: Final = frozenset(
-    f"C{force}_{axis}" for force in ("DRG", "SRP", "THR") for axis in (*_AXES, "DRG", "SRP", "THR")
+    ("covarianceMatrix", (*_MOTION, *_FORCES)),
 )
 # HBR is no keyword of the first issue, but some write it as one instead of in a comment.
 OF_MESSAGE: Final = frozenset(k.name for k in (*HEADER, *(k for _, group in RELATIVE for k in group))) | {"HBR"}
-OF_OBJECT: Final = (
-    frozenset(k.name for k in (*METADATA, *(k for _, group in DATA for k in group))) | _DRAG_AND_PRESSURE | {"HBR"}
-)
+OF_OBJECT: Final = frozenset(k.name for k in (*METADATA, *(k for _, group in DATA for k in group))) | {"HBR"}

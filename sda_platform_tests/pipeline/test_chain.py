@@ -16,12 +16,15 @@ import pytest
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.messages import message_risk
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.records import pack_records
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.verification import standing_keys
+from sda_platform.operations.cdm_command import alert_message
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.delta_tables import lose_rows
@@ -89,6 +92,11 @@ def tracks(platform: Platform) -> pa.Table:
     return rows.drop_columns(["commit_sequence", "sequence", "op", "as_of_ns"])
 
 
+def standing_assessments(platform: Platform) -> list[dict[str, Any]]:
+    log = platform.lake.log(CONJUNCTION_ASSESSMENTS)
+    return standing_keys(log, ["collision_probability"]).to_pylist()
+
+
 def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     with_catalogue(platform)
     candidates = platform.rows(CONJUNCTION_CANDIDATES)
@@ -122,6 +130,9 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     assert {"state_source_1": "fused_track", "op": "insert"} in sources, "a fused track replaced an element set"
     alerts = standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
     assert alerts
+    message = read_cdm(alert_message(platform.lake, alerts[0], "xml"))
+    (assessed,) = [r for r in standing_assessments(platform) if r["event_id"] == alerts[0]]
+    assert message_risk(message).pc == pytest.approx(assessed["collision_probability"], rel=1e-6)
     assert sorted(entry.alert_id for entry in platform.subscriber.held() if entry.op == "insert") == sorted(alerts)
     assert (
         platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sda_platform.formats.cdm import read_cdm
+from sda_platform.formats.cdm import Encoding, read_cdm
+from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.errors import RecordError
 
 DATA = Path(__file__).parents[2] / "data" / "cdm"
@@ -39,6 +40,18 @@ def test_states_and_covariances_are_kilometres_whatever_unit_is_given() -> None:
     np.testing.assert_array_equal(first.covariance_rtn, first.covariance_rtn.T)
     metres = read_cdm(changed(r"^X .*$", "X = 2570097.065 [m]")).objects[0]
     np.testing.assert_allclose(metres.position_km, first.position_km)
+
+
+@pytest.mark.parametrize("encoding", ["kvn", "xml"])
+def test_a_message_survives_being_written_in_either_encoding(encoding: Encoding) -> None:
+    before = read_cdm(KVN.encode())
+    again = read_cdm(encode_cdm(before, encoding))
+    assert {k: v for k, v in before.fields.items() if k != "CCSDS_CDM_VERS"}.items() <= again.fields.items()
+    for ours, theirs in zip(before.objects, again.objects, strict=True):
+        assert ours.fields.keys() == theirs.fields.keys()
+        assert ours.fields["OBJECT_NAME"] == theirs.fields["OBJECT_NAME"]
+        np.testing.assert_allclose(theirs.position_km, ours.position_km, rtol=1e-14)
+        np.testing.assert_allclose(theirs.covariance_rtn, ours.covariance_rtn, rtol=1e-14)
 
 
 @pytest.mark.parametrize(

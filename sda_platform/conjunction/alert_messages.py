@@ -1,0 +1,93 @@
+"""A conjunction data message from an assessment: the states and covariances that were assessed, as they were."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
+from sda_platform.formats.omm import format_epoch
+from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.orbits.covariance import teme_to_rtn
+from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef
+
+ORIGINATOR = "SDA-PLATFORM"
+# The standard has a name for the 2D integral only; the others are told as a comment, too.
+_KINDS = {"payload": "PAYLOAD", "rocket body": "ROCKET BODY", "debris": "DEBRIS", "unknown": "UNKNOWN"}
+_MILLISECOND_NS = NANOSECONDS_PER_SECOND // 1000
+
+
+def assessment_message(assessment: Mapping[str, Any], created_ns: int) -> Cdm:
+    """The message of one row of ``conjunction_assessments``, created at ``created_ns``.
+
+    States are Earth-fixed (the standard knows no TEME): ITRF but for polar motion and UT1, which are the same for both
+    objects and change nothing between them.
+    """
+    tca_ns = assessment["tca_time_ns"]
+    metres = {
+        "MISS_DISTANCE": assessment["miss_distance_km"],
+        "RELATIVE_SPEED": assessment["relative_speed_km_s"],
+        "RELATIVE_POSITION_R": assessment["radial_miss_km"],
+        "RELATIVE_POSITION_T": assessment["in_track_miss_km"],
+        "RELATIVE_POSITION_N": assessment["cross_track_miss_km"],
+        "RELATIVE_VELOCITY_R": assessment["relative_velocity_radial_km_s"],
+        "RELATIVE_VELOCITY_T": assessment["relative_velocity_in_track_km_s"],
+        "RELATIVE_VELOCITY_N": assessment["relative_velocity_cross_track_km_s"],
+    }
+    fields = {
+        "CREATION_DATE": _instant(created_ns),
+        "ORIGINATOR": ORIGINATOR,
+        "MESSAGE_ID": f"{assessment['event_id']}-{assessment['sequence']}",
+        "TCA": format_epoch(tca_ns),
+        **{keyword: f"{1000 * value:.6f}" for keyword, value in metres.items()},
+        "COLLISION_PROBABILITY": f"{assessment['collision_probability']:.9e}",
+        "COLLISION_PROBABILITY_METHOD": assessment["probability_method"],
+    }
+    comments = [
+        f"HBR = {assessment['hard_body_radius_m']:g} [m]",
+        "REF_FRAME is ITRF without polar motion and with UT1 = UTC, for both objects alike",
+    ]
+    if assessment["is_screening_only"]:
+        comments.append("SCREENING ONLY: a covariance is a model of element sets by regime and age")
+    if assessment["risk_flags"]:
+        comments.append(f"FLAGS: {assessment['risk_flags']}")
+    return Cdm(
+        fields,
+        tca_ns,
+        1000 * assessment["miss_distance_km"],
+        (_object(assessment, 1), _object(assessment, 2)),
+        assessment["hard_body_radius_m"],
+        tuple(comments),
+    )
+
+
+def _object(assessment: Mapping[str, Any], number: int) -> CdmObject:
+    state = np.asarray(assessment[f"state_{number}"], dtype=np.float64)
+    r, v, tca_ns = state[None, :3], state[None, 3:], assessment["tca_time_ns"]
+    covariance = covariance_from_lower([assessment[f"covariance_{number}"]])
+    norad_id, source = assessment[f"norad_id_{number}"], assessment[f"state_source_{number}"]
+    fields = {
+        "OBJECT": f"OBJECT{number}",
+        "OBJECT_DESIGNATOR": str(norad_id),
+        "CATALOG_NAME": "SATCAT",
+        "OBJECT_NAME": assessment[f"object_name_{number}"] or "UNKNOWN",
+        "INTERNATIONAL_DESIGNATOR": "UNKNOWN",
+        "OBJECT_TYPE": _KINDS[assessment[f"object_type_{number}"]],
+        "EPHEMERIS_NAME": "NONE",
+        "COVARIANCE_METHOD": "CALCULATED" if source == "fused_track" else "DEFAULT",
+        "MANEUVERABLE": "N/A",
+    }
+    return CdmObject(
+        fields,
+        EARTH_FIXED_FRAME,
+        teme_to_pef(r, tca_ns)[0],
+        velocity_teme_to_pef(r, v, tca_ns)[0],
+        teme_to_rtn(covariance, r, v)[0],
+        comments=(f"state and covariance from {source.replace('_', ' ')}",),
+    )
+
+
+def _instant(time_ns: int) -> str:
+    """To the millisecond, as the standard's examples have it."""
+    return format_epoch(time_ns // _MILLISECOND_NS * _MILLISECOND_NS)

@@ -1,0 +1,75 @@
+"""The message of an alert says what was assessed, to us and to a parser that is not ours (CCSDS 508.0-B-1)."""
+
+from typing import Any
+
+import ccsds_ndm
+import numpy as np
+import pytest
+
+from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.messages import message_risk
+from sda_platform.formats.cdm import Encoding, read_cdm
+from sda_platform.formats.cdm_keywords import COVARIANCE
+from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.orbits.best_probability import METHODS, best_probabilities
+from sda_platform.orbits.encounter import relative_states
+from sda_platform.orbits.validity import Passes
+
+TCA_NS = 1_730_419_200_123_456_789
+LOWER = np.tril_indices(6)
+
+
+@pytest.fixture(scope="module")
+def assessment() -> dict[str, Any]:
+    r1, v1 = np.array([[7000.0, 10.0, -20.0]]), np.array([[0.01, 5.3, 5.3]])
+    r2, v2 = r1 + np.array([[0.05, 0.002, 0.205]]), np.array([[0.02, -5.2, 5.4]])
+    root = np.random.default_rng(3).normal(size=(2, 6, 6)) * np.array([0.2, 0.2, 0.2, 2e-4, 2e-4, 2e-4])[:, None]
+    c1, c2 = root @ root.swapaxes(-1, -2)
+    best = best_probabilities(Passes(r1, v1, c1[None], r2, v2, c2[None], np.array([0.01])))
+    relative = relative_states(r1, v1, r2, v2)
+    geometry = [*relative.position_rtn_km[0], *relative.velocity_rtn_km_s[0]]
+    names = ["radial_miss_km", "in_track_miss_km", "cross_track_miss_km"]
+    names += [f"relative_velocity_{axis}_km_s" for axis in ("radial", "in_track", "cross_track")]
+    return {
+        "event_id": "0a1b", "sequence": 2, "norad_id_1": 25544, "norad_id_2": 270387, "tca_time_ns": TCA_NS,
+        "object_name_1": "ISS (ZARYA)", "object_name_2": "", "object_type_1": "payload", "object_type_2": "unknown",
+        "miss_distance_km": relative.miss_distance_km[0], "relative_speed_km_s": relative.relative_speed_km_s[0],
+        **dict(zip(names, geometry, strict=True)),
+        "collision_probability": best.probability[0], "probability_method": best.method[0], "risk_flags": "",
+        "hard_body_radius_m": 10.0, "is_screening_only": True,
+        "state_source_1": "fused_track", "state_source_2": "element_set",
+        "state_1": [*r1[0], *v1[0]], "state_2": [*r2[0], *v2[0]],
+        "covariance_1": c1[LOWER].tolist(), "covariance_2": c2[LOWER].tolist(),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("encoding", ["kvn", "xml"])
+def test_what_we_write_we_assess_again_to_nine_digits(assessment: dict[str, Any], encoding: Encoding) -> None:
+    message = read_cdm(encode_cdm(assessment_message(assessment, TCA_NS), encoding))
+    risk = message_risk(message)
+    assert message.tca_time_ns == TCA_NS
+    assert risk.pc == pytest.approx(assessment["collision_probability"], rel=1e-8)
+    assert (risk.hard_body_radius_m, risk.hard_body_radius_source) == (10.0, "message, combined radius")
+    assert risk.pc_in_message == pytest.approx(risk.pc, rel=1e-8)
+    assert "states_disagree_with_miss_distance" not in risk.flags
+    assert any(comment.startswith("SCREENING ONLY") for comment in message.comments)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("encoding", ["kvn", "xml"])
+def test_an_independent_parser_reads_the_same_numbers(
+    assessment: dict[str, Any], encoding: Encoding, method: str
+) -> None:
+    ours = assessment_message({**assessment, "probability_method": method}, TCA_NS)
+    theirs = ccsds_ndm.Cdm.from_str(encode_cdm(ours, encoding).decode(), encoding).body
+    told = theirs.relative_metadata_data
+    assert told.miss_distance == pytest.approx(ours.miss_distance_m, abs=1e-6)
+    assert told.collision_probability == pytest.approx(assessment["collision_probability"], rel=1e-9)
+    assert told.collision_probability_method == method
+    for mine, segment in zip(ours.objects, theirs.segments, strict=True):
+        state, covariance = segment.data.state_vector, segment.data.covariance_matrix
+        assert segment.metadata.object_designator == mine.fields["OBJECT_DESIGNATOR"]
+        assert [state.x, state.y, state.z] == pytest.approx(mine.position_km.tolist(), rel=1e-14)
+        assert [state.x_dot, state.y_dot, state.z_dot] == pytest.approx(mine.velocity_km_s.tolist(), rel=1e-14)
+        for keyword, row, column in COVARIANCE:
+            assert getattr(covariance, keyword.lower()) == pytest.approx(1e6 * mine.covariance_rtn[row, column])

@@ -1,0 +1,54 @@
+"""Published cases as messages: `sda pc` finds the published risk, in every frame that a message may use."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sda_platform.conjunction.messages import message_risk
+from sda_platform.formats.cdm import Cdm, CdmObject, read_cdm
+from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.formats.errors import RecordError
+from sda_platform.orbits.covariance import teme_to_rtn
+from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef
+
+ALFANO = json.loads((Path(__file__).parents[2] / "data" / "probability" / "alfano_2009_cases.json").read_text())
+TCA_NS = 946_684_800_000_000_000
+
+
+def message_of(case: dict[str, Any], frames: tuple[str, str] = ("EME2000", "EME2000")) -> Cdm:
+    at = {name: np.array(value) for name, value in case["tca"].items()}
+    sides = []
+    for number, frame in enumerate(frames, 1):
+        r, v = at[f"r{number}_m"] / 1e3, at[f"v{number}_mps"] / 1e3
+        covariance = teme_to_rtn(at[f"cov{number}_eci"][None] / 1e6, r, v)[0]
+        if frame == "ITRF":
+            r, v = teme_to_pef(r, TCA_NS), velocity_teme_to_pef(r, v, TCA_NS)
+        sides.append(CdmObject({"OBJECT": f"OBJECT{number}"}, frame, r, v, covariance))
+    miss_m = float(np.linalg.norm(at["r2_m"] - at["r1_m"]))
+    fields = {"TCA": "2000-01-01T00:00:00.000000", "MISS_DISTANCE": f"{miss_m:.9f}"}
+    comments = (f"HBR = {case['combined_hard_body_radius_m']} [m]",)
+    written = encode_cdm(Cdm(fields, TCA_NS, miss_m, (sides[0], sides[1]), comments=comments), "kvn")
+    return read_cdm(written)
+
+
+@pytest.mark.parametrize("frame", ["EME2000", "GCRF", "ITRF"])
+def test_the_frame_of_a_message_does_not_change_its_risk(frame: str) -> None:
+    risk = message_risk(message_of(ALFANO[2], (frame, frame)))
+    assert risk.pc == pytest.approx(ALFANO[2]["pc_linear_alfano_n100"], rel=1e-5)
+    assert (risk.valid_2d, risk.method, risk.hard_body_radius_m) == (True, "FOSTER-1992", 15.0)
+    assert risk.relative_speed_km_s == pytest.approx(0.016066922, rel=1e-6)
+
+
+def test_a_case_in_which_2d_is_wrong_by_half_has_the_published_monte_carlo_risk() -> None:
+    risk = message_risk(message_of(ALFANO[1]))
+    assert risk.pc == pytest.approx(ALFANO[1]["pc_monte_carlo_1e8"], rel=0.015)
+    assert risk.pc_2d == pytest.approx(ALFANO[1]["pc_linear_alfano_n100"], rel=1e-4)
+    assert (risk.valid_2d, risk.method, risk.risk) == (False, "HALL-2021", "red")
+
+
+def test_two_frames_in_one_message_are_refused() -> None:
+    with pytest.raises(RecordError, match="REF_FRAME of the objects is EME2000 and ITRF"):
+        message_risk(message_of(ALFANO[2], ("EME2000", "ITRF")))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.encounter import encounter_plane, relative_states
 from sda_platform.orbits.probability import (
     HARD_BODY_RADIUS_M,
@@ -116,6 +117,22 @@ def test_alfano_2009_cases_give_their_published_linear_probability(case) -> None
 def test_where_motion_is_linear_the_2d_probability_is_the_monte_carlo_one(number: int) -> None:
     case = ALFANO[number - 1]
     assert alfano_assessment(case).probability[0] == pytest.approx(case["pc_monte_carlo_1e8"], rel=0.01)
+
+
+def test_real_conjunctions_have_their_published_probability_within_half_a_percent() -> None:
+    rows = np.loadtxt(DATA / "esa_2170_conjunctions.csv.gz", delimiter=",", skiprows=1)
+    radius_km, published = rows[:, 0], rows[:, 25]
+    sides = []
+    for first in (1, 13):
+        covariance = np.zeros((len(rows), 6, 6))
+        for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)], first + 6):
+            covariance[:, i, j] = covariance[:, j, i] = rows[:, column]
+        r, v = rows[:, first : first + 3], rows[:, first + 3 : first + 6]
+        sides.append((r, v, rtn_to_teme(covariance, r, v)[:, :3, :3]))
+    (r1, v1, c1), (r2, v2, c2) = sides
+    found = assess(r2 - r1, v2 - v1, c1 + c2, 1000 * radius_km).probability
+    assert len(found) == 2170
+    np.testing.assert_allclose(found, published, rtol=0.005)
 
 
 def test_a_pass_without_relative_motion_has_no_2d_probability_and_an_unknown_risk() -> None:

@@ -80,7 +80,7 @@ def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: floa
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--feed", help="The landing zone; by default it follows from the format.")
-@click.option("--format", "segment_format", help="The segment format; by default it follows from the file's ending.")
+@click.option("--format", "segment_format", help="The segment format, where the file's ending does not tell it.")
 @click.option("--complete", is_flag=True, help="Land a file whose last record is not ended: it is complete as it is.")
 @click.pass_obj
 @_for_people

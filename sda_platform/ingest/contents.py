@@ -1,11 +1,14 @@
-"""The content of a partner's file as a stream of chunks: as it is, out of an archive, or the rows of a Parquet file.
+"""The content of a partner's file as a stream of chunks: as it is, unpacked, or rewritten in a segment's format.
 
-Every way of reading holds a few megabytes, whatever the file's size, and raises UnreadableContent where the file
-breaks off or is damaged: both archive formats carry checksums and a mark of their end.
+Every way of reading raises UnreadableContent where the file breaks off or is damaged: all archive formats carry
+checksums and a mark of their end. It holds a few megabytes, whatever the file's size; only messages in KVN or XML,
+which have no records to cut at, are held whole.
 """
 
+import bz2
 import gzip
 import json
+import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
@@ -17,9 +20,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-COMPRESSIONS = (".gz", ".zst")
-PARQUET = ".parquet"
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.ndm import omm_as_json
 
+PARQUET = ".parquet"
+# Orbit mean-elements messages in these encodings are landed as the objects of OMM in JSON.
+MESSAGE_ENCODINGS = {".kvn": "kvn", ".xml": "xml"}
+
+_ARCHIVES: Mapping[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".bz2": bz2.BZ2File,
+    ".xz": lzma.LZMAFile,
+}
 _CHUNK_BYTES = 2**20
 # What one read of an archive can expand to is bounded by how much of it is read.
 _ZST_READ_BYTES = 4096
@@ -33,25 +45,33 @@ class UnreadableContent(Exception):
     """The file ends too early or is damaged; the text says how."""
 
 
+def without_compression(path: Path) -> Path:
+    """The name of what is inside a compressed file, or of the file as it is."""
+    return Path(path.stem if path.suffix.lower() in (".zst", *_ARCHIVES) else path.name)
+
+
 def read_chunks(path: Path, segment_format: str, tell: Callable[[int], None]) -> Iterator[bytes]:
     """The content of ``path``, never more than some megabytes at a time; ``tell`` gets the position in the file.
 
     Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent.
     """
     suffix = path.suffix.lower()
+    encoding = MESSAGE_ENCODINGS.get(without_compression(path).suffix.lower())
     try:
         with path.open("rb") as file:
             if suffix == PARQUET:
                 chunks = _rows_as_text(file, segment_format)
-            elif suffix == ".gz":
-                chunks = _plain(gzip.GzipFile(fileobj=file))
+            elif suffix in _ARCHIVES:
+                chunks = _plain(_ARCHIVES[suffix](file))
             else:
                 chunks = _zst(file) if suffix == ".zst" else _plain(file)
-            for chunk in chunks:
+            for chunk in _messages_as_text(chunks, encoding) if encoding else chunks:
                 tell(file.tell())
                 yield chunk
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError, pa.ArrowException) as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
         raise UnreadableContent(str(error)) from None
+    except RecordError as error:
+        raise UnreadableContent(error.text) from None
 
 
 def parquet_format(path: Path) -> str:
@@ -66,7 +86,7 @@ def parquet_format(path: Path) -> str:
     return found
 
 
-def _plain(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+def _plain(file: IO[bytes]) -> Iterator[bytes]:
     while chunk := file.read(_CHUNK_BYTES):
         yield chunk
 
@@ -83,6 +103,12 @@ def _zst(file: IO[bytes]) -> Iterator[bytes]:
             frame = None if frame.eof else frame
     if frame is not None:
         raise EOFError("the archive ended before the end of its last frame")
+
+
+def _messages_as_text(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    data = b"".join(chunks)
+    if data:
+        yield omm_as_json(data, encoding)
 
 
 def _rows_as_text(file: IO[bytes], segment_format: str) -> Iterator[bytes]:

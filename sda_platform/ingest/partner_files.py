@@ -12,7 +12,14 @@ from pathlib import Path
 
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.formats.splitting import looks_ended
-from sda_platform.ingest.contents import COMPRESSIONS, PARQUET, UnreadableContent, parquet_format, read_chunks
+from sda_platform.ingest.contents import (
+    MESSAGE_ENCODINGS,
+    PARQUET,
+    UnreadableContent,
+    parquet_format,
+    read_chunks,
+    without_compression,
+)
 
 SUFFIX_OF_FORMAT = {
     "omm-csv": ".csv",
@@ -26,6 +33,8 @@ _FORMAT_OF_SUFFIX = {
     **{suffix: name for name, suffix in SUFFIX_OF_FORMAT.items()},
     ".2le": "tle",
     ".3le": "tle",
+    ".txt": "tle",
+    **dict.fromkeys(MESSAGE_ENCODINGS, "omm-json"),
     ".ndjson": "optical-jsonl",
 }
 _TAIL_BYTES = 4096
@@ -58,13 +67,13 @@ class Content:
 
 def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
     """What the file at ``path`` is. Raises PartnerFileError."""
-    inner = Path(path.stem if path.suffix.lower() in COMPRESSIONS else path.name)
+    inner = without_compression(path)
     chosen = segment_format or _FORMAT_OF_SUFFIX.get(inner.suffix.lower())
     if chosen is None and inner.suffix.lower() == PARQUET:
         chosen = _format_of_rows(path)
     if chosen is None:
         known = ", ".join(sorted((*_FORMAT_OF_SUFFIX, PARQUET)))
-        raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {known}); give --format")
+        raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {known})")
     zone = feed or next((name for name, formats in FEED_FORMATS.items() if chosen in formats), "")
     if zone not in FEED_FORMATS:
         raise PartnerFileError(f"{path}: unknown feed {zone!r}; the feeds are {', '.join(sorted(FEED_FORMATS))}")

@@ -10,26 +10,23 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-import fsspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.formats.errors import RecordError
-from sda_platform.formats.ndm import omm_as_json
+from sda_platform.ingest.contents import UnreadableContent, read_chunks
+from sda_platform.ingest.partner_files import identify
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening import Screening, joined, spans
 from sda_platform.orbits.volumes import Volume, screen_volume
 
-_FORMATS = {".csv": "omm-csv", ".json": "omm-json", ".tle": "tle", ".2le": "tle", ".3le": "tle", ".txt": "tle"}
-_MESSAGES = {".kvn": "kvn", ".xml": "xml"}
-_COMPRESSED = {".gz", ".zst", ".bz2", ".xz"}
 _OUTPUTS = {".csv", ".parquet"}
 
 
@@ -47,21 +44,17 @@ class ElementFile:
 
 
 def read_elements(path: Path) -> ElementFile:
-    """Read OMM (CSV, JSON, KVN, XML) or TLE, compressed or not.
+    """Read OMM (CSV, JSON, KVN, XML, Parquet) or TLE, compressed or not: any file of elements that can be landed.
 
-    Raises ScreeningInputError: the format is unknown, the file cannot be read, or it holds no element set.
+    Raises PartnerFileError where its name does not tell the format, and ScreeningInputError where it cannot be read or
+    holds no element set.
     """
-    suffix = next((s for s in reversed(path.suffixes) if s not in _COMPRESSED), "").lower()
-    if suffix not in _FORMATS | _MESSAGES:
-        known = ", ".join(sorted(_FORMATS | _MESSAGES))
-        raise ScreeningInputError(f"{path}: cannot tell its format from its name (known endings: {known})")
+    file = identify(path, feed=ELEMENTS_FEED)
     try:
-        with fsspec.open(str(path), "rb", compression="infer") as file:
-            data = file.read()
-        data = omm_as_json(data, _MESSAGES[suffix]) if suffix in _MESSAGES else data
-    except (OSError, EOFError, ValueError, RecordError) as error:
+        data = b"".join(read_chunks(path, file.format, lambda _position: None))
+    except UnreadableContent as error:
         raise ScreeningInputError(f"{path}: cannot be read: {error}") from None
-    rows = decode_element_sets(data, segment_format=_FORMATS.get(suffix, "omm-json"))
+    rows = decode_element_sets(data, segment_format=file.format)
     broken = rows.filter(pc.is_valid(rows.column("error_kind"))).select(["record_number", "error"]).to_pylist()
     sound = rows.filter(pc.is_null(rows.column("error_kind")))
     if not sound.num_rows:

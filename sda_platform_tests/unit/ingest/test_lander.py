@@ -1,7 +1,9 @@
 """`sda land`: files of any size and kind land once, in order, whatever is killed when; torn ones are refused whole."""
 
+import bz2
 import gzip
 import json
+import lzma
 import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,6 +16,8 @@ import zstandard
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.ndm import omm_as_json
 from sda_platform.formats.records import split_records
 from sda_platform.ingest.lander import Landed, Lander
 from sda_platform.ingest.partner_files import PartnerFileError
@@ -26,6 +30,7 @@ from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, c
 
 CLOCK = MissionClock(START_NS, 0, 0.0)
 LIMIT = 2000
+MESSAGES = Path(__file__).parents[2] / "data" / "omm"
 
 
 def optical_line(number: int) -> bytes:
@@ -51,6 +56,8 @@ FILES = {
     "night.jsonl": ("optical", "optical-jsonl", optical(40)),
     "night.jsonl.gz": ("optical", "optical-jsonl", optical(40)),
     "night.jsonl.zst": ("optical", "optical-jsonl", optical(40)),
+    "night.jsonl.bz2": ("optical", "optical-jsonl", optical(40)),
+    "night.jsonl.xz": ("optical", "optical-jsonl", optical(40)),
     "pass.radar": ("radar", "radar-frames", radar_segment(90)),
     "pass.isl": ("isl", "isl-frames", radar_segment(90)),
     "sets.csv": ("elements", "omm-csv", catalogue_of(catalogue_ids()[:50])),
@@ -62,6 +69,8 @@ FILES = {
 def packed(name: str, content: bytes) -> bytes:
     if name.endswith(".gz"):
         return gzip.compress(content)
+    if name.endswith((".bz2", ".xz")):
+        return (bz2 if name.endswith(".bz2") else lzma).compress(content)
     return zstandard.ZstdCompressor().compress(content) if name.endswith(".zst") else content
 
 
@@ -203,7 +212,18 @@ def cuts(data: bytes) -> Iterator[bytes]:
         yield data[:length]
 
 
-@pytest.mark.parametrize("name", ["night.jsonl.gz", "night.jsonl.zst", "night.jsonl", "sets.json.gz", "sets.csv"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "night.jsonl.gz",
+        "night.jsonl.zst",
+        "night.jsonl.bz2",
+        "night.jsonl.xz",
+        "night.jsonl",
+        "sets.json.gz",
+        "sets.csv",
+    ],
+)
 def test_a_torn_file_is_refused_before_anything_has_landed_and_lands_once_when_it_is_whole(
     tmp_path: Path, name: str
 ) -> None:
@@ -219,6 +239,17 @@ def test_a_torn_file_is_refused_before_anything_has_landed_and_lands_once_when_i
     path.write_bytes(packed(name, content))
     land(path)
     assert landed_records(tmp_path, feed, segment_format) == records(content, segment_format)
+
+
+@pytest.mark.parametrize(("name", "packing"), [("omm_g7.kvn", ""), ("omm_g10.xml", ""), ("omm_g10.xml", ".xz")])
+def test_messages_in_kvn_and_xml_land_as_element_sets(tmp_path: Path, name: str, packing: str) -> None:
+    content = (MESSAGES / name).read_bytes()
+    assert land(write(tmp_path, name + packing, packed(packing, content)), limit=2**20).records == 1
+    (segment,) = segments(tmp_path, "elements")
+    (row,) = decode_element_sets(segment.data, segment_format="omm-json").to_pylist()
+    (message,) = json.loads(omm_as_json(content, name[-3:]))
+    assert row["error"] is None
+    assert row["norad_id"] == int(message["NORAD_CAT_ID"])
 
 
 def test_a_torn_parquet_file_is_refused(tmp_path: Path) -> None:

@@ -17,9 +17,12 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from sda_platform.lake import delta_log
+from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
-from sda_platform_tests.campaign.disk import Disk, parent
+from sda_platform_tests.campaign.disk import Disk, mount, parent
+
+_HELD = "/held"
 
 
 class ConcurrentTransaction(Exception):
@@ -39,7 +42,7 @@ class SimulatedDelta:
     """One version of a table, read from its files; has what the platform uses of ``deltalake.DeltaTable``."""
 
     def __init__(self, disk: Disk, path: str, upto: int | None = None, schema: Any = None) -> None:
-        """Raises FileNotFoundError for an absent table, DeltaError for a torn or incomplete log."""
+        """An absent table has version -1. Raises DeltaError for a torn or incomplete log."""
         self._disk, self._path, self._schema = disk, path, schema
         self._transactions: dict[str, int] = {}
         self._files: dict[str, dict[str, Any]] = {}
@@ -47,8 +50,6 @@ class SimulatedDelta:
         disk.step("list", path)
         log = f"{path}/_delta_log"
         names = sorted(p for p in disk.below(log) if parent(p) == log and p.endswith(".json"))
-        if not names:
-            raise FileNotFoundError(path)
         for version, name in enumerate(names if upto is None else names[: upto + 1]):
             if name != f"{log}/{version:020d}.json":
                 raise DeltaError(f"version {version} of {path} is missing")
@@ -116,11 +117,9 @@ class SimulatedLog(TableLog):
         self._disk = disk
 
     def _open(self, version: int | None = None) -> Any:
-        try:
-            path = delta_log.table_directory(self.uri).path
-            return SimulatedDelta(self._disk, path, version, self.table.arrow_schema)
-        except FileNotFoundError:
-            return None
+        path = delta_log.table_directory(self.uri).path
+        delta = SimulatedDelta(self._disk, path, version, self.table.arrow_schema)
+        return delta if delta.version() >= 0 else None
 
     def _dataset(self, delta: Any) -> Any:
         return delta.rows()
@@ -133,12 +132,15 @@ class SimulatedEngine:
     disk: Disk
     jobs: int = 0
 
-    def append(self, path: str, transaction: Transaction, rows: pa.Table) -> None:
-        """Commit ``rows``. Raises ConcurrentTransaction."""
+    def append(self, path: str, transaction: Transaction, rows: pa.Table, began: SimulatedDelta | None = None) -> None:
+        """Commit ``rows``; ``began`` is the state that was seen at its beginning, unless that is now.
+
+        Raises ConcurrentTransaction.
+        """
         self.jobs += 1
         job = self.jobs  # files are named after it, and another may begin meanwhile
-        began = self._snapshot(path)
-        if began is not None and (began.transaction_version(transaction.app_id) or 0) >= transaction.version:
+        began = began or SimulatedDelta(self.disk, path)
+        if (began.transaction_version(transaction.app_id) or 0) >= transaction.version:
             return
         for directory in (path, f"{path}/_delta_log"):
             self._ensure_directory(directory)
@@ -146,10 +148,10 @@ class SimulatedEngine:
         self.disk.write(f"{path}/{name}", data)
         partial = f"{path}/_delta_log/.{job}.tmp"
         self.disk.write(partial, "\n".join(_actions(transaction, name, len(data), rows.num_rows)).encode())
-        version = began.version() + 1 if began else 0
+        version = began.version() + 1
         while not self._publish(partial, f"{path}/_delta_log/{version:020d}.json"):
-            now = self._snapshot(path)
-            if now is not None and (now.transaction_version(transaction.app_id) or 0) >= transaction.version:
+            now = SimulatedDelta(self.disk, path)
+            if (now.transaction_version(transaction.app_id) or 0) >= transaction.version:
                 raise ConcurrentTransaction(f"{transaction.app_id} {transaction.version} was committed meanwhile")
             version += 1
 
@@ -160,17 +162,34 @@ class SimulatedEngine:
             return False
         return True
 
-    def _snapshot(self, path: str) -> SimulatedDelta | None:
-        try:
-            return SimulatedDelta(self.disk, path)
-        except FileNotFoundError:
-            return None
-
     def _ensure_directory(self, path: str) -> None:
         if path not in self.disk.names:
             if parent(path) not in self.disk.names:
                 self._ensure_directory(parent(path))
             self.disk.make_directory(path)
+
+
+class HeldTable(SimulatedLog):
+    """One table on a disk of its own, whose engine a test holds in its hand; its disk is the mounted one."""
+
+    def __init__(self, table: Table) -> None:
+        disk = Disk()
+        mount(disk)
+        disk.make_directory(_HELD)
+        disk.sync("/")
+        super().__init__(table, f"sim://{_HELD}/{table.name}", disk)
+        self.disk = disk
+        self._engine = SimulatedEngine(disk)
+        self._path = f"{_HELD}/{table.name}"
+
+    def state(self) -> SimulatedDelta:
+        """What a writer sees that begins now."""
+        return SimulatedDelta(self.disk, self._path)
+
+    def write(self, checkpoint: Checkpoint, rows: pa.Table, *, began: SimulatedDelta | None = None) -> None:
+        """Append as Delta does. Raises ConcurrentTransaction."""
+        transaction = Transaction(self.table.app_id, checkpoint.sequence, checkpoint.to_json())
+        self._engine.append(self._path, transaction, rows, began)
 
 
 def _filtered(rows: pa.Table, where: Any) -> pa.Table:

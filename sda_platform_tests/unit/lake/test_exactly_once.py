@@ -1,7 +1,7 @@
 """Any interleaving of landing, planning, crashing, repeating and racing consumes each input exactly once.
 
-The zones are real directories; intake, planning and settling are the platform's own. Only the log is a stand-in that
-keeps Delta's rules for transaction ids (`in_memory_log`).
+The zones are real directories; intake, planning and settling are the platform's own, and so is the reading of the log.
+Only the engine is a stand-in, which keeps Delta's rules for transaction ids (`campaign.simulated_delta`).
 """
 
 import hashlib
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,8 +25,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.checkpoint import Checkpoint
-from sda_platform.lake.commit import Receipt, settle
+from sda_platform.lake.commit import settle
 from sda_platform.lake.errors import CommitConflict, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import intake
@@ -34,8 +34,10 @@ from sda_platform.lake.landing.decoding import DecodedBatch, decode_batch, one_b
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.verification import broken_chain
+from sda_platform_tests.campaign.scheduling import ConnectionLost
+from sda_platform_tests.campaign.simulated_delta import ConcurrentTransaction, HeldTable, SimulatedDelta
 from sda_platform_tests.crashes import crash_at
-from sda_platform_tests.in_memory_log import ConcurrentTransaction, EngineLost, InMemoryLog
+from sda_platform_tests.delta_tables import stamped
 from sda_platform_tests.segments import described
 from sda_platform_tests.segments import land as seal_into
 
@@ -57,11 +59,11 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
 
 @dataclass(frozen=True)
 class Work:
-    """A plan in some process's hands, and how many commits its engine has seen."""
+    """A plan in some process's hands, and the table as its engine saw it."""
 
     plan: Plan
     batch: DecodedBatch
-    seen: int
+    seen: SimulatedDelta
 
 
 class Landing(RuleBasedStateMachine):
@@ -73,7 +75,7 @@ class Landing(RuleBasedStateMachine):
     def start(self) -> None:
         self.root = Path(tempfile.mkdtemp())
         self.zones = {feed: LandingZone(str(self.root), feed) for feed in ("radar", "isl")}
-        self.log = InMemoryLog()
+        self.log = HeldTable(RAW_RECORDS)
         self.at_work: list[Callable[[], None]] = []
         self.accepted: set[str] = set()
 
@@ -129,7 +131,8 @@ class Landing(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_consumed_twice(self) -> None:
-        twice = [row for row, count in Counter(self.log.rows).items() if count > 1]
+        rows = self.log.rows(["segment_sha256", "record_number"]).to_pylist()
+        twice = [row for row, count in Counter(tuple(row.values()) for row in rows).items() if count > 1]
         assert not twice
 
     @invariant()
@@ -158,27 +161,27 @@ class Landing(RuleBasedStateMachine):
         taken = intake.take(zones, head, **BOUNDS, orphaned_before_s=orphaned_before_s)
         batch = decode_batch(RAW_RECORDS, taken, one_by_one(decode))
         plan = plan_segments(RAW_RECORDS, head, batch.segments, now_ns=0, run_id="run")
-        return Work(plan, batch, len(self.log.commits()))
+        return Work(plan, batch, self.log.state())
 
-    def _commit(self, work: Work, cleans_up: bool, fails: str, began_at: int | None) -> None:
+    def _commit(self, work: Work, cleans_up: bool, fails: str, began: SimulatedDelta | None) -> None:
         if work.plan.is_empty:
             return
-        checkpoint = work.plan.checkpoint(f"nonce-{len(self.log.commits())}-{id(work)}")
-        rows = [(r["segment_sha256"], r["record_number"]) for r in work.batch.rows.to_pylist()]
+        checkpoint = work.plan.checkpoint(f"nonce-{self.log.version()}-{id(work)}")
+        rows = stamped(work.plan, work.batch.rows)
 
         def write() -> None:
             if fails == "before":
-                raise EngineLost
+                raise ConnectionLost
             if fails == "at work":
-                self.at_work.append(lambda: self.log.write(checkpoint, rows, began_at=began_at))
-                raise EngineLost
-            self.log.write(checkpoint, rows, began_at=began_at)
+                self.at_work.append(lambda: self.log.write(checkpoint, rows, began=began))
+                raise ConnectionLost
+            self.log.write(checkpoint, rows, began=began)
             if fails == "after":
-                raise EngineLost
+                raise ConnectionLost
 
         try:
-            settle(self.log, work.plan, checkpoint, write)  # type: ignore[arg-type]
-        except (CommitConflict, EngineLost, ConcurrentTransaction):
+            settle(self.log, work.plan, checkpoint, write)
+        except (CommitConflict, ConnectionLost, ConcurrentTransaction):
             return
         if cleans_up:
             intake.finish_last_commit(list(self.zones.values()), self.log.head())
@@ -193,23 +196,19 @@ TestLanding.settings = settings(
 class _Store(Lake):
     """A lake over the stand-in log, as far as `bronze.land` uses one."""
 
-    def __init__(self, log: InMemoryLog) -> None:
+    def __init__(self, log: HeldTable) -> None:
         super().__init__("", MissionClock(0, 0, 0.0), without_session)
         self._log = log
+        self.engine = lambda _log, plan, rows: partial(log.write, rows=stamped(plan, rows))
 
     def open(self) -> "_Store":
         return self
 
-    def log(self, table: object) -> InMemoryLog:  # type: ignore[override]
+    def log(self, table: object) -> HeldTable:
         return self._log
 
     def frame(self, table: object, rows: pa.Table) -> pa.Table:
         return rows
-
-    def append(self, plan: Plan, rows: pa.Table, *, counts: dict[str, int]) -> Receipt:  # type: ignore[override]
-        checkpoint: Checkpoint = plan.checkpoint(f"nonce of {id(plan)}", counts)
-        keys = [(r["segment_sha256"], r["record_number"]) for r in rows.to_pylist()]
-        return settle(self._log, plan, checkpoint, lambda: self._log.write(checkpoint, keys))  # type: ignore[arg-type]
 
 
 class _Zones:
@@ -229,7 +228,7 @@ def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sda_platform.lake.landing.bronze.materialized", lambda *args, **facts: None)
-    log, zones, told = InMemoryLog(), _Zones(tmp_path), []
+    log, zones, told = HeldTable(RAW_RECORDS), _Zones(tmp_path), []
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 
     def overtaken(data: bytes, meta: SegmentMeta) -> pa.Table:
@@ -238,5 +237,5 @@ def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
 
     with pytest.raises(CommitConflict, match="plan again"):
         land(_Store(log), zones, RAW_RECORDS, ["radar"], one_by_one(overtaken), tell=told.append)  # type: ignore[arg-type]
-    assert len(log.rows) == 1
+    assert log.rows().num_rows == 1
     assert [event.asset_key.path for event in told] == [["landing", "radar"]]

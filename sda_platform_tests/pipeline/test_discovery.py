@@ -22,15 +22,15 @@ from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogu
 CHAIN = ["raw_records", "observations", "fused_tracks"]
 SECONDS = 240
 FRAGMENTS = 8
+FOLLOWED = catalogue_ids()[:4]
 
 
 @cache
 def simulated() -> tuple[SimulatedSegment, ...]:
     """Radars watch fragments of a rocket stage, and a few satellites that keep the links' watermark going."""
     breakup = Breakup(fragments=FRAGMENTS, after_s=5.0, published_after_s=36_000.0)
-    followed = catalogue_ids()[:4]
     world = simulate(
-        "fragmentation", start_time_ns=START_NS, duration_s=SECONDS, seed=7, objects=followed, breakup=breakup
+        "fragmentation", start_time_ns=START_NS, duration_s=SECONDS, seed=7, objects=FOLLOWED, breakup=breakup
     )
     return tuple(segment for segment in world if segment.feed in ("radar", "isl"))
 
@@ -42,7 +42,7 @@ def fragments() -> pa.Table:
 
 
 def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platform: Platform) -> None:
-    known = catalogue_ids()[::60]
+    known = {*catalogue_ids()[::60], *FOLLOWED}
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(known))
     platform.run("catalog", only=["element_sets", "orbital_catalog", "conjunction_candidates"])
     first = [s for s in simulated() if s.available_time_ns <= after(200)]
@@ -57,9 +57,9 @@ def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platf
     owner = dict(zip(fragments()["observation_id"].to_pylist(), fragments()["norad_id"].to_pylist(), strict=True))
     seen = {row["norad_id"]: {owner.get(reading) for reading in row["observation_ids"]} for row in rows.to_pylist()}
     assert all(len(objects) == 1 for objects in seen.values()), "no orbit mixes two objects"
-    assert len({min(objects) for objects in seen.values()}) >= FRAGMENTS - 2
+    assert len({min(objects) for objects in seen.values()}) == FRAGMENTS
     assert set(seen) <= set(ANALYST_IDS)
-    assert max(misses_m(rows)) < 5_000
+    assert max(misses_m(rows)) < 1_000
 
     assert len(offer(platform.lake, PROVISIONAL_ELEMENTS, platform.zone(ELEMENTS_FEED))) == 1
     result = platform.run("catalog", only=["element_sets", "orbital_catalog", "conjunction_candidates"])

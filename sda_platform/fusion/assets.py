@@ -73,7 +73,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     return materialized(store, receipt, **_facts(store, plan, marks, counts))
 
 
-@table_asset(TRACKS, deps=[fused_tracks, ORBITAL_CATALOG.name], pool="hot")
+@table_asset(TRACKS, deps=[fused_tracks, ORBITAL_CATALOG.name], pool="hot", priority=-5)
 def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Where each object is by all its windows together: one state carried through them, and whether the track lives.
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.estimation import StateFits, fit_window, fit_windows
@@ -25,6 +26,14 @@ from sda_platform_tests.unit.orbits.scenes import (
 )
 
 MID_NS = START_NS + 15 * SECOND_NS
+MOTION, ROUND = catalogue().elements.mean_motion_rev_per_day, catalogue().elements.eccentricity < 0.1
+REGIMES = {
+    "": np.arange(len(catalogue())),
+    "low": np.flatnonzero((MOTION > 11.25) & ROUND),
+    "medium": np.flatnonzero((MOTION > 1.5) & (MOTION < 6) & ROUND),
+    "geostationary": np.flatnonzero((np.abs(MOTION - 1.0027) < 0.05) & ROUND),
+    "eccentric": np.flatnonzero(~ROUND),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +51,11 @@ class Scene:
 
 
 @cache
-def scene(kind: str, windows: int, readings: int, seed: int) -> Scene:
+def scene(kind: str, windows: int, readings: int, seed: int, regime: str = "") -> Scene:
     rng = np.random.default_rng(seed)
     every = visible(kind, MID_NS)
-    seen = every.take(rng.choice(len(every.index), windows, replace=False))
+    every = every.take(np.isin(every.index, REGIMES[regime]))
+    seen = every.take(rng.choice(len(every.index), windows, replace=len(every.index) < windows))
     deviation = prior_draw(seen.index, seen.time_ns, rng)
     group = np.repeat(np.arange(windows), readings)
     time_ns = START_NS + rng.integers(0, 30 * SECOND_NS, windows * readings)
@@ -91,6 +101,16 @@ def test_error_and_chi_square_are_what_the_covariance_claims(kind: str, windows:
     dimension = fits.degrees_of_freedom.mean()
     assert fits.chi_square.mean() == pytest.approx(dimension, abs=5 * np.sqrt(2 * dimension / windows))
     assert fits.outliers_rejected.sum() <= 3
+
+
+@pytest.mark.parametrize("kind", ["radar", "optical"])
+@pytest.mark.parametrize("regime", ["low", "medium", "geostationary", "eccentric"])
+def test_normalised_error_is_inside_its_bounds_in_every_regime(kind: str, regime: str) -> None:
+    watched = scene(kind, 150, 3 if kind == "optical" else 10, seed=31, regime=regime)
+    fits = watched.fit()
+    # Where the readings say little the prior must carry it, and carry it honestly; 99.9 % of 150 tracks.
+    low, high = chi2.ppf([0.0005, 0.9995], 6 * 150) / 150
+    assert low < _nees(fits, watched.truth).mean() < high
 
 
 def test_observations_beat_the_prior() -> None:

@@ -10,6 +10,7 @@ from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.errors import RecordError
 from sda_platform.orbits.best_probability import best_probabilities
 from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.encounter import relative_states
 from sda_platform.orbits.frames import pef_to_teme, velocity_pef_to_teme
 from sda_platform.orbits.probability import HARD_BODY_RADIUS_M, object_type, risk_level
@@ -17,6 +18,7 @@ from sda_platform.orbits.validity import Passes
 
 # Of the miss distance that the message states: more than rounding, less than anybody's error of substance.
 _MISS_TOLERANCE, _MISS_TOLERANCE_KM = 0.01, 0.01
+_NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 1e3, 1e7, 1e2
 DISAGREES: Final = "states_disagree_with_miss_distance"
 
 
@@ -106,8 +108,20 @@ def _passes(message: Cdm, radius_m: float) -> Passes:
         r, v = each.position_km[None], each.velocity_km_s[None]
         if each.frame == EARTH_FIXED_FRAME:
             r, v = pef_to_teme(r, message.tca_time_ns), velocity_pef_to_teme(r, v, message.tca_time_ns)
+        _require_an_orbit(each, r[0], v[0])
         sides.append((r, v, rtn_to_teme(each.covariance_rtn[None], r, v)))
     return Passes(*sides[0], *sides[1], np.array([radius_m / 1000]))
+
+
+def _require_an_orbit(each: CdmObject, r_km: FloatArray, v_km_s: FloatArray) -> None:
+    """Raise RecordError for what no object about the Earth can be: numbers that would only fail further on."""
+    name = each.fields.get("OBJECT", "an object")
+    distance_km, speed_km_s = float(np.linalg.norm(r_km)), float(np.linalg.norm(v_km_s))
+    if not (_NEAREST_KM < distance_km < _FARTHEST_KM and speed_km_s < _FASTEST_KM_S and np.cross(r_km, v_km_s).any()):
+        reason = f"{distance_km:.6g} km from the Earth's centre at {speed_km_s:.6g} km/s is no orbit"
+        raise RecordError("out_of_range", f"{name}: {reason}")
+    if np.abs(each.covariance_rtn).max() > _FARTHEST_KM**2:
+        raise RecordError("out_of_range", f"{name}: its covariance has sigmas of more than {_FARTHEST_KM:g} km")
 
 
 def _radius(message: Cdm) -> tuple[float, str]:

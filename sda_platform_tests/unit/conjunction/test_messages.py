@@ -1,6 +1,7 @@
 """Published cases as messages: `sda pc` finds the published risk, in every frame that a message may use."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,22 @@ def test_a_case_in_which_2d_is_wrong_by_half_has_the_published_monte_carlo_risk(
     assert risk.pc == pytest.approx(ALFANO[1]["pc_monte_carlo_1e8"], rel=0.015)
     assert risk.pc_2d == pytest.approx(ALFANO[1]["pc_linear_alfano_n100"], rel=1e-4)
     assert (risk.valid_2d, risk.method, risk.risk) == (False, "HALL-2021", "red")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"position_km": np.zeros(3)}, "OBJECT1: 0 km from the Earth's centre"),
+        ({"velocity_km_s": np.zeros(3)}, "OBJECT1: .* at 0 km/s is no orbit"),
+        ({"position_km": np.full(3, 1e9)}, "OBJECT1: .* is no orbit"),
+        ({"covariance_rtn": 1e30 * np.eye(6)}, "OBJECT1: its covariance has sigmas of more than"),
+    ],
+)
+def test_what_is_on_no_orbit_is_refused(change: dict[str, Any], reason: str) -> None:
+    message = message_of(ALFANO[2])
+    broken = replace(message, objects=(replace(message.objects[0], **change), message.objects[1]))
+    with pytest.raises(RecordError, match=reason):
+        message_risk(broken)
 
 
 def test_two_frames_in_one_message_are_refused() -> None:

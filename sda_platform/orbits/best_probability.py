@@ -99,7 +99,8 @@ def _without_straight_motion(passes: Passes, row: int) -> _Answer:
     except (ValueError, np.linalg.LinAlgError):
         return _Answer(float("nan"), HALL, findings=(UNRESOLVED,))
     period_s = 2 * np.pi / max(first.elements[0], second.elements[0])
-    expected, persistent = _one_encounter(first, second, radius_km, period_s)
+    with np.errstate(all="ignore"):  # what is not found is told by a flag
+        expected, persistent = _one_encounter(first, second, radius_km, period_s)
     if expected.converged and not persistent and expected.total < _COUNTABLE:
         return _Answer(expected.total, HALL)
     # Those inside when a pair that never separates comes into view have not collided until then.

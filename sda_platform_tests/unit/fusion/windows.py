@@ -105,5 +105,6 @@ def watched_beacons(objects: int, windows: int, ahead_ms: float = 0.0, seed: int
         sights = observe(seen.source_id[row], time_ns, r, v, rng)
         late_ns = time_ns + round(ahead_ms * 1e6)
         late = changed(sights, sensor_time_ns=late_ns, clock_quality=np.full(len(row), "ntp_synced"))
-        found.append(as_rows(stack(late, link_reports(names[row], time_ns, r, v, rng))))
+        rows = as_rows(stack(late, link_reports(names[row], time_ns, r, v, rng)))
+        found.append(rows.append_column("native_track_id", pa.array([str(n) for n in range(rows.num_rows)])))
     return found

@@ -126,6 +126,10 @@ def default_resources(settings: Settings) -> dict[str, Any]:
         ),
         "screening": ScreeningResource(
             fleet=settings.fleet,
+            scope=settings.screening_scope,
+            fleet_internal=settings.screening_fleet_internal,
+            volumes=settings.screening_volumes,
+            objects_per_task=settings.screening_objects_per_task,
             horizon_h=settings.screening_horizon_h,
             refresh_h=settings.screening_refresh_h,
             threshold_km=settings.screening_threshold_km,

@@ -4,6 +4,7 @@ Holds values only. Nothing here opens a file, a socket or a session, and no othe
 """
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -66,7 +67,17 @@ class Settings(BaseSettings):
         description="Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
     )
     own_elements: bool = Field(True, description="Whether elements are determined from our own tracks, unasked.")
-    screening_horizon_h: float = Field(24.0, description="Span of a screening from its as_of, hours.")
+    screening_scope: Literal["fleet", "all"] = Field(
+        "fleet", description="fleet: it against all; all: all against all."
+    )
+    screening_fleet_internal: bool = Field(True, description="Whether approaches within the fleet are candidates.")
+    screening_volumes: str = Field(
+        "", description="Volumes by regime: a CSV, or `standard`; empty: a sphere of screening_threshold_km."
+    )
+    screening_objects_per_task: int = Field(
+        30_000, ge=1, description="Most objects that one task screens against all: fewer for a cluster of many cores."
+    )
+    screening_horizon_h: float = Field(168.0, description="Span of a screening from its as_of, hours.")
     screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
     screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
 

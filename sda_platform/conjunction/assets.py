@@ -29,9 +29,9 @@ MAX_TRACK_AGE_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 
 @table_asset(CONJUNCTION_CANDIDATES, deps=[ORBITAL_CATALOG.name])
 def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
-    """Every approach of a protected object below the threshold within the horizon, by both element sets.
+    """Every approach within the screening volume and the horizon, by both element sets: of the fleet, or of all.
 
-    New element sets are screened at once against the fleet; everything is screened again when the horizon has moved.
+    Objects with new element sets are screened at once; everything is screened again when the horizon has moved.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_CANDIDATES, consume=[ORBITAL_CATALOG])
@@ -42,23 +42,32 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     if task is None:
         return nothing_new(store, plan)
     fleet = screening.fleet_norad_ids()
-    work = screen.sweeps(catalogue, fleet, task.changed)
-    found = screen.approaches(
-        store.session,
+    work = screen.sweeps(
         catalogue,
         fleet,
-        work,
-        start_ns=task.start_ns,
-        end_ns=task.end_ns,
-        threshold_km=screening.threshold_km,
+        task.changed,
+        scope=screening.scope,
+        volumes=screening.screening_volumes(),
+        objects_per_task=screening.objects_per_task,
     )
-    journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
-    entries = transforms.candidate_corrections(found, journal, task, as_of_ns=plan.as_of_ns)
-    counts = {"objects": len(catalogue), "changed": len(changed), "fleet": len(fleet)}
-    receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
-    span_told = f"{iso(task.start_ns)} to {iso(task.end_ns)}"
+    internal = screening.fleet_internal
+    span = {"start_ns": task.start_ns, "end_ns": task.end_ns}
+    found = screen.findings(store.session, catalogue, work, fleet, fleet_internal=internal, **span).persist()
+    try:
+        journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
+        entries = transforms.candidate_corrections(screen.approaches(found), journal, task, as_of_ns=plan.as_of_ns)
+        counts = {"objects": len(catalogue), "changed": len(changed), "fleet": len(fleet)}
+        receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
+        beside = screen.beside_the_events(found)
+    finally:
+        found.unpersist()
     return materialized(
-        store, receipt, screening="full" if task.is_full else "changed objects", span=span_told, **counts
+        store,
+        receipt,
+        screening="full" if task.is_full else "changed objects",
+        span=f"{iso(task.start_ns)} to {iso(task.end_ns)}",
+        **beside,
+        **counts,
     )
 
 

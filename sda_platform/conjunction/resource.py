@@ -1,25 +1,36 @@
 """What is screened and how far ahead, as a Dagster resource so that a run records it."""
 
 from pathlib import Path
+from typing import Literal
 
 import dagster as dg
 from pydantic import Field
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.volumes import screening_volumes
+from sda_platform.orbits.volumes import Volume
 
 
 class ScreeningResource(dg.ConfigurableResource["ScreeningResource"]):
-    """The protected fleet, the horizon and the threshold of screenings."""
+    """Who is screened against whom, how far ahead, and how near is near."""
 
     fleet: str = Field("", description="CSV of the protected fleet; empty: the shipped one.")
-    horizon_h: float = Field(24.0, description="Span of a screening from its as_of, hours.")
+    scope: Literal["fleet", "all"] = Field("fleet", description="fleet: the fleet against all; all: all against all.")
+    fleet_internal: bool = Field(True, description="Whether approaches between two of the fleet are candidates.")
+    volumes: str = Field("", description="Screening volumes: a CSV, or `standard`; empty: a sphere of the threshold.")
+    objects_per_task: int = Field(30_000, ge=1, description="Most objects that one task screens against all.")
+    horizon_h: float = Field(168.0, description="Span of a screening from its as_of, hours.")
     refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
     threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
 
     def fleet_norad_ids(self) -> list[int]:
         """Catalogue numbers of the protected fleet."""
         return [member.norad_id for member in protected_fleet(Path(self.fleet) if self.fleet else None)]
+
+    def screening_volumes(self) -> dict[str, Volume] | Volume:
+        """What counts as an approach: the volume of each regime, or one sphere for all."""
+        return screening_volumes(self.volumes) if self.volumes else Volume.sphere(self.threshold_km)
 
     @property
     def horizon_ns(self) -> int:

@@ -1,107 +1,188 @@
-"""Screening a protected fleet on Spark: spans of time are the tasks, each a pure call of `orbits.screening`."""
+"""Screening on Spark: spans of time and groups of objects are the tasks, each a pure call of `orbits.screening`."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
+import dagster as dg
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening import Events, screen, spans
+from sda_platform.lake.assets import markdown_table
+from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
+from sda_platform.orbits.screening import CoLocated, Events, Failures, spans
+from sda_platform.orbits.volumes import Volume, by_volume, screen_volume
+
+Scope = Literal["fleet", "all"]
 
 _EVENTS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:conjunction-event:1")
-
-APPROACH_SCHEMA = pa.schema(
-    [
-        ("first_event_id", pa.string()),
-        ("norad_id_1", pa.int64()),
-        ("norad_id_2", pa.int64()),
-        ("tca_time_ns", pa.int64()),
-        ("miss_distance_km", pa.float64()),
-        ("relative_speed_km_s", pa.float64()),
-        ("elements_epoch_1_ns", pa.int64()),
-        ("elements_epoch_2_ns", pa.int64()),
-    ]
-)
-_APPROACH_TYPES = (
-    "first_event_id string, norad_id_1 bigint, norad_id_2 bigint, tca_time_ns bigint, miss_distance_km double, "
-    "relative_speed_km_s double, elements_epoch_1_ns bigint, elements_epoch_2_ns bigint"
-)
+EVENT, TOGETHER, REFUSED = "event", "together", "refused"
+# What a task finds: an event with all columns but the last; a pair that moves together, with the first time that shows
+# it; an object that SGP4 refuses, with the first time and the reason.
+_FOUND = {
+    "kind": "string",
+    "first_event_id": "string",
+    "norad_id_1": "bigint",
+    "norad_id_2": "bigint",
+    "tca_time_ns": "bigint",
+    "miss_distance_km": "double",
+    "relative_speed_km_s": "double",
+    "elements_epoch_1_ns": "bigint",
+    "elements_epoch_2_ns": "bigint",
+    "reason": "string",
+}
+_ARROW = {"string": pa.string(), "bigint": pa.int64(), "double": pa.float64()}
+_SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in _FOUND.items()])
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Rows of the catalogue to be screened against each other."""
+    """Rows of the catalogue to be screened against each other, in the volume of the primaries."""
 
     primaries: npt.NDArray[np.int64]
     secondaries: npt.NDArray[np.int64]
+    volume: Volume
 
 
-def sweeps(catalogue: Catalogue, fleet: npt.ArrayLike, changed: frozenset[int] | None) -> list[Sweep]:
-    """What to screen: the fleet against all; where only some objects ``changed``, just the pairs with one of them."""
-    protected, everything = catalogue.positions(fleet), np.arange(len(catalogue))
-    if changed is None:
-        return [Sweep(protected, everything)]
-    moved = catalogue.positions(sorted(changed))
-    parts = [Sweep(protected, moved), Sweep(np.intersect1d(protected, moved), everything)]
-    return [part for part in parts if len(part.primaries) and len(part.secondaries)]
-
-
-def approaches(
-    session: SparkSession,
+def sweeps(
     catalogue: Catalogue,
     fleet: npt.ArrayLike,
+    changed: frozenset[int] | None,
+    *,
+    scope: Scope,
+    volumes: Mapping[str, Volume] | Volume,
+    objects_per_task: int,
+) -> list[Sweep]:
+    """What to screen: the fleet, or everything, against everything; where only some objects ``changed``, just the
+    pairs with one of them. Cut by the regimes of ``volumes``, and into tasks of so many primaries."""
+    everything = np.arange(len(catalogue))
+    centres = catalogue.positions(fleet) if scope == "fleet" else everything
+    parts = [(centres, everything)]
+    if changed is not None:
+        moved = catalogue.positions(sorted(changed))
+        # Of two objects of which either may be the centre, one pair of lists holds both.
+        parts = [(centres, moved), (np.intersect1d(centres, moved), everything)][: 2 if scope == "fleet" else 1]
+    return [
+        Sweep(primaries[first : first + objects_per_task], secondaries, volume)
+        for part, secondaries in parts
+        if len(secondaries)
+        for volume, primaries in _by_volume(catalogue, part, volumes)
+        for first in range(0, len(primaries), objects_per_task)
+    ]
+
+
+def findings(
+    session: SparkSession,
+    catalogue: Catalogue,
     work: list[Sweep],
+    fleet: npt.ArrayLike,
     *,
     start_ns: int,
     end_ns: int,
-    threshold_km: float,
+    fleet_internal: bool,
 ) -> DataFrame:
-    """Every approach of a protected object within [start, end), once, in the columns of APPROACH_SCHEMA."""
-    parts = spans(start_ns, end_ns)
-    tasks = session.createDataFrame(parts, "start_ns bigint, end_ns bigint").repartition(len(parts), "start_ns")
-    search = span_searcher(catalogue.propagator, np.asarray(fleet, dtype=np.int64), work, threshold_km)
-    found = tasks.mapInArrow(search, _APPROACH_TYPES)
-    return found.dropDuplicates(["norad_id_1", "norad_id_2", "tca_time_ns"])
+    """Everything that screening ``work`` over [start, end) finds, each finding once, in the columns of `_FOUND`."""
+    tasks = [(number, *span) for number in range(len(work)) for span in spans(start_ns, end_ns)]
+    frame = session.createDataFrame(tasks, "sweep bigint, start_ns bigint, end_ns bigint")
+    search = searcher(catalogue.propagator, np.asarray(fleet, dtype=np.int64), work, fleet_internal=fleet_internal)
+    types = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
+    found = frame.repartition(max(1, len(tasks)), "sweep", "start_ns").mapInArrow(search, types)
+    # A span tells a pair that moves together, or a refusal, once; what counts is the first of them all.
+    when = F.when(F.col("kind") == EVENT, F.col("tca_time_ns"))
+    first = F.min_by(F.struct(*_FOUND), "tca_time_ns").alias("found")
+    return found.groupBy("kind", "norad_id_1", "norad_id_2", when).agg(first).select("found.*")
 
 
-def span_searcher(
-    propagator: Propagator, fleet: npt.NDArray[np.int64], work: list[Sweep], threshold_km: float
+def approaches(found: DataFrame) -> DataFrame:
+    """The events among ``found``: an approach a row."""
+    return found.where(F.col("kind") == EVENT).drop("kind", "reason")
+
+
+def beside_the_events(found: DataFrame) -> dict[str, Any]:
+    """What else a person wants to know of a screening: pairs that move together, and objects that SGP4 refuses."""
+    rows = found.where(F.col("kind") != EVENT).select("kind", "norad_id_1", "norad_id_2", "tca_time_ns", "reason")
+    told = rows.orderBy("kind", "norad_id_1", "norad_id_2").toArrow().rename_columns({"tca_time_ns": "first_time_ns"})
+    facts: dict[str, Any] = {}
+    for kind, name in ((TOGETHER, "pairs_moving_together"), (REFUSED, "refused_by_sgp4")):
+        chosen = told.filter(pc.equal(told.column("kind"), kind)).drop_columns("kind")
+        facts[name] = chosen.num_rows
+        if chosen.num_rows:
+            facts[f"{name}_preview"] = dg.MetadataValue.md(markdown_table(chosen))
+    return facts
+
+
+def searcher(
+    propagator: Propagator, fleet: npt.NDArray[np.int64], work: list[Sweep], *, fleet_internal: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that screens the spans of its batches."""
+    """The function that carries out the tasks (sweep, start_ns, end_ns) of its batches."""
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for span in batch.to_pylist():
-                for sweep in work:
-                    found = screen(
-                        propagator, sweep.primaries, sweep.secondaries, span["start_ns"], span["end_ns"], threshold_km
-                    )
-                    yield from _rows(propagator, fleet, found.events).to_batches()
+            for task in batch.to_pylist():
+                sweep = work[task["sweep"]]
+                span = task["start_ns"], task["end_ns"]
+                found = screen_volume(propagator, sweep.primaries, sweep.secondaries, *span, sweep.volume)
+                events = _rows(propagator, fleet, found.events, fleet_internal=fleet_internal)
+                for rows in (events, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
+                    yield from rows.to_batches()
 
     return search
 
 
-def _rows(propagator: Propagator, fleet: npt.NDArray[np.int64], events: Events) -> pa.Table:
+def _by_volume(
+    catalogue: Catalogue, primaries: npt.NDArray[np.int64], volumes: Mapping[str, Volume] | Volume
+) -> list[tuple[Volume, npt.NDArray[np.int64]]]:
+    if isinstance(volumes, Volume):
+        return [(volumes, primaries)] if len(primaries) else []
+    return by_volume(catalogue.propagator.elements, primaries, volumes)
+
+
+def _rows(propagator: Propagator, fleet: npt.NDArray[np.int64], events: Events, *, fleet_internal: bool) -> pa.Table:
     elements = propagator.elements
-    # The protected object comes first; of two protected ones, the lower catalogue number.
-    swap = ~np.isin(elements.norad_id[events.lo], fleet)
-    first, second = np.where(swap, events.hi, events.lo), np.where(swap, events.lo, events.hi)
+    protected_lo, protected_hi = (np.isin(elements.norad_id[index], fleet) for index in (events.lo, events.hi))
+    wanted = np.flatnonzero(fleet_internal | ~(protected_lo & protected_hi))
+    # The protected object comes first; of two alike, the lower catalogue number.
+    swap = (protected_hi & ~protected_lo)[wanted]
+    lo, hi, tca_ns = events.lo[wanted], events.hi[wanted], events.tca_time_ns[wanted]
+    first, second = np.where(swap, hi, lo), np.where(swap, lo, hi)
     ids = [elements.norad_id[first], elements.norad_id[second]]
-    seconds = events.tca_time_ns // NANOSECONDS_PER_SECOND
+    seconds = tca_ns // NANOSECONDS_PER_SECOND
     names = [f"{a}/{b}/{s}" for a, b, s in zip(ids[0].tolist(), ids[1].tolist(), seconds.tolist(), strict=True)]
-    columns = [
-        pa.array([str(uuid.uuid5(_EVENTS, name)) for name in names], pa.string()),
-        *ids,
-        events.tca_time_ns,
-        events.miss_distance_km,
-        events.relative_speed_km_s,
-        elements.epoch_time_ns[first],
-        elements.epoch_time_ns[second],
-    ]
-    return pa.Table.from_arrays([pa.array(column) for column in columns], schema=APPROACH_SCHEMA)
+    return _table(
+        EVENT,
+        len(wanted),
+        first_event_id=[str(uuid.uuid5(_EVENTS, name)) for name in names],
+        norad_id_1=ids[0],
+        norad_id_2=ids[1],
+        tca_time_ns=tca_ns,
+        miss_distance_km=events.miss_distance_km[wanted],
+        relative_speed_km_s=events.relative_speed_km_s[wanted],
+        elements_epoch_1_ns=elements.epoch_time_ns[first],
+        elements_epoch_2_ns=elements.epoch_time_ns[second],
+    )
+
+
+def _pairs(propagator: Propagator, pairs: CoLocated) -> pa.Table:
+    ids = propagator.elements.norad_id
+    return _table(
+        TOGETHER, len(pairs.lo), norad_id_1=ids[pairs.lo], norad_id_2=ids[pairs.hi], tca_time_ns=pairs.time_ns
+    )
+
+
+def _refusals(propagator: Propagator, failures: Failures) -> pa.Table:
+    reasons = [SGP4_ERRORS.get(code, "unknown") for code in failures.error.tolist()]
+    ids = propagator.elements.norad_id[failures.index]
+    return _table(REFUSED, len(ids), norad_id_1=ids, tca_time_ns=failures.time_ns, reason=reasons)
+
+
+def _table(kind: str, count: int, **columns: object) -> pa.Table:
+    given = {"kind": [kind] * count, **columns}
+    arrays = [pa.array(given[f.name], f.type) if f.name in given else pa.nulls(count, f.type) for f in _SCHEMA]
+    return pa.Table.from_arrays(arrays, schema=_SCHEMA)

@@ -16,10 +16,10 @@ _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
 class Approach(JournalModel):
-    """One close approach of a protected object."""
+    """One close approach."""
 
     event_id: T.StringType = pa.Field(description="UUIDv5 of the pair and the first time of closest approach.")
-    norad_id_1: T.LongType = pa.Field(ge=1, description="The protected object.")
+    norad_id_1: T.LongType = pa.Field(ge=1, description="The protected object; of two alike, the lower number.")
     norad_id_2: T.LongType = pa.Field(ge=1, description="The object that approaches it.")
     tca_time_ns: T.LongType = pa.Field(
         description="Time of closest approach (TCA), Unix time UTC.", metadata={"unit": "ns"}

@@ -25,12 +25,14 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 class Platform:
     """The platform below ``home``; mission time stands still until `at` moves it."""
 
-    def __init__(self, home: Path, session: SparkSession, now_ns: int, *, horizon_h: float = 2.0) -> None:
+    def __init__(
+        self, home: Path, session: SparkSession, now_ns: int, screening: ScreeningResource | None = None
+    ) -> None:
         self.home = home
         self._session = session
         # The scenes are small and short: telescopes may see nothing in them.
         settings = Settings(home=home, spark_remote="local", orphan_grace_s=0.0, sources=("radar", "isl"))
-        self.definitions = build_defs({"screening": ScreeningResource(horizon_h=horizon_h)}, settings)
+        self.definitions = build_defs({"screening": screening or ScreeningResource(horizon_h=2.0)}, settings)
         self.instance = dg.DagsterInstance.ephemeral()
         self.subscriber = SqliteSubscriber(home / "subscriber.sqlite")
         self.at(now_ns)

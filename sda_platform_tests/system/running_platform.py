@@ -57,6 +57,7 @@ class RunningPlatform:
             "SDA_WEBSERVER_PORT": "0",
             "SDA_ENGINE_PORT": "0",
             "SDA_DRIVER_MEMORY": "2g",
+            "SDA_SCREENING_HORIZON_H": "24",
             "SDA_ORPHAN_GRACE_S": "1",
             **(environment or {}),
         }

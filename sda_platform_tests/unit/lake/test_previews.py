@@ -14,7 +14,13 @@ EVENT = "3f2a6c1e-9a7b-5c7d-8e21-0c4b7a9d1e55"
 
 def full_rows(table: Table) -> pa.Table:
     """Five rows with a long value in every column."""
-    values = {"string": "x" * 60, "int64": 1_730_419_200_000_000_000, "int32": 1, "double": -1.234567890123e-5}
+    values = {
+        "string": "x" * 60,
+        "int64": 1_730_419_200_000_000_000,
+        "int32": 1,
+        "double": -1.234567890123e-5,
+        "bool": True,
+    }
     long_list, some_bytes = [1.5] * 21, bytes(range(64))
     row = {
         f.name: values.get(str(f.type), some_bytes if pa.types.is_binary(f.type) else None) for f in table.arrow_schema

@@ -136,7 +136,10 @@ def test_a_fleet_is_screened_in_its_volumes_with_or_without_pairs_of_its_own(
     volumes = tmp_path / "volumes.csv"
     volumes.write_text("regime,shape,radial_km,in_track_km,cross_track_km\nLEO1,box,3,4,4\nLEO2,box,3,4,4\n")
     fleet = tmp_path / "fleet.csv"
-    members = sorted({int(row["norad_lo"]) for row in published()[:80]} | {int(published()[0]["norad_hi"])})
+    met = published()[:80]
+    # Who is nearer to a member than the boxes are wide is a member too: those pairs are the fleet's own.
+    close = {int(row["norad_hi"]) for row in met if float(row["miss_km"]) < 3.0}
+    members = sorted({int(row["norad_lo"]) for row in met} | close)
     fleet.write_text("norad_id,name,operator\n" + "".join(f"{n},x,\n" for n in members))
     screening = ScreeningResource(
         fleet=str(fleet), volumes=str(volumes), fleet_internal=internal, horizon_h=HORIZON_H, objects_per_task=20

@@ -1,0 +1,173 @@
+"""Replay: what the live tables hold is what follows from their inputs, bit for bit, and what is wrong is named."""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.errors import VersionGone
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.replay.comparison import Comparison
+from sda_platform.lake.replay.differences import differences
+from sda_platform.lake.replay.digest import digest
+from sda_platform.lake.replay.history import EVERY_COMMIT, History, Span, history
+from sda_platform.lake.table import Table
+from sda_platform.operations.replay import make_again, replay_lake
+from sda_platform.registry import TABLES
+from sda_platform_tests.pipeline.platform_run import Platform
+from sda_platform_tests.pipeline.test_chain import FLEET, events, simulated
+from sda_platform_tests.segments import START_NS, after, catalogue_of, land
+
+pytestmark = pytest.mark.timeout(600)  # the history is five runs of lanes
+HORIZON_H = 0.6
+CATALOGUE = catalogue_of({*FLEET, *(n for e in events() if e[2] < after(HORIZON_H * 3600) for n in e[:2])})
+# The same orbits, each with an epoch some microseconds later: newer, so that they replace the first.
+CORRECTED = re.sub(rb"(T[\d:]{8}\.\d{5})\d", rb"\g<1>9", CATALOGUE)
+FROM_FRAMES_TO_DELIVERY = (
+    RAW_RECORDS, OBSERVATIONS, ELEMENT_SETS, DEAD_LETTERS, ORBITAL_CATALOG, FUSED_TRACKS, TRACKS,
+    CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES,
+)  # fmt: skip
+ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Platform:
+    """A platform with a history: a catalogue and its correction, three batches of observations, the last one late."""
+    platform = Platform(tmp_path_factory.mktemp("lived"), spark, START_NS, ScreeningResource(horizon_h=HORIZON_H))
+    by_feed = {feed: [s for s in simulated() if s.feed == feed] for feed in ("isl", "radar")}
+    land(platform.zone("elements"), "catalogue.csv", CATALOGUE)
+    platform.run("catalog")
+    platform.land(by_feed["isl"])
+    land(platform.zone("radar"), "torn", b"torn", sha256="0" * 64)
+    platform.at(after(80))
+    platform.run("hot")
+    land(platform.zone("elements"), "corrected.csv", CORRECTED, seconds=90)
+    platform.run("catalog")
+    # What both kinds report of the whole minute closes its first window; what comes for that one then is late.
+    platform.land(by_feed["radar"][::2])
+    platform.at(after(200))
+    platform.run("hot")
+    platform.land(by_feed["radar"][1::2])
+    platform.at(after(210))
+    platform.run("hot")
+    return platform
+
+
+@pytest.fixture
+def copied(lived: Platform, tmp_path: Path) -> Lake:
+    """The tables of `lived` for a test to damage."""
+    shutil.copytree(lived.lake.uri, tmp_path / "lake")
+    return Lake(str(tmp_path / "lake"), ANOTHER_DAY, lambda: lived.lake.session)
+
+
+@contextmanager
+def shuffled_in(session: SparkSession, partitions: int) -> Iterator[None]:
+    before = session.conf.get("spark.sql.shuffle.partitions")
+    session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    try:
+        yield
+    finally:
+        session.conf.set("spark.sql.shuffle.partitions", before)
+
+
+def replayed(lived: Platform, lake: Lake, shadow: Path, *tables: Table, span: Span = EVERY_COMMIT) -> list[Comparison]:
+    return replay_lake(lake, str(shadow), resources(lived), tables=tables or TABLES, span=span)
+
+
+def resources(lived: Platform) -> Mapping[str, Any]:
+    return lived.definitions.resources or {}
+
+
+def the_history(lake: Lake, table: Table) -> History:
+    found = history(lake.log(table), EVERY_COMMIT)
+    assert found is not None
+    return found
+
+
+def test_every_table_is_what_follows_from_its_inputs__F_replay_O5(
+    lived: Platform, copied: Lake, tmp_path: Path
+) -> None:
+    """On another day, over rewritten files, in another number of partitions."""
+    for table in TABLES:
+        if copied.log(table).version() >= 0:
+            DeltaTable(copied.log(table).uri).optimize.compact()
+    with shuffled_in(copied.session, 5):
+        found = replayed(lived, copied, tmp_path / "shadow")
+    written = [table.name for table in TABLES if lived.lake.log(table).version() >= 0]
+    assert [each.table for each in found] == written
+    assert [line for each in found for line in each.differences] == []
+    assert {each.table for each in found if each.rows} >= {table.name for table in FROM_FRAMES_TO_DELIVERY}
+    late = [c.checkpoint.counts["late"] for c in the_history(copied, FUSED_TRACKS).commits]
+    assert late[:2] == [0, 0] and late[2] > 0, "the history is one that its division into batches decides"
+    assert len(the_history(copied, ORBITAL_CATALOG).commits) == 2
+
+
+def test_a_range_begins_with_what_the_table_held_before_it(lived: Platform, tmp_path: Path) -> None:
+    tables = (ORBITAL_CATALOG, FUSED_TRACKS, ALERT_DELIVERIES)
+    found = replayed(lived, lived.lake, tmp_path / "shadow", *tables, span=Span(from_sequence=2))
+    assert [(each.table, each.first_sequence) for each in found] == [(table.name, 2) for table in tables]
+    assert [line for each in found for line in each.differences] == []
+
+
+def test_both_readers_see_the_same_columns__O9(lived: Platform) -> None:
+    for table in FROM_FRAMES_TO_DELIVERY:
+        log = lived.lake.log(table)
+        by_spark = lived.lake.session.read.format("delta").load(log.uri).toArrow()
+        assert digest(table, by_spark) == digest(table, log.rows()), table.name
+
+
+def test_another_division_of_the_same_data_gives_other_tracks__70(lived: Platform, tmp_path: Path) -> None:
+    """Why a batch is replayed as it was divided: taken together, the last two batches would have had nothing late."""
+    first, second, third = the_history(lived.lake, FUSED_TRACKS).commits
+    before, after_it = second.checkpoint.windows, third.checkpoint.windows
+    joined = tuple(
+        replace(later, after_sequence=window.after_sequence, after_version=window.after_version)
+        for window, later in zip(before, after_it, strict=True)
+    )
+    both = replace(second, checkpoint=replace(second.checkpoint, windows=joined))
+    again = {
+        name: make_again(lived.lake, FUSED_TRACKS, str(tmp_path / name), History(commits, None, True), resources(lived))
+        for name, commits in {"as divided": (first, second, third), "together": (first, both)}.items()
+    }
+    assert differences(FUSED_TRACKS, lived.rows(FUSED_TRACKS), again["as divided"].rows()) == []
+    assert differences(FUSED_TRACKS, lived.rows(FUSED_TRACKS), again["together"].rows()) != []
+
+
+def test_a_lost_an_altered_and_a_doubled_row_are_named(lived: Platform, copied: Lake, tmp_path: Path) -> None:
+    stored, first = DeltaTable(copied.log(OBSERVATIONS).uri), copied.log(OBSERVATIONS).rows_of((0, 1))
+    first = first.sort_by("observation_id")
+    ids = first.column("observation_id").to_pylist()
+    stored.delete(f"observation_id = '{ids[0]}'")
+    stored.update(updates={"source_id": "'another'"}, predicate=f"observation_id = '{ids[1]}'")
+    write_deltalake(stored, first.slice(2, 1), mode="append")
+    (found,) = replayed(lived, copied, tmp_path / "shadow", OBSERVATIONS, span=Span(to_sequence=1))
+    told = "\n".join(found.differences)
+    assert not found.is_identical and len(found.differences) == 3
+    assert f"sequence 1: 1 rows are missing, such as observation_id='{ids[0]}'" in told
+    assert f"1 rows differ in source_id, such as observation_id='{ids[1]}': stored 'another', replayed" in told
+    assert f"1 rows are too many or unfounded, such as observation_id='{ids[2]}'" in told
+
+
+def test_what_vacuum_removed_is_told_and_what_does_not_need_it_is_replayed__102(
+    lived: Platform, copied: Lake, tmp_path: Path
+) -> None:
+    catalogue = DeltaTable(copied.log(ORBITAL_CATALOG).uri)
+    catalogue.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    with pytest.raises(VersionGone, match=r"orbital_catalog: version \d cannot be read any more: VACUUM removed"):
+        replayed(lived, copied, tmp_path / "tracks", FUSED_TRACKS)
+    (found,) = replayed(lived, copied, tmp_path / "records", RAW_RECORDS, span=Span(to_sequence=1))
+    assert found.is_identical

@@ -15,6 +15,7 @@ from sda_platform.catalog import sensors as catalog_sensors
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction import assets as conjunction
 from sda_platform.conjunction import checks as conjunction_checks
+from sda_platform.conjunction.report import conjunction_report
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.delivery import assets as delivery
@@ -24,8 +25,8 @@ from sda_platform.delivery.choosing import chosen_subscriber, require_idempotenc
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
-from sda_platform.fusion import report as fusion_reports
 from sda_platform.fusion import sensors as fusion_sensors
+from sda_platform.fusion.report import fusion_report
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.ingest import assets as ingest
 from sda_platform.ingest import checks as ingest_checks
@@ -64,6 +65,7 @@ CONJUNCTION = [
 ]
 FUSION = [fusion.fused_tracks, fusion.tracks]
 OWN_ELEMENTS = [fusion.refined_elements, fusion.provisional_elements]
+REPORTS = [fusion_report, conjunction_report]
 TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, *OWN_ELEMENTS, *CONJUNCTION]
 CHECKS = [
     *ingest_checks.checks,
@@ -95,8 +97,8 @@ delivery_lane = lane_job(
 own_elements = lane_job(
     "own_elements",
     fusion_sensors.LANE,
-    dg.AssetSelection.assets(*OWN_ELEMENTS, fusion_reports.fusion_report),
-    "Elements of our own for the catalogue: of tracked objects, and of those nobody knows yet; and how fusion does.",
+    dg.AssetSelection.assets(*OWN_ELEMENTS, *REPORTS),
+    "Elements of our own for the catalogue: of tracked objects, and of those nobody knows yet; and the reports.",
 )
 maintenance = maintenance_job(TABLES)
 
@@ -149,7 +151,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     chosen = settings or Settings()
     provided = {**default_resources(chosen), **(resources or {})}
     require_idempotency(provided["subscriber"])
-    assets: list[Any] = [*EXTERNAL, *TABLE_ASSETS, fusion_reports.fusion_report]
+    assets: list[Any] = [*EXTERNAL, *TABLE_ASSETS, *REPORTS]
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),

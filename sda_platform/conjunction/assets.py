@@ -4,7 +4,6 @@ from collections import Counter
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
@@ -12,14 +11,10 @@ from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction import planning, screen, transforms
-from sda_platform.conjunction.history import event_history
-from sda_platform.conjunction.picture import as_markdown, event_picture
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.journal import INSERT
-from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.verification import standing_keys
 
@@ -119,7 +114,7 @@ def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
         as_of_ns=plan.as_of_ns,
     )
     receipt = store.append(plan, entries)
-    written = store.written_rows(receipt, ["op", "event_id", "collision_probability"])
+    written = store.written_rows(receipt, ["op"])
     said = Counter(written.column("op").to_pylist())
     standing = Counter(standing_keys(store.log(CONJUNCTION_ALERTS), ["risk"]).column("risk").to_pylist())
     return materialized(
@@ -129,15 +124,4 @@ def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
         retracts=said["retract"],
         standing_alerts=standing.total(),
         **standing,
-        **_most_dangerous(store, written),
     )
-
-
-def _most_dangerous(store: Lake, written: pa.Table) -> dict[str, dg.MetadataValue[Any]]:
-    """The picture of the most dangerous alert that a commit says."""
-    rows = written.filter(pc.equal(written.column("op"), INSERT)).to_pylist()
-    if not rows:
-        return {}
-    worst = max(rows, key=lambda row: (row["collision_probability"], row["event_id"]))
-    picture = event_picture(event_history(store, worst["event_id"]))
-    return {"most_dangerous": dg.MetadataValue.md(as_markdown(picture, f"alert {worst['event_id']}"))}

@@ -3,6 +3,7 @@
 import base64
 import io
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
@@ -87,7 +88,7 @@ def _geometry(axes: Axes, history: EventHistory, x: tuple[str, str], y: tuple[st
     across, up = history.values(x[0]), history.values(y[0])
     axes.plot(across, up, "-", color=_TRACE, linewidth=0.8, zorder=1)
     colour = _COLOURS[history.last["risk"]]
-    axes.scatter(across, up, c=[to_rgba(colour, 0.2 + 0.8 * (n + 1) / len(up)) for n in range(len(up))], zorder=2)
+    axes.scatter(across, up, c=[to_rgba(colour, alpha) for alpha in np.linspace(0.2, 1.0, len(up))], zorder=2)
     axes.scatter([0], [0], marker="+", s=120, color="black", zorder=3)
     axes.annotate("protected", (0, 0), textcoords="offset points", xytext=(-4, 8), fontsize=8, ha="center")
     axes.set(xlabel=f"{x[1]}, km", ylabel=f"{y[1]}, km", title="the other object at TCA")

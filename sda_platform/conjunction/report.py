@@ -1,0 +1,37 @@
+"""The most dangerous alerts that hold, each as a picture of all that was said of it.
+
+Drawn outside the hot lane: a picture costs a second, and may fail, which no alert should wait for.
+"""
+
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.conjunction.history import event_history
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.verification import standing_keys
+
+KEY = dg.AssetKey(["reports", "conjunctions"])
+SHOWN = 5
+
+
+@dg.asset(key=KEY, group_name=CONJUNCTION_ALERTS.group, deps=[CONJUNCTION_ALERTS.name], kinds={"matplotlib"})
+def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
+    """The most dangerous alerts that hold: miss distance and probability against time to TCA, and the geometry."""
+    return report(lake.open())
+
+
+def report(store: Lake) -> dg.MaterializeResult[Any]:
+    """The pictures as metadata, the most dangerous first, and how many alerts hold."""
+    # Drawing takes a second to import, which every run's process would spend.
+    from sda_platform.conjunction.picture import as_markdown, event_picture
+
+    alerts = standing_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability"]).to_pylist()
+    worst = sorted(alerts, key=lambda alert: (-alert["collision_probability"], alert["event_id"]))[:SHOWN]
+    facts: dict[str, Any] = {"standing_alerts": len(alerts)}
+    for place, alert in enumerate(worst, start=1):
+        picture = event_picture(event_history(store, alert["event_id"]))
+        facts[f"alert_{place}"] = dg.MetadataValue.md(as_markdown(picture, f"alert {alert['event_id']}"))
+    return dg.MaterializeResult(asset_key=KEY, metadata=facts)

@@ -23,6 +23,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CANDIDATES
+from sda_platform.fusion.sensors import OWN_ELEMENTS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.spark.jars import JarsMissing, jar_paths
@@ -210,9 +211,11 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
 
 def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) -> None:
     outcomes = check_outcomes(platform)
-    assert {name for name, blocks, _ in outcomes if blocks} == {
-        f"{table.name}:{check}" for table in TABLES for check in ("exactly_once", "contract")
-    }
+    blocking = {name for name, blocks, _ in outcomes if blocks}
+    every = {f"{table.name}:{check}" for table in TABLES for check in ("exactly_once", "contract")}
+    # The elements of our own come by the clock, every other minute, and may not have been due yet.
+    assert every - blocking <= {name for name in every if name.startswith(tuple(t.name for t in OWN_ELEMENTS))}
+    assert blocking <= every
     assert [name for name, blocks, passed in outcomes if blocks and not passed] == []
     assert {passed for name, _, passed in outcomes if name == "alert_deliveries:subscriber_agrees"} == {True}
     assert False in {passed for name, _, passed in outcomes if name == "raw_records:no_orphans"}

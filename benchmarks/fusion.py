@@ -23,11 +23,11 @@ from contest import Gate
 from rich.console import Console
 from scipy.stats import chi2
 
-from sda_platform.orbits.association import associate
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.estimation import StateFits, fit_windows
-from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.association import associate
+from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,

@@ -18,8 +18,8 @@ from rich.console import Console
 from scipy.integrate import dblquad
 
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.encounter import encounter_plane
-from sda_platform.orbits.probability import collision_probability_2d
+from sda_platform.orbits.risk.probability import collision_probability_2d
+from sda_platform.orbits.screening.encounter import encounter_plane
 
 SEED = 20241101
 # The peer's own error: it stops at this absolute part of the density's peak.

@@ -36,11 +36,11 @@ import sda_platform
 from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.operations.screen_catalogue import read_elements, screen_elements
-from sda_platform.orbits.closest_approach import Seeds, refine
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening import SLOWEST_EVENT_KM_S, Screening, screen
-from sda_platform.orbits.volumes import Volume
+from sda_platform.orbits.screening.closest_approach import Seeds, refine
+from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, Screening, screen
+from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.scenarios import broken_up, parent_of

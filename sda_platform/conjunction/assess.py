@@ -14,11 +14,11 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import covariance_from_lower, lower_triangles
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.best_probability import best_probabilities
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
-from sda_platform.orbits.encounter import relative_states, time_within_s
-from sda_platform.orbits.probability import HARD_BODY_RADIUS_M, object_type, risk_level
-from sda_platform.orbits.validity import Passes
+from sda_platform.orbits.risk.best_probability import best_probabilities
+from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
+from sda_platform.orbits.risk.validity import Passes
+from sda_platform.orbits.screening.encounter import relative_states, time_within_s
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ from sda_platform.lake.freshness import nothing_waits, watermark
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.verification import broken_journals, missing_or_surplus, standing_keys
-from sda_platform.orbits.probability import risk_level
+from sda_platform.orbits.risk.probability import risk_level
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
 MAX_WAIT_S = 120.0

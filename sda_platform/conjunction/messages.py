@@ -8,13 +8,13 @@ import numpy as np
 from sda_platform.clock import iso
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.errors import RecordError
-from sda_platform.orbits.best_probability import best_probabilities
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.encounter import relative_states
 from sda_platform.orbits.frames import pef_to_teme, velocity_pef_to_teme
-from sda_platform.orbits.probability import HARD_BODY_RADIUS_M, object_type, risk_level
-from sda_platform.orbits.validity import Passes
+from sda_platform.orbits.risk.best_probability import best_probabilities
+from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
+from sda_platform.orbits.risk.validity import Passes
+from sda_platform.orbits.screening.encounter import relative_states
 
 # Of the miss distance that the message states: more than rounding, less than anybody's error of substance.
 _MISS_TOLERANCE, _MISS_TOLERANCE_KM = 0.01, 0.01

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from sda_platform.clock import iso
 from sda_platform.conjunction.history import EventHistory
-from sda_platform.orbits.probability import RED_FROM, YELLOW_FROM
+from sda_platform.orbits.risk.probability import RED_FROM, YELLOW_FROM
 
 _COLOURS = {"red": "#c62828", "yellow": "#f9a825", "green": "#2e7d32"}
 _TRACE = "#90a4ae"

@@ -9,7 +9,7 @@ from pydantic import Field
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
-from sda_platform.orbits.volumes import Volume
+from sda_platform.orbits.screening.volumes import Volume
 
 
 class ScreeningResource(dg.ConfigurableResource["ScreeningResource"]):

@@ -1,4 +1,4 @@
-"""Screening on Spark: spans of time and groups of objects are the tasks, each a pure call of `orbits.screening`."""
+"""Screening on Spark: spans of time and groups of objects are the tasks, each a pure call of `screening.search`."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,8 +17,8 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.lake.assets import markdown_table
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
-from sda_platform.orbits.screening import CoLocated, Events, Failures, spans
-from sda_platform.orbits.volumes import Volume, by_volume, screen_volume
+from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
+from sda_platform.orbits.screening.volumes import Volume, by_volume, screen_volume
 
 Scope = Literal["fleet", "all"]
 

@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from sda_platform.orbits.volumes import REGIMES, Volume
+from sda_platform.orbits.screening.volumes import REGIMES, Volume
 
 STANDARD = "standard"
 _SHAPES = ("box", "ellipsoid")

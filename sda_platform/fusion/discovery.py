@@ -18,11 +18,11 @@ from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.differential_correction import Correction, correct_elements, first_orbit
+from sda_platform.orbits.determination.differential_correction import Correction, correct_elements, first_orbit
+from sda_platform.orbits.determination.initial_orbit import NoOrbit
+from sda_platform.orbits.determination.linking import link
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.initial_orbit import NoOrbit
-from sda_platform.orbits.linking import link
-from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays
 
 PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
 READING_COLUMNS = ("observation_id", "native_track_id", *ObservationArrays.__dataclass_fields__)

@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.association import associate
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.estimation import StateFits, fit_windows
 from sda_platform.orbits.frames import rtn_basis
-from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.association import associate
+from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 
 _TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
 

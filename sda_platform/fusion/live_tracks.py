@@ -14,7 +14,7 @@ from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, pas
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.track_filter import CarriedStates, WindowFits, carry
+from sda_platform.orbits.tracking.track_filter import CarriedStates, WindowFits, carry
 
 _STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *_STATE, "covariance", "predicted_state", "elements_epoch_ns")

@@ -12,7 +12,7 @@ from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import REFINED_ELEMENTS
 from sda_platform.fusion.track_states import COASTING, CONFIRMED
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.element_fit import FittedElements, Unfit, fit_elements
+from sda_platform.orbits.determination.element_fit import FittedElements, Unfit, fit_elements
 from sda_platform.orbits.elements import ElementSets
 
 REFINED_SCHEMA = pa.schema([field for field in REFINED_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])

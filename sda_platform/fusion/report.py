@@ -25,12 +25,12 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.verification import standing_keys
-from sda_platform.orbits.clock_bias import ClockOffsets, clock_offsets
 from sda_platform.orbits.covariance import transport
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import teme_to_pef
-from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.clock_bias import ClockOffsets, clock_offsets
 
 KEY = dg.AssetKey(["reports", "fusion"])
 SPAN_NS = 600 * NANOSECONDS_PER_SECOND

@@ -24,8 +24,8 @@ from sda_platform.ingest.partner_files import identify
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
-from sda_platform.orbits.screening import Screening, joined, spans
-from sda_platform.orbits.volumes import Volume, screen_volume
+from sda_platform.orbits.screening.search import Screening, joined, spans
+from sda_platform.orbits.screening.volumes import Volume, screen_volume
 
 _OUTPUTS = {".csv", ".parquet"}
 

@@ -19,7 +19,7 @@ from sda_platform.operations.screen_catalogue import (
     write_events,
 )
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.volumes import Volume, by_volume
+from sda_platform.orbits.screening.volumes import Volume, by_volume
 
 _SHOWN = 5
 

@@ -2,7 +2,7 @@
 
 TEME is the true-equator mean-equinox frame SGP4 works in. The Earth-fixed frame here is the *pseudo*
 Earth-fixed frame (PEF): UT1 is taken as UTC (< 0.9 s, < 420 m at the equator) and polar motion (< 15 m) is
-left out, which simulation and association share. Geometry only: light time is ``orbits.light``'s.
+left out, which simulation and association share. Geometry only: light time is ``sensing.light``'s.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.simulation.clocks import clock_reading
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
 from sda_platform.simulation.sightings import Sightings

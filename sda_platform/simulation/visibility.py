@@ -18,8 +18,8 @@ from sda_platform.orbits.frames import (
     teme_to_pef,
     topocentric,
 )
-from sda_platform.orbits.light import echo_range_km, seen_state
-from sda_platform.orbits.sensors import Sensor
+from sda_platform.orbits.sensing.light import echo_range_km, seen_state
+from sda_platform.orbits.sensing.sensors import Sensor
 from sda_platform.simulation.randomness import keyed_uniform
 from sda_platform.simulation.sky import Sky
 

@@ -11,9 +11,9 @@ from sda_platform.conjunction.messages import message_risk
 from sda_platform.formats.cdm import Encoding, read_cdm
 from sda_platform.formats.cdm_keywords import COVARIANCE
 from sda_platform.formats.cdm_writing import encode_cdm
-from sda_platform.orbits.best_probability import METHODS, best_probabilities
-from sda_platform.orbits.encounter import relative_states
-from sda_platform.orbits.validity import Passes
+from sda_platform.orbits.risk.best_probability import METHODS, best_probabilities
+from sda_platform.orbits.risk.validity import Passes
+from sda_platform.orbits.screening.encounter import relative_states
 
 TCA_NS = 1_730_419_200_123_456_789
 LOWER = np.tril_indices(6)

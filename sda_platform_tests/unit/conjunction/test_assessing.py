@@ -15,9 +15,9 @@ from sda_platform.conjunction.assess import ASSESSED_SCHEMA, TRACK_COLUMNS, asse
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.journal import fact_types
 from sda_platform.operations.screen_catalogue import read_elements
-from sda_platform.orbits.best_probability import METHODS
-from sda_platform.orbits.probability import HARD_BODY_RADIUS_M
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.risk.best_probability import METHODS
+from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 EVENTS = Path(__file__).parents[2] / "data" / "screening" / "fleet_events_24h_5km_2024-11-01.csv"

@@ -9,8 +9,8 @@ import pytest
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.screen import EVENT, Scope, searcher, sweeps
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening import spans
-from sda_platform.orbits.volumes import Volume
+from sda_platform.orbits.screening.search import spans
+from sda_platform.orbits.screening.volumes import Volume
 from sda_platform_tests.unit.orbits.scenes import catalogue
 
 BEGIN_NS = int(np.datetime64("2024-11-01", "ns").astype(np.int64))

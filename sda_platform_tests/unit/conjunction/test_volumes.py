@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.conjunction.volumes import STANDARD, VolumesError, screening_volumes
-from sda_platform.orbits.volumes import REGIMES, Volume
+from sda_platform.orbits.screening.volumes import REGIMES, Volume
 
 HEADER = "regime,shape,radial_km,in_track_km,cross_track_km\n"
 

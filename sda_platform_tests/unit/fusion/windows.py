@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,

@@ -15,10 +15,10 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits import frames
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.light import echo_range_km, seen_state
-from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.light import echo_range_km, seen_state
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.two_body import two_body_state
 
 DAY_NS = 86_400_000_000_000

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sda_platform.orbits.arc_fit import fit_arc
-from sda_platform.orbits.force_model import Forces, integrate
-from sda_platform.orbits.light import echo_range_km, seen_state
-from sda_platform.orbits.troposphere import delay_km, refraction_rad
+from sda_platform.orbits.determination.arc_fit import fit_arc
+from sda_platform.orbits.determination.force_model import Forces, integrate
+from sda_platform.orbits.sensing.light import echo_range_km, seen_state
+from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
 from sda_platform_tests.unit.orbits import w3b
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sda_platform.orbits.assignment import assign
+from sda_platform.orbits.tracking.assignment import assign
 
 pairs = st.dictionaries(
     st.tuples(st.integers(0, 5), st.integers(0, 4)), st.integers(-50, -1).map(float), min_size=1, max_size=14

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from sda_platform.orbits.association import Association, ObservationArrays, Reason, _compare, associate
-from sda_platform.orbits.gating import coarse_candidates
-from sda_platform.orbits.measurements import prepare
-from sda_platform.orbits.sensors import sensor_registry
+from sda_platform.orbits.sensing.measurements import prepare
+from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.orbits.tracking.association import Association, ObservationArrays, Reason, _compare, associate
+from sda_platform.orbits.tracking.gating import coarse_candidates
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sda_platform.orbits.clock_bias import ClockOffsets, clock_offsets
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.clock_bias import ClockOffsets, clock_offsets
 from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS, catalogue, observe, visible
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sda_platform.orbits.clock_offset import corrected, estimate_clock_offsets
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.estimation import fit_windows
-from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.clock_offset import corrected, estimate_clock_offsets
+from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
-from sda_platform.orbits.element_fit import Unfit, fit_elements
+from sda_platform.orbits.determination.element_fit import Unfit, fit_elements
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.track_filter import WindowFits
+from sda_platform.orbits.tracking.track_filter import WindowFits
 from sda_platform_tests.unit.orbits.scenes import DAY_NS, SECOND_NS, START_NS, catalogue
 
 OBJECTS = (25544, 20580, 27386, 43013)  # ISS, Hubble, Envisat, NOAA 20

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.estimation import StateFits, fit_window, fit_windows
-from sda_platform.orbits.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.estimation import StateFits, fit_window, fit_windows
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import lpmv
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.orbits.force_model import (
+from sda_platform.orbits.determination.force_model import (
     GM_KM3_S2,
     RADIUS_KM,
     Forces,

@@ -12,7 +12,7 @@ from skyfield.timelib import Time
 
 from sda_platform.orbits import frames
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensors import sensor_registry
+from sda_platform.orbits.sensing.sensors import sensor_registry
 
 # TT - UT1 such that UT1 equals UTC, which is what the pseudo Earth-fixed frame assumes.
 TIMESCALE = load.timescale(builtin=True, delta_t=69.184)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sda_platform.orbits.initial_orbit import (
+from sda_platform.orbits.determination.initial_orbit import (
     NoOrbit,
     gibbs,
     herrick_gibbs,

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.orbits.best_probability import FOSTER, HALL, PERSISTENT, best_probabilities
-from sda_platform.orbits.collision_rate import expected_collisions
 from sda_platform.orbits.equinoctial import UncertainOrbit, states_at, uncertain_orbit
-from sda_platform.orbits.monte_carlo import count_collisions
+from sda_platform.orbits.risk.best_probability import FOSTER, HALL, PERSISTENT, best_probabilities
+from sda_platform.orbits.risk.collision_rate import expected_collisions
+from sda_platform.orbits.risk.monte_carlo import count_collisions
+from sda_platform.orbits.risk.validity import Passes, concerns
 from sda_platform.orbits.two_body import two_body_state, two_body_stm
-from sda_platform.orbits.validity import Passes, concerns
 
 ALFANO = json.loads((Path(__file__).parents[2] / "data" / "probability" / "alfano_2009_cases.json").read_text())
 # Nc of Hall's own implementation for the same cases (NASA CARA_Analysis_Tools, unit tests), a quarter of a revolution

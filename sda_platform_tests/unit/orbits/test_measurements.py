@@ -9,9 +9,9 @@ from skyfield.functions import mxv
 from skyfield.sgp4lib import TEME
 
 from sda_platform.orbits import frames
-from sda_platform.orbits.light import seen_state
-from sda_platform.orbits.measurements import Measurements, clock_sigma_s, prepare
-from sda_platform.orbits.sensors import sensor_registry
+from sda_platform.orbits.sensing.light import seen_state
+from sda_platform.orbits.sensing.measurements import Measurements, clock_sigma_s, prepare
+from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.encounter import encounter_plane, relative_states
-from sda_platform.orbits.probability import (
+from sda_platform.orbits.risk.probability import (
     HARD_BODY_RADIUS_M,
     assess,
     chan_probability_2d,
@@ -20,6 +19,7 @@ from sda_platform.orbits.probability import (
     object_type,
     risk_level,
 )
+from sda_platform.orbits.screening.encounter import encounter_plane, relative_states
 
 DATA = Path(__file__).parents[2] / "data" / "probability"
 VECTORS = json.loads((DATA / "orekit_2d_vectors.json").read_text())

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sgp4.api import WGS72, Satrec
 
 from sda_platform.conjunction.fleet import protected_fleet
-from sda_platform.orbits.broad_phase import KNOT_S, STEP_S, Tracks, error_bounds_km, step_time_ns
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening import SLOWEST_EVENT_KM_S, Screening, screen
+from sda_platform.orbits.screening.broad_phase import KNOT_S, STEP_S, Tracks, error_bounds_km, step_time_ns
+from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, Screening, screen
 from sda_platform_tests.unit.orbits.scenes import catalogue
 
 DATA = Path(__file__).parents[2] / "data" / "screening"

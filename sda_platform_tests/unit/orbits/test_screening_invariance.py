@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening import Screening, joined, screen
+from sda_platform.orbits.screening.search import Screening, joined, screen
 from sda_platform_tests.unit.orbits.scenes import DAY_NS, catalogue
 
 HOUR_NS = 3_600_000_000_000

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sda_platform.orbits.encounter import relative_states
-from sda_platform.orbits.screening import screen
-from sda_platform.orbits.volumes import REGIMES, Volume, by_volume, regimes, screen_volume
+from sda_platform.orbits.screening.encounter import relative_states
+from sda_platform.orbits.screening.search import screen
+from sda_platform.orbits.screening.volumes import REGIMES, Volume, by_volume, regimes, screen_volume
 from sda_platform_tests.unit.orbits.scenes import catalogue
 
 HOUR_NS = 3_600_000_000_000

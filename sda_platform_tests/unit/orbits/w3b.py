@@ -11,12 +11,12 @@ from skyfield.framelib import ICRS_to_J2000
 from skyfield.timelib import Time
 
 from sda_platform.clock import parse_iso_ns
-from sda_platform.orbits.arc_fit import ArcFit, fit_arc
+from sda_platform.orbits.determination.arc_fit import ArcFit, fit_arc
+from sda_platform.orbits.determination.force_model import Forces, integrate
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.force_model import Forces, integrate
-from sda_platform.orbits.linearisation import RADAR
-from sda_platform.orbits.measurements import Measurements
-from sda_platform.orbits.troposphere import delay_km, refraction_rad
+from sda_platform.orbits.sensing.linearisation import RADAR
+from sda_platform.orbits.sensing.measurements import Measurements
+from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
 
 DATA = Path(__file__).parents[2] / "data/tracking"
 EPOCH_NS = parse_iso_ns("2010-11-02T02:56:15.690Z")

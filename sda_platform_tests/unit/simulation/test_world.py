@@ -15,8 +15,8 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.observations import decode_observations
 from sda_platform.formats.segments import describe_segment
 from sda_platform.orbits.frames import site_is_dark, site_to_teme, sun_teme_km, sunlit_fraction, topocentric
-from sda_platform.orbits.light import echo_range_km, seen_state
-from sda_platform.orbits.sensors import sensor_registry
+from sda_platform.orbits.sensing.light import echo_range_km, seen_state
+from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.faults import LATENESS_BOUND_NS, FaultRates
 from sda_platform.simulation.observers import ObservingPlan

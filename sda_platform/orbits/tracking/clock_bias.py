@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.measurements import clock_sigma_s, prepare
-from sda_platform.orbits.observations import ObservationArrays, TextArray
-from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.measurements import clock_sigma_s, prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 
 _STEP_NS = 1_000_000
 

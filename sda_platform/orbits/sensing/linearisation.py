@@ -1,7 +1,7 @@
 """One reading against one state, compiled: residual, first order and noise, and what follows from them in bulk.
 
 A reading has six components; the absent ones have residual and partials zero and variance one, so that they add
-nothing to a sum of squares or a determinant. Light time as in ``orbits.light``.
+nothing to a sum of squares or a determinant. Light time as in ``light``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba import njit
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import EARTH_ROTATION_RAD_S
-from sda_platform.orbits.light import LIGHT_KM_S
+from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.small_matrices import add_product_transposed, cholesky, cross, divide, dot, product, square
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
@@ -24,7 +24,7 @@ _ROTATION = EARTH_ROTATION_RAD_S
 
 
 class Readings(NamedTuple):
-    """What the kernels need of ``m`` readings, a column each (see ``orbits.measurements``)."""
+    """What the kernels need of ``m`` readings, a column each (see ``measurements``)."""
 
     kind: IntArray
     site_km: FloatArray

@@ -1,6 +1,6 @@
 """Observations as a struct of arrays: what sensors reported, before any orbit is involved.
 
-Holds no decoding (see ``formats``) and no measurement model (see ``orbits.measurements``).
+Holds no decoding (see ``formats``) and no measurement model (see ``measurements``).
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray, perigee_altitude_km
-from sda_platform.orbits.encounter import relative_states
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening import Screening, screen
+from sda_platform.orbits.screening.encounter import relative_states
+from sda_platform.orbits.screening.search import Screening, screen
 
 Shape = Literal["sphere", "box", "ellipsoid"]
 REGIMES = ("LEO1", "LEO2", "LEO3", "LEO4", "MEO", "GEO", "HEO")

@@ -1,6 +1,6 @@
 """A precise orbit over one arc: numerical integration, biases of every station, and the satellite's own accelerations.
 
-For arcs on which SGP4's kilometre is the largest error. The frame is that of ``orbits.force_model``; whoever calls
+For arcs on which SGP4's kilometre is the largest error. The frame is that of ``force_model``; whoever calls
 brings the sites in it.
 """
 
@@ -11,9 +11,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.orbits.determination.force_model import Forces, integrate
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.force_model import Forces, integrate
-from sda_platform.orbits.measurements import Measurements
+from sda_platform.orbits.sensing.measurements import Measurements
 
 _STEPS = 15
 _SAME_SIGMAS = 1e-2

@@ -141,7 +141,9 @@ def _field(degree: int, order: int) -> tuple[FloatArray, FloatArray]:
     """Unnormalised coefficients (21, 21), zero above the degree and order wanted."""
     cosine, sine = np.zeros((21, 21)), np.zeros((21, 21))
     cosine[0, 0] = 1.0
-    text = resources.files("sda_platform.orbits").joinpath("gravity_field.csv").read_text(encoding="utf-8")
+    text = (
+        resources.files("sda_platform.orbits.determination").joinpath("gravity_field.csv").read_text(encoding="utf-8")
+    )
     for row in csv.DictReader(text.splitlines()):
         n, m = int(row["degree"]), int(row["order"])
         if n <= degree and m <= order:

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.estimation import Problem, pose
-from sda_platform.orbits.linearisation import normal_equations, whitened, whitened_rates
-from sda_platform.orbits.observations import ObservationArrays, TextArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.linearisation import normal_equations, whitened, whitened_rates
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
+from sda_platform.orbits.tracking.estimation import Problem, pose
 
 _ROUNDS = 4
 

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit
-from sda_platform.orbits.overlap import Overlap, log_overlap, overlap
+from sda_platform.orbits.risk.overlap import Overlap, log_overlap, overlap
 
 # The window is looked through with steps that grow from microseconds at its middle.
 _FIRST_LOOK = np.linspace(-1, 1, 301) ** 5

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2
 
-from sda_platform.orbits.differential_correction import Correction
+from sda_platform.orbits.determination.differential_correction import Correction
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.mean_elements import equinoctial
 from sda_platform.orbits.propagation import Propagator
@@ -31,7 +31,7 @@ def link(tracklets: Sequence[Correction]) -> list[list[int]]:
     """Chains of positions in ``tracklets``, each chain one object's in order of time; singles are chains of one.
 
     Whoever accepts a link should fit the union of the two tracklets' readings
-    (``orbits.differential_correction.correct_elements``) and ask whether that is plausible.
+    (``differential_correction.correct_elements``) and ask whether that is plausible.
     """
     successor: dict[int, int] = {}
     if len(tracklets) > 1:

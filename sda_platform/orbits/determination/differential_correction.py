@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
+from sda_platform.orbits.determination.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
 from sda_platform.orbits.elements import ElementSets, FloatArray
-from sda_platform.orbits.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
-from sda_platform.orbits.linearisation import OPTICAL
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial
-from sda_platform.orbits.measurements import Linearisation, Measurements, prepare
-from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.linearisation import OPTICAL
+from sda_platform.orbits.sensing.measurements import Linearisation, Measurements, prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 
 _STEPS = 100
 _NOTHING_TO_GAIN = 1e-2
@@ -108,7 +108,7 @@ def first_orbit(observations: ObservationArrays, sensors: Mapping[str, Sensor] |
 
     Raises:
         NoOrbit: fewer than three usable looks of one sort, looks that determine no orbit (see
-            ``orbits.initial_orbit``), or residuals that noise does not explain.
+            ``initial_orbit``), or residuals that noise does not explain.
     """
     registry = sensor_registry() if sensors is None else sensors
     measurements = prepare(observations, registry)

@@ -3,7 +3,7 @@
 Predictions are SGP4 at knots and cubic Hermite between; a k-d tree answers for observations that have a
 position, a distance from the ray for those that only have a direction. The radius adds up everything that can
 separate a true pair, so the coarse gate loses nothing; it decides nothing either (see
-``orbits.association``).
+``association``).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from scipy.spatial import cKDTree
 
 from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.linearisation import OPTICAL, RADAR
-from sda_platform.orbits.measurements import Measurements
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.linearisation import OPTICAL, RADAR
+from sda_platform.orbits.sensing.measurements import Measurements
 
 _DAY_NS = 86_400_000_000_000
 # Cubic Hermite errs by step^4 / 384 times the fourth derivative: metres in a low circular orbit, tens of

@@ -16,11 +16,11 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.linearisation import ISL, OPTICAL, RADAR, normal_equations, surprises, whitened
-from sda_platform.orbits.measurements import Measurements, prepare
-from sda_platform.orbits.observations import ObservationArrays
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, normal_equations, surprises, whitened
+from sda_platform.orbits.sensing.measurements import Measurements, prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.two_body import two_body_stm
 
 BoolArray = npt.NDArray[np.bool_]

@@ -15,7 +15,7 @@ from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.track_filter import WindowFits, own_evidence
+from sda_platform.orbits.tracking.track_filter import WindowFits, own_evidence
 
 _DAY_NS = 86_400_000_000_000
 _ROUNDS = 12

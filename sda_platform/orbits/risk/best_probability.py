@@ -1,8 +1,8 @@
 """The best probability of collision there is for each pass: 2D where it may be trusted, else by a longer way.
 
-Passes with a concern (``orbits.validity``) are computed again without straight motion (``orbits.collision_rate``).
+Passes with a concern (``validity``) are computed again without straight motion (``collision_rate``).
 Where pairs may come back, so that the expected number of collisions is more than their probability, trials decide
-(``orbits.monte_carlo``).
+(``monte_carlo``).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.collision_rate import ExpectedCollisions, expected_collisions
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
-from sda_platform.orbits.monte_carlo import Counted, count_collisions
-from sda_platform.orbits.probability import Assessment, assess
-from sda_platform.orbits.validity import Passes, concerns
+from sda_platform.orbits.risk.collision_rate import ExpectedCollisions, expected_collisions
+from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
+from sda_platform.orbits.risk.probability import Assessment, assess
+from sda_platform.orbits.risk.validity import Passes, concerns
 
 FOSTER, HALL, MONTE_CARLO = "FOSTER-1992", "HALL-2021", "MONTE-CARLO"
 METHODS = (FOSTER, HALL, MONTE_CARLO)

@@ -2,7 +2,7 @@
 
 Every observation is padded to six components, so that one array serves all kinds: radar range,
 cross-elevation, elevation, range rate; telescope right ascension (times cosine), declination; link position
-and velocity. Units are km, km/s and rad. The comparison itself is ``orbits.linearisation``'s; holds no association
+and velocity. Units are km, km/s and rad. The comparison itself is ``linearisation``'s; holds no association
 and no estimation.
 """
 
@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from sda_platform.orbits import frames
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.linearisation import ISL, OPTICAL, RADAR, UNKNOWN_KIND, Readings, linearised
-from sda_platform.orbits.observations import ObservationArrays, TextArray
-from sda_platform.orbits.sensors import Sensor
+from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, UNKNOWN_KIND, Readings, linearised
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.sensors import Sensor
 
 BoolArray = npt.NDArray[np.bool_]
 

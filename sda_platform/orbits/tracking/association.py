@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.assignment import Assignment, assign
 from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.gating import coarse_candidates
-from sda_platform.orbits.linearisation import ISL, innovations
-from sda_platform.orbits.measurements import Measurements, prepare
-from sda_platform.orbits.observations import ObservationArrays, TextArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.linearisation import ISL, innovations
+from sda_platform.orbits.sensing.measurements import Measurements, prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
+from sda_platform.orbits.tracking.assignment import Assignment, assign
+from sda_platform.orbits.tracking.gating import coarse_candidates
 
 __all__ = ["Association", "ObservationArrays", "Reason", "associate"]
 
@@ -93,7 +93,7 @@ def associate(
     Cost of a pair within the gate: squared Mahalanobis distance plus log determinant of the innovation covariance
     (the distance alone would favour badly known objects, to which everything is near). What a sensor itself
     follows as one track is decided as one, and its tracks of a half minute, like its readings of one instant, are
-    of different objects: ambiguities are resolved by the least total cost (``orbits.assignment``). A link beacon's
+    of different objects: ambiguities are resolved by the least total cost (``assignment``). A link beacon's
     own name decides as long as its state is within that satellite's gate.
 
     Args:

@@ -3,7 +3,7 @@
 Complete by construction for closed orbits: samples are thirty seconds apart, so a pair that passes within the
 threshold is, at the sample nearest to its closest approach, no farther apart than the threshold and, for each of the
 two, its interpolation error and what it moves in fifteen seconds; every pair within that is looked at. The error is
-bounded from the fourth derivative of the orbit, or measured (``orbits.broad_phase``), the answer itself always comes
+bounded from the fourth derivative of the orbit, or measured (``broad_phase``), the answer itself always comes
 from SGP4. Samples sit at fixed instants, so the events of a window are the union of the events of its parts, in any
 division. The whole argument is in docs/screening.md.
 """
@@ -17,16 +17,16 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.broad_phase import (
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
     Tracks,
     error_bounds_km,
     find_nearby,
     sieve,
 )
-from sda_platform.orbits.closest_approach import Passes, Seeds, refine, seed
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.screening.closest_approach import Passes, Seeds, refine, seed
 
 SLOWEST_EVENT_KM_S = 0.010
 """Near pairs slower than this move together (docked, in formation); they are reported once, not as events."""

@@ -40,7 +40,7 @@ _TEXT_FIELDS = frozenset({"source_id", "kind", "name"})
 @cache
 def sensor_registry() -> Mapping[str, Sensor]:
     """All ground sensors by ``source_id`` (``radar-<array id>``, ``optical-<site id>``), in file order."""
-    text = resources.files("sda_platform.orbits").joinpath("sensors.csv").read_text(encoding="utf-8")
+    text = resources.files("sda_platform.orbits.sensing").joinpath("sensors.csv").read_text(encoding="utf-8")
     rows = (_sensor(row) for row in csv.DictReader(text.splitlines()))
     return MappingProxyType({sensor.source_id: sensor for sensor in rows})
 

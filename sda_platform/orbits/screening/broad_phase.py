@@ -1,9 +1,9 @@
 """Which pairs come near each other, and roughly when: the coarse half of screening.
 
 SGP4 runs only at knots; between them positions are cubic Hermite polynomials, sampled every thirty seconds; at each
-sample a cell list (``orbits.cell_list``) tells which pairs are near. Times are multiples of the spacing since the Unix
+sample a cell list (``cell_list``) tells which pairs are near. Times are multiples of the spacing since the Unix
 epoch, whatever window is asked for: neighbouring windows see the same samples. Nothing here decides what an
-event is (see ``orbits.closest_approach``).
+event is (see ``closest_approach``).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.cell_list import near_pairs
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.screening.cell_list import near_pairs
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 KNOT_S = 240

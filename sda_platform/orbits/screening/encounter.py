@@ -1,6 +1,6 @@
 """The geometry of a close approach: relative state in the primary's axes, and the encounter plane.
 
-How likely two objects touch is ``orbits.probability``.
+How likely two objects touch is ``risk.probability``.
 """
 
 from __future__ import annotations

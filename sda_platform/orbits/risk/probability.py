@@ -1,7 +1,7 @@
 """How likely a close approach is a collision, and what to call it.
 
 The short-encounter (2D) methods: relative motion is taken as straight and the covariance as constant while
-the objects are near. Where that does not hold, ``orbits.best_probability`` says so and uses another method.
+the objects are near. Where that does not hold, ``best_probability`` says so and uses another method.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba import njit
 from scipy.special import gammainc, gammaln
 
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.encounter import encounter_plane
+from sda_platform.orbits.screening.encounter import encounter_plane
 
 HARD_BODY_RADIUS_M = {"payload": 5.0, "rocket body": 5.0, "debris": 0.5, "unknown": 1.0}
 """Radius to assume of an object of which only the kind is known; as public screening services do."""

@@ -11,7 +11,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.broad_phase import (
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
     STEP_S,
     STRAIGHT_ERROR_RATIO,
@@ -20,8 +22,6 @@ from sda_platform.orbits.broad_phase import (
     bend_km,
     step_time_ns,
 )
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 _NS = 1_000_000_000

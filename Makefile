@@ -20,8 +20,13 @@ demo: setup  ## a day of real orbits, from frames to alerts; ONCE=1 exits when t
 up: setup  ## the platform without demo data
 	@$(BIN)/sda up
 
-test: setup-test  ## every test; TESTS=path or ARGS='-m unit' narrow it
+test: setup-test  ## every test, first those without a JVM; TESTS=path or ARGS='-m unit' narrow it
+ifeq ($(TESTS)$(ARGS),)
+	@$(BIN)/python -m pytest -m unit --numprocesses auto --maxprocesses 8
+	@$(BIN)/python -m pytest -m "not unit"
+else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
+endif
 
 soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample of every part, ARGS='--seed 7 --point NAME' one of it
 	@$(BIN)/python -m sda_platform_tests.campaign $(if $(SAMPLE),--sample) $(ARGS)

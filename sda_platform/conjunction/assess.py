@@ -4,29 +4,20 @@ The columns and what they mean are those of ``tables.Assessment``.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.tables import covariance_from_lower, lower_triangles
-from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
+from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
+from sda_platform.fusion.tables import lower_triangles
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
 from sda_platform.orbits.risk.validity import Passes
 from sda_platform.orbits.screening.encounter import relative_states, time_within_s
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
-TRACK_COLUMNS = ("track_id", "epoch_time_ns", "x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s", "covariance")
-_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 _NEAR_KM = 5.0
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
 _REFINEMENTS = 3
 
@@ -71,48 +62,26 @@ ASSESSED_SCHEMA = pa.schema(
 )
 
 
-def assessor(catalogue: Catalogue) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def assessor(catalogue: Catalogue, tracks: Tracks) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from assess_candidates(pa.Table.from_batches([batch]), catalogue).to_batches()
+            yield from assess_candidates(pa.Table.from_batches([batch]), catalogue, tracks).to_batches()
 
     return run
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One object of each approach: its row in the catalogue, and how it deviates from its element set at ``epoch``."""
-
-    index: IntArray
-    epoch_ns: IntArray
-    deviation: FloatArray
-    covariance: FloatArray
-    has_track: npt.NDArray[np.bool_]
-
-    def at(self, catalogue: Catalogue, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) of both, TEME."""
-        _, r0, v0 = catalogue.propagator.at(self.index, self.epoch_ns)
-        dt_s = (time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND
-        deviation, covariance = transport(self.deviation, self.covariance, r0, v0, dt_s)
-        _, r, v = catalogue.propagator.at(self.index, time_ns)
-        age_days = (time_ns - catalogue.propagator.elements.epoch_time_ns[self.index]) / _DAY_NS
-        prior = rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
-        covariance = np.where(self.has_track[:, None, None], covariance, prior)
-        return r + deviation[:, :3], v + deviation[:, 3:], covariance
-
-
-def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
-    """Assess candidates that carry, per object, the latest fused track (suffix _1, _2; null where there is none)."""
+def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks) -> pa.Table:
+    """Assess candidates by what is known of their objects; those of objects that left the catalogue are left out."""
     known = np.isin(candidates.column("norad_id_1").to_numpy(), catalogue.norad_id)
     known &= np.isin(candidates.column("norad_id_2").to_numpy(), catalogue.norad_id)
     rows = candidates.filter(pa.array(known))
     if not rows.num_rows:
         return ASSESSED_SCHEMA.empty_table()
-    sides = (_side(rows, 1, catalogue), _side(rows, 2, catalogue))
-    tca_ns = _refined_tca(sides, catalogue, rows.column("tca_time_ns").to_numpy())
-    (r1, v1, c1), (r2, v2, c2) = (side.at(catalogue, tca_ns) for side in sides)
+    sides = (_side(rows, 1, catalogue, tracks), _side(rows, 2, catalogue, tracks))
+    tca_ns = _refined_tca(sides, rows.column("tca_time_ns").to_numpy())
+    (r1, v1, c1), (r2, v2, c2) = (side.at(tca_ns) for side in sides)
     relative = relative_states(r1, v1, r2, v2)
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
     kinds = [[object_type(name) for name in side] for side in names]
@@ -144,8 +113,7 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
         ~(sides[0].has_track & sides[1].has_track),
         risk_level(best.probability).tolist(),
         *(np.where(side.has_track, "fused_track", "element_set").tolist() for side in sides),
-        rows.column("track_id_1"),
-        rows.column("track_id_2"),
+        *([track or None for track in side.track_id.tolist()] for side in sides),
         *([row.tolist() for row in part] for part in (np.hstack([r1, v1]), lower_triangles(c1))),
         *([row.tolist() for row in part] for part in (np.hstack([r2, v2]), lower_triangles(c2))),
     ]
@@ -156,27 +124,15 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue) -> pa.Table:
     return pa.Table.from_arrays(cast, schema=ASSESSED_SCHEMA)
 
 
-def _side(rows: pa.Table, number: int, catalogue: Catalogue) -> _Side:
-    index = np.searchsorted(catalogue.norad_id, rows.column(f"norad_id_{number}").to_numpy())
-    has_track = rows.column(f"track_id_{number}").is_valid().to_numpy()
-    count = rows.num_rows
-    epoch_ns = rows.column("tca_time_ns").to_numpy().copy()
-    deviation, covariance = np.zeros((count, 6)), np.zeros((count, 6, 6))
-    if has_track.any():
-        tracks = rows.filter(pa.array(has_track))
-        numbers = arrays(tracks, [f"{name}_{number}" for name in ("epoch_time_ns", *_STATE)])
-        epoch_ns[has_track] = numbers[f"epoch_time_ns_{number}"]
-        _, r, v = catalogue.propagator.at(index[has_track], epoch_ns[has_track])
-        state = np.stack([numbers[f"{name}_{number}"] for name in _STATE], axis=-1)
-        deviation[has_track] = state - np.concatenate([r, v], axis=-1)
-        covariance[has_track] = covariance_from_lower(tracks.column(f"covariance_{number}").to_pylist())
-    return _Side(index, epoch_ns, deviation, covariance, has_track)
+def _side(rows: pa.Table, number: int, catalogue: Catalogue, tracks: Tracks) -> BestStates:
+    objects, tca_ns = (rows.column(name).to_numpy() for name in (f"norad_id_{number}", "tca_time_ns"))
+    return BestStates.of(objects, tca_ns, catalogue, tracks)
 
 
-def _refined_tca(sides: tuple[_Side, _Side], catalogue: Catalogue, tca_ns: IntArray) -> IntArray:
+def _refined_tca(sides: tuple[BestStates, BestStates], tca_ns: IntArray) -> IntArray:
     """TCA of the deviated trajectories: Newton on r·v = 0, started from the candidate's."""
     for _ in range(_REFINEMENTS):
-        (r1, v1, _), (r2, v2, _) = (side.at(catalogue, tca_ns) for side in sides)
+        (r1, v1, _), (r2, v2, _) = (side.at(tca_ns) for side in sides)
         dr, dv = r2 - r1, v2 - v1
         step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
         tca_ns = tca_ns + np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)

@@ -1,25 +1,23 @@
-"""Assets of the conjunction room: orbital_catalog → candidates → assessments (with fused_tracks) → alerts."""
+"""Assets of the conjunction room: orbital_catalog → candidates → assessments (with tracks) → alerts."""
 
 from collections import Counter
 from typing import Any
 
 import dagster as dg
 import pyarrow.compute as pc
-from pyspark.sql import functions as F
+import pyarrow.dataset as ds
 
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import iso
 from sda_platform.conjunction import planning, screen, transforms
+from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.verification import standing_keys
-
-# A track's covariance is carried by two-body dynamics; beyond a day the element set is the better guide.
-MAX_TRACK_AGE_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 
 
 @table_asset(CONJUNCTION_CANDIDATES, deps=[ORBITAL_CATALOG.name])
@@ -66,25 +64,26 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     )
 
 
-@table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, FUSED_TRACKS.name, ORBITAL_CATALOG.name])
+@table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, TRACKS.name, ORBITAL_CATALOG.name])
 def conjunction_assessments(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Each candidate with the best states known: geometry in RTN at the refined TCA, probability of collision, risk.
 
-    A fused track replaces an object's element set as soon as there is one, and every open event of it is assessed anew.
+    Where an object's track is confirmed and tells more about the TCA than its element set, it takes its place; as soon
+    as a track changes, every open event of its object is assessed anew.
     """
     store = lake.open()
-    plan = store.plan(
-        CONJUNCTION_ASSESSMENTS, consume=[CONJUNCTION_CANDIDATES, FUSED_TRACKS], observe=[ORBITAL_CATALOG]
-    )
+    plan = store.plan(CONJUNCTION_ASSESSMENTS, consume=[CONJUNCTION_CANDIDATES, TRACKS], observe=[ORBITAL_CATALOG])
     if plan.is_empty:
         return nothing_new(store, plan)
-    tracked = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id")).to_pylist()
+    tracked = pc.unique(store.new_rows(plan, TRACKS, ["norad_id"]).column("norad_id")).to_pylist()
+    alive = ds.field("state").isin(ALIVE)
+    tracks = store.log(TRACKS).rows(TRACK_COLUMNS, alive, version=plan.window(TRACKS).upto_version)
     candidates = store.snapshot(plan, CONJUNCTION_CANDIDATES)
     entries = transforms.assessment_corrections(
         candidates,
-        store.snapshot(plan, FUSED_TRACKS).where(F.col("window_start_ns") > plan.as_of_ns - MAX_TRACK_AGE_NS),
         store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
         catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version),
+        Tracks.of(tracks),
         under_review=transforms.to_assess(
             candidates, store.window(plan, CONJUNCTION_CANDIDATES), tracked, as_of_ns=plan.as_of_ns
         ),

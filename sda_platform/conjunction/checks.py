@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import nothing_waits, watermark
 from sda_platform.lake.lake import Lake
@@ -62,7 +62,7 @@ checks = [
         freshness=DataFreshness(
             "no candidate or track waits to be assessed",
             MAX_WAIT_S,
-            nothing_waits([CONJUNCTION_CANDIDATES, FUSED_TRACKS]),
+            nothing_waits([CONJUNCTION_CANDIDATES, TRACKS]),
         ),
     ),
     table_checks(

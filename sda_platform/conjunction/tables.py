@@ -103,13 +103,19 @@ class Assessment(Approach):
         isin=["red", "yellow", "green"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7; green: below."
     )
     state_source_1: T.StringType = pa.Field(
-        isin=["fused_track", "element_set"], description="Where the protected object's state and covariance come from."
+        isin=["fused_track", "element_set"],
+        description="Where the protected object's state and covariance come from: its track, or the set and a model.",
     )
     state_source_2: T.StringType = pa.Field(
-        isin=["fused_track", "element_set"], description="Where the other object's state and covariance come from."
+        isin=["fused_track", "element_set"],
+        description="Where the other object's state and covariance come from: its track, or the set and a model.",
     )
-    track_id_1: T.StringType = pa.Field(nullable=True, description="The protected object's fused track, if used.")
-    track_id_2: T.StringType = pa.Field(nullable=True, description="The other object's fused track, if used.")
+    track_id_1: T.StringType = pa.Field(
+        nullable=True, description="The newest window of the protected object's track, if used."
+    )
+    track_id_2: T.StringType = pa.Field(
+        nullable=True, description="The newest window of the other object's track, if used."
+    )
     state_1: T.ArrayType = pa.Field(
         dtype_kwargs=_NUMBERS, nullable=True, description="The protected object's state at TCA, TEME; km, km/s."
     )
@@ -131,8 +137,12 @@ class Alert(Approach):
     object_name_2: T.StringType = pa.Field(nullable=True, description="The other object's name.")
     collision_probability: T.DoubleType = pa.Field(ge=0, le=1, description="Pc as assessed.")
     risk: T.StringType = pa.Field(isin=["red", "yellow"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7.")
-    track_id_1: T.StringType = pa.Field(nullable=True, description="The protected object's fused track, if used.")
-    track_id_2: T.StringType = pa.Field(nullable=True, description="The other object's fused track, if used.")
+    track_id_1: T.StringType = pa.Field(
+        nullable=True, description="The newest window of the protected object's track, if used."
+    )
+    track_id_2: T.StringType = pa.Field(
+        nullable=True, description="The newest window of the other object's track, if used."
+    )
 
 
 _APPROACH = ["event_id", "norad_id_1", "norad_id_2"]
@@ -142,7 +152,7 @@ _ELEMENTS = [
 ]
 _ENCOUNTER = [
     *[("conjunction_candidates", c) for c in ("tca_time_ns", "miss_distance_km")],
-    *[("fused_tracks", c) for c in ("x_km", "y_km", "z_km", "covariance")],
+    *[("tracks", c) for c in ("x_km", "y_km", "z_km", "covariance")],
 ]
 _ALERT_COPIES = [
     *_APPROACH, "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
@@ -179,8 +189,8 @@ CONJUNCTION_ASSESSMENTS = Table(
         ),
         "object_type_1": [("orbital_catalog", "object_name")],
         "object_type_2": [("orbital_catalog", "object_name")],
-        "track_id_1": [("fused_tracks", "track_id")],
-        "track_id_2": [("fused_tracks", "track_id")],
+        "track_id_1": [("tracks", "track_id")],
+        "track_id_2": [("tracks", "track_id")],
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
     },

@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.assess import TRACK_COLUMNS, assessor
+from sda_platform.conjunction.assess import assessor
+from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.planning import Screening
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.lake.journal import content, corrections, fact_types, standing
@@ -37,22 +38,16 @@ def to_assess(candidates: DataFrame, changed: DataFrame, tracked: Sequence[int],
 
 def assessment_corrections(
     candidates: DataFrame,
-    tracks: DataFrame,
     journal: DataFrame,
     catalogue: Catalogue,
+    tracks: Tracks,
     *,
     under_review: DataFrame,
     as_of_ns: int,
 ) -> DataFrame:
     """Assess the events ``under_review`` (column event_id) anew; those without a standing candidate are retracted."""
     open_events = standing(candidates, "event_id").join(under_review, "event_id", "left_semi")
-    latest = _latest_tracks(tracks)
-    for number in (1, 2):
-        suffixed = latest.select(
-            F.col("norad_id").alias(f"norad_id_{number}"), *[F.col(c).alias(f"{c}_{number}") for c in TRACK_COLUMNS]
-        )
-        open_events = open_events.join(F.broadcast(suffixed), f"norad_id_{number}", "left")
-    fresh = open_events.mapInArrow(assessor(catalogue), fact_types(CONJUNCTION_ASSESSMENTS))
+    fresh = open_events.mapInArrow(assessor(catalogue, tracks), fact_types(CONJUNCTION_ASSESSMENTS))
     known = journal.join(under_review, "event_id", "left_semi")
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
 
@@ -97,12 +92,6 @@ def _is_screened(screening: Screening) -> Column:
         return F.lit(True)
     changed = sorted(screening.changed)
     return F.col("norad_id_1").isin(changed) | F.col("norad_id_2").isin(changed)
-
-
-def _latest_tracks(tracks: DataFrame) -> DataFrame:
-    columns = [c for c in TRACK_COLUMNS if c != "epoch_time_ns"]
-    newest = F.max_by(F.struct("epoch_time_ns", *columns), F.col("epoch_time_ns")).alias("track")
-    return standing(tracks, "track_id").groupBy("norad_id").agg(newest).select("norad_id", "track.*")
 
 
 def _significant(value: Column, digits: int) -> Column:

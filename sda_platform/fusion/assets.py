@@ -19,11 +19,18 @@ from sda_platform.fusion.discovery import (
     tracklets,
     uncorrelated,
 )
-from sda_platform.fusion.live_tracks import TRACK_MEMORY_NS, TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
+from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.tables import (
+    FIRST_OPEN_WINDOW,
+    FUSED_TRACKS,
+    PROVISIONAL_ELEMENTS,
+    REFINED_ELEMENTS,
+    TRACK_MEMORY_NS,
+    TRACKS,
+)
 from sda_platform.fusion.track_states import STATES
 from sda_platform.fusion.transforms import track_corrections
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
@@ -73,7 +80,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     return materialized(store, receipt, **_facts(store, plan, marks, counts))
 
 
-@table_asset(TRACKS, deps=[fused_tracks, ORBITAL_CATALOG.name], pool="hot", priority=-5)
+@table_asset(TRACKS, deps=[fused_tracks, ORBITAL_CATALOG.name], pool="hot")
 def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Where each object is by all its windows together: one state carried through them, and whether the track lives.
 

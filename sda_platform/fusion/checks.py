@@ -9,10 +9,9 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.discovery import ANALYST_IDS
-from sda_platform.fusion.live_tracks import TRACK_MEMORY_NS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
-from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACK_MEMORY_NS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checks import DataFreshness, table_checks

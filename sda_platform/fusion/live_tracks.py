@@ -8,7 +8,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays
@@ -19,8 +18,6 @@ from sda_platform.orbits.tracking.track_filter import CarriedStates, WindowFits,
 _STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *_STATE, "covariance", "predicted_state", "elements_epoch_ns")
 TRACK_SCHEMA = pa.schema([field for field in TRACKS.arrow_schema if field.name != COMMIT_SEQUENCE])
-TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
-"""How far back, in event time, an object's windows count: what older ones said is in the elements refined from them."""
 _RULES = LifeRules()
 
 

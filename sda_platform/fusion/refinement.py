@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
-from sda_platform.fusion.tables import REFINED_ELEMENTS
-from sda_platform.fusion.track_states import COASTING, CONFIRMED
+from sda_platform.fusion.tables import ALIVE, REFINED_ELEMENTS
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.determination.element_fit import FittedElements, Unfit, fit_elements
 from sda_platform.orbits.elements import ElementSets
@@ -35,7 +34,7 @@ def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
         last[row["norad_id"]] = max(row["epoch_time_ns"], last.get(row["norad_id"], 0))
     numbers, epochs_ns = tracks["norad_id"].to_pylist(), tracks["epoch_time_ns"].to_pylist()
     rested = [epoch - last.get(number, 0) >= _PAUSE_NS for number, epoch in zip(numbers, epochs_ns, strict=True)]
-    alive = pc.is_in(tracks["state"], pa.array([CONFIRMED, COASTING]))
+    alive = pc.is_in(tracks["state"], pa.array(ALIVE))
     enough = pc.greater_equal(tracks["windows"], _LEAST_WINDOWS)
     return tracks.filter(pc.and_(pc.and_(alive, enough), pa.array(rested, pa.bool_()))).sort_by("norad_id")
 

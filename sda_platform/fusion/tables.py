@@ -5,12 +5,19 @@ import numpy.typing as npt
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.fusion.track_states import STATES
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.lake.journal import JournalModel
 from sda_platform.lake.table import Table, TableModel
 
 FIRST_OPEN_WINDOW = "first_open_window"
 """Among the watermarks of each commit: observations from before it came too late, unless they were reprocessed."""
+
+ALIVE = (CONFIRMED, COASTING)
+"""States of tracks that have been seen often enough, and not too long ago, to be built upon."""
+
+TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
+"""How far back, in event time, an object's windows count: what older ones said is in the elements refined from them."""
 
 _LOWER = np.tril_indices(6)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 
-from sda_platform.clock import MissionClock, parse_iso_ns
+from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -38,6 +38,8 @@ _POLL_S = 0.5
 _HORIZON_H = 24.0
 # The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
 _MOST_OBJECTS = 200
+# The sensors have observed for a while when the first alerts come: an object is tracked from its third window on.
+_ALREADY_OBSERVED_NS = 90 * NANOSECONDS_PER_SECOND
 
 
 class DemoFailed(RuntimeError):
@@ -132,7 +134,7 @@ class Demo:
 
     def _segments(self) -> Iterator[SimulatedSegment]:
         """Stretch after stretch of the simulated world, the first in the chosen scenario, those after it nominal."""
-        scenario, start_ns, seed = self.scenario, self._clock.now_ns(), self.seed
+        scenario, start_ns, seed = self.scenario, self._clock.now_ns() - _ALREADY_OBSERVED_NS, self.seed
         while True:
             objects = _objects_of_interest(standing_alerts(self._live))
             self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -39,7 +39,7 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
     alerts = _rows(lake, CONJUNCTION_ALERTS, "event_id", [alert_id])
     assessments = _rows(lake, CONJUNCTION_ASSESSMENTS, "event_id", [alert_id])
     track_ids = {row[name] for row in assessments for name in ("track_id_1", "track_id_2") if row[name]}
-    tracks = _rows(lake, FUSED_TRACKS, "track_id", sorted(track_ids))
+    tracks = _windows(lake, sorted(track_ids))
     observation_ids = {observation for track in tracks for observation in track["observation_ids"]}
     norad_ids = [alerts[-1]["norad_id_1"], alerts[-1]["norad_id_2"]]
     return Trace(
@@ -64,8 +64,20 @@ def _complete(lake: Lake, prefix: str) -> str:
     return matching[0]
 
 
-def _rows(lake: Lake, table: Table, column: str, values: Sequence[Any]) -> list[dict[str, Any]]:
-    if not values:
+def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:
+    """Every window that the tracks with these ``newest`` windows were carried through."""
+    last = _rows(lake, FUSED_TRACKS, "track_id", newest)
+    if not last:
         return []
-    rows = lake.log(table).rows(where=ds.field(column).isin(list(values))).to_pylist()
+    epochs_ns, epoch_ns = [row["epoch_time_ns"] for row in last], ds.field("epoch_time_ns")
+    span = (epoch_ns > min(epochs_ns) - TRACK_MEMORY_NS) & (epoch_ns <= max(epochs_ns))
+    return _found(lake, FUSED_TRACKS, span & ds.field("norad_id").isin(sorted({row["norad_id"] for row in last})))
+
+
+def _rows(lake: Lake, table: Table, column: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+    return _found(lake, table, ds.field(column).isin(list(values))) if values else []
+
+
+def _found(lake: Lake, table: Table, where: ds.Expression) -> list[dict[str, Any]]:
+    rows = lake.log(table).rows(where=where).to_pylist()
     return sorted(rows, key=lambda r: (r["commit_sequence"], r.get("sequence", 0), r.get("op", "")))

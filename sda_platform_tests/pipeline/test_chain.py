@@ -70,9 +70,9 @@ def catalogue() -> bytes:
 
 @cache
 def simulated() -> tuple[SimulatedSegment, ...]:
-    """A minute of what radars and links report of the fleet, with late, repeated and corrupt records."""
+    """Three windows of what radars and links report of the fleet, with late, repeated and corrupt records."""
     return tuple(
-        simulate("nominal", start_time_ns=START_NS, duration_s=60, seed=3, objects=FLEET, catalogue=catalogue())
+        simulate("nominal", start_time_ns=START_NS, duration_s=75, seed=3, objects=FLEET, catalogue=catalogue())
     )
 
 
@@ -115,7 +115,7 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     )
 
     platform.land(simulated())
-    platform.at(after(70))
+    platform.at(after(85))
     result = platform.run("hot")
     assert all(correctness(result).values()), correctness(result)
 
@@ -127,7 +127,7 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     assert tracks(platform).num_rows > 40
 
     sources = platform.rows(CONJUNCTION_ASSESSMENTS, "state_source_1", "op").to_pylist()
-    assert {"state_source_1": "fused_track", "op": "insert"} in sources, "a fused track replaced an element set"
+    assert {"state_source_1": "fused_track", "op": "insert"} in sources, "a confirmed track replaced an element set"
     alerts = standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
     assert alerts
     message = read_cdm(alert_message(platform.lake, alerts[0], "xml"))
@@ -174,7 +174,7 @@ def test_any_order_and_repetition_of_landings_ends_in_the_same_tracks__DP3_Q1_E1
 def _landed_in(platform: Platform, batches: Sequence[Sequence[SimulatedSegment]]) -> pa.Table:
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(FLEET))
     platform.run("catalog", only=["element_sets", "orbital_catalog"])
-    platform.at(after(62))
+    platform.at(after(77))
     for batch in batches:
         platform.land(batch)
         platform.run("hot", only=["raw_records", "observations", "fused_tracks"])
@@ -256,7 +256,7 @@ def test_a_lost_file_and_a_second_delivery_of_all_change_nothing(platform: Platf
     """The same segments again, under other names, after everything was consumed."""
     segments = [s for s in simulated() if s.feed == "isl"][:2]
     platform.land(segments)
-    platform.at(after(62))
+    platform.at(after(77))
     platform.run("hot")
     before = platform.versions(ALL)
     for n, segment in enumerate(segments):
@@ -281,7 +281,7 @@ def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Pla
     assert waiting > 0
 
     platform.land(simulated())
-    platform.at(after(70))
+    platform.at(after(85))
     platform.run("hot", must_succeed=False)
     sound = sum(fault == "none" for s in simulated() for fault in s.truth.column("fault").to_pylist())
     assert platform.rows(OBSERVATIONS, "observation_id").num_rows == sound

@@ -59,9 +59,9 @@ def objects() -> tuple[int, ...]:
 
 @cache
 def world() -> tuple[SimulatedSegment, ...]:
-    """What radars and links send of these objects in the day's first half minute."""
+    """What radars and links send of these objects while they pass through three windows."""
     segments = simulate(
-        "nominal", start_time_ns=START_NS, duration_s=30, seed=7, objects=objects(), catalogue=catalogue_of(objects())
+        "nominal", start_time_ns=START_NS, duration_s=80, seed=7, objects=objects(), catalogue=catalogue_of(objects())
     )
     return tuple(segment for segment in segments if segment.feed in ("radar", "isl"))
 
@@ -122,10 +122,10 @@ def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: 
 
 def test_observations_of_an_object_change_its_alerts(platform: RunningPlatform) -> None:
     before = {alert.alert_id: alert for alert in platform.alerts()}
-    platform.observe(segments(0, 15))
+    platform.observe(segments(0, 70))
     assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), 90)
     assert eventually(platform.is_idle, 60)
-    assert_all_landed_once(platform, until_s=15)
+    assert_all_landed_once(platform, until_s=70)
     assert platform.rows(FUSED_TRACKS, "track_id").num_rows > 0
     updated = [alert for alert in platform.alerts() if alert.from_tracks and alert.alert_id in before]
     assert updated
@@ -227,19 +227,19 @@ def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_rec
     platform: RunningPlatform, reports: FailureWebhook
 ) -> None:
     earlier = {run.run_id for run in platform.runs()}
-    platform.observe(segments(15, 60))
+    platform.observe(segments(70, 120))
     victim = within(60, lambda: first_new_run(platform, "hot", earlier))
     worker = within(60, lambda: worker_of(platform, victim, "raw_records"))
     assert worker in platform.processes()
     os.kill(worker, signal.SIGKILL)
 
     assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, 60)
-    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(60)), 90)
+    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(120)), 90)
     assert eventually(platform.is_idle, 60)
     assert {r.status for r in platform.runs() if r.run_id != victim} == {dg.DagsterRunStatus.SUCCESS}
     assert eventually(lambda: [key for key, _ in reports.received] == [victim], 30)
     assert reports.received[0][1]["url"] == f"{platform.url}/runs/{victim}"
-    assert_all_landed_once(platform, until_s=60)
+    assert_all_landed_once(platform, until_s=120)
     assert [name for name, blocks, passed in check_outcomes(platform) if blocks and not passed] == []
     assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
 

@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
+from sda_platform.orbits.covariance import prior_covariance_rtn, process_noise, rtn_to_teme, transport
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.two_body import two_body_stm
 
 _DAY_NS = 86_400_000_000_000
-# White acceleration that stands for what SGP4 leaves out: 70 m and 2 cm/s after one low orbit.
-_ACCELERATION_KM2_S3 = 1e-13
 # Directions in which a fit halves less than a thousandth of the variance say nothing that could be tested.
 _LEAST_INFORMATION = 1e-3
 _IMPLAUSIBLE = 1e-6
@@ -159,7 +157,7 @@ class _Filter:
         deviation, covariance = transport(
             self.deviation[live], self.covariance[live], start[:, :3], start[:, 3:], elapsed_s
         )
-        noise = _process_noise(elapsed_s)
+        noise = process_noise(elapsed_s)
         covariance = covariance + noise
         self.unbroken[live], self.unbroken_covariance[live] = transport(
             self.unbroken[live], self.unbroken_covariance[live], start[:, :3], start[:, 3:], elapsed_s
@@ -209,15 +207,6 @@ class _Filter:
             manoeuvre_sigma_km_s=np.where(broken, np.sqrt(np.einsum("gii->g", spread[:, 3:, 3:])), np.nan),
             unexplained=self.unexplained,
         )
-
-
-def _process_noise(elapsed_s: FloatArray) -> FloatArray:
-    """(n, 6, 6) of white acceleration over ``elapsed_s``; Bar-Shalom et al., eq. 6.2.2-12."""
-    noise = np.zeros((len(elapsed_s), 6, 6))
-    dt, unit = elapsed_s[:, None, None], np.eye(3)
-    noise[:, :3, :3], noise[:, 3:, 3:] = dt**3 / 3 * unit, dt * unit
-    noise[:, :3, 3:] = noise[:, 3:, :3] = dt**2 / 2 * unit
-    return np.asarray(_ACCELERATION_KM2_S3 * noise)
 
 
 def _thrust(lead_s: FloatArray) -> FloatArray:

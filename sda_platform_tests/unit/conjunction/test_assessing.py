@@ -1,7 +1,9 @@
 """Candidates assessed: every column of the table, better states where there are some, and what the risk rests on."""
 
 import csv
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +13,10 @@ import pytest
 import sda_platform
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
-from sda_platform.conjunction.assess import ASSESSED_SCHEMA, TRACK_COLUMNS, assess_candidates
+from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
+from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.fusion.tables import TRACKS, covariance_from_lower
 from sda_platform.lake.journal import fact_types
 from sda_platform.operations.screen_catalogue import read_elements
 from sda_platform.orbits.propagation import Propagator
@@ -20,6 +24,8 @@ from sda_platform.orbits.risk.best_probability import METHODS
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
+SCHEMA = pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS])
+NONE = Tracks.of(SCHEMA.empty_table())
 EVENTS = Path(__file__).parents[2] / "data" / "screening" / "fleet_events_24h_5km_2024-11-01.csv"
 
 
@@ -39,10 +45,6 @@ def candidates() -> pa.Table:
         "norad_id_2": pa.array([int(row["norad_hi"]) for row in rows]),
         "tca_time_ns": pa.array([parse_iso_ns(row["tca_utc"]) for row in rows]),
     }
-    types = {"track_id": pa.string(), "epoch_time_ns": pa.int64(), "covariance": pa.list_(pa.float64())}
-    for number in (1, 2):
-        for name in TRACK_COLUMNS:
-            columns[f"{name}_{number}"] = pa.nulls(len(rows), types.get(name, pa.float64()))
     return pa.table(columns)
 
 
@@ -51,7 +53,7 @@ def test_the_assessor_fills_every_column_of_the_table_in_its_order() -> None:
 
 
 def test_real_approaches_are_assessed_by_the_model_and_say_so(catalogue: Catalogue, candidates: pa.Table) -> None:
-    found = assess_candidates(candidates, catalogue)
+    found = assess_candidates(candidates, catalogue, NONE)
     assert found.num_rows == candidates.num_rows
     assert pc.all(found.column("is_screening_only")).as_py()
     assert set(found.column("probability_method").to_pylist()) <= set(METHODS)
@@ -68,21 +70,63 @@ def test_real_approaches_are_assessed_by_the_model_and_say_so(catalogue: Catalog
     np.testing.assert_allclose(np.hypot(half_km, found.column("miss_distance_km").to_numpy()), 5, atol=1e-9)
 
 
+def tracked(catalogue: Catalogue, candidate: pa.Table, lead_h: float, **changed: Any) -> Tracks:
+    """Both objects of the candidate on their element sets' orbits, known to 10 m that long before the approach."""
+    time_ns = candidate.column("tca_time_ns").to_numpy() - round(lead_h * 3600e9)
+    sigmas = [1e-2, 1e-2, 1e-2, 1e-6, 1e-6, 1e-6]
+    rows = []
+    for number in (1, 2):
+        norad_id = candidate.column(f"norad_id_{number}")[0].as_py()
+        _, r, v = catalogue.propagator.at(catalogue.positions([norad_id]), time_ns)
+        state = dict(zip(TRACK_COLUMNS[3:9], np.concatenate([r[0], v[0]]).tolist(), strict=True))
+        lower = np.diag(np.square(sigmas))[np.tril_indices(6)].tolist()
+        found = {"norad_id": norad_id, "track_id": "a track", "epoch_time_ns": int(time_ns[0]), "covariance": lower}
+        rows.append({**found, **state, **changed})
+    return Tracks.of(pa.Table.from_pylist(rows, SCHEMA))
+
+
 def test_a_track_takes_the_place_of_the_model(catalogue: Catalogue, candidates: pa.Table) -> None:
     one = candidates.slice(0, 1)
-    time_ns = one.column("tca_time_ns").to_numpy()
-    for number in (1, 2):
-        row = catalogue.positions(one.column(f"norad_id_{number}").to_pylist())
-        _, r, v = catalogue.propagator.at(row, time_ns)
-        lower = np.diag([1e-4, 1e-4, 1e-4, 1e-12, 1e-12, 1e-12])[np.tril_indices(6)]
-        track = ["a track", int(time_ns[0]), *np.concatenate([r[0], v[0]]).tolist(), lower.tolist()]
-        for name, value in zip(TRACK_COLUMNS, track, strict=True):
-            field = one.schema.field(f"{name}_{number}")
-            one = one.set_column(one.schema.get_field_index(field.name), field, pa.array([value], field.type))
-    (found,) = assess_candidates(one, catalogue).to_pylist()
-    (before,) = assess_candidates(candidates.slice(0, 1), catalogue).to_pylist()
+    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=0.0)).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE).to_pylist()
     assert (found["state_source_1"], found["state_source_2"], found["is_screening_only"]) == ("fused_track",) * 2 + (
         False,
     )
+    assert (found["track_id_1"], before["track_id_1"]) == ("a track", None)
     assert found["miss_distance_km"] == pytest.approx(before["miss_distance_km"], abs=1e-6)
     assert found["mahalanobis_distance"] == pytest.approx(found["miss_distance_km"] / np.sqrt(2e-4), rel=1e-3)
+
+
+def test_what_sgp4_leaves_out_widens_a_track_on_its_way_to_the_approach(
+    catalogue: Catalogue, candidates: pa.Table
+) -> None:
+    one = candidates.slice(0, 1)
+    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=1.5)).to_pylist()
+    assert found["state_source_1"] == "fused_track"
+    cross_track_km = np.sqrt(np.linalg.eigvalsh(covariance_from_lower([found["covariance_1"]])[0, :3, :3])[0])
+    assert cross_track_km == pytest.approx(0.07, rel=0.3), "70 m after one low orbit"
+
+
+@pytest.mark.parametrize(("since_ns", "source"), [(None, "element_set"), (2**62, "fused_track")])
+def test_an_old_track_gives_way_to_the_model_unless_the_object_has_manoeuvred(
+    catalogue: Catalogue, candidates: pa.Table, since_ns: int | None, source: str
+) -> None:
+    one = candidates.slice(0, 1)
+    tracks = tracked(catalogue, one, lead_h=12.0, manoeuvre_time_ns=since_ns)
+    (found,) = assess_candidates(one, catalogue, tracks).to_pylist()
+    assert (found["state_source_1"], found["state_source_2"]) == (source, source)
+    (before,) = assess_candidates(one, catalogue, NONE).to_pylist()
+    assert (found == before) is (source == "element_set")
+
+
+def test_an_object_without_a_track_keeps_the_model_beside_one_that_has_one(
+    catalogue: Catalogue, candidates: pa.Table
+) -> None:
+    one = candidates.slice(0, 1)
+    both = tracked(catalogue, one, lead_h=0.0)
+    only = replace(both, **{f.name: getattr(both, f.name)[1:] for f in fields(both)})
+    number = 1 if only.norad_id[0] == one.column("norad_id_1")[0].as_py() else 2
+    (found,) = assess_candidates(one, catalogue, only).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE).to_pylist()
+    assert (found[f"state_source_{number}"], found[f"state_source_{3 - number}"]) == ("fused_track", "element_set")
+    assert found[f"covariance_{3 - number}"] == before[f"covariance_{3 - number}"]

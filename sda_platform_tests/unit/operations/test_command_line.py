@@ -18,7 +18,7 @@ from sda_platform.lake.checkpoint import TableWindow
 from sda_platform.operations.platform_home import take_lock
 from sda_platform.registry import TABLES
 from sda_platform_tests.delta_tables import commit, commit_file, lake_at
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.segments import START_NS, after
 
 
 def sda(home: Path, *arguments: str) -> Result:
@@ -103,27 +103,26 @@ def test_alerts_are_listed_most_dangerous_first(home: Path) -> None:
 def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     lake = lake_at(home / "lake")
     event = {"event_id": "3f2a-event", "norad_id_1": 25544, "norad_id_2": 5}
-    commit(
-        lake,
-        OBSERVATIONS,
-        [
-            {
-                "observation_id": "obs-1",
-                "source_id": "radar-7",
-                "segment_name": "pass",
-                "record_number": 12,
-                "sensor_time_ns": START_NS,
-            }
-        ],
-    )
-    commit(lake, FUSED_TRACKS, [{"track_id": "track-1", "op": "insert", "observation_ids": ["obs-1"]}])
+    read = {"source_id": "radar-7", "segment_name": "pass", "sensor_time_ns": START_NS}
+    commit(lake, OBSERVATIONS, [{**read, "observation_id": f"obs-{n}", "record_number": 12 + n} for n in range(4)])
+    seen = [(25544, 0.0), (25544, 600.0), (5, 600.0), (25544, 8_000.0)]
+    windows = [
+        {
+            "track_id": f"track-{n}",
+            "norad_id": norad_id,
+            "epoch_time_ns": after(seconds),
+            "observation_ids": [f"obs-{n}"],
+        }
+        for n, (norad_id, seconds) in enumerate(seen)
+    ]
+    commit(lake, FUSED_TRACKS, [{**window, "op": "insert"} for window in windows])
     commit(lake, CONJUNCTION_ASSESSMENTS, [{**event, "op": "insert", "track_id_1": "track-1", "track_id_2": None}])
     commit(lake, CONJUNCTION_ALERTS, [{**event, "op": "insert", "risk": "yellow", "track_id_1": "track-1"}])
     answer = sda(home, "trace", "3f2a")
     assert answer.exit_code == 0, answer.output
     assert "radar-7" in answer.output and "segment pass record 12" in answer.output
     found = json.loads(sda(home, "trace", "3f2a", "--json").output)
-    assert [o["observation_id"] for o in found["observations"]] == ["obs-1"]
+    assert [o["observation_id"] for o in found["observations"]] == ["obs-0", "obs-1"], "of every window of the track"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,118 @@
+"""The best state known of each object of an approach: its carried track where that tells more, else its element set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sda_platform.catalog.orbits import Catalogue
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.covariance import prior_covariance_rtn, process_noise, rtn_to_teme, transport
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+TextArray = npt.NDArray[np.str_]
+
+_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
+TRACK_COLUMNS = ("norad_id", "track_id", "epoch_time_ns", *_STATE, "covariance", "manoeuvre_time_ns")
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """Where each of ``t`` tracked objects is, by ascending catalogue number; TEME, km and km/s."""
+
+    norad_id: IntArray
+    track_id: TextArray
+    epoch_ns: IntArray
+    state: FloatArray
+    covariance: FloatArray
+    manoeuvre_ns: IntArray
+    """(t,) when the object is suspected to have manoeuvred; 0: it is not."""
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Tracks:
+        """From rows of `tracks` with TRACK_COLUMNS."""
+        ordered = rows.sort_by("norad_id")
+        columns = arrays(ordered.drop_columns("covariance"))
+        return cls(
+            norad_id=columns["norad_id"],
+            track_id=columns["track_id"],
+            epoch_ns=columns["epoch_time_ns"],
+            state=np.stack([columns[name] for name in _STATE], axis=1),
+            covariance=covariance_from_lower(ordered.column("covariance").to_pylist()),
+            manoeuvre_ns=columns["manoeuvre_time_ns"],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class BestStates:
+    """How each of ``n`` objects deviates from its element set at ``epoch_ns``: not at all where it has no track."""
+
+    catalogue: Catalogue
+    index: IntArray
+    """(n,) rows of the catalogue."""
+    track_id: TextArray
+    """(n,) the track that is used; empty: none."""
+    epoch_ns: IntArray
+    deviation: FloatArray
+    covariance: FloatArray
+
+    @classmethod
+    def of(cls, norad_id: IntArray, time_ns: IntArray, catalogue: Catalogue, tracks: Tracks) -> BestStates:
+        """What tells most of objects ``norad_id`` (n,), all of them in the catalogue, about ``time_ns`` (n,).
+
+        That is the track, unless it knows the position no better than the model of element sets: what SGP4 leaves out
+        adds up in a carried state, so some hours ahead the element set is the better guide. Not to an object that has
+        manoeuvred since its epoch.
+        """
+        index = np.searchsorted(catalogue.norad_id, norad_id)
+        seen = np.flatnonzero(np.isin(norad_id, tracks.norad_id))
+        row = np.searchsorted(tracks.norad_id, norad_id[seen])
+        carried = cls._by_tracks(catalogue, index[seen], tracks, row)
+        sigma_km = _position_sigma_km(carried.at(time_ns[seen])[2])
+        modelled_km = _position_sigma_km(_by_elements(catalogue, index[seen], time_ns[seen])[2])
+        manoeuvred = tracks.manoeuvre_ns[row] > catalogue.propagator.elements.epoch_time_ns[index[seen]]
+        used = np.isfinite(sigma_km) & ((sigma_km < modelled_km) | manoeuvred)
+        track_id, epoch_ns = np.full(len(index), "", dtype=tracks.track_id.dtype), time_ns.copy()
+        deviation, covariance = np.zeros((len(index), 6)), np.zeros((len(index), 6, 6))
+        track_id[seen[used]], epoch_ns[seen[used]] = carried.track_id[used], carried.epoch_ns[used]
+        deviation[seen[used]], covariance[seen[used]] = carried.deviation[used], carried.covariance[used]
+        return cls(catalogue, index, track_id, epoch_ns, deviation, covariance)
+
+    @classmethod
+    def _by_tracks(cls, catalogue: Catalogue, index: IntArray, tracks: Tracks, row: IntArray) -> BestStates:
+        epoch_ns = tracks.epoch_ns[row]
+        _, r, v = catalogue.propagator.at(index, epoch_ns)
+        deviation = tracks.state[row] - np.concatenate([r, v], axis=1)
+        return cls(catalogue, index, tracks.track_id[row], epoch_ns, deviation, tracks.covariance[row])
+
+    @property
+    def has_track(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether a track tells the state."""
+        return np.asarray(self.track_id != "")
+
+    def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) of both at ``time_ns`` (n,), TEME."""
+        _, r0, v0 = self.catalogue.propagator.at(self.index, self.epoch_ns)
+        dt_s = (time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND
+        deviation, covariance = transport(self.deviation, self.covariance, r0, v0, dt_s)
+        r, v, modelled = _by_elements(self.catalogue, self.index, time_ns)
+        covariance = np.where(self.has_track[:, None, None], covariance + process_noise(dt_s), modelled)
+        return r + deviation[:, :3], v + deviation[:, 3:], covariance
+
+
+def _by_elements(catalogue: Catalogue, index: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What the element sets predict, with the model's covariance for their age."""
+    _, r, v = catalogue.propagator.at(index, time_ns)
+    age_days = (time_ns - catalogue.propagator.elements.epoch_time_ns[index]) / _DAY_NS
+    return r, v, rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
+
+
+def _position_sigma_km(covariance: FloatArray) -> FloatArray:
+    return np.asarray(np.sqrt(np.einsum("nii->n", covariance[:, :3, :3])))

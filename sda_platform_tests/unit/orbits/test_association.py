@@ -34,6 +34,27 @@ def _spread_over_a_window(kind: str, count: int, seed: int) -> tuple[np.ndarray,
     return seen.index, observe(seen.source_id, time_ns, r, v, rng)
 
 
+REMOVED, FRAGMENT, FALSE, CATALOGUED = range(4)
+
+
+def _with_unknowns(
+    kind: str, count: int, apart_km: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, ObservationArrays]:
+    """Objects, roles (3 and 4: catalogued) and readings of as many sightings, of each role a fifth."""
+    rng = np.random.default_rng(seed)
+    every = visible(kind, START_NS + 15 * SECOND_NS)
+    seen = every.take(rng.choice(len(every.index), count, replace=False))
+    role = np.arange(count) % 5
+    time_ns = START_NS + rng.integers(0, 30 * SECOND_NS, count)
+    deviation = prior_draw(seen.index, time_ns, rng)
+    deviation[role == FRAGMENT, :3] += apart_km * rng.normal(size=(np.sum(role == FRAGMENT), 3))
+    readings = observe(seen.source_id, time_ns, *displaced(seen.index, time_ns, deviation, time_ns), rng)
+    angles = ("azimuth_rad", "elevation_rad", "right_ascension_rad", "declination_rad")
+    beside = {name: np.where(role == FALSE, rng.uniform(-5e-3, 5e-3, count), 0.0) for name in angles}
+    moved = {name: getattr(readings, name) + offset for name, offset in beside.items()}
+    return seen.index, role, changed(readings, **moved)
+
+
 def _columns_equal(left: Association, right: Association, rows: np.ndarray) -> bool:
     names = ("index", "runner_up", "mahalanobis2", "reason")
     return all(
@@ -100,6 +121,32 @@ def test_junk_is_refused_with_its_reason() -> None:
     assert (silent.reason == Reason.INCOMPLETE).all() and (silent.index == -1).all()
     strange = associate(changed(real, source_kind=np.full(400, "sonar")), catalogue())
     assert (strange.index == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "apart_km", "precision", "recall"),
+    [
+        ("radar", 3.0, 0.87, 0.98),
+        ("radar", 10.0, 0.94, 0.98),
+        ("optical", 3.0, 0.80, 0.98),
+        ("optical", 10.0, 0.93, 0.98),
+    ],
+)
+def test_among_unknown_objects_and_false_detections_precision_and_recall_hold(
+    kind: str, apart_km: float, precision: float, recall: float
+) -> None:
+    """Of the readings a fifth each is of objects taken out of the catalogue, of fragments so far (a sigma an axis) from
+    a catalogued object, and false, up to 5 milliradians beside one; two fifths are of catalogued objects."""
+    truth, role, observations = _with_unknowns(kind, 600, apart_km, seed=22)
+    known = np.setdiff1d(np.arange(len(catalogue())), truth[role == REMOVED])
+    verdict = associate(observations, catalogue().take(known))
+    given = verdict.index >= 0
+    right = given & (role >= CATALOGUED)
+    right[right] = known[verdict.index[right]] == truth[right]
+    assert right.sum() / given.sum() > precision
+    assert right.sum() / (role >= CATALOGUED).sum() > recall
+    assert given[role == REMOVED].mean() < 0.02, "an unknown object on an orbit of its own is taken for no other"
+    assert given[role == FALSE].mean() < 0.08
 
 
 def test_verdict_on_an_observation_does_not_depend_on_the_others() -> None:

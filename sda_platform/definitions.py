@@ -26,6 +26,8 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
 from sda_platform.fusion import sensors as fusion_sensors
+from sda_platform.fusion.clock_assets import clock_offsets
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.report import fusion_report
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.ingest import assets as ingest
@@ -65,8 +67,9 @@ CONJUNCTION = [
 ]
 FUSION = [fusion.fused_tracks, fusion.tracks]
 OWN_ELEMENTS = [fusion.refined_elements, fusion.provisional_elements]
+CLOCKS = [clock_offsets]
 REPORTS = [fusion_report, conjunction_report]
-TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, *OWN_ELEMENTS, *CONJUNCTION]
+TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, *CLOCKS, *OWN_ELEMENTS, *CONJUNCTION]
 CHECKS = [
     *ingest_checks.checks,
     *catalog_checks.checks,
@@ -97,15 +100,16 @@ delivery_lane = lane_job(
 own_elements = lane_job(
     "own_elements",
     fusion_sensors.LANE,
-    dg.AssetSelection.assets(*OWN_ELEMENTS, *REPORTS),
-    "Elements of our own for the catalogue: of tracked objects, and of those nobody knows yet; and the reports.",
+    dg.AssetSelection.assets(*CLOCKS, *OWN_ELEMENTS, *REPORTS),
+    "Elements of our own for the catalogue, of tracked objects and of unknown ones; sensors' clocks; and the reports.",
 )
 maintenance = maintenance_job(TABLES)
 
 # By the lane that makes up for it, the tables that may be behind; the outbox has a sensor of its own.
 CATALOG_READERS = (ORBITAL_CATALOG, CONJUNCTION_CANDIDATES)
-# Elements of our own are asked for by the clock, and commit only what is new.
-HOT_READERS = tuple(t for t in TABLES if t not in (*CATALOG_READERS, *fusion_sensors.OWN_ELEMENTS, ALERT_DELIVERIES))
+# Elements of our own, and sensors' clocks, are asked for by the clock, and commit only what is new.
+BY_THE_CLOCK = (*fusion_sensors.OWN_ELEMENTS, CLOCK_OFFSETS)
+HOT_READERS = tuple(t for t in TABLES if t not in (*CATALOG_READERS, *BY_THE_CLOCK, ALERT_DELIVERIES))
 
 
 def default_resources(settings: Settings) -> dict[str, Any]:

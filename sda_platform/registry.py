@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
@@ -17,6 +18,7 @@ TABLES = (
     DEAD_LETTERS,
     ORBITAL_CATALOG,
     FUSED_TRACKS,
+    CLOCK_OFFSETS,
     TRACKS,
     REFINED_ELEMENTS,
     PROVISIONAL_ELEMENTS,

@@ -11,6 +11,9 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.clock_assets import closed_before, known_corrections
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
+from sda_platform.fusion.clocks import corrected_windows
 from sda_platform.fusion.discovery import (
     MEMORY_NS,
     PROVISIONAL_SCHEMA,
@@ -50,10 +53,10 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
 
     A first fit is inserted as soon as there is evidence; every later observation of the window corrects it by a
     retract and an insert, until the watermark closes the window. What comes back from dead letters has its window
-    fitted again even then.
+    fitted again even then, and so have windows that `clock_offsets` tells a correction of.
     """
     store = lake.open()
-    plan = store.plan(FUSED_TRACKS, consume=[OBSERVATIONS, RAW_RECORDS], observe=[ORBITAL_CATALOG])
+    plan = store.plan(FUSED_TRACKS, consume=[OBSERVATIONS, RAW_RECORDS, CLOCK_OFFSETS], observe=[ORBITAL_CATALOG])
     if plan.is_empty or plan.snapshot(ORBITAL_CATALOG).sequence == 0:
         return nothing_new(
             store, plan, "nothing new upstream" if plan.is_empty else "no catalogue to associate with yet"
@@ -63,6 +66,8 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     arrived = store.new_rows(plan, OBSERVATIONS, [*ARRIVAL_COLUMNS, "reprocess_count"])
     landed = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns", "reprocess_count"])
     starts_ns, late = windows_to_fit(arrived, landed, first_open_ns, fusion.window_ns)
+    told = store.new_rows(plan, CLOCK_OFFSETS, ["is_applied", "holds_from_ns"])
+    starts_ns = sorted({*starts_ns, *corrected_windows(told, fusion.window_ns)})
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
     entries = track_corrections(
         store.snapshot(plan, OBSERVATIONS),
@@ -71,6 +76,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         starts_ns=starts_ns or [0],
         window_ns=fusion.window_ns,
         as_of_ns=plan.as_of_ns,
+        clocks=known_corrections(store, plan.window(CLOCK_OFFSETS).upto_sequence, starts_ns, fusion.window_ns),
     )
     marks = advance(before, arrivals(arrived), fusion.lateness, plan.as_of_ns)
     sources = remembered(before, arrived, marks, fusion.lateness.bound_ns, plan.as_of_ns)
@@ -158,13 +164,11 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
 def closed_readings(store: Lake, plan: Plan) -> pa.Table:
     """The readings of the last closed windows that no standing fit uses, as the newest commit of fused_tracks saw."""
     upto = plan.window(FUSED_TRACKS).upto_sequence
-    commit = store.log(FUSED_TRACKS).find(upto)
-    observed = commit.checkpoint.window(OBSERVATIONS.name) if commit else None
-    open_from_ns = commit.checkpoint.watermarks.get(FIRST_OPEN_WINDOW, 0) if commit else 0
-    if plan.is_empty or observed is None or open_from_ns <= 0:
+    open_from_ns, observed = closed_before(store, plan)
+    if open_from_ns <= 0:
         return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
     since_ns, time_ns = open_from_ns - MEMORY_NS, ds.field("sensor_time_ns")
-    known = ds.field(COMMIT_SEQUENCE) <= observed.upto_sequence
+    known = ds.field(COMMIT_SEQUENCE) <= observed
     readings = store.log(OBSERVATIONS).rows(READING_COLUMNS, known & (time_ns >= since_ns) & (time_ns < open_from_ns))
     fitted = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto)
     used = standing_keys(store.log(FUSED_TRACKS), ["observation_ids"], where=fitted)["observation_ids"]

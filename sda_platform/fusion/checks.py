@@ -8,6 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.clock_assets import TERMS_UNTIL
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.discovery import ANALYST_IDS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
@@ -25,6 +27,7 @@ from sda_platform.lake.verification import broken_journals, reviewed_span, stand
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0
 MAX_REFINEMENT_AGE_S = 6 * 3600.0
+MAX_CLOCK_AGE_S = 3600.0
 
 
 @dg.asset_check(
@@ -100,6 +103,15 @@ def shared_readings(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> l
     return [f"{len(numbers)} {what}, such as {numbers[0]}" for numbers, what in told if numbers]
 
 
+def unfounded_corrections(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """What is taken out of times is larger than its doubt."""
+    rows = log.rows_of(reviewed_span(commits), ["source_id", "offset_s", "correction_sigma_s", "is_applied"])
+    doubt_s = pc.fill_null(rows["correction_sigma_s"], float("inf"))
+    unsure = rows.filter(pc.and_(rows["is_applied"], pc.less_equal(pc.abs(rows["offset_s"]), doubt_s)))
+    names = sorted(set(unsure["source_id"].to_pylist()))
+    return [f"clocks are corrected by less than is known of them: {', '.join(names)}"] if names else []
+
+
 def discovery_looked(store: Lake, _log: TableLog) -> int | None:
     """When unknown objects could last have been found: a quiet sky leaves the table as it is."""
     return watermark(PIPELINE)(store, store.log(FUSED_TRACKS))
@@ -133,6 +145,11 @@ checks = [
         TRACKS,
         balance=[unfolded_windows],
         freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits([FUSED_TRACKS])),
+    ),
+    table_checks(
+        CLOCK_OFFSETS,
+        balance=[unfounded_corrections],
+        freshness=DataFreshness("no closed term waits", MAX_CLOCK_AGE_S, watermark(TERMS_UNTIL)),
     ),
     table_checks(
         REFINED_ELEMENTS,

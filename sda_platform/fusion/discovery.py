@@ -22,10 +22,10 @@ from sda_platform.orbits.determination.differential_correction import Correction
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import link
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
 
 PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
-READING_COLUMNS = ("observation_id", "native_track_id", *ObservationArrays.__dataclass_fields__)
+READING_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
 MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
 """How far back readings that match nothing are looked at again, event time."""
 ANALYST_IDS = range(80_000, 90_000)

@@ -1,7 +1,7 @@
 """One fusion window: which object each observation is of, and one fit per object. Arrow in, Arrow out, no Spark."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.fusion.tables import lower_triangles
+from sda_platform.fusion.watermarks import term_of
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.association import associate
+from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 
 _TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
@@ -40,22 +42,42 @@ TRACK_SCHEMA = pa.schema(
 )
 
 
-def window_fuser(propagator: Propagator, window_ns: int) -> Callable[[pa.Table], pa.Table]:
-    """The function that fuses the observations of one window, in the columns of TRACK_SCHEMA."""
+def window_fuser(
+    propagator: Propagator, window_ns: int, clocks: Mapping[int, ClockOffsets] | None = None
+) -> Callable[[pa.Table], pa.Table]:
+    """The function that fuses the observations of one window, in the columns of TRACK_SCHEMA.
+
+    ``clocks``: what is to be taken out of the times, by the start of the term (`clocks.corrections`).
+    """
+    known = clocks or {}
 
     def fuse(rows: pa.Table) -> pa.Table:
-        # Canonical order first: what follows must not depend on files, partitions or arrival.
-        ordered = rows.sort_by([("sensor_time_ns", "ascending"), ("observation_id", "ascending")])
-        start_ns = int(ordered.column("window_start_ns")[0].as_py())
-        return _fuse(ordered, propagator, start_ns, window_ns)
+        start_ns = int(rows.column("window_start_ns")[0].as_py())
+        offsets = known.get(term_of(start_ns, window_ns))
+        ordered = in_order(rows)
+        observations = ObservationArrays.from_columns(arrays(ordered))
+        if offsets is not None:
+            observations = corrected(observations, offsets)
+        return _fuse(ordered, observations, propagator, start_ns, window_ns)
 
     return fuse
 
 
-def _fuse(rows: pa.Table, propagator: Propagator, start_ns: int, window_ns: int) -> pa.Table:
-    observations = ObservationArrays.from_columns(arrays(rows))
+def in_order(rows: pa.Table) -> pa.Table:
+    """Observations in their canonical order: what follows must not depend on files, partitions or arrival."""
+    return rows.sort_by([("sensor_time_ns", "ascending"), ("observation_id", "ascending")])
+
+
+def associated(rows: pa.Table, observations: ObservationArrays, propagator: Propagator) -> npt.NDArray[np.int64]:
+    """Position in the catalogue of the object that each observation is of, -1: none; ``rows`` name the tracks."""
     tracks = np.asarray(pc.fill_null(rows["native_track_id"], "").to_pylist(), dtype=np.str_)
-    chosen = associate(observations, propagator, tracks=tracks).index
+    return associate(observations, propagator, tracks=tracks).index
+
+
+def _fuse(
+    rows: pa.Table, observations: ObservationArrays, propagator: Propagator, start_ns: int, window_ns: int
+) -> pa.Table:
+    chosen = associated(rows, observations, propagator)
     seen = np.flatnonzero(chosen >= 0)
     objects, group = np.unique(chosen[seen], return_inverse=True)
     if not len(objects):

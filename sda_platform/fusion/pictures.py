@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from sda_platform.fusion.track_states import STATES
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.tracking.clock_bias import ClockOffsets
+from sda_platform.orbits.tracking.clock_offset import ClockOffsets
 
 _COLOURS = dict(zip(STATES, ("tab:orange", "tab:green", "tab:blue", "tab:gray"), strict=True))
 

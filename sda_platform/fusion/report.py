@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.orbits import catalogue_at
-from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
+from sda_platform.fusion.clocks import CLOCK_SCHEMA, offsets_of
 from sda_platform.fusion.discovery import READING_COLUMNS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
@@ -25,18 +25,13 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.verification import standing_keys
-from sda_platform.orbits.covariance import transport
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import teme_to_pef
-from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.tracking.clock_bias import ClockOffsets, clock_offsets
+from sda_platform.orbits.tracking.clock_offset import ClockOffsets
 
 KEY = dg.AssetKey(["reports", "fusion"])
 SPAN_NS = 600 * NANOSECONDS_PER_SECOND
 """How far back the report looks from the newest window, event time."""
-# A satellite that reports its own state over a window is known to some 20 m along its motion.
-_REFERENCE_SIGMA_S = 0.003
 _LEAST_READINGS = 20
 _RECENT_COMMITS = 20
 # Chi-square per degree of freedom of all windows: far from one, the noise or the orbits are not what we think.
@@ -73,7 +68,7 @@ class Association:
 @dg.asset(
     key=KEY,
     group_name="fusion",
-    deps=[FUSED_TRACKS.name, TRACKS.name, OBSERVATIONS.name],
+    deps=[FUSED_TRACKS.name, TRACKS.name, OBSERVATIONS.name, CLOCK_OFFSETS.name],
     pool="catalog",
     kinds={"matplotlib"},
     check_specs=[
@@ -94,7 +89,7 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
     windows = recent_windows(store)
     readings = _readings(store, windows)
     quality = association(windows, readings)
-    clocks = sensor_clocks(store, windows, readings)
+    clocks = newest_offsets(store)
     tracks = store.log(TRACKS).rows(["state", "epoch_time_ns", *_STATE[:3]])
     facts: dict[str, Any] = {"windows": quality.windows, "readings": quality.readings, "used": quality.used_share}
     facts |= {"rejected": quality.rejected_share, "chi_square_per_degree": quality.chi_square_per_degree}
@@ -137,48 +132,12 @@ def association(windows: pa.Table, readings: pa.Table) -> Association:
     )
 
 
-def sensor_clocks(store: Lake, windows: pa.Table, readings: pa.Table) -> ClockOffsets:
-    """The clocks of sensors on the ground, against satellites that told their own state in the same window."""
-    told = windows.filter(pc.greater(windows["isl_count"], 0))
-    row_of = {reading: row for row, ids in enumerate(told["observation_ids"].to_pylist()) for reading in ids}
-    seen = readings.filter(pc.not_equal(readings["source_kind"], "isl"))
-    row = np.array([row_of.get(reading, -1) for reading in seen["observation_id"].to_pylist()], dtype=np.int64)
-    observations = ObservationArrays.from_columns(arrays(seen)).take(np.flatnonzero(row >= 0))
-    numbers = np.asarray(told["norad_id"].to_numpy())
-    propagator = catalogue_at(store, store.log(ORBITAL_CATALOG).version()).propagator
-    known = np.isin(numbers, propagator.elements.norad_id)
-    chosen = known[row[row >= 0]]
-    paths = _Paths.of(told, propagator, row[row >= 0][chosen])
-    return clock_offsets(observations.take(chosen), paths.at, reference_sigma_s=_REFERENCE_SIGMA_S)
-
-
-@dataclass(frozen=True, eq=False)
-class _Paths:
-    """For each reading, the window fit of its object, carried along the catalogue's prediction."""
-
-    propagator: Propagator
-    index: IntArray
-    epoch_ns: IntArray
-    reference: FloatArray
-    deviation: FloatArray
-
-    @classmethod
-    def of(cls, windows: pa.Table, propagator: Propagator, row: IntArray) -> "_Paths":
-        columns = arrays(windows, ("norad_id", "epoch_time_ns", *_STATE))
-        index = np.searchsorted(propagator.elements.norad_id, columns["norad_id"])[row]
-        epoch_ns = columns["epoch_time_ns"][row]
-        _, r, v = propagator.at(index, epoch_ns)
-        reference = np.hstack([r, v])
-        state = np.stack([columns[name] for name in _STATE], axis=1)[row]
-        return cls(propagator, index, epoch_ns, reference, state - reference)
-
-    def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """States at times, one of each reading."""
-        elapsed_s = (time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND
-        none = np.zeros((len(time_ns), 6, 6))
-        moved, _ = transport(self.deviation, none, self.reference[:, :3], self.reference[:, 3:], elapsed_s)
-        _, r, v = self.propagator.at(self.index, time_ns)
-        return r + moved[:, :3], v + moved[:, 3:]
+def newest_offsets(store: Lake) -> ClockOffsets:
+    """The clocks of the sensors, by the newest term that told of any."""
+    log = store.log(CLOCK_OFFSETS)
+    upto = log.head().sequence
+    newest_ns = pc.max(log.rows_of((upto - _RECENT_COMMITS, upto), ["term_start_ns"])["term_start_ns"]).as_py()
+    return offsets_of(log.rows(CLOCK_SCHEMA.names, ds.field("term_start_ns") == (newest_ns or 0)))
 
 
 def clock_problems(clocks: ClockOffsets) -> list[str]:

@@ -1,6 +1,6 @@
 """Transforms of the fusion room: DataFrames in, a DataFrame out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -9,13 +9,23 @@ from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.journal import content, corrections, fact_types
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.tracking.clock_offset import ClockOffsets
 
 
-def fused(observations: DataFrame, propagator: Propagator, *, window_ns: int) -> DataFrame:
-    """One fit per object and window of ``observations``, which must hold whole windows."""
+def fused(
+    observations: DataFrame,
+    propagator: Propagator,
+    *,
+    window_ns: int,
+    clocks: Mapping[int, ClockOffsets] | None = None,
+) -> DataFrame:
+    """One fit per object and window of ``observations``, which must hold whole windows.
+
+    ``clocks``: what is taken out of the times, by the start of the term (`clocks.corrections`).
+    """
     windowed = observations.withColumn("window_start_ns", _window_start(window_ns))
     return windowed.groupBy("window_start_ns").applyInArrow(
-        window_fuser(propagator, window_ns), fact_types(FUSED_TRACKS)
+        window_fuser(propagator, window_ns, clocks), fact_types(FUSED_TRACKS)
     )
 
 
@@ -27,6 +37,7 @@ def track_corrections(
     starts_ns: Sequence[int],
     window_ns: int,
     as_of_ns: int,
+    clocks: Mapping[int, ClockOffsets] | None = None,
 ) -> DataFrame:
     """What the touched windows now say, as retracts and inserts against the journal."""
     touched = observations.where(
@@ -34,7 +45,7 @@ def track_corrections(
         & _window_start(window_ns).isin(list(starts_ns))
     )
     known = journal.where(F.col("window_start_ns").isin(list(starts_ns)))
-    fresh = fused(touched, propagator, window_ns=window_ns)
+    fresh = fused(touched, propagator, window_ns=window_ns, clocks=clocks)
     return corrections(known, fresh, key="track_id", content=content(FUSED_TRACKS), as_of_ns=as_of_ns)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 PIPELINE = "pipeline"
+WINDOWS_IN_TERM = 10
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,11 @@ def advance(previous: Mapping[str, int], arrived: Arrivals, lateness: Lateness, 
 def window_start(event_ns: int, window_ns: int) -> int:
     """Start of the tumbling window that holds ``event_ns``; windows align to the Unix epoch (DP3-I7)."""
     return event_ns - event_ns % window_ns
+
+
+def term_of(event_ns: int, window_ns: int) -> int:
+    """Start of the term that holds ``event_ns``: clocks are estimated from, and corrected over, so many windows."""
+    return window_start(event_ns, WINDOWS_IN_TERM * window_ns)
 
 
 def first_open_window(watermark_ns: int, window_ns: int, lateness: Lateness) -> int:

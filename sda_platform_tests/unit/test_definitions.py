@@ -19,21 +19,17 @@ from pyspark.sql import types as T
 from sda_platform.definitions import build_defs, defs
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+from sda_platform.registry import TABLES
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
-TABLES = [
-    value
-    for room in ("ingest", "catalog", "fusion", "conjunction", "delivery")
-    for value in vars(__import__(f"sda_platform.{room}.tables", fromlist=["tables"])).values()
-    if isinstance(value, Table)
-]
 # Numbers that count, number, rank or identify, and pure ratios: they have no unit.
 UNITLESS = {
     COMMIT_SEQUENCE, "record_number", "sequence", "schema_version", "norad_id", "norad_id_1", "norad_id_2",
     "element_set_number", "source_priority", "eccentricity", "chi_square", "degrees_of_freedom", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
-    "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings",
+    "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
+    "residual_rms",
 }  # fmt: skip
 
 

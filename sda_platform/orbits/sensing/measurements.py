@@ -119,7 +119,9 @@ def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> M
         known_source=(kind == ISL) | np.isfinite(places).all(axis=1),
         complete=(present | ~_NEEDED[kind]).all(axis=1) & (kind != UNKNOWN_KIND),
         time_ns=time_ns,
-        time_sigma_s=clock_sigma_s(observations.clock_quality, observations.clock_age_s, kind == ISL),
+        time_sigma_s=np.hypot(
+            clock_bound_s(observations) / np.sqrt(3.0), np.nan_to_num(observations.clock_correction_sigma_s)
+        ),
         site_km=site_km,
         site_km_s=site_km_s,
         pole=np.where(radar[:, None], enu[:, 2], np.array([0.0, 0.0, 1.0])),
@@ -130,21 +132,21 @@ def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> M
     )
 
 
-def clock_sigma_s(clock_quality: TextArray, clock_age_s: FloatArray, is_link: BoolArray) -> FloatArray:
-    """One sigma of the time stamp in seconds, (m,), taking each quality's skew bound as a uniform spread.
+def clock_bound_s(observations: ObservationArrays) -> FloatArray:
+    """The largest skew (m,) that each reading's clock quality allows, s; a third of its square is the variance.
 
-    Bounds: GPS 1 us; NTP 10 ms and 1 ms per minute since synchronisation; on-board 100 us per second since;
-    unknown 5 s. A ground sensor that says nothing is taken as GPS-disciplined, a satellite that says nothing
-    as unknown.
+    GPS 1 us; NTP 10 ms and 1 ms per minute since synchronisation; on-board 100 us per second since; unknown 5 s. A
+    ground sensor that says nothing is taken as GPS-disciplined, a satellite that says nothing as unknown.
     """
-    age_s = np.nan_to_num(np.maximum(clock_age_s, 0.0))
-    quality = np.where((clock_quality == "") & ~is_link, "gps_locked", clock_quality)
+    age_s = np.nan_to_num(np.maximum(observations.clock_age_s, 0.0))
+    says_nothing = (observations.clock_quality == "") & (observations.source_kind != "isl")
+    quality = np.where(says_nothing, "gps_locked", observations.clock_quality)
     bound_s = np.select(
         [quality == "gps_locked", quality == "ntp_synced", quality == "onboard_drift"],
         [np.full_like(age_s, 1e-6), 0.010 + 0.001 * age_s / 60.0, 1e-4 * age_s],
         default=5.0,
     )
-    return np.asarray(np.minimum(bound_s, 5.0) / np.sqrt(3.0))
+    return np.asarray(np.minimum(bound_s, 5.0))
 
 
 def _from_registry(

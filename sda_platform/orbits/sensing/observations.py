@@ -25,7 +25,8 @@ class ObservationArrays:
     """``m`` observations, one array of shape (m,) per column, named like the observation schema.
 
     A number that its kind does not report is NaN, a text is empty. Radar angles are Earth-fixed topocentric,
-    optical angles topocentric TEME of date, link states TEME.
+    optical angles topocentric TEME of date, link states TEME. ``clock_correction_sigma_s`` is no sensor's word: how
+    well the offset is known that was taken out of the time (NaN: none was).
     """
 
     source_kind: TextArray
@@ -50,6 +51,7 @@ class ObservationArrays:
     velocity_sigma_m_s: FloatArray
     clock_quality: TextArray
     clock_age_s: FloatArray
+    clock_correction_sigma_s: FloatArray
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Any]) -> Self:
@@ -90,6 +92,10 @@ class ObservationArrays:
             if field.name not in ("sensor_time_ns", "source_id")
         ]
         return np.lexsort((*keys, self.source_id, self.sensor_time_ns, group))
+
+
+REPORTED_COLUMNS = tuple(n for n in ObservationArrays.__dataclass_fields__ if n != "clock_correction_sigma_s")
+"""What sensors report: the columns that the table `observations` has as well."""
 
 
 def _column(name: str, values: Any, count: int) -> npt.NDArray[Any]:

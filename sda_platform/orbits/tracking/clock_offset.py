@@ -16,25 +16,32 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.linearisation import normal_equations, whitened, whitened_rates
+from sda_platform.orbits.sensing.measurements import clock_bound_s
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
-from sda_platform.orbits.tracking.estimation import Problem, pose
+from sda_platform.orbits.tracking.estimation import Problem, fit_windows, pose
+
+BoolArray = npt.NDArray[np.bool_]
 
 _ROUNDS = 4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ClockOffsets:
-    """Clock less true time of ``s`` sources, each array (s,), by name."""
+    """Clock less true time of the ``s`` sources that are no references, each array (s,), by name."""
 
     source_id: TextArray
     offset_s: FloatArray
+    """How far the clock is ahead."""
     sigma_s: FloatArray
+    """One sigma; larger by as much as the residuals that are left exceed their noise."""
     readings: IntArray
-
-    def is_off(self, sigmas: float = 5.0) -> npt.NDArray[np.bool_]:
-        """(s,) whether noise alone hardly explains the offset."""
-        return np.asarray(np.abs(self.offset_s) > sigmas * self.sigma_s)
+    anchors: IntArray
+    """How many references saw what this source saw."""
+    bound_s: FloatArray
+    """The largest skew that the clock's quality allows, of any of the readings."""
+    residual_rms: FloatArray
+    """Root mean square of the residuals in units of their noise, before the clock is corrected."""
 
 
 def estimate_clock_offsets(
@@ -48,80 +55,130 @@ def estimate_clock_offsets(
     references: Collection[str] = (),
     doubt_s: float = 1.0,
 ) -> ClockOffsets:
-    """Offsets of all sources at once, by weighted least squares over windows of many objects.
+    """Offsets of all sources but the references at once, by weighted least squares over windows of many objects.
+
+    Twice: what a first estimate shows to be no reading of its object has no say in the second.
 
     Args:
-        observations, group, propagator, index, mid_time_ns, sensors: as of ``estimation.fit_windows``; leave out what
-            its fit rejected.
+        observations, group, propagator, index, mid_time_ns, sensors: as of ``estimation.fit_windows``.
         references: sources whose clocks are as good as they say.
         doubt_s: 1 sigma by which any other clock may be off, whatever it says.
 
     Source: elimination of the windows' states (Schur complement): Bierman, Factorization Methods (1977), chapter VI.
     """
     windows: IntArray = np.asarray(group, dtype=np.int64)
-    problem, order = pose(
-        observations,
-        windows,
-        propagator,
-        np.asarray(index, dtype=np.int64),
-        np.asarray(mid_time_ns, dtype=np.int64),
-        sensor_registry() if sensors is None else sensors,
-    )
-    names, source = np.unique(observations.source_id[order], return_inverse=True)
-    exact = problem.measurements.time_sigma_s.copy()
-    trusted = np.isin(names, list(references))
-    claimed = np.full(len(names), np.inf)
-    np.minimum.at(claimed, source, exact)
-    sigma_s = np.where(trusted, np.maximum(claimed, 1e-9), doubt_s)
-    stamped = dataclasses.replace(problem.measurements, time_sigma_s=np.zeros(len(order)))
-    problem = dataclasses.replace(problem, measurements=stamped)
-    offset_s, covariance = _solve(problem, source, 1.0 / sigma_s**2)
-    return ClockOffsets(
-        source_id=names,
-        offset_s=offset_s,
-        sigma_s=np.sqrt(np.diag(covariance)),
-        readings=np.bincount(source, minlength=len(names)),
-    )
+    objects, middle_ns = np.asarray(index, dtype=np.int64), np.asarray(mid_time_ns, dtype=np.int64)
+    registry = sensor_registry() if sensors is None else sensors
+
+    def estimate(used: BoolArray) -> ClockOffsets:
+        problem, order = pose(observations.take(used), windows[used], propagator, objects, middle_ns, registry)
+        return _estimate(problem, observations.take(used).take(order), references, doubt_s)
+
+    first = estimate(windows >= 0)
+    fits = fit_windows(corrected(observations, first), windows, propagator, objects, middle_ns, registry)
+    return estimate(fits.used)
 
 
 def corrected(observations: ObservationArrays, offsets: ClockOffsets) -> ObservationArrays:
-    """The observations with the offsets taken out of their times; sources without one stay as they are."""
+    """The observations with the offsets taken out of their times, and how well these are known.
+
+    Sources without one stay as they are.
+    """
     if not len(offsets.source_id):
         return observations
     place = np.minimum(np.searchsorted(offsets.source_id, observations.source_id), len(offsets.source_id) - 1)
     known = offsets.source_id[place] == observations.source_id
     shift_ns = np.where(known, np.round(offsets.offset_s[place] * 1e9), 0).astype(np.int64)
-    return dataclasses.replace(observations, sensor_time_ns=observations.sensor_time_ns - shift_ns)
+    return dataclasses.replace(
+        observations,
+        sensor_time_ns=observations.sensor_time_ns - shift_ns,
+        clock_correction_sigma_s=np.where(known, offsets.sigma_s[place], np.nan),
+    )
 
 
-def _solve(problem: Problem, source: IntArray, prior: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Offsets (s,) and their covariance (s, s), by Gauss-Newton in offsets and states together."""
-    count, clocks = len(problem.r_mid), len(prior)
+def _estimate(
+    problem: Problem, observations: ObservationArrays, references: Collection[str], doubt_s: float
+) -> ClockOffsets:
+    """Offsets from a problem whose rows are these observations."""
+    doubted = ~np.isin(observations.source_id, list(references))
+    names, source_of_doubted = np.unique(observations.source_id[doubted], return_inverse=True)
+    source = np.full(len(doubted), -1)
+    source[doubted] = source_of_doubted
+    # Of the doubted the offset is solved for, so that it is no noise.
+    time_sigma_s = np.where(doubted, 0.0, problem.measurements.time_sigma_s)
+    exact = dataclasses.replace(problem.measurements, time_sigma_s=time_sigma_s)
+    solution = _solve(dataclasses.replace(problem, measurements=exact), source, len(names), doubt_s)
+    largest = np.zeros(len(names))
+    np.maximum.at(largest, source_of_doubted, clock_bound_s(observations)[doubted])
+    numbers = np.bincount(source_of_doubted, problem.measurements.dimension[doubted], minlength=len(names))
+
+    def root_mean_square(misfit: FloatArray) -> FloatArray:
+        squares = np.bincount(source_of_doubted, (misfit[doubted] ** 2).sum(axis=1), minlength=len(names))
+        return np.asarray(np.sqrt(squares / np.maximum(numbers, 1)))
+
+    return ClockOffsets(
+        source_id=names,
+        offset_s=solution.offset_s,
+        sigma_s=np.sqrt(np.diag(solution.covariance)) * np.maximum(root_mean_square(solution.corrected), 1.0),
+        readings=np.bincount(source_of_doubted, minlength=len(names)),
+        anchors=_anchors(problem.group, observations.source_id, doubted, names),
+        bound_s=largest,
+        residual_rms=root_mean_square(solution.misfit),
+    )
+
+
+def _anchors(group: IntArray, source_id: TextArray, doubted: BoolArray, names: TextArray) -> IntArray:
+    """How many references saw objects in windows in which each of ``names`` saw them, too."""
+    met = [np.unique(source_id[~doubted & np.isin(group, group[doubted & (source_id == name)])]) for name in names]
+    return np.array([len(references) for references in met], dtype=np.int64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Solution:
+    offset_s: FloatArray
+    covariance: FloatArray
+    misfit: FloatArray
+    """(m, 6) of the readings as they are stamped, against the objects' states, in units of their noise."""
+    corrected: FloatArray
+    """(m, 6) the same with the offsets taken out."""
+
+
+def _solve(problem: Problem, source: IntArray, clocks: int, doubt_s: float) -> _Solution:
+    """Offsets (s,) and their covariance (s, s), by Gauss-Newton in offsets and states together.
+
+    ``source``: (m,) whose clock stamped each reading; -1 for one that is right.
+    """
+    count = len(problem.r_mid)
     rows = np.arange(len(problem.group))
     readings = problem.measurements.readings
     rates = whitened_rates(readings, rows, problem.r_obs, problem.v_obs)
-    states, offset_s = np.zeros((count, 6)), np.zeros(clocks)
+    rates[source < 0] = 0.0
+    clock = np.maximum(source, 0)
+    prior = np.full(clocks, doubt_s**-2)
+    states, offset_s, covariance = np.zeros((count, 6)), np.zeros(clocks), np.zeros((clocks, clocks))
     everyone = np.ones(len(rows), dtype=bool)
-    # Windows and sources meet in few pairs: each is summed once, and coupled to the others of its window.
-    pairs, pair = np.unique(np.stack([problem.group, source]), axis=1, return_inverse=True)
-    for _ in range(_ROUNDS):
-        design, misfit = whitened(readings, rows, problem.r_obs, problem.v_obs, problem.reach, states, problem.group)
-        misfit = misfit + rates * offset_s[source][:, None]
+
+    def misfits() -> tuple[FloatArray, FloatArray]:
+        return whitened(readings, rows, problem.r_obs, problem.v_obs, problem.reach, states, problem.group)  # type: ignore[no-any-return]
+
+    def by_clock(values: FloatArray) -> FloatArray:
+        return np.bincount(clock, values.sum(axis=1), minlength=clocks).astype(np.float64)
+
+    for _ in range(_ROUNDS if clocks else 0):
+        design, misfit = misfits()
+        misfit = misfit + rates * offset_s[clock][:, None]
         normal, gradient, _ = normal_equations(design, misfit, problem.group, everyone, count)
         normal += np.eye(6)
         gradient -= states
-        cross = np.zeros((pairs.shape[1], 6))
-        np.add.at(cross, pair, -np.einsum("kij,ki->kj", design, rates))
-        inverse = np.linalg.inv(normal)
-        information = np.diag(prior + np.bincount(source, np.einsum("ki,ki->k", rates, rates), minlength=clocks))
-        right = -np.bincount(source, np.einsum("ki,ki->k", rates, misfit), minlength=clocks) - prior * offset_s
         coupling = np.zeros((clocks, count, 6))
-        coupling[pairs[1], pairs[0]] = cross
+        np.add.at(coupling, (clock, problem.group), -np.einsum("kij,ki->kj", design, rates))
+        inverse = np.linalg.inv(normal)
         reached = np.einsum("sgi,gij->sgj", coupling, inverse)
-        information = information - np.einsum("sgj,tgj->st", reached, coupling)
-        right = right - np.einsum("sgj,gj->s", reached, gradient)
+        information = np.diag(prior + by_clock(rates**2)) - np.einsum("sgj,tgj->st", reached, coupling)
+        right = -by_clock(rates * misfit) - prior * offset_s - np.einsum("sgj,gj->s", reached, gradient)
         covariance = np.linalg.inv(information)
         step_s = covariance @ right
         states = states + np.einsum("gij,gj->gi", inverse, gradient - np.einsum("sgj,s->gj", coupling, step_s))
         offset_s = offset_s + step_s
-    return offset_s, covariance
+    misfit = misfits()[1]
+    return _Solution(offset_s, covariance, misfit, misfit + rates * offset_s[clock][:, None] if clocks else misfit)

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
+from sda_platform.fusion.clocks import CLOCK_SCHEMA, estimated
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.report import report
@@ -42,6 +44,8 @@ def lake_with(root: Path, observed: list[pa.Table], **altered: Any) -> Lake:
     counts = {**lags, "isl_pipeline_lag_ms": 2_400}
     commit(lake, FUSED_TRACKS, journal, watermarks=marks, counts=counts, as_of_ns=AS_OF_NS)
     touched = pa.array(sorted(set(fits["norad_id"].to_pylist())))
+    told = estimated(pa.concat_tables(observed), CLOCK_SCHEMA.empty_table(), propagator, START_NS, WINDOW_NS, AS_OF_NS)
+    commit(lake, CLOCK_OFFSETS, told.to_pylist())
     tracks = live_tracks(fits, touched, TRACK_SCHEMA.empty_table(), propagator, AS_OF_NS)
     commit(lake, TRACKS, tracks.to_pylist())
     return lake
@@ -68,7 +72,7 @@ def test_a_clock_that_is_off_by_more_than_it_claims_is_named__DP3_I4(tmp_path: P
     text = failed["clocks_keep_their_bounds"] or ""
     assert "optical-" in text and "its clock claims 10 ms" in text
     offsets = [float(part.split(" ")[2]) for part in text.split("; ")]
-    assert np.median(offsets) == pytest.approx(80.0, abs=10.0)
+    assert np.median(offsets) == pytest.approx(80.0, abs=3.0)
 
 
 def test_fits_that_noise_cannot_explain_are_seen(tmp_path: Path) -> None:

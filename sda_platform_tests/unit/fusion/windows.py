@@ -1,6 +1,5 @@
 """Builders: what radars report of real objects in consecutive fusion windows, as rows of `observations`."""
 
-import dataclasses
 from functools import cache
 
 import numpy as np
@@ -9,7 +8,7 @@ import pyarrow as pa
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,
@@ -77,7 +76,7 @@ def beacons(objects: int, windows: int, readings: int = 6, seed: int = 12) -> li
 
 def as_rows(observations: ObservationArrays) -> pa.Table:
     """The observations as rows of the table, numbered by their order, each in its window."""
-    columns = {field.name: getattr(observations, field.name) for field in dataclasses.fields(observations)}
+    columns = {name: getattr(observations, name) for name in REPORTED_COLUMNS}
     time_ns = observations.sensor_time_ns
     rows = pa.table(
         {
@@ -91,20 +90,25 @@ def as_rows(observations: ObservationArrays) -> pa.Table:
     )
 
 
-def watched_beacons(objects: int, windows: int, ahead_ms: float = 0.0, seed: int = 13) -> list[pa.Table]:
-    """What linked satellites report of themselves, and what telescopes with clocks ``ahead_ms`` ahead see of them."""
+def watched_beacons(
+    objects: int, windows: int, ahead_ms: float = 0.0, seed: int = 13, kind: str = "optical", spacing: int = 1
+) -> list[pa.Table]:
+    """What linked satellites report of themselves, and what sensors with clocks ``ahead_ms`` ahead see of them.
+
+    In every ``spacing``-th window. Telescopes' clocks claim to be good to 10 ms, radars' to 1 us.
+    """
     rng = np.random.default_rng(seed)
-    every = visible("optical", START_NS, margin_deg=15.0)
-    seen = every.take(rng.choice(len(every.index), objects, replace=False))
+    every = visible(kind, START_NS, margin_deg=20.0 if kind == "radar" else 15.0)
+    chosen = every.take(rng.choice(len(every.index), objects, replace=False))
     row = np.repeat(np.arange(objects), 6)
-    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[seen.index].tolist()])
+    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[chosen.index].tolist()])
+    quality = np.full(len(row), "gps_locked" if kind == "radar" else "ntp_synced")
     found = []
     for window in range(windows):
-        time_ns = START_NS + window * WINDOW_NS + rng.integers(0, WINDOW_NS, len(row))
-        _, r, v = catalogue().at(seen.index[row], time_ns)
-        sights = observe(seen.source_id[row], time_ns, r, v, rng)
-        late_ns = time_ns + round(ahead_ms * 1e6)
-        late = changed(sights, sensor_time_ns=late_ns, clock_quality=np.full(len(row), "ntp_synced"))
+        time_ns = START_NS + window * spacing * WINDOW_NS + rng.integers(0, WINDOW_NS, len(row))
+        _, r, v = catalogue().at(chosen.index[row], time_ns)
+        sights = observe(chosen.source_id[row], time_ns, r, v, rng)
+        late = changed(sights, sensor_time_ns=time_ns + round(ahead_ms * 1e6), clock_quality=quality)
         rows = as_rows(stack(late, link_reports(names[row], time_ns, r, v, rng)))
         found.append(rows.append_column("native_track_id", pa.array([str(n) for n in range(rows.num_rows)])))
     return found

@@ -135,6 +135,34 @@ def observe(
     )
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Watched:
+    """Readings (m,) of ``g`` objects that are off their elements by draws from the prior."""
+
+    observations: ObservationArrays
+    group: IntArray
+    """(m,) whose reading each is."""
+    seen: Sightings
+    """(g,) what saw which object; the deviations are those at its time."""
+    deviation: FloatArray
+    truth: FloatArray
+    """(g, 6) states at the sightings' times."""
+
+    def states_at(self, group: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """True states of objects at times."""
+        return displaced(self.seen.index[group], time_ns, self.deviation[group], self.seen.time_ns[group])
+
+
+def watched(seen: Sightings, time_ns: IntArray, rng: np.random.Generator) -> Watched:
+    """The objects ``seen`` (g,), each read by its sensor at as many of ``time_ns`` (g * n,) in turn."""
+    deviation = prior_draw(seen.index, seen.time_ns, rng)
+    _, r, v = catalogue().at(seen.index, seen.time_ns)
+    group = np.repeat(np.arange(len(seen.index)), len(time_ns) // len(seen.index))
+    states = displaced(seen.index[group], time_ns, deviation[group], seen.time_ns[group])
+    observations = observe(seen.source_id[group], time_ns, *states, rng)
+    return Watched(observations, group, seen, deviation, np.hstack([r, v]) + deviation)
+
+
 def link_reports(
     source_id: np.ndarray, time_ns: IntArray, r: FloatArray, v: FloatArray, rng: np.random.Generator
 ) -> ObservationArrays:

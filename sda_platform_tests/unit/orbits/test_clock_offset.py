@@ -1,95 +1,124 @@
 """A planted clock offset is found, told with an honest sigma, and taken out."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
-from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.tracking.clock_offset import corrected, estimate_clock_offsets
+from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected, estimate_clock_offsets
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,
+    Watched,
     catalogue,
     changed,
-    displaced,
     link_reports,
-    observe,
-    prior_draw,
     stack,
     visible,
+    watched,
 )
 
 MID_NS = START_NS + 15 * SECOND_NS
 PLANTED_S = {"radar-1": 0.020, "radar-4": -0.150}
+CERTAIN_SIGMAS = 5.0
 
 
-def _watched(objects: int, seed: int) -> tuple[ObservationArrays, IntArray, IntArray, FloatArray]:
-    """Radar readings of objects off their elements, stamped by clocks of which two are off; and the deviations."""
+@cache
+def scene(kind: str, objects: int, seed: int) -> Watched:
     rng = np.random.default_rng(seed)
-    every = visible("radar", MID_NS, margin_deg=5)
+    every = visible(kind, MID_NS, margin_deg=5)
     seen = every.take(rng.choice(len(every.index), objects, replace=False))
-    deviation = prior_draw(seen.index, seen.time_ns, rng)
-    group = np.repeat(np.arange(objects), 8)
-    time_ns = START_NS + rng.integers(0, 30 * SECOND_NS, len(group))
-    r, v = displaced(seen.index[group], time_ns, deviation[group], seen.time_ns[group])
-    readings = observe(seen.source_id[group], time_ns, r, v, rng)
-    ahead_s = np.array([PLANTED_S.get(name, 0.0) for name in readings.source_id.tolist()])
-    stamped = changed(readings, sensor_time_ns=time_ns + np.round(ahead_s * 1e9).astype(np.int64))
-    return stamped, group, seen.index, deviation
+    return watched(seen, START_NS + rng.integers(0, 30 * SECOND_NS, 8 * objects), rng)
+
+
+def stamped(observations: ObservationArrays, ahead_s: dict[str, float]) -> ObservationArrays:
+    """The readings as clocks stamp them that are ahead by so much."""
+    ahead = np.array([ahead_s.get(name, 0.0) for name in observations.source_id.tolist()])
+    return changed(observations, sensor_time_ns=observations.sensor_time_ns + np.round(ahead * 1e9).astype(np.int64))
+
+
+def estimated(observations: ObservationArrays, group: IntArray, seen: Watched, references: set[str]) -> ClockOffsets:
+    middle_ns = np.full(len(seen.seen.index), MID_NS)
+    return estimate_clock_offsets(observations, group, catalogue(), seen.seen.index, middle_ns, references=references)
+
+
+def with_links(scene: Watched, ahead_s: dict[str, float]) -> tuple[ObservationArrays, IntArray, set[str]]:
+    """The readings, and of every object what it tells of its own state; the groups, and the links' names."""
+    objects = np.arange(len(scene.seen.index))
+    middle_ns = np.full(len(objects), MID_NS)
+    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[scene.seen.index].tolist()])
+    links = link_reports(names, middle_ns, *scene.states_at(objects, middle_ns), np.random.default_rng(4))
+    return stack(stamped(scene.observations, ahead_s), links), np.concatenate([scene.group, objects]), set(names)
+
+
+def surely_off(found: ClockOffsets) -> set[str]:
+    return set(found.source_id[np.abs(found.offset_s) > CERTAIN_SIGMAS * found.sigma_s].tolist())
 
 
 def test_planted_offsets_are_found_within_their_sigma_and_no_others() -> None:
-    stamped, group, index, _ = _watched(1500, seed=1)
-    found = estimate_clock_offsets(stamped, group, catalogue(), index, np.full(1500, MID_NS))
+    seen = scene("radar", 800, 1)
+    readings = stamped(seen.observations, PLANTED_S)
+    found = estimated(readings, seen.group, seen, set())
     expected = np.array([PLANTED_S.get(name, 0.0) for name in found.source_id.tolist()])
     deviation = (found.offset_s - expected) / found.sigma_s
     assert np.abs(deviation).max() < 4
     assert np.mean(deviation**2) == pytest.approx(1.0, abs=1.0)
-    planted = np.isin(found.source_id, list(PLANTED_S))
-    assert found.sigma_s[planted].max() < 0.02
-    assert "radar-4" in found.source_id[found.is_off()]
-    assert set(found.source_id[found.is_off()]) <= set(PLANTED_S)
-    assert found.readings.sum() == len(stamped)
+    assert found.sigma_s[np.isin(found.source_id, list(PLANTED_S))].max() < 0.03
+    assert "radar-4" in surely_off(found) <= set(PLANTED_S)
+    assert found.readings.sum() > 0.99 * len(readings)
+    assert not found.anchors.any(), "the catalogue alone is no reference"
 
 
-def test_taking_the_offset_out_brings_the_fits_nearer_to_the_truth() -> None:
-    stamped, group, index, deviation = _watched(1500, seed=2)
-    mid_ns = np.full(1500, MID_NS)
-    found = estimate_clock_offsets(stamped, group, catalogue(), index, mid_ns)
-    mine = stamped.source_id == "radar-4"
-    _, r, _ = catalogue().at(index, mid_ns)
+def test_taking_50_ms_out_brings_the_fits_as_near_to_the_truth_as_if_the_clock_were_right() -> None:
+    seen = scene("radar", 200, 3)
+    readings, group, links = with_links(seen, {"radar-4": 0.05})
+    found = estimated(readings, group, seen, links)
+    alone = seen.observations.source_id == "radar-4"
+    objects, mid_ns = np.unique(seen.group[alone]), np.full(200, MID_NS)
 
     def error_km(observations: ObservationArrays) -> float:
-        fits = fit_windows(observations.take(mine), group[mine], catalogue(), index, mid_ns)
-        touched = np.unique(group[mine])
-        return float(np.median(np.linalg.norm(fits.r_teme_km - r - deviation[:, :3], axis=1)[touched]))
+        fits = fit_windows(observations.take(alone), seen.group[alone], catalogue(), seen.seen.index, mid_ns)
+        return float(np.median(np.linalg.norm(fits.r_teme_km - seen.truth[:, :3], axis=1)[objects]))
 
-    assert error_km(corrected(stamped, found)) < 0.3 * error_km(stamped)
+    wrong = stamped(seen.observations, {"radar-4": 0.05})
+    right_km, wrong_km = error_km(seen.observations), error_km(wrong)
+    assert wrong_km > 3 * right_km
+    assert error_km(corrected(wrong, found)) < 1.1 * right_km
 
 
-def test_reference_links_anchor_the_offset_of_whoever_sees_the_same_satellite() -> None:
-    stamped, group, index, deviation = _watched(300, seed=3)
-    rng = np.random.default_rng(4)
-    mid_ns = np.full(300, MID_NS)
-    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[index].tolist()])
-    r, v = displaced(index, mid_ns, deviation, mid_ns)
-    both = stack(stamped, link_reports(names, mid_ns, r, v, rng))
-    groups = np.concatenate([group, np.arange(300)])
-    alone = estimate_clock_offsets(stamped, group, catalogue(), index, mid_ns)
-    anchored = estimate_clock_offsets(both, groups, catalogue(), index, mid_ns, references=set(names.tolist()))
-    place = np.searchsorted(anchored.source_id, alone.source_id)
-    assert (anchored.sigma_s[place] < 0.2 * alone.sigma_s).all()
-    radar = np.flatnonzero(anchored.source_id == "radar-1")[0]
-    assert anchored.offset_s[radar] == pytest.approx(0.020, abs=5 * anchored.sigma_s[radar])
-    assert anchored.is_off()[radar]
-    links = np.isin(anchored.source_id, names)
-    assert np.abs(anchored.offset_s[links]).max() < 1e-5, "they are as good as they say"
+@pytest.mark.parametrize("kind", ["radar", "optical"])
+@pytest.mark.parametrize("ahead_ms", [-40.0, 0.0, 50.0])
+def test_reference_links_tell_each_sensors_offset_to_milliseconds__CS(kind: str, ahead_ms: float) -> None:
+    seen = scene(kind, 200, 3)
+    every = dict.fromkeys(seen.observations.source_id.tolist(), ahead_ms / 1e3)
+    readings, group, links = with_links(seen, every)
+    found = estimated(readings, group, seen, links)
+    assert set(found.source_id.tolist()) <= set(every), "the references' clocks are not asked for"
+    sensors = found.readings >= 40
+    off = (found.offset_s[sensors] - ahead_ms / 1e3) / found.sigma_s[sensors]
+    assert np.sqrt(np.mean(off**2)) < 2.0
+    assert (found.sigma_s[sensors] < 0.005).all()
+    assert (found.anchors[sensors] >= 5).all()
+    excess = found.residual_rms[sensors] - 1.0
+    assert (excess > 1.0).all() if ahead_ms else (np.abs(excess) < 0.2).all()
+
+
+def test_a_correction_leaves_its_own_doubt_in_the_time() -> None:
+    seen = scene("radar", 200, 3)
+    readings, group, links = with_links(seen, {"radar-4": 0.05})
+    found = estimated(readings, group, seen, links)
+    after = corrected(readings, found)
+    mine = after.source_id == "radar-4"
+    assert np.ptp(after.clock_correction_sigma_s[mine]) == 0.0
+    assert after.clock_correction_sigma_s[mine][0] == found.sigma_s[found.source_id == "radar-4"][0]
 
 
 def test_nothing_seen_nothing_said() -> None:
-    stamped, _, index, _ = _watched(3, seed=5)
-    nothing = stamped.take(np.zeros(0, dtype=np.int64))
-    found = estimate_clock_offsets(nothing, [], catalogue(), index, np.full(3, MID_NS))
+    seen = scene("radar", 200, 3)
+    nothing = seen.observations.take(np.zeros(0, dtype=np.int64))
+    found = estimated(nothing, np.zeros(0, dtype=np.int64), seen, set())
     assert len(found.source_id) == 0
-    assert corrected(stamped, found) is stamped
+    assert corrected(seen.observations, found) is seen.observations

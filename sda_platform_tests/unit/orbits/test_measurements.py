@@ -10,7 +10,8 @@ from skyfield.sgp4lib import TEME
 
 from sda_platform.orbits import frames
 from sda_platform.orbits.sensing.light import seen_state
-from sda_platform.orbits.sensing.measurements import Measurements, clock_sigma_s, prepare
+from sda_platform.orbits.sensing.measurements import Measurements, clock_bound_s, prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
@@ -98,12 +99,17 @@ def test_clock_error_moves_the_reading_as_the_object_moves(kind: str) -> None:
     np.testing.assert_allclose(np.sqrt(np.abs(slip[used])), np.abs(rate[used]) * sigma_s, rtol=0.02)
 
 
-def test_clock_bounds_by_quality() -> None:
-    quality = np.array(["gps_locked", "ntp_synced", "onboard_drift", "unknown", "", ""])
-    age_s = np.array([9.0, 120.0, 50.0, 1.0, np.nan, np.nan])
-    is_link = np.array([True, False, True, True, False, True])
-    bounds_s = clock_sigma_s(quality, age_s, is_link) * np.sqrt(3.0)
-    np.testing.assert_allclose(bounds_s, [1e-6, 0.012, 5e-3, 5.0, 1e-6, 5.0])
+def test_clock_bounds_by_quality__DP3_I4() -> None:
+    stamped = ObservationArrays.from_columns(
+        {
+            "source_kind": ["isl", "radar", "isl", "isl", "radar", "isl"],
+            "source_id": ["a"] * 6,
+            "sensor_time_ns": [START_NS] * 6,
+            "clock_quality": ["gps_locked", "ntp_synced", "onboard_drift", "unknown", "", ""],
+            "clock_age_s": [9.0, 120.0, 50.0, 1.0, np.nan, np.nan],
+        }
+    )
+    np.testing.assert_allclose(clock_bound_s(stamped), [1e-6, 0.012, 5e-3, 5.0, 1e-6, 5.0])
 
 
 def test_range_rate_is_optional_and_missing_sigmas_come_from_the_registry() -> None:

@@ -1,0 +1,107 @@
+"""Sensor clocks, term by term: estimated from closed windows, taken out of the windows of the next term but one.
+
+An estimate is a function of a term's observations as they were stamped, and they no longer change: so neither the order
+in which data came nor an earlier correction has a say, and whoever fits a window again finds the same offsets. It is
+believed when satellites that tell their own state by good clocks anchor it, and two terms in a row say the same.
+Arrow in, Arrow out.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
+from sda_platform.fusion.fuse import associated, in_order
+from sda_platform.fusion.watermarks import WINDOWS_IN_TERM
+from sda_platform.lake.arrow import arrays
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.clock_offset import ClockOffsets, estimate_clock_offsets
+
+CLOCK_SCHEMA = pa.schema([field for field in CLOCK_OFFSETS.arrow_schema if field.name != COMMIT_SEQUENCE])
+_HOLDS_AFTER_TERMS = 2
+_LEAST_ANCHORS = 5
+_LEAST_READINGS = 20
+_CERTAIN_SIGMAS = 5.0
+_ESTIMATED = ("offset_s", "sigma_s", "readings", "anchors", "bound_s", "residual_rms")
+
+
+def estimated(
+    readings: pa.Table, previous: pa.Table, propagator: Propagator, term_ns: int, window_ns: int, as_of_ns: int
+) -> pa.Table:
+    """The rows of `clock_offsets` for one term: of every sensor that saw an anchor.
+
+    Args:
+        readings: the term's observations.
+        previous: the rows of the term before.
+        propagator: the catalogue.
+        term_ns: start of the term.
+        window_ns: length of a window.
+        as_of_ns: mission time of the commit.
+    """
+    found = _offsets(readings, propagator, window_ns)
+    before = {row["source_id"]: row for row in previous.to_pylist()}
+    rows: list[dict[str, Any]] = [
+        {
+            "source_id": name,
+            "term_start_ns": term_ns,
+            "holds_from_ns": term_ns + _HOLDS_AFTER_TERMS * WINDOWS_IN_TERM * window_ns,
+            **{column: getattr(found, column)[n].item() for column in _ESTIMATED},
+            "as_of_ns": as_of_ns,
+        }
+        for n, name in enumerate(found.source_id.tolist())
+    ]
+    judged = [{**row, **_as_correction(row, before.get(row["source_id"]))} for row in rows]
+    return pa.Table.from_pylist(judged, CLOCK_SCHEMA)
+
+
+def _as_correction(row: dict[str, Any], before: dict[str, Any] | None) -> dict[str, Any]:
+    """How far the estimate may be trusted for a later term, by how it changed since the term before."""
+    if before is None:
+        return {"correction_sigma_s": None, "is_applied": False}
+    sigma_s = float(np.hypot(row["sigma_s"], row["offset_s"] - before["offset_s"]))
+    sound = all(each["anchors"] >= _LEAST_ANCHORS and each["readings"] >= _LEAST_READINGS for each in (row, before))
+    return {"correction_sigma_s": sigma_s, "is_applied": sound and abs(row["offset_s"]) > _CERTAIN_SIGMAS * sigma_s}
+
+
+def _offsets(readings: pa.Table, propagator: Propagator, window_ns: int) -> ClockOffsets:
+    """Of what was seen in the same window as its own report by a good clock: a satellite with a link is the anchor."""
+    ordered = in_order(readings)
+    observations = ObservationArrays.from_columns(arrays(ordered))
+    index = associated(ordered, observations, propagator)
+    window = observations.sensor_time_ns // window_ns
+    seen = window * len(propagator) + index
+    anchor = (observations.source_kind == "isl") & (observations.clock_quality == "gps_locked") & (index >= 0)
+    chosen = np.flatnonzero(np.isin(seen, seen[anchor]) & (index >= 0))
+    told, group = np.unique(seen[chosen], return_inverse=True)
+    return estimate_clock_offsets(
+        observations.take(chosen),
+        group,
+        propagator,
+        told % len(propagator),
+        told // len(propagator) * window_ns + window_ns // 2,
+        references=set(observations.source_id[anchor].tolist()),
+    )
+
+
+def offsets_of(rows: pa.Table) -> ClockOffsets:
+    """Rows of one term as the estimate that they tell."""
+    ordered = rows.sort_by("source_id")
+    return ClockOffsets(**arrays(ordered, ("source_id", *_ESTIMATED)))
+
+
+def corrections(rows: pa.Table) -> dict[int, ClockOffsets]:
+    """What is taken out of each term's times, by the term's start; ``rows`` of `clock_offsets`."""
+    applied = rows.filter(rows["is_applied"])
+    applied = applied.drop_columns("sigma_s").rename_columns({"correction_sigma_s": "sigma_s"})
+    terms = pc.unique(applied["holds_from_ns"]).to_pylist()
+    return {term: offsets_of(applied.filter(pc.equal(applied["holds_from_ns"], term))) for term in terms}
+
+
+def corrected_windows(rows: pa.Table, window_ns: int) -> set[int]:
+    """Starts of the windows whose times the ``rows`` of `clock_offsets` change."""
+    terms = pc.unique(rows.filter(rows["is_applied"])["holds_from_ns"]).to_pylist()
+    return {term + number * window_ns for term in terms for number in range(WINDOWS_IN_TERM)}

@@ -1,11 +1,12 @@
 """Association and estimation: how fast, how flat over the catalogue's size, how accurate, and how honest?
 
-    python benchmarks/fusion.py [--readings 50000] [--tracks 1000] [--processes 2] [--rounds 3]
+    python benchmarks/fusion.py [--readings 50000] [--tracks 1000] [--peer-tracks 500] [--processes 2] [--rounds 3]
 
 The catalogue is CelesTrak's of 2024-11-01 (26,834 objects). Objects are off their elements by draws from the prior, and
 seen by the simulation's sensors with their noise, light time and all. Speed is that of steady state: every process has
 its catalogue initialised and its kernels compiled, and gets whole windows. The peer of accuracy is the catalogue's own
-prediction; normalised squared errors are held against their 95 % chi-square bounds.
+prediction; normalised squared errors are held against their 95 % chi-square bounds. The peer of speed is Stone Soup's
+extended Kalman filter (`stone_soup.py`), which is told which object each reading is of.
 """
 
 import argparse
@@ -13,30 +14,32 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 
 import numpy as np
-import numpy.typing as npt
-from contest import Gate
+import stone_soup
+from contest import Entry, Gate, contest, ratio
 from rich.console import Console
 from scipy.stats import chi2
 
+from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.light import LIGHT_KM_S
+from sda_platform.orbits.sensing.measurements import prepare
+from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.association import associate
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform_tests.unit.orbits.scenes import (
+    DAY_NS,
     SECOND_NS,
     START_NS,
     Sightings,
+    Watched,
     catalogue,
-    displaced,
-    observe,
-    prior_draw,
     visible,
+    watched,
 )
 
 MID_NS = START_NS + 15 * SECOND_NS
@@ -45,25 +48,12 @@ RADAR_LOOKS, TELESCOPE_LOOKS = 30, 3
 console = Console(highlight=False, soft_wrap=True)
 
 
-@dataclass(frozen=True)
-class Watched:
-    """Readings of one window, each radar's track by number, and what they are of."""
-
-    observations: ObservationArrays
-    tracks: npt.NDArray[np.str_]
-    group: IntArray
-    index: IntArray
-    truth: FloatArray
-
-    def fits(self) -> StateFits:
-        return fit_windows(self.observations, self.group, catalogue(), self.index, np.full(len(self.index), MID_NS))
-
-
 def main() -> int:
     """Run, print, and fail where a gate is missed."""
     options = _options()
     gates = [*_accuracy(options.tracks), *_speed(options.readings, options.processes, options.rounds)]
     gates += _flatness(options.readings, options.rounds)
+    gates += _against_stone_soup(options.peer_tracks, options.rounds)
     for gate in gates:
         console.print(f"  {gate}")
     return 0 if all(gate.holds for gate in gates) else 1
@@ -75,15 +65,15 @@ def _accuracy(tracks: int) -> list[Gate]:
     gates = []
     for kind, looks in (("radar", RADAR_LOOKS), ("optical", TELESCOPE_LOOKS)):
         for regime, members in _regimes().items():
-            watched = _watch(kind, members, tracks, looks, seed=5)
-            if watched is None:
+            scene = _watch(kind, members, tracks, looks, seed=5)
+            if scene is None:
                 console.print(f"{regime} by {kind}: not seen at this hour")
                 continue
-            fits = watched.fits()
-            error = np.hstack([fits.r_teme_km, fits.v_teme_km_s]) - watched.truth
+            fits = _fits(scene)
+            error = np.hstack([fits.r_teme_km, fits.v_teme_km_s]) - scene.truth
             solved = np.linalg.solve(fits.covariance_teme, error[:, :, None])[:, :, 0]
             nees = float(np.einsum("gi,gi->g", error, solved).mean())
-            before = np.linalg.norm(fits.predicted_r_teme_km - watched.truth[:, :3], axis=1)
+            before = np.linalg.norm(fits.predicted_r_teme_km - scene.truth[:, :3], axis=1)
             after = np.linalg.norm(error[:, :3], axis=1)
             better = float(np.median(before) / np.median(after))
             console.print(
@@ -122,17 +112,63 @@ def _flatness(readings: int, rounds: int) -> list[Gate]:
     return [Gate("cost per reading, 27k objects over 1k", cost[-1] / cost[0], 1.5, at_least=False)]
 
 
+def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
+    """Readings of low orbits per second of processor time, and the error at each track's last reading, of either."""
+    scene = _watch("radar", _regimes()["low"], tracks, RADAR_LOOKS, seed=6)
+    assert scene is not None
+    measurements = prepare(scene.observations, sensor_registry())
+    first, last = (np.arange(tracks) * RADAR_LOOKS + end for end in (0, RADAR_LOOKS - 1))
+    delay_ns = (measurements.value[:, 0] / LIGHT_KM_S * 1e9).astype(np.int64)
+    begin_ns, end_ns = (scene.observations.sensor_time_ns[rows] - delay_ns[rows] for rows in (first, last))
+    _, r, v = catalogue().at(scene.seen.index, begin_ns)
+    age_days = (begin_ns - catalogue().elements.epoch_time_ns[scene.seen.index]) / DAY_NS
+    prior = rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
+    each = range(tracks)
+    given = [stone_soup.track(measurements, range(first[n], last[n] + 1), r[n], v[n], prior[n]) for n in each]
+    truth = np.hstack(scene.states_at(np.arange(tracks), end_ns))
+
+    def ours() -> FloatArray:
+        fits = _fits(scene)
+        reference = np.hstack([fits.predicted_r_teme_km, fits.predicted_v_teme_km_s])
+        deviation = np.hstack([fits.r_teme_km, fits.v_teme_km_s]) - reference
+        elapsed_s = (end_ns - scene.seen.time_ns) / 1e9
+        moved, _ = transport(deviation, fits.covariance_teme, reference[:, :3], reference[:, 3:], elapsed_s)
+        return np.hstack(catalogue().at(scene.seen.index, end_ns)[1:]) + moved
+
+    entries = {"ours": ours, "Stone Soup": lambda: stone_soup.filtered(given)}
+    error_m = {}
+
+    def run(name: str, work: Callable[[], FloatArray]) -> float:
+        began = time.process_time()
+        found = work()
+        took = time.process_time() - began
+        error_m[name] = float(np.median(np.linalg.norm(found[:, :3] - truth[:, :3], axis=1))) * 1e3
+        return took
+
+    seconds = contest([Entry(name, lambda _, n=name, w=work: run(n, w)) for name, work in entries.items()], rounds)
+    for name, taken in seconds.items():
+        console.print(
+            f"{name}: {len(scene.group) / float(np.median(taken)):,.0f} readings/s of processor time, "
+            f"median position error at the last reading {error_m[name]:.1f} m"
+        )
+    return [
+        Gate("times as many readings/s as Stone Soup's EKF", ratio(seconds, "ours", "Stone Soup"), 50, at_least=True),
+        Gate("position error, of Stone Soup's", error_m["ours"] / error_m["Stone Soup"], 1.0, at_least=False),
+    ]
+
+
 def _fused(readings: int, seed: int, objects: int, smallest: int | None = None) -> tuple[int, float, float]:
     """Fuse one window of so many radar readings: how many there were, the seconds it took, the share rightly seen."""
-    watched = _dense(readings, seed, smallest or objects)
+    scene = _dense(readings, seed, smallest or objects)
+    tracks = scene.group.astype(np.str_)
     propagator, numbers = _catalogue(objects)
     began = time.perf_counter()
-    found = associate(watched.observations, propagator, tracks=watched.tracks)
+    found = associate(scene.observations, propagator, tracks=tracks)
     seen = np.flatnonzero(found.index >= 0)
     index, group = np.unique(found.index[seen], return_inverse=True)
-    fit_windows(watched.observations.take(seen), group, propagator, index, np.full(len(index), MID_NS))
+    fit_windows(scene.observations.take(seen), group, propagator, index, np.full(len(index), MID_NS))
     took = time.perf_counter() - began
-    return len(watched.group), took, float(np.mean(numbers[found.index] == watched.index[watched.group]))
+    return len(scene.group), took, float(np.mean(numbers[found.index] == scene.seen.index[scene.group]))
 
 
 @cache
@@ -165,16 +201,14 @@ def _watch(kind: str, members: IntArray, tracks: int, looks: int, seed: int) -> 
 def _readings(seen: Sightings, looks: int, seed: int) -> Watched:
     """Equally spaced looks over the window of objects off their elements by a draw of their own."""
     rng = np.random.default_rng(seed)
-    count = len(seen.index)
-    deviation = prior_draw(seen.index, seen.time_ns, rng)
-    group = np.repeat(np.arange(count), looks)
-    phase = rng.uniform(0, 30 / looks, count)[group] + np.tile(np.arange(looks), count) * (30 / looks)
-    time_ns = START_NS + (phase * 1e9).astype(np.int64)
-    r, v = displaced(seen.index[group], time_ns, deviation[group], seen.time_ns[group])
-    _, r_mid, v_mid = catalogue().at(seen.index, seen.time_ns)
-    observations = observe(seen.source_id[group], time_ns, r, v, rng)
-    truth = np.hstack([r_mid, v_mid]) + deviation
-    return Watched(observations, group.astype(np.str_), group, seen.index, truth)
+    step_s = 30 / looks
+    phase_s = rng.uniform(0, step_s, (len(seen.index), 1)) + np.arange(looks) * step_s
+    return watched(seen, START_NS + (phase_s.ravel() * 1e9).astype(np.int64), rng)
+
+
+def _fits(watched: Watched) -> StateFits:
+    index, middle_ns = watched.seen.index, watched.seen.time_ns
+    return fit_windows(watched.observations, watched.group, catalogue(), index, middle_ns)
 
 
 def _regimes() -> dict[str, IntArray]:
@@ -193,6 +227,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--readings", type=int, default=50_000, help="readings per window")
     parser.add_argument("--tracks", type=int, default=1_000, help="tracks per regime and kind of sensor")
+    parser.add_argument(
+        "--peer-tracks", type=int, default=500, help="tracks of 30 readings for the contest with Stone Soup"
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()

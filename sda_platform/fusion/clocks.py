@@ -71,7 +71,7 @@ def _offsets(readings: pa.Table, propagator: Propagator, window_ns: int) -> Cloc
     """Of what was seen in the same window as its own report by a good clock: a satellite with a link is the anchor."""
     ordered = in_order(readings)
     observations = ObservationArrays.from_columns(arrays(ordered))
-    index = associated(ordered, observations, propagator)
+    index = associated(ordered, observations, propagator).index
     window = observations.sensor_time_ns // window_ns
     seen = window * len(propagator) + index
     anchor = (observations.source_kind == "isl") & (observations.clock_quality == "gps_locked") & (index >= 0)

@@ -15,7 +15,7 @@ from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.tracking.association import associate
+from sda_platform.orbits.tracking.association import Association, associate
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 
@@ -68,16 +68,16 @@ def in_order(rows: pa.Table) -> pa.Table:
     return rows.sort_by([("sensor_time_ns", "ascending"), ("observation_id", "ascending")])
 
 
-def associated(rows: pa.Table, observations: ObservationArrays, propagator: Propagator) -> npt.NDArray[np.int64]:
-    """Position in the catalogue of the object that each observation is of, -1: none; ``rows`` name the tracks."""
+def associated(rows: pa.Table, observations: ObservationArrays, propagator: Propagator) -> Association:
+    """Which object each observation is of; ``rows`` name the sensors' own tracks."""
     tracks = np.asarray(pc.fill_null(rows["native_track_id"], "").to_pylist(), dtype=np.str_)
-    return associate(observations, propagator, tracks=tracks).index
+    return associate(observations, propagator, tracks=tracks)
 
 
 def _fuse(
     rows: pa.Table, observations: ObservationArrays, propagator: Propagator, start_ns: int, window_ns: int
 ) -> pa.Table:
-    chosen = associated(rows, observations, propagator)
+    chosen = associated(rows, observations, propagator).index
     seen = np.flatnonzero(chosen >= 0)
     objects, group = np.unique(chosen[seen], return_inverse=True)
     if not len(objects):

@@ -8,10 +8,12 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
+from sda_platform.fusion.association_quality import OUTCOMES, Verdicts
 from sda_platform.fusion.track_states import STATES
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets
 
+_OUTCOMES = dict(zip(OUTCOMES, ("tab:green", "tab:orange", "tab:gray"), strict=True))
 _COLOURS = dict(zip(STATES, ("tab:orange", "tab:green", "tab:blue", "tab:gray"), strict=True))
 
 
@@ -29,6 +31,29 @@ def residuals(clocks: ClockOffsets) -> str:
     for axes in (left, right):
         axes.set_xticks(place, clocks.source_id.tolist(), rotation=60, ha="right", fontsize=7)
     return _markdown(figure, "residuals and clocks of each sensor")
+
+
+def association(verdicts: Verdicts) -> str:
+    """Of each sensor, window by window, how many readings found their object; and how near to it they were."""
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    sensors, starts_ns = dict(verdicts.of_sensors()), np.unique(verdicts.window_start_ns)
+    width = 0.8 / len(starts_ns)
+    for number, start_ns in enumerate(starts_ns.tolist()):
+        place = np.arange(len(sensors)) - 0.4 + (number + 0.5) * width
+        outcomes = [sensor.outcome[sensor.window_start_ns == start_ns] for sensor in sensors.values()]
+        bottom = np.zeros(len(sensors))
+        for outcome, colour in _OUTCOMES.items():
+            share = np.array([np.mean(found == outcome) if len(found) else 0.0 for found in outcomes])
+            left.bar(place, share, 0.9 * width, bottom, color=colour, label=outcome if number == 0 else None)
+            bottom += share
+    left.set_xticks(np.arange(len(sensors)), list(sensors), rotation=60, ha="right", fontsize=6)
+    left.set_ylabel(f"share of readings in each of {len(starts_ns)} windows")
+    left.legend(fontsize=6, ncols=3, loc="lower left")
+    right.hist(verdicts.levels, bins=20, range=(0, 1), color="tab:blue")
+    right.axhline(len(verdicts.levels) / 20, color="black", linewidth=0.8)
+    right.set(xlabel="chi-square level of the distance", ylabel="objects (line: as expected)")
+    return _markdown(figure, "association of each sensor's readings")
 
 
 def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequence[str]) -> str:

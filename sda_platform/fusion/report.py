@@ -4,7 +4,6 @@ Read from logs alone, and drawn outside the hot lane: pictures cost a second, wh
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -13,10 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.orbits import catalogue_at
+from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.association_quality import Verdicts, told
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import CLOCK_SCHEMA, offsets_of
 from sda_platform.fusion.discovery import READING_COLUMNS
+from sda_platform.fusion.fit_quality import FitQuality
+from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -34,35 +38,13 @@ SPAN_NS = 600 * NANOSECONDS_PER_SECOND
 """How far back the report looks from the newest window, event time."""
 _LEAST_READINGS = 20
 _RECENT_COMMITS = 20
-# Chi-square per degree of freedom of all windows: far from one, the noise or the orbits are not what we think.
-_CHI_SQUARE = (0.3, 2.0)
-_MOST_REJECTED = 0.1
+# Looked at in every one of its readings: what comes between two reports.
+_ASSOCIATED_WINDOWS = 4
 _STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 _WINDOW = (
     "norad_id", "epoch_time_ns", *_STATE, "chi_square", "degrees_of_freedom", "radar_count", "optical_count",
     "isl_count", "rejected_count", "observation_ids",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Association:
-    """Of the windows in the report's span, how readings were taken in; shares in [0, 1]."""
-
-    windows: int
-    readings: int
-    used_share: float
-    rejected_share: float
-    chi_square_per_degree: float
-
-    def problems(self) -> list[str]:
-        """What is wrong, in words."""
-        low, high = _CHI_SQUARE
-        found = []
-        if self.windows and not low <= self.chi_square_per_degree <= high:
-            found.append(f"chi-square per degree of freedom is {self.chi_square_per_degree:.2f}, not {low} to {high}")
-        if self.rejected_share > _MOST_REJECTED:
-            found.append(f"{self.rejected_share:.0%} of the readings in fits are rejected, no more than 10% may be")
-        return found
 
 
 @dg.asset(
@@ -74,27 +56,37 @@ class Association:
     check_specs=[
         dg.AssetCheckSpec("clocks_keep_their_bounds", asset=KEY, description="No clock is off by more than it claims."),
         dg.AssetCheckSpec("association_is_sound", asset=KEY, description="Residuals are as large as the noise says."),
+        dg.AssetCheckSpec(
+            "readings_find_their_objects",
+            asset=KEY,
+            description="Most readings are of one catalogued object, and as near to it as noise and elements say.",
+        ),
     ],
 )
-def fusion_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
-    """How well the fusion is doing, over the last ten minutes of event time: residuals, clocks, tracks, watermarks."""
-    return report(lake.open())
+def fusion_report(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
+    """How well the fusion is doing, over the last ten minutes of event time: residuals, clocks, tracks, watermarks; and
+    of the last two minutes, which readings find their objects."""
+    return report(lake.open(), fusion.window_ns)
 
 
-def report(store: Lake) -> dg.MaterializeResult[Any]:
-    """The pictures and figures as metadata, and the outcome of both checks."""
+def report(store: Lake, window_ns: int) -> dg.MaterializeResult[Any]:
+    """The pictures and figures as metadata, and the outcome of the checks."""
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.fusion import pictures
 
     windows = recent_windows(store)
     readings = _readings(store, windows)
-    quality = association(windows, readings)
+    quality = FitQuality.of(windows, readings)
+    verdicts = recent_verdicts(store, readings, window_ns)
     clocks = newest_offsets(store)
     tracks = store.log(TRACKS).rows(["state", "epoch_time_ns", *_STATE[:3]])
     facts: dict[str, Any] = {"windows": quality.windows, "readings": quality.readings, "used": quality.used_share}
     facts |= {"rejected": quality.rejected_share, "chi_square_per_degree": quality.chi_square_per_degree}
     if len(clocks.source_id):
         facts["residuals"] = dg.MetadataValue.md(pictures.residuals(clocks))
+    if len(verdicts.outcome):
+        facts["association"] = dg.MetadataValue.md(pictures.association(verdicts))
+        facts["association_by_sensor"] = dg.MetadataValue.md(told(verdicts))
     if tracks.num_rows:
         facts["track_map"] = dg.MetadataValue.md(pictures.track_map(*_places(tracks)))
     commits = store.log(FUSED_TRACKS).commits()
@@ -106,6 +98,7 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
         check_results=[
             _checked("clocks_keep_their_bounds", wrong, {"sensors": len(clocks.source_id), **_told(clocks)}),
             _checked("association_is_sound", quality.problems(), {"windows": quality.windows}),
+            _checked("readings_find_their_objects", verdicts.problems(), verdicts.shares()),
         ],
     )
 
@@ -119,17 +112,12 @@ def recent_windows(store: Lake) -> pa.Table:
     return standing_keys(log, _WINDOW, where=ds.field("window_start_ns") >= since_ns)
 
 
-def association(windows: pa.Table, readings: pa.Table) -> Association:
-    """How the readings of the span were taken into fits."""
-    used = sum(map(len, windows["observation_ids"].to_pylist()))
-    rejected, freedom = (pc.sum(windows[name]).as_py() or 0 for name in ("rejected_count", "degrees_of_freedom"))
-    return Association(
-        windows=windows.num_rows,
-        readings=readings.num_rows,
-        used_share=used / max(readings.num_rows, 1),
-        rejected_share=rejected / max(used + rejected, 1),
-        chi_square_per_degree=(pc.sum(windows["chi_square"]).as_py() or 0.0) / max(freedom, 1),
-    )
+def recent_verdicts(store: Lake, readings: pa.Table, window_ns: int) -> Verdicts:
+    """Which of the newest windows' ``readings`` find their object in the catalogue of now."""
+    newest_ns = (pc.max(readings["sensor_time_ns"]).as_py() or 0) // window_ns * window_ns
+    recent = pc.greater_equal(readings["sensor_time_ns"], newest_ns - (_ASSOCIATED_WINDOWS - 1) * window_ns)
+    propagator = catalogue_at(store, store.log(ORBITAL_CATALOG).version()).propagator
+    return Verdicts.of(readings.filter(recent), propagator, window_ns)
 
 
 def newest_offsets(store: Lake) -> ClockOffsets:

@@ -28,11 +28,11 @@ WINDOWS = 3
 AS_OF_NS = START_NS + WINDOWS * WINDOW_NS
 
 
-def lake_with(root: Path, observed: list[pa.Table], **altered: Any) -> Lake:
-    """A lake that fused these windows, with columns of the fits altered."""
+def lake_with(root: Path, observed: list[pa.Table], unknown: int = 0, **altered: Any) -> Lake:
+    """A lake that fused these windows, without some objects in its catalogue, with columns of the fits altered."""
     lake = lake_at(root, now_ns=AS_OF_NS)
     numbers = {int(name[4:]) for rows in observed for name in rows["source_id"].to_pylist() if name.startswith("isl-")}
-    known = catalogue().elements.take(np.flatnonzero(np.isin(catalogue().elements.norad_id, sorted(numbers))))
+    known = catalogue().elements.take(np.flatnonzero(np.isin(catalogue().elements.norad_id, sorted(numbers)[unknown:])))
     propagator = Propagator(known.take(np.argsort(known.norad_id)))
     fits = pa.concat_tables([window_fuser(propagator, WINDOW_NS)(rows) for rows in observed])
     columns = {name: getattr(propagator.elements, name).tolist() for name in ElementSets.__dataclass_fields__}
@@ -57,10 +57,10 @@ def outcome(found: dg.MaterializeResult[Any]) -> dict[str, str | None]:
 
 
 def test_sound_fusion_is_shown_in_small_pictures_and_checked(tmp_path: Path) -> None:
-    found = report(lake_with(tmp_path, watched_beacons(20, WINDOWS)))
+    found = report(lake_with(tmp_path, watched_beacons(20, WINDOWS)), WINDOW_NS)
     assert outcome(found) == {}
     metadata = found.metadata or {}
-    for name in ("residuals", "track_map", "watermark_trail"):
+    for name in ("residuals", "association", "track_map", "watermark_trail"):
         text = str(metadata[name].value)  # type: ignore[union-attr]
         picture = base64.b64decode(text.partition("base64,")[2].rstrip(")"))
         assert picture.startswith(b"\x89PNG")
@@ -68,7 +68,7 @@ def test_sound_fusion_is_shown_in_small_pictures_and_checked(tmp_path: Path) -> 
 
 
 def test_a_clock_that_is_off_by_more_than_it_claims_is_named__DP3_I4(tmp_path: Path) -> None:
-    failed = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS, ahead_ms=80.0))))
+    failed = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS, ahead_ms=80.0)), WINDOW_NS))
     text = failed["clocks_keep_their_bounds"] or ""
     assert "optical-" in text and "its clock claims 10 ms" in text
     offsets = [float(part.split(" ")[2]) for part in text.split("; ")]
@@ -77,15 +77,21 @@ def test_a_clock_that_is_off_by_more_than_it_claims_is_named__DP3_I4(tmp_path: P
 
 def test_fits_that_noise_cannot_explain_are_seen(tmp_path: Path) -> None:
     worse = lake_with(tmp_path, watched_beacons(5, WINDOWS), chi_square=1e4)
-    assert "chi-square per degree of freedom is" in (outcome(report(worse))["association_is_sound"] or "")
+    assert "chi-square per degree of freedom is" in (outcome(report(worse, WINDOW_NS))["association_is_sound"] or "")
 
 
 def test_many_rejected_readings_are_seen(tmp_path: Path) -> None:
     worse = lake_with(tmp_path, watched_beacons(5, WINDOWS), rejected_count=40)
-    assert "of the readings in fits are rejected" in (outcome(report(worse))["association_is_sound"] or "")
+    assert "of the readings in fits are rejected" in (outcome(report(worse, WINDOW_NS))["association_is_sound"] or "")
+
+
+def test_a_sensor_whose_readings_match_nothing_is_named(tmp_path: Path) -> None:
+    text = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS), unknown=15), WINDOW_NS))
+    said = text["readings_find_their_objects"] or ""
+    assert "optical-" in said and "readings match no object" in said
 
 
 def test_an_empty_lake_is_reported_without_pictures(tmp_path: Path) -> None:
-    found = report(lake_at(tmp_path))
+    found = report(lake_at(tmp_path), WINDOW_NS)
     assert outcome(found) == {}
-    assert not {"residuals", "track_map", "watermark_trail"} & set(found.metadata or {})
+    assert not {"residuals", "association", "track_map", "watermark_trail"} & set(found.metadata or {})

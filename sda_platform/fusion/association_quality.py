@@ -1,0 +1,113 @@
+"""How well readings are told apart: of each sensor how many find their object, and whether they are as near as they
+should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from scipy.stats import chi2
+
+from sda_platform.fusion.fuse import associated, in_order
+from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.measurements import prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.orbits.tracking.association import Reason
+
+ASSOCIATED, AMBIGUOUS, UNMATCHED = OUTCOMES = ("associated", "ambiguous", "unmatched")
+_LEAST = 20
+# More than this is worth a look: a sensor out of line, a break-up, elements that err more than their model says.
+_MOST_UNMATCHED = 0.5
+_MOST_AMBIGUOUS = 0.2
+# Of true pairs one in twenty lies beyond the 95 % point.
+_TAIL, _MOST_IN_TAIL = 0.95, 0.15
+
+
+@dataclass(frozen=True, eq=False)
+class Verdicts:
+    """What was found of ``m`` readings, each array (m,)."""
+
+    source_id: TextArray
+    """All links together are one: they name their objects themselves."""
+    window_start_ns: IntArray
+    outcome: TextArray
+    """One of OUTCOMES."""
+    index: IntArray
+    """Position of the object in the catalogue, -1: none."""
+    level: FloatArray
+    """Share of true pairs that are nearer than this one, by chi-square: spread evenly over 0 to 1 where noise and
+    elements err as they claim; NaN for a reading without object."""
+
+    @classmethod
+    def of(cls, readings: pa.Table, propagator: Propagator, window_ns: int) -> Verdicts:
+        """The verdicts on ``readings`` against this catalogue, found as the fusion finds them."""
+        rows = in_order(readings)
+        observations = ObservationArrays.from_columns(arrays(rows))
+        verdict = associated(rows, observations, propagator)
+        size = prepare(observations, sensor_registry()).dimension
+        given = verdict.index >= 0
+        sure = np.where(verdict.reason == Reason.AMBIGUOUS, AMBIGUOUS, ASSOCIATED)
+        return cls(
+            source_id=np.where(observations.source_kind == "isl", "isl", observations.source_id),
+            window_start_ns=observations.sensor_time_ns // window_ns * window_ns,
+            outcome=np.where(given, sure, UNMATCHED),
+            index=verdict.index,
+            level=np.where(given, chi2.cdf(verdict.mahalanobis2, np.maximum(size, 1)), np.nan),
+        )
+
+    def of_sensors(self, at_least: int = 1) -> Iterator[tuple[str, Verdicts]]:
+        """The verdicts of each sensor that has as many, by name."""
+        names, count = np.unique(self.source_id, return_counts=True)
+        for name in names[count >= at_least].tolist():
+            mine = self.source_id == name
+            yield name, Verdicts(*(getattr(self, field)[mine] for field in self.__dataclass_fields__))
+
+    def share(self, outcome: str) -> float:
+        """How many of the readings ended so, in [0, 1]; none of no readings."""
+        return float(np.mean(self.outcome == outcome)) if len(self.outcome) else 0.0
+
+    def shares(self) -> dict[str, float]:
+        """The shares of all outcomes, and of objects far out in the tail."""
+        return {**{outcome: self.share(outcome) for outcome in OUTCOMES}, "beyond_95_percent": self.tail}
+
+    @property
+    def levels(self) -> FloatArray:
+        """The level of each object's first reading: its later ones share the error of its elements."""
+        _, first = np.unique(self.index[self.index >= 0], return_index=True)
+        return self.level[self.index >= 0][first]
+
+    @property
+    def tail(self) -> float:
+        """Share of the objects whose reading lies beyond the 95 % point of its distance; 0.05 is expected."""
+        return float(np.mean(self.levels > _TAIL)) if len(self.levels) else 0.0
+
+    def problems(self) -> list[str]:
+        """What is wrong, in words."""
+        found = [
+            f"{name}: {sensor.share(UNMATCHED):.0%} of its {len(sensor.outcome)} readings match no object"
+            for name, sensor in self.of_sensors(_LEAST)
+            if sensor.share(UNMATCHED) > _MOST_UNMATCHED
+        ]
+        if self.share(AMBIGUOUS) > _MOST_AMBIGUOUS:
+            found.append(f"{self.share(AMBIGUOUS):.0%} of the readings fit several objects about as well")
+        if len(self.levels) >= _LEAST and self.tail > _MOST_IN_TAIL:
+            found.append(f"{self.tail:.0%} of the objects are beyond the 95 % point of their distance, 5 % should be")
+        return found
+
+
+def told(verdicts: Verdicts) -> str:
+    """The shares of each sensor, and of the windows of each, as a Markdown table."""
+    lines = ["| sensor | readings | associated | ambiguous | unmatched | unmatched by window | beyond 95 % |"]
+    lines.append("|---|---|---|---|---|---|---|")
+    starts_ns = np.unique(verdicts.window_start_ns).tolist()
+    for name, sensor in verdicts.of_sensors():
+        shares = " | ".join(f"{sensor.share(outcome):.1%}" for outcome in OUTCOMES)
+        unmatched = [sensor.outcome[sensor.window_start_ns == start] == UNMATCHED for start in starts_ns]
+        trail = ", ".join(f"{np.mean(lost):.0%}" if len(lost) else "–" for lost in unmatched)
+        lines.append(f"| {name} | {len(sensor.outcome)} | {shares} | {trail} | {sensor.tail:.0%} |")
+    return "\n".join(lines)

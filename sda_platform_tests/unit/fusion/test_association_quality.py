@@ -1,0 +1,45 @@
+"""Association told in shares and distances: as expected for honest elements, and red for those that err more."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sda_platform.fusion.association_quality import AMBIGUOUS, ASSOCIATED, OUTCOMES, UNMATCHED, Verdicts, told
+from sda_platform.orbits.propagation import Propagator
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, some_catalogue, tracked_windows
+
+
+def verdicts(ahead_deg: float = 0.0) -> Verdicts:
+    """On what radars see in two windows of objects that err as elements do, by elements that are so far ahead."""
+    elements = some_catalogue().elements
+    moved = Propagator(replace(elements, mean_anomaly_deg=(elements.mean_anomaly_deg + ahead_deg) % 360))
+    return Verdicts.of(pa.concat_tables(tracked_windows(150, 2, readings=4)[0]), moved, WINDOW_NS)
+
+
+def test_honest_elements_give_distances_spread_as_chi_square_is() -> None:
+    found = verdicts()
+    assert found.problems() == []
+    assert found.share(ASSOCIATED) + found.share(AMBIGUOUS) > 0.95
+    assert sum(found.share(outcome) for outcome in OUTCOMES) == pytest.approx(1.0)
+    assert len(found.levels) >= 140 and np.mean(found.levels) == pytest.approx(0.5, abs=0.1)
+    text = told(found)
+    assert all(f"| {name} |" in text for name, _ in found.of_sensors())
+
+
+def test_elements_that_err_more_than_they_claim_are_seen_by_the_distances() -> None:
+    (problem,) = verdicts(ahead_deg=0.012).problems()
+    assert "are beyond the 95 % point of their distance, 5 % should be" in problem
+
+
+def test_a_catalogue_of_other_orbits_matches_nothing() -> None:
+    problems = verdicts(ahead_deg=20.0).problems()
+    assert problems and all("readings match no object" in problem for problem in problems)
+
+
+def test_readings_that_fit_two_objects_alike_are_told() -> None:
+    found = verdicts()
+    doubled = replace(found, outcome=np.where(np.arange(len(found.outcome)) % 3 == 0, AMBIGUOUS, ASSOCIATED))
+    assert doubled.problems() == ["33% of the readings fit several objects about as well"]
+    assert UNMATCHED not in doubled.outcome

@@ -15,6 +15,7 @@ from sda_platform.catalog import sensors as catalog_sensors
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction import assets as conjunction
 from sda_platform.conjunction import checks as conjunction_checks
+from sda_platform.conjunction import sensors as conjunction_sensors
 from sda_platform.conjunction.report import conjunction_report
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
@@ -56,7 +57,7 @@ FRESHNESS = {
     "conjunction": dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=24), warn_window=timedelta(hours=12)),
 }
 
-EXTERNAL = [*ingest.landing_zones, catalog.element_zone]
+EXTERNAL = [*ingest.landing_zones, catalog.element_zone, conjunction.message_zone]
 INGEST = [ingest.raw_records, ingest.observations, ingest.dead_letters]
 CATALOG = [catalog.element_sets, catalog.orbital_catalog]
 CONJUNCTION = [
@@ -65,11 +66,12 @@ CONJUNCTION = [
     conjunction.conjunction_alerts,
     delivery.alert_deliveries,
 ]
+MESSAGES = [conjunction.conjunction_messages]
 FUSION = [fusion.fused_tracks, fusion.tracks]
 OWN_ELEMENTS = [fusion.refined_elements, fusion.provisional_elements]
 CLOCKS = [clock_offsets]
 REPORTS = [fusion_report, conjunction_report]
-TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, *CLOCKS, *OWN_ELEMENTS, *CONJUNCTION]
+TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, *CLOCKS, *OWN_ELEMENTS, *CONJUNCTION, *MESSAGES]
 CHECKS = [
     *ingest_checks.checks,
     *catalog_checks.checks,
@@ -87,8 +89,8 @@ hot = lane_job(
 catalog_lane = lane_job(
     "catalog",
     "catalog",
-    dg.AssetSelection.assets(*CATALOG, ingest.dead_letters, *CONJUNCTION),
-    "Element sets from the landing zone through screening to delivered alerts, in one run.",
+    dg.AssetSelection.assets(*CATALOG, *MESSAGES, ingest.dead_letters, *CONJUNCTION),
+    "Element sets from the landing zone through screening to delivered alerts, and the messages of others, in one run.",
 )
 
 delivery_lane = lane_job(
@@ -159,6 +161,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
     sensors = [
         *ingest_sensors.build_sensors(hot, chosen.sensor_interval_s),
         *catalog_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),
+        *conjunction_sensors.build_sensors(catalog_lane, chosen.sensor_interval_s),
         *delivery_sensors.build_sensors(delivery_lane),
         unread_sensor(hot, "hot", HOT_READERS, TABLES),
         unread_sensor(catalog_lane, "catalog", CATALOG_READERS, TABLES),

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_MESSAGES,
+    MESSAGES_FEED,
+)
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
@@ -15,6 +21,7 @@ TABLES = (
     RAW_RECORDS,
     OBSERVATIONS,
     ELEMENT_SETS,
+    CONJUNCTION_MESSAGES,
     DEAD_LETTERS,
     ORBITAL_CATALOG,
     FUSED_TRACKS,
@@ -32,6 +39,7 @@ TABLES = (
 FEEDS: Mapping[str, tuple[str, ...]] = {
     RAW_RECORDS.name: tuple(feed.name for feed in OBSERVATION_FEEDS),
     ELEMENT_SETS.name: (ELEMENTS_FEED,),
+    CONJUNCTION_MESSAGES.name: (MESSAGES_FEED,),
 }
 
 

@@ -21,7 +21,13 @@ from sda_platform.lake.log import Commit, Head
 
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 CATALOGUE = Path(__file__).parents[1] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
-FORMATS = {"radar": "radar-frames", "optical": "optical-jsonl", "isl": "isl-frames", "elements": "omm-csv"}
+FORMATS = {
+    "radar": "radar-frames",
+    "optical": "optical-jsonl",
+    "isl": "isl-frames",
+    "elements": "omm-csv",
+    "messages": "cdm-kvn",
+}
 
 
 def put(zone: LandingZone, name: str, data: bytes) -> None:

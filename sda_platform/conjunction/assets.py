@@ -1,4 +1,7 @@
-"""Assets of the conjunction room: orbital_catalog → candidates → assessments (with tracks) → alerts."""
+"""Assets of the conjunction room: orbital_catalog → candidates → assessments (with tracks) → alerts.
+
+Beside them what others say of the same encounters: landing zone → conjunction_messages.
+"""
 
 from collections import Counter
 from typing import Any
@@ -10,14 +13,46 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.conjunction import planning, screen, transforms
+from sda_platform.conjunction import message_decoding, planning, screen, transforms
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.resource import ScreeningResource
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_MESSAGES,
+    MESSAGES_FEED,
+)
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.landing.bronze import land
+from sda_platform.lake.landing.decoding import one_by_one
+from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.verification import standing_keys
+
+message_zone = dg.AssetSpec(
+    dg.AssetKey(["landing", MESSAGES_FEED]),
+    group_name="conjunction",
+    description=(
+        "Conjunction data messages of others (CCSDS 508.0) in KVN or XML. They wait here until conjunction_messages "
+        "holds them; the sensor messages_landing watches."
+    ),
+    kinds={"file"},
+    metadata={"replayable": "yes", "ordering": "none", "delivery": "at least once"},
+)
+
+
+@table_asset(CONJUNCTION_MESSAGES, deps=[message_zone], pool="catalog")
+def conjunction_messages(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """What others say of close approaches, each message with its Pc as stated and as we find it from its covariances.
+
+    A message and an event of ours are one encounter when pair and TCA agree; `sda show` and the pictures then show it
+    beside ours, and the check `others_agree` tells where others see a danger that we do not, or the reverse.
+    """
+    decoder = one_by_one(message_decoding.decode)
+    return land(lake, landing, CONJUNCTION_MESSAGES, [MESSAGES_FEED], decoder, tell=context.log_event)
 
 
 @table_asset(CONJUNCTION_CANDIDATES, deps=[ORBITAL_CATALOG.name])

@@ -2,21 +2,32 @@
 
 from collections.abc import Sequence
 
+import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.conjunction.planning import SCREENED_FROM
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.second_opinions import open_opinions
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_MESSAGES,
+    MESSAGES_FEED,
+)
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import nothing_waits, watermark
+from sda_platform.lake.freshness import newest_if_any, nothing_waits, watermark
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing.backlog import backlog_check
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.verification import broken_journals, missing_or_surplus, standing_keys
+from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.verification import broken_journals, missing_or_surplus, standing_keys, unbalanced_segments
 from sda_platform.orbits.risk.probability import risk_level
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
 MAX_WAIT_S = 120.0
+MAX_MESSAGES_AGE_S = 3 * 86_400.0
 
 
 def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -50,6 +61,28 @@ def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Comm
     return missing_or_surplus(expected.column("event_id"), standing_keys(log).column("event_id"), "alerts")
 
 
+@dg.asset_check(
+    asset=CONJUNCTION_ASSESSMENTS.name,
+    additional_deps=[CONJUNCTION_MESSAGES.name],
+    description="No message of others tells of a danger ahead that we do not see, or see ten times otherwise.",
+)
+def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
+    """The encounters ahead on which our standing assessments and the newest messages of others differ, by name."""
+    store = lake.open()
+    opinions = open_opinions(store, store.clock.now_ns())
+    lines = [told for told in (opinion.disagreement for opinion in opinions) if told]
+    return dg.AssetCheckResult(
+        passed=not lines,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(lines)[:1000] or None,
+        metadata={
+            "told_by_others": len(opinions),
+            "told_by_others_only": sum(opinion.event is None for opinion in opinions),
+            **({"disagreements": lines[:50]} if lines else {}),
+        },
+    )
+
+
 checks = [
     table_checks(
         CONJUNCTION_CANDIDATES,
@@ -70,4 +103,13 @@ checks = [
         balance=[broken_journals, alerts_follow_assessments],
         freshness=DataFreshness("no assessment waits", MAX_WAIT_S, nothing_waits([CONJUNCTION_ASSESSMENTS])),
     ),
+    table_checks(
+        CONJUNCTION_MESSAGES,
+        balance=[unbalanced_segments],
+        freshness=DataFreshness(
+            "messages of others still arrive, once any came", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
+        ),
+    ),
+    backlog_check(CONJUNCTION_MESSAGES, [MESSAGES_FEED]),
+    others_agree,
 ]

@@ -1,12 +1,14 @@
-"""A close approach over time: what each assessment said of it, from the journal that keeps them all."""
+"""A close approach over time: what each assessment said of it, from the journal that keeps them all, and what others
+said."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.second_opinions import opinions_on
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.journal import INSERT
 from sda_platform.lake.lake import Lake
@@ -16,16 +18,21 @@ _HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
 
 @dataclass(frozen=True)
 class EventHistory:
-    """Assessments of one event as rows of their table, oldest first, never none; and whether the last still holds."""
+    """Assessments of one event as rows of their table, oldest first, never none; and whether the last still holds.
+
+    ``opinions`` are the messages of others about it, oldest first.
+    """
 
     assessments: tuple[dict[str, Any], ...]
     stands: bool
+    opinions: tuple[dict[str, Any], ...] = ()
 
     @classmethod
-    def of_journal(cls, entries: Sequence[dict[str, Any]]) -> "EventHistory":
+    def of_journal(cls, entries: Sequence[dict[str, Any]], opinions: Sequence[dict[str, Any]] = ()) -> "EventHistory":
         """Fold the event's journal entries, in any order."""
         ordered = sorted(entries, key=lambda row: (row["sequence"], row["op"]))
-        return cls(tuple(row for row in ordered if row["op"] == INSERT), ordered[-1]["op"] == INSERT)
+        told = tuple(row for row in ordered if row["op"] == INSERT)
+        return cls(told, ordered[-1]["op"] == INSERT, tuple(opinions))
 
     @property
     def last(self) -> dict[str, Any]:
@@ -35,7 +42,7 @@ class EventHistory:
     @property
     def hours_to_tca(self) -> list[float]:
         """How far ahead of the closest approach, as then known, each assessment was."""
-        return [(row["tca_time_ns"] - row["as_of_ns"]) / _HOUR_NS for row in self.assessments]
+        return [hours_ahead(row["tca_time_ns"], row["as_of_ns"]) for row in self.assessments]
 
     def values(self, column: str) -> list[Any]:
         """A column of the assessments."""
@@ -45,4 +52,10 @@ class EventHistory:
 def event_history(lake: Lake, event_id: str) -> EventHistory:
     """The history of an event that was assessed."""
     rows = lake.log(CONJUNCTION_ASSESSMENTS).rows(where=ds.field("event_id") == event_id)
-    return EventHistory.of_journal(rows.to_pylist())
+    history = EventHistory.of_journal(rows.to_pylist())
+    return replace(history, opinions=opinions_on(lake, history.last))
+
+
+def hours_ahead(tca_ns: int, time_ns: int) -> float:
+    """How far ``tca_ns`` lies after ``time_ns``, hours."""
+    return (tca_ns - time_ns) / _HOUR_NS

@@ -1,7 +1,10 @@
-"""One picture of a close approach with all that is known of it: risk and miss as the TCA nears, geometry in RTN."""
+"""One picture of a close approach with all that is known of it: risk and miss as the TCA nears, geometry in RTN; and
+what others say of risk and miss."""
 
 import base64
 import io
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,7 +12,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from sda_platform.clock import iso
-from sda_platform.conjunction.history import EventHistory
+from sda_platform.conjunction.history import EventHistory, hours_ahead
+from sda_platform.conjunction.second_opinions import reported_probability, said_ns
 from sda_platform.orbits.risk.probability import RED_FROM, YELLOW_FROM
 
 _COLOURS = {"red": "#c62828", "yellow": "#f9a825", "green": "#2e7d32"}
@@ -46,7 +50,12 @@ def _facts(history: EventHistory) -> str:
         f"{last['relative_speed_km_s']:.2f} km/s, Pc {last['collision_probability']:.2e} ({last['risk']})\n"
         f"{last['mahalanobis_distance']:.2f} sigma, hard body {last['hard_body_radius_m']:.1f} m, "
         f"states: {last['state_source_1']}, {last['state_source_2']}; {len(history.assessments)} assessments"
+        f"{_counted(history.opinions)}"
     ).replace("_", " ")
+
+
+def _counted(opinions: Sequence[Any]) -> str:
+    return f", {len(opinions)} messages of others" if opinions else ""
 
 
 def _risk(axes: Axes, history: EventHistory) -> None:
@@ -59,6 +68,7 @@ def _risk(axes: Axes, history: EventHistory) -> None:
     axes.plot(hours, shown["collision_probability"], "-", color=_TRACE, zorder=1)
     colours = [_COLOURS[risk] for risk in history.values("risk")]
     axes.scatter(hours, shown["collision_probability"], c=colours, zorder=2, label="Pc")
+    _of_others(axes, history, reported_probability)
     for level, colour in ((RED_FROM, "red"), (YELLOW_FROM, "yellow")):
         axes.axhline(level, color=_COLOURS[colour], linewidth=0.8, linestyle=":")
     axes.set(yscale="log", ylabel="probability of collision", title="risk as the closest approach nears")
@@ -72,9 +82,19 @@ def _miss(axes: Axes, history: EventHistory) -> None:
     for axis, style in (("radial", ":"), ("in_track", "--"), ("cross_track", "-.")):
         values = [abs(value) for value in history.values(f"{axis}_miss_km")]
         axes.plot(hours, values, style, color=_TRACE, label=f"|{axis.replace('_', '-')}|")
+    _of_others(axes, history, lambda message: message["miss_distance_km"])
     axes.set(ylabel="km", ylim=(0, None), title="miss distance and its components")
     axes.legend(fontsize=8)
     _towards_tca(axes)
+
+
+def _of_others(axes: Axes, history: EventHistory, value: Callable[[dict[str, Any]], float | None]) -> None:
+    """What each originator's messages say, at the time of their creation."""
+    for originator in sorted({message["originator"] or "others" for message in history.opinions}):
+        said = [m for m in history.opinions if (m["originator"] or "others") == originator]
+        points = [(hours_ahead(m["tca_time_ns"], said_ns(m)), value(m)) for m in said]
+        known = [(hours, max(y, _LEAST_PROBABILITY)) for hours, y in points if y is not None]
+        axes.plot(*zip(*known, strict=True), "x--" if len(known) > 1 else "x", linewidth=0.8, label=originator)
 
 
 def _towards_tca(axes: Axes) -> None:

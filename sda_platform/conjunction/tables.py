@@ -1,13 +1,20 @@
 """Tables of the conjunction room: who will come close to whom, how dangerous it is, and what we say about it.
 
-All three are journals keyed by ``event_id``, which stays with a close approach while its TCA moves.
+Three are journals keyed by ``event_id``, which stays with a close approach while its TCA moves; the fourth holds what
+others say.
 """
 
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.lake.journal import JournalModel
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import Landed, Provenance, Table
+
+MESSAGES_FEED = "messages"
+"""The landing zone of the conjunction data messages of others."""
+SAME_EVENT_NS = 600 * 1_000_000_000
+"""Approaches of a pair whose TCAs lie nearer than this are one event: two passes lie at least a quarter of an orbit
+apart, and no new element set moves a TCA so far and still means the same pass."""
 
 # Named here again: a table's description must not load the numerics that fill it.
 _METHODS = ["FOSTER-1992", "HALL-2021", "MONTE-CARLO"]
@@ -145,6 +152,80 @@ class Alert(Approach):
     )
 
 
+class Message(Provenance, Landed):
+    """A conjunction data message of somebody else, or a record that is none: what it says, and what follows from it.
+
+    ``collision_probability`` and what belongs to it are computed here, from the message's states and covariances.
+    """
+
+    originator: T.StringType = pa.Field(nullable=True, description="Who says it.")
+    message_id: T.StringType = pa.Field(nullable=True, description="The originator's id of the message.")
+    created_time_ns: T.LongType = pa.Field(
+        nullable=True, description="When it was created, Unix time UTC.", metadata={"unit": "ns"}
+    )
+    object_designator_1: T.StringType = pa.Field(nullable=True, description="OBJECT1 as the message designates it.")
+    object_designator_2: T.StringType = pa.Field(nullable=True, description="OBJECT2 as the message designates it.")
+    norad_id_1: T.LongType = pa.Field(nullable=True, ge=1, description="The same as a number, where it is one.")
+    norad_id_2: T.LongType = pa.Field(nullable=True, ge=1, description="The same as a number, where it is one.")
+    object_name_1: T.StringType = pa.Field(nullable=True, description="OBJECT1's name.")
+    object_name_2: T.StringType = pa.Field(nullable=True, description="OBJECT2's name.")
+    tca_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Time of closest approach (TCA), Unix time UTC.", metadata={"unit": "ns"}
+    )
+    miss_distance_km: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="Distance at TCA, as stated.", metadata={"unit": "km"}
+    )
+    relative_speed_km_s: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="Relative speed at TCA, of the states.", metadata={"unit": "km/s"}
+    )
+    stated_probability: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=1, description="Pc as stated; null: the message has none."
+    )
+    stated_method: T.StringType = pa.Field(nullable=True, description="The method that it names for that.")
+    collision_probability: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=1, description="Pc by the best method available, of the states and covariances."
+    )
+    probability_method: T.StringType = pa.Field(nullable=True, isin=_METHODS, description="How that was found.")
+    probability_2d: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=1, description="Pc, two-dimensional (Foster 1992), of the same, valid or not."
+    )
+    is_2d_valid: T.BooleanType = pa.Field(nullable=True, description="Whether the two-dimensional Pc may be used.")
+    risk_flags: T.StringType = pa.Field(nullable=True, description="Concerns and findings by name, comma-separated.")
+    maximum_probability: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
+    )
+    mahalanobis_distance: T.DoubleType = pa.Field(nullable=True, ge=0, description="Miss over the combined covariance.")
+    hard_body_radius_m: T.DoubleType = pa.Field(
+        nullable=True, gt=0, description="The combined radius that was used.", metadata={"unit": "m"}
+    )
+    hard_body_radius_source: T.StringType = pa.Field(nullable=True, description="Who says so, or what was assumed.")
+    risk: T.StringType = pa.Field(
+        nullable=True, isin=["red", "yellow", "green"], description="Colour of the stated Pc, else of the computed one."
+    )
+    reference_frame_1: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT1's state.")
+    reference_frame_2: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT2's state.")
+    state_1: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, nullable=True, description="OBJECT1's state at TCA in its frame; km, km/s."
+    )
+    covariance_1: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS,
+        nullable=True,
+        description="Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).",
+    )
+    state_2: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, nullable=True, description="OBJECT2's state at TCA in its frame; km, km/s."
+    )
+    covariance_2: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS,
+        nullable=True,
+        description="Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).",
+    )
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
+    error_kind: T.StringType = pa.Field(nullable=True, description="Why the message is unusable; null: it is usable.")
+    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+
+
 _APPROACH = ["event_id", "norad_id_1", "norad_id_2"]
 _ELEMENTS = [
     ("orbital_catalog", c)
@@ -202,4 +283,7 @@ CONJUNCTION_ALERTS = Table(
     ("event_id", "sequence", "op"),
     "tca_time_ns",
     sources={c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
+)
+CONJUNCTION_MESSAGES = Table(
+    "conjunction_messages", "conjunction", Message, ("segment_sha256", "record_number"), "received_time_ns"
 )

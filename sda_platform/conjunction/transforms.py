@@ -10,12 +10,13 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.planning import Screening
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    SAME_EVENT_NS,
+)
 from sda_platform.lake.journal import content, corrections, fact_types, standing
-
-# A screening that moves a TCA by less than this meets the same event again; two passes of a pair lie at least a
-# quarter of an orbit apart.
-SAME_EVENT_NS = 600 * 1_000_000_000
 
 
 def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Screening, *, as_of_ns: int) -> DataFrame:

@@ -15,12 +15,14 @@ def pack_segment(
     match segment_format:
         case "radar-frames" | "isl-frames":
             return pack_records(payloads, received_time_ns)
-        case "optical-jsonl" | "tle":
+        case "optical-jsonl" | "tle" | "cdm-kvn":
             return b"".join(payload + b"\n" for payload in payloads)
         case "omm-csv":
             return b"".join(line + b"\n" for line in (header, *payloads))
         case "omm-json":
             return b"[" + b",\n".join(payloads) + b"]\n"
+        case "cdm-xml":
+            return b"<ndm>\n" + b"\n".join(payloads) + b"\n</ndm>\n"
     raise ValueError(f"records of format {segment_format!r} cannot be put into a segment")
 
 

@@ -8,9 +8,11 @@ u32 payload length (at most 65,536), u64 received time (ns since the Unix epoch,
 """
 
 import json
+import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from sda_platform.formats.errors import ErrorKind
@@ -20,6 +22,7 @@ FEED_FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "isl": ("isl-frames",),
     "optical": ("optical-jsonl",),
     "elements": ("omm-csv", "omm-json", "tle"),
+    "messages": ("cdm-kvn", "cdm-xml"),
 }
 """The landing feeds, and the segment formats each may carry."""
 
@@ -184,6 +187,37 @@ def _torn_group(number: int, group: list[bytes]) -> RawRecord:
     return RawRecord(number, None, b"\n".join(group), "torn_record", "not a line 1 followed by its line 2")
 
 
+# Where a message in KVN begins: at the line of its version.
+KVN_BEGINNING: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*CCSDS_\w+_VERS\b", re.MULTILINE)
+_XML_PARTS: Final = re.compile(
+    rb"(?P<around>\s+|\xef\xbb\xbf|<\?.*?\?>|<!--.*?-->|</?ndm\b[^>]*>)"
+    rb"|(?P<message><cdm[\s>].*?</cdm\s*>)"
+    rb"|(?P<torn><cdm[\s>].*)"
+    rb"|(?P<other>.+?(?=<cdm[\s>]|</ndm\b|\Z))",
+    re.DOTALL,
+)
+
+
+def _split_kvn(data: bytes) -> Iterator[RawRecord]:
+    """Messages as text of keywords and values; what comes before the first one's version is its own."""
+    begins = [found.start() for found in KVN_BEGINNING.finditer(data)][1:]
+    messages = (data[start:end].strip() for start, end in pairwise([0, *begins, len(data)]))
+    yield from (RawRecord(number, None, message) for number, message in enumerate(filter(None, messages)))
+
+
+def _split_xml(data: bytes) -> Iterator[RawRecord]:
+    """The ``cdm`` elements, each with the exact bytes it had; what is no such element and no wrapping is faulty."""
+    parts = (part for part in _XML_PARTS.finditer(data) if part.lastgroup != "around")
+    for number, part in enumerate(parts):
+        payload = part.group().strip()
+        if part.lastgroup == "message":
+            yield RawRecord(number, None, payload)
+        elif part.lastgroup == "torn":
+            yield RawRecord(number, None, payload, "torn_record", "the message ends before its closing </cdm>")
+        else:
+            yield RawRecord(number, None, payload, "unknown_format", "is no <cdm> element")
+
+
 _SPLITTERS: Final[Mapping[str, Callable[[bytes], Iterator[RawRecord]]]] = {
     "radar-frames": _split_container,
     "isl-frames": _split_container,
@@ -191,4 +225,6 @@ _SPLITTERS: Final[Mapping[str, Callable[[bytes], Iterator[RawRecord]]]] = {
     "omm-csv": _split_csv,
     "omm-json": _split_json,
     "tle": _split_tle,
+    "cdm-kvn": _split_kvn,
+    "cdm-xml": _split_xml,
 }

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from sda_platform.formats.records import MAX_PAYLOAD_BYTES, RECORD_HEADER
+from sda_platform.formats.records import KVN_BEGINNING, MAX_PAYLOAD_BYTES, RECORD_HEADER
 
-_LINES: Final = frozenset({"optical-jsonl", "omm-csv", "tle"})
+_LINES: Final = frozenset({"optical-jsonl", "omm-csv", "tle", "cdm-kvn"})
 _JSON_SPACE: Final = " \t\r\n"
 _AFTER_ELEMENT: Final = frozenset(_JSON_SPACE + ",]")
 _JSON: Final = json.JSONDecoder()
@@ -48,6 +48,8 @@ def looks_ended(tail: bytes, segment_format: str) -> bool:
     """Whether a stream that ends with ``tail`` may be complete: its last line or its document is closed."""
     if segment_format == "omm-json":
         return tail.rstrip()[-1:] in (b"]", b"}")
+    if segment_format == "cdm-xml":
+        return tail.rstrip()[-1:] == b">"
     return segment_format not in _LINES or tail.endswith(b"\n")
 
 
@@ -94,10 +96,23 @@ def _after_frame(buffer: bytearray, room: int) -> int:
     return end
 
 
+def _after_kvn_message(buffer: bytearray, room: int) -> int:
+    """Where the last message begins whose version is seen whole."""
+    begins = [found.start() for found in KVN_BEGINNING.finditer(buffer, 0, room)]
+    return begins[-1] if begins else 0
+
+
+def _after_xml_message(buffer: bytearray, room: int) -> int:
+    end = buffer.rfind(b"</cdm>", 0, room)
+    return end + len(b"</cdm>") if end >= 0 else 0
+
+
 _BOUNDARIES: Final = {
     "tle": _after_element_set,
     "radar-frames": _after_frame,
     "isl-frames": _after_frame,
+    "cdm-kvn": _after_kvn_message,
+    "cdm-xml": _after_xml_message,
 }
 
 

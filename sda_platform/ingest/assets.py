@@ -1,11 +1,12 @@
 """Assets of the ingest room: landing zones → raw_records → observations and dead_letters."""
 
+from functools import reduce
 from typing import Any
 
 import dagster as dg
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 
-from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.formats.observations import decode_segments
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest import letters, transforms
@@ -65,22 +66,19 @@ def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
     return materialized(store, receipt, valid=valid, duplicates=valid - receipt.rows_written)
 
 
-@table_asset(DEAD_LETTERS, deps=[raw_records, ELEMENT_SETS.name, FUSED_TRACKS.name], priority=-10)
+@table_asset(DEAD_LETTERS, deps=[*(table.name for table in letters.BRONZE), FUSED_TRACKS.name], priority=-10)
 def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What could not be used, with file, record, reason and the bytes, so that nothing is lost silently.
 
-    Records that cannot be read, element sets that SGP4 refuses, and observations that came after their window had
-    closed. `docs/dead-letters.md` says for each kind what to do; `sda reprocess` brings letters back.
+    Records and messages that cannot be read, element sets that SGP4 refuses, and observations that came after their
+    window had closed. `docs/dead-letters.md` says for each kind what to do; `sda reprocess` brings letters back.
     """
     store = lake.open()
-    plan = store.plan(DEAD_LETTERS, consume=[RAW_RECORDS, ELEMENT_SETS, FUSED_TRACKS])
+    plan = store.plan(DEAD_LETTERS, consume=[*letters.BRONZE, FUSED_TRACKS])
     if plan.is_empty:
         return nothing_new(store, plan)
-    refused = [
-        letters.rejected_records(store.window(plan, table), table.name, plan.as_of_ns)
-        for table in (RAW_RECORDS, ELEMENT_SETS)
-    ]
-    rows = refused[0].unionByName(refused[1])
+    landed = ((store.window(plan, table), table.name) for table in letters.BRONZE)
+    rows = reduce(DataFrame.unionByName, (letters.rejected_records(*each, plan.as_of_ns) for each in landed))
     late = late_observations(store, plan.window(FUSED_TRACKS))
     if late.num_rows:
         told = letters.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)

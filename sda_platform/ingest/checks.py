@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.growth import no_growth
 from sda_platform.ingest.lateness import late_observations
+from sda_platform.ingest.letters import BRONZE
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest, nothing_waits
@@ -54,7 +54,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
 def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every record with an error, and every observation that came late, is a dead letter, once."""
     key, expected = DEAD_LETTERS.key, []
-    for table in (RAW_RECORDS, ELEMENT_SETS):
+    for table in BRONZE:
         rows = consumed_rows(store, commits, table, ["segment_sha256", "record_number", "error_kind"])
         dead = rows.filter(pc.is_valid(rows.column("error_kind")))
         expected.append(
@@ -105,7 +105,7 @@ checks = [
         DEAD_LETTERS,
         balance=[dead_letters_balance],
         freshness=DataFreshness(
-            "no rejected record waits", MAX_OBSERVATION_LAG_S, nothing_waits([RAW_RECORDS, ELEMENT_SETS, FUSED_TRACKS])
+            "no rejected record waits", MAX_OBSERVATION_LAG_S, nothing_waits([*BRONZE, FUSED_TRACKS])
         ),
     ),
     no_growth,

@@ -1,16 +1,18 @@
 """The content of a partner's file as a stream of chunks: as it is, unpacked, or rewritten in a segment's format.
 
 Every way of reading raises UnreadableContent where the file breaks off or is damaged: all archive formats carry
-checksums and a mark of their end. It holds a few megabytes, whatever the file's size; only messages in KVN or XML,
-which have no records to cut at, are held whole.
+checksums and a mark of their end. It holds a few megabytes, whatever the file's size; only element sets in KVN or XML,
+which are rewritten as JSON, are held whole.
 """
 
 import bz2
 import gzip
 import json
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -24,8 +26,10 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.ndm import omm_as_json
 
 PARQUET = ".parquet"
-# Orbit mean-elements messages in these encodings are landed as the objects of OMM in JSON.
-MESSAGE_ENCODINGS = {".kvn": "kvn", ".xml": "xml"}
+MESSAGE_SUFFIXES = frozenset({".kvn", ".xml", ".cdm"})
+"""How files of messages end: orbit mean-elements or conjunction data messages, which only their content tells."""
+# Mean elements in these encodings are landed as the objects of OMM in JSON.
+_ENCODINGS = {".kvn": "kvn", ".xml": "xml"}
 
 _ARCHIVES: Mapping[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
@@ -39,6 +43,7 @@ _ZST_MAX_WINDOW_BYTES = 2**27
 _ROWS = 5_000
 # A column that only one feed's records have tells whose rows they are.
 _FORMAT_OF_COLUMN = {"obs_id": "optical-jsonl", "NORAD_CAT_ID": "omm-json"}
+_CONJUNCTION_DATA = re.compile(rb"(?P<kvn>CCSDS_CDM_VERS)|(?P<xml><cdm[\s>])")
 
 
 class UnreadableContent(Exception):
@@ -56,22 +61,20 @@ def read_chunks(path: Path, segment_format: str, tell: Callable[[int], None]) ->
     Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent.
     """
     suffix = path.suffix.lower()
-    encoding = MESSAGE_ENCODINGS.get(without_compression(path).suffix.lower())
-    try:
-        with path.open("rb") as file:
-            if suffix == PARQUET:
-                chunks = _rows_as_text(file, segment_format)
-            elif suffix in _ARCHIVES:
-                chunks = _plain(_ARCHIVES[suffix](file))
-            else:
-                chunks = _zst(file) if suffix == ".zst" else _plain(file)
-            for chunk in _messages_as_text(chunks, encoding) if encoding else chunks:
-                tell(file.tell())
-                yield chunk
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
-        raise UnreadableContent(str(error)) from None
-    except RecordError as error:
-        raise UnreadableContent(error.text) from None
+    encoding = _ENCODINGS.get(without_compression(path).suffix.lower()) if segment_format == "omm-json" else None
+    with _readable(path) as file:
+        chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
+        for chunk in _elements_as_text(chunks, encoding) if encoding else chunks:
+            tell(file.tell())
+            yield chunk
+
+
+def message_format(path: Path) -> str:
+    """The segment format of a file of messages: mean elements, unless a conjunction data message is seen at its
+    beginning. Raises UnreadableContent."""
+    with _readable(path) as file:
+        found = _CONJUNCTION_DATA.search(next(_unpacked(file, path.suffix.lower()), b""))
+    return f"cdm-{found.lastgroup}" if found else "omm-json"
 
 
 def parquet_format(path: Path) -> str:
@@ -84,6 +87,24 @@ def parquet_format(path: Path) -> str:
     if found is None:
         raise UnreadableContent(f"its rows have none of the columns {', '.join(_FORMAT_OF_COLUMN)}")
     return found
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[IO[bytes]]:
+    """The file, open; whatever is wrong with its content is raised as UnreadableContent."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
+        raise UnreadableContent(str(error)) from None
+    except RecordError as error:
+        raise UnreadableContent(error.text) from None
+
+
+def _unpacked(file: IO[bytes], suffix: str) -> Iterator[bytes]:
+    if suffix in _ARCHIVES:
+        return _plain(_ARCHIVES[suffix](file))
+    return _zst(file) if suffix == ".zst" else _plain(file)
 
 
 def _plain(file: IO[bytes]) -> Iterator[bytes]:
@@ -105,7 +126,7 @@ def _zst(file: IO[bytes]) -> Iterator[bytes]:
         raise EOFError("the archive ended before the end of its last frame")
 
 
-def _messages_as_text(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+def _elements_as_text(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
     data = b"".join(chunks)
     if data:
         yield omm_as_json(data, encoding)

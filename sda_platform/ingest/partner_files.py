@@ -1,8 +1,8 @@
 """Partner files: what a file is, by its name, and whether it is whole and stays as it is while it is landed.
 
-Which feed and format a file is follows from its name unless the caller says. Its records are not judged here: a bad
-record lands and becomes a dead letter. A file that is no source at all (unknown kind, torn archive, still being
-written) is refused before anything of it has landed.
+Which feed and format a file is follows from its name (or, where that leaves it open, from its content) unless the
+caller says. Its records are not judged here: a bad record lands and becomes a dead letter. A file that is no source at
+all (unknown kind, torn archive, still being written) is refused before anything of it has landed.
 """
 
 import hashlib
@@ -13,9 +13,10 @@ from pathlib import Path
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.formats.splitting import looks_ended
 from sda_platform.ingest.contents import (
-    MESSAGE_ENCODINGS,
+    MESSAGE_SUFFIXES,
     PARQUET,
     UnreadableContent,
+    message_format,
     parquet_format,
     read_chunks,
     without_compression,
@@ -28,15 +29,17 @@ SUFFIX_OF_FORMAT = {
     "optical-jsonl": ".jsonl",
     "radar-frames": ".radar",
     "isl-frames": ".isl",
+    "cdm-kvn": ".kvn",
+    "cdm-xml": ".xml",
 }
 _FORMAT_OF_SUFFIX = {
-    **{suffix: name for name, suffix in SUFFIX_OF_FORMAT.items()},
+    **{suffix: name for name, suffix in SUFFIX_OF_FORMAT.items() if suffix not in MESSAGE_SUFFIXES},
     ".2le": "tle",
     ".3le": "tle",
     ".txt": "tle",
-    **dict.fromkeys(MESSAGE_ENCODINGS, "omm-json"),
     ".ndjson": "optical-jsonl",
 }
+_FORMAT_BY_CONTENT = {PARQUET: parquet_format, **dict.fromkeys(sorted(MESSAGE_SUFFIXES), message_format)}
 _TAIL_BYTES = 4096
 # A segment's name is the file's, a hash and a number, and some file systems allow 255 bytes.
 _MAX_STEM = 48
@@ -68,11 +71,12 @@ class Content:
 def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
     """What the file at ``path`` is. Raises PartnerFileError."""
     inner = without_compression(path)
-    chosen = segment_format or _FORMAT_OF_SUFFIX.get(inner.suffix.lower())
-    if chosen is None and inner.suffix.lower() == PARQUET:
-        chosen = _format_of_rows(path)
+    suffix = inner.suffix.lower()
+    chosen = segment_format or _FORMAT_OF_SUFFIX.get(suffix)
+    if chosen is None and suffix in _FORMAT_BY_CONTENT:
+        chosen = _told_by_content(path, _FORMAT_BY_CONTENT[suffix])
     if chosen is None:
-        known = ", ".join(sorted((*_FORMAT_OF_SUFFIX, PARQUET)))
+        known = ", ".join(sorted((*_FORMAT_OF_SUFFIX, *_FORMAT_BY_CONTENT)))
         raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {known})")
     zone = feed or next((name for name, formats in FEED_FORMATS.items() if chosen in formats), "")
     if zone not in FEED_FORMATS:
@@ -128,9 +132,9 @@ def stamp_of(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _format_of_rows(path: Path) -> str:
+def _told_by_content(path: Path, format_of: Callable[[Path], str]) -> str:
     stamp_of(path)
     try:
-        return parquet_format(path)
+        return format_of(path)
     except UnreadableContent as error:
         raise PartnerFileError(f"{path}: cannot be read: {error}") from None

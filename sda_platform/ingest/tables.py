@@ -125,6 +125,7 @@ class DeadLetter(Provenance):
 
 
 _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit_sequence"]
+_BRONZE = ("raw_records", "element_sets", "conjunction_messages")
 _LETTER = [
     "segment_sha256",
     "segment_name",
@@ -153,8 +154,8 @@ DEAD_LETTERS = Table(
     ("stage", "segment_sha256", "record_number"),
     "received_time_ns",
     sources={
-        **{name: [("raw_records", name), ("element_sets", name)] for name in _LETTER},
+        **{name: [(bronze, name) for bronze in _BRONZE] for name in _LETTER},
         "source_id": [("raw_records", "source_id")],
-        "retry_count": [("raw_records", "reprocess_count"), ("element_sets", "reprocess_count")],
+        "retry_count": [(bronze, "reprocess_count") for bronze in _BRONZE],
     },
 )

@@ -22,6 +22,15 @@ def newest(column: str) -> NewestNs:
     return newest_ns
 
 
+def newest_if_any(column: str) -> NewestNs:
+    """The same of a source that a platform need not have: now, as long as nothing ever came."""
+
+    def newest_ns(store: Lake, log: TableLog) -> int | None:
+        return newest(column)(store, log) if log.head().commit else store.clock.now_ns()
+
+    return newest_ns
+
+
 def watermark(name: str) -> NewestNs:
     """A watermark of the newest checkpoint."""
 

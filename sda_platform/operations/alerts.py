@@ -88,6 +88,8 @@ def trace_lines(trace: Trace) -> Iterator[str]:
         yield f"  track of {row['norad_id']} at {iso(row['epoch_time_ns'])}, entry {row['sequence']}: {kinds}"
     for row in trace.observations:
         yield f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
+    for row in trace.messages:
+        yield f"  {row['originator']} says so too, message {row['message_id']}: {_where(row)}"
 
 
 def _where(row: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from sda_platform.conjunction.picture import event_picture
 from sda_platform.lake.journal import INSERT
 from sda_platform.operations.trace import Trace
 
+_PROBABILITIES = ("stated_probability", "collision_probability")
 _SEEN = {"fused_track": "track", "element_set": "elements"}
 
 
@@ -20,7 +21,7 @@ class PictureError(ValueError):
 
 def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     """The alert for the terminal: its state, geometry, history, and where to look for more."""
-    history = EventHistory.of_journal(trace.assessments)
+    history = EventHistory.of_journal(trace.assessments, trace.messages)
     last = history.last
     told = trace.alerts[-1]
     standing = f"[bold]{told['risk']}[/]" if told["op"] == INSERT else "withdrawn"
@@ -40,6 +41,9 @@ def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     )
     yield ""
     yield _history_grid(history)
+    if history.opinions:
+        yield ""
+        yield _opinions_grid(history)
     yield ""
     yield (
         f"  delivered {len(trace.deliveries)} times; rests on {len(trace.elements)} element sets, "
@@ -53,7 +57,7 @@ def write_picture(trace: Trace, path: Path) -> None:
     if path.suffix.lower() != ".png":
         raise PictureError(f"{path}: a picture is written as .png")
     try:
-        path.write_bytes(event_picture(EventHistory.of_journal(trace.assessments)))
+        path.write_bytes(event_picture(EventHistory.of_journal(trace.assessments, trace.messages)))
     except OSError as error:
         raise PictureError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -78,4 +82,23 @@ def _history_grid(history: EventHistory) -> Grid:
     if not history.stands:
         grid.caption = "the event is gone: no screening finds it any more"
         grid.caption_justify = "left"
+    return grid
+
+
+def _opinions_grid(history: EventHistory) -> Grid:
+    """What others say: TCA against our last one, Pc as they state it and as we find it from their states."""
+    grid = Grid(
+        "others", "created (UTC)", "TCA differs s", "miss km", "their Pc", "ours of theirs", "message", box=None
+    )
+    for column in grid.columns:
+        column.justify = "left" if column.header in {"others", "created (UTC)", "message"} else "right"
+    for row in history.opinions:
+        grid.add_row(
+            row["originator"] or "unknown",
+            "unknown" if row["created_time_ns"] is None else iso(row["created_time_ns"])[:19].replace("T", " "),
+            f"{(row['tca_time_ns'] - history.last['tca_time_ns']) / 1e9:+.3f}",
+            f"{row['miss_distance_km']:.3f}",
+            *("none" if row[name] is None else f"{row[name]:.2e}" for name in _PROBABILITIES),
+            row["message_id"] or "",
+        )
     return grid

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.conjunction.second_opinions import opinions_on
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
@@ -21,7 +22,10 @@ class UnknownAlert(LookupError):
 
 @dataclass(frozen=True)
 class Trace:
-    """An alert and everything it rests on; rows as dictionaries of their table's columns, oldest first."""
+    """An alert and everything it rests on; rows as dictionaries of their table's columns, oldest first.
+
+    ``messages`` is what others say of the same encounter, on which it does not rest.
+    """
 
     alert_id: str
     alerts: list[dict[str, Any]]
@@ -31,6 +35,7 @@ class Trace:
     elements: list[dict[str, Any]]
     tracks: list[dict[str, Any]]
     observations: list[dict[str, Any]]
+    messages: Sequence[dict[str, Any]] = ()
 
 
 def trace_alert(lake: Lake, prefix: str) -> Trace:
@@ -51,6 +56,7 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
         _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids),
         tracks,
         _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids)),
+        opinions_on(lake, alerts[-1]),
     )
 
 

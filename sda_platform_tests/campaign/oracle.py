@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql.connect.session import SparkSession
 
-from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.ingest.tables import DEAD_LETTERS, RAW_RECORDS
+from sda_platform.ingest.letters import BRONZE
+from sda_platform.ingest.tables import DEAD_LETTERS
 from sda_platform.lake.journal import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -32,18 +32,17 @@ from sda_platform_tests.campaign.world import RecordId
 
 _Key = TypeVar("_Key")
 _SHOWN = 3
-_BRONZE = (RAW_RECORDS, ELEMENT_SETS)
 _UNFINISHED_SUFFIXES = (".tmp", ".partial")
 
 
 def identity(lake: Lake, written: Mapping[RecordId, bytes | None]) -> list[str]:
     """O1: the records accepted and those dead-lettered are, together, what was written, each once."""
     accepted: list[RecordId] = []
-    for table in _BRONZE:
+    for table in BRONZE:
         rows = lake.log(table).rows(["segment_sha256", "record_number", "error_kind"]).to_pylist()
         accepted += [(r["segment_sha256"], r["record_number"]) for r in rows if r["error_kind"] is None]
     letters = lake.log(DEAD_LETTERS).rows(["stage", "segment_sha256", "record_number"]).to_pylist()
-    stages = {table.name for table in _BRONZE}
+    stages = {table.name for table in BRONZE}
     dead = [(r["segment_sha256"], r["record_number"]) for r in letters if r["stage"] in stages]
     return _differences(Counter(written.keys()), Counter([*accepted, *dead]), "record")
 
@@ -51,7 +50,7 @@ def identity(lake: Lake, written: Mapping[RecordId, bytes | None]) -> list[str]:
 def content(lake: Lake, written: Mapping[RecordId, bytes | None]) -> list[str]:
     """O2: the bytes stored for each record are those that were written."""
     problems = []
-    for table in _BRONZE:
+    for table in BRONZE:
         for row in lake.log(table).rows(["segment_sha256", "record_number", "payload"]).to_pylist():
             record = row["segment_sha256"], row["record_number"]
             if record[1] >= 0 and row["payload"] != written.get(record):
@@ -118,7 +117,7 @@ def deliveries(lake: Lake, subscriber: SqliteSubscriber) -> list[str]:
 
 def acknowledged(lake: Lake, landing_root: Path, before: Iterable[str] = ()) -> list[str]:
     """O7: every segment that was ever acknowledged (``before``, and what archives hold now) is stored."""
-    stored = {sha256 for t in _BRONZE for sha256 in lake.log(t).rows(["segment_sha256"]).column(0).unique().to_pylist()}
+    stored = {sha256 for t in BRONZE for sha256 in lake.log(t).rows(["segment_sha256"]).column(0).unique().to_pylist()}
     lost = sorted({*before, *archived(landing_root)} - stored)
     return _shortened([f"segment {sha256[:12]}… was acknowledged and is not stored" for sha256 in lost])
 

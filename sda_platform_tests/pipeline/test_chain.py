@@ -17,7 +17,12 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.messages import message_risk
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_MESSAGES,
+)
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.records import pack_records
@@ -25,9 +30,11 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.verification import standing_keys
 from sda_platform.operations.cdm_command import alert_message
+from sda_platform.operations.trace import trace_alert
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.delta_tables import lose_rows
+from sda_platform_tests.messages_of_others import Told, messages_of
 from sda_platform_tests.pipeline.platform_run import Platform, correctness, written
 from sda_platform_tests.segments import (
     START_NS,
@@ -43,7 +50,7 @@ from sda_platform_tests.segments import (
 TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
 ALL = [
     RAW_RECORDS, OBSERVATIONS, DEAD_LETTERS, ELEMENT_SETS, ORBITAL_CATALOG, FUSED_TRACKS, CONJUNCTION_CANDIDATES,
-    CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES,
+    CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, CONJUNCTION_MESSAGES,
 ]  # fmt: skip
 HORIZON_NS = 2 * 3600 * 10**9
 FLEET = [member.norad_id for member in protected_fleet()]
@@ -138,6 +145,8 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
         platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows
     )
 
+    _others_speak(platform, alerts[0])
+
     before, receipts = platform.versions(ALL), platform.subscriber.receipts()
     again = platform.run("hot")
     assert set(written(again).values()) == {0}
@@ -149,6 +158,22 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     red = platform.run("hot", must_succeed=False)
     assert correctness(red)["observations:exactly_once"] is False
     assert not red.success, "a table that lost rows does not flow on"
+
+
+def _others_speak(platform: Platform, alert: str) -> None:
+    """Somebody says the same of one of our events, and knows of another: seen beside ours, and told."""
+    same = alert_message(platform.lake, alert, "kvn").replace(b"SDA-PLATFORM", b"18 SDS")
+    unknown = Told(pair=(FLEET[0], 99_999), stated=2e-4)
+    assert land(platform.zone("messages"), "theirs.kvn", same + messages_of([unknown]))
+    result = platform.run("catalog")
+    assert written(result)["conjunction_messages"] == 2
+    (first, _) = sorted(platform.rows(CONJUNCTION_MESSAGES).to_pylist(), key=lambda row: row["record_number"])
+    assert first["collision_probability"] == pytest.approx(first["stated_probability"], rel=1e-6)
+    story = trace_alert(platform.lake, alert)
+    assert [row["message_id"] for row in story.messages] == [first["message_id"]]
+    outcome = correctness(result)
+    assert outcome.pop("conjunction_assessments:others_agree") is False, "they know of a danger that we do not"
+    assert all(outcome.values()), outcome
 
 
 def test_any_order_and_repetition_of_landings_ends_in_the_same_tracks__DP3_Q1_E11(
@@ -201,6 +226,8 @@ def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(
     put(radar, "bad metadata.meta.json", b"{")
     put(radar, "orphan", b"data without metadata")
     land(platform.zone("optical"), "night", optical)
+    theirs = [Told(tca_ns=after(2)), Told(stated=7.0)]
+    land(platform.zone("messages"), "theirs", messages_of(theirs) + b"CCSDS_CDM_VERS = 1.0\nORIGINATOR = ?\n")
     land(elements, "sets", b"\n".join([*lines, b",".join(refused), b"not,a,set"]) + b"\n")
     (platform.home / "landing" / "lidar" / "pending").mkdir(parents=True)
     platform.at(after(5))
@@ -214,7 +241,7 @@ def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(
         "mixed 1 bad_length", "mixed 3 bad_length", "mixed 5 out_of_range", "truncated -1 bad_segment",
         "altered -1 bad_segment", "another feed -1 bad_segment", "bad metadata -1 bad_segment",
         "orphan -1 bad_segment", "night 0 bad_json", "night 2 out_of_range",
-        "sets 2 propagation_refused", "sets 3 bad_length",
+        "sets 2 propagation_refused", "sets 3 bad_length", "theirs 1 out_of_range", "theirs 2 missing_field",
     }  # fmt: skip
     assert all(name.split(" ")[0] in error for name, error in told.items())
     assert told["mixed 1 bad_length"] == "radar/mixed record 1: radar frame has 5 bytes, must have 60"

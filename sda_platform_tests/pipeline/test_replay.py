@@ -15,7 +15,12 @@ from pyspark.sql import SparkSession
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.resource import ScreeningResource
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_MESSAGES,
+)
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
@@ -28,6 +33,7 @@ from sda_platform.lake.replay.history import EVERY_COMMIT, History, Span, histor
 from sda_platform.lake.table import Table
 from sda_platform.operations.replay import make_again, replay_lake
 from sda_platform.registry import TABLES
+from sda_platform_tests.messages_of_others import Told, messages_of
 from sda_platform_tests.pipeline.platform_run import Platform
 from sda_platform_tests.pipeline.test_chain import FLEET, events, simulated
 from sda_platform_tests.segments import START_NS, after, catalogue_of, land
@@ -39,7 +45,7 @@ CATALOGUE = catalogue_of({*FLEET, *(n for e in events() if e[2] < after(HORIZON_
 CORRECTED = re.sub(rb"(T[\d:]{8}\.\d{5})\d", rb"\g<1>9", CATALOGUE)
 FROM_FRAMES_TO_DELIVERY = (
     RAW_RECORDS, OBSERVATIONS, ELEMENT_SETS, DEAD_LETTERS, ORBITAL_CATALOG, FUSED_TRACKS, TRACKS,
-    CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES,
+    CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, CONJUNCTION_MESSAGES,
 )  # fmt: skip
 ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)
 
@@ -55,6 +61,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Plat
     land(platform.zone("radar"), "torn", b"torn", sha256="0" * 64)
     platform.at(after(80))
     platform.run("hot")
+    land(platform.zone("messages"), "theirs.kvn", messages_of([Told()]) + b"CCSDS_CDM_VERS = 1.0\n", seconds=90)
     land(platform.zone("elements"), "corrected.csv", CORRECTED, seconds=90)
     platform.run("catalog")
     # What both kinds report of the whole minute closes its first window; what comes for that one then is late.

@@ -29,7 +29,7 @@ UNITLESS = {
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
-    "residual_rms",
+    "residual_rms", "stated_probability",
 }  # fmt: skip
 
 

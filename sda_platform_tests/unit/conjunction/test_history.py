@@ -40,8 +40,18 @@ def journal(*, withdrawn: bool = False) -> list[dict[str, Any]]:
     return [*entries, entry(1, "retract", hours=18.0, tca_s=1.5)] if withdrawn else entries
 
 
-def told(assessments: list[dict[str, Any]], op: str) -> str:
-    trace = Trace(EVENT, [{**assessments[0], "op": op}], [{}], assessments, [], [{}, {}], [{"track_id": "t"}], [{}] * 7)
+def opinion(hours: float, stated: float | None) -> dict[str, Any]:
+    """A message of others, created so many hours before TCA."""
+    return {
+        "originator": "18 SDS", "message_id": "m-1", "created_time_ns": TCA_NS - round(hours * HOUR_NS),
+        "received_time_ns": TCA_NS, "tca_time_ns": TCA_NS + 10**9, "miss_distance_km": 0.613,
+        "stated_probability": stated, "collision_probability": 3.25e-5,
+    }  # fmt: skip
+
+
+def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any]) -> str:
+    alerts = [{**assessments[0], "op": op}]
+    trace = Trace(EVENT, alerts, [{}], assessments, [], [{}, {}], [{"track_id": "t"}], [{}] * 7, others)
     console = Console(width=140, record=True, file=io.StringIO())
     for line in alert_lines(trace):
         console.print(line)
@@ -69,6 +79,15 @@ def test_an_alert_is_told_with_who_when_how_near_and_how_that_changed() -> None:
     assert "rests on 2 element sets, 1 tracks and 7 observations: sda trace 0934bc66" in text
 
 
+def test_what_others_say_of_it_stands_beside() -> None:
+    lines = told(journal(), "insert", opinion(21.0, 2.5e-5), opinion(18.5, None)).splitlines()
+    said = [line.split() for line in lines if line.strip().startswith("18 SDS")]
+    assert [line[2:] for line in said] == [
+        ["2024-10-31", "22:14:30", "-0.500", "0.613", "2.50e-05", "3.25e-05", "m-1"],
+        ["2024-11-01", "00:44:30", "-0.500", "0.613", "none", "3.25e-05", "m-1"],
+    ]
+
+
 def test_of_a_withdrawn_alert_it_is_said() -> None:
     text = told(journal(withdrawn=True), "retract")
     assert f"alert {EVENT}: withdrawn" in text
@@ -82,6 +101,7 @@ def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else(entri
     assert picture == event_picture(EventHistory.of_journal(entries[::-1]))
     moved = [{**row, "miss_distance_km": row["miss_distance_km"] + 0.1} for row in entries]
     assert picture != event_picture(EventHistory.of_journal(moved))
+    assert picture != event_picture(EventHistory.of_journal(entries, [opinion(18.0, None)]))
     assert as_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
 
 

@@ -106,3 +106,34 @@ def test_tle_lines_group_in_twos_and_threes_and_strays_are_torn() -> None:
         (b"2 stray", "torn_record"),
         (b"NAME ONLY\n1 half", "torn_record"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"CCSDS_CDM_VERS=1\nA=1\n\nCCSDS_CDM_VERS=1\nA=2", [b"CCSDS_CDM_VERS=1\nA=1", b"CCSDS_CDM_VERS=1\nA=2"]),
+        (b"\xef\xbb\xbfCCSDS_CDM_VERS=1\nCCSDS_OMM_VERS=1\n", [b"\xef\xbb\xbfCCSDS_CDM_VERS=1", b"CCSDS_OMM_VERS=1"]),
+        (b"COMMENT x\nCCSDS_CDM_VERS=1\nCOMMENT CCSDS_VERS\n", [b"COMMENT x\nCCSDS_CDM_VERS=1\nCOMMENT CCSDS_VERS"]),
+        (b"A = 1\n", [b"A = 1"]),
+        (b" \r\n", []),
+    ],
+)  # fmt: skip
+def test_messages_in_kvn_are_cut_where_a_version_begins_a_line(data: bytes, found: list[bytes]) -> None:
+    assert [record.payload for record in split_records(data, "cdm-kvn")] == found
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"<?xml version='1.0'?><cdm id='x'>1</cdm>", [(b"<cdm id='x'>1</cdm>", None)]),
+        (b"<ndm>\n<!-- <cdm> --><cdm>1</cdm><cdm>2</cdm ></ndm>", [(b"<cdm>1</cdm>", None), (b"<cdm>2</cdm >", None)]),
+        (b"<ndm><cdm>1</cdm><omm>2</omm></ndm>", [(b"<cdm>1</cdm>", None), (b"<omm>2</omm>", "unknown_format")]),
+        (b"<ndm><cdm>1</cdm><cdm>2</ndm>", [(b"<cdm>1</cdm>", None), (b"<cdm>2</ndm>", "torn_record")]),
+        (b"not xml", [(b"not xml", "unknown_format")]),
+        (b"</ndm>", []),
+    ],
+)  # fmt: skip
+def test_messages_in_xml_are_cut_into_their_elements_and_what_is_none_is_told(
+    data: bytes, found: list[tuple[bytes, str | None]]
+) -> None:
+    assert [(r.payload, r.error_kind) for r in split_records(data, "cdm-xml")] == found

@@ -31,6 +31,14 @@ def framed(parts: list[bytes]) -> bytes:
     return pack_records(parts, range(len(parts)))
 
 
+def kvn_message(body: bytes) -> bytes:
+    return b"CCSDS_CDM_VERS = 1.0\n" + body[:20] + b"\n"
+
+
+def xml_message(body: bytes) -> bytes:
+    return b"<cdm>" + body.translate(None, b"<>") + b"</cdm>"
+
+
 element_sets = st.builds(element_set, lines, st.integers(0, 99999))
 CONTENTS = {
     "optical-jsonl": st.lists(lines, min_size=9).map(b"\n".join),
@@ -38,6 +46,8 @@ CONTENTS = {
     "tle": st.lists(element_sets | lines.map(lambda line: line + b"\n"), min_size=9).map(b"".join),
     "radar-frames": st.lists(st.binary(max_size=40), min_size=9).map(framed),
     "omm-json": st.lists(json_values, min_size=9).map(written),
+    "cdm-kvn": st.lists(lines.map(kvn_message), min_size=9).map(b"".join),
+    "cdm-xml": st.lists(lines.map(xml_message), min_size=9).map(lambda rows: b"\n".join([b"<ndm>", *rows, b"</ndm>"])),
 }
 
 
@@ -65,7 +75,7 @@ def test_the_segments_hold_the_records_of_the_stream_once_and_in_order(
 
 
 @given(content=st.binary(), max_bytes=st.integers(20, 200), size=st.integers(1, 300))
-@pytest.mark.parametrize("segment_format", ["optical-jsonl", "tle", "radar-frames", "isl-frames"])
+@pytest.mark.parametrize("segment_format", ["optical-jsonl", "tle", "radar-frames", "isl-frames", "cdm-kvn", "cdm-xml"])
 def test_no_byte_is_lost_whatever_the_content(segment_format: str, content: bytes, max_bytes: int, size: int) -> None:
     segments = list(split_stream(chunked(content, size), segment_format, max_bytes))
     assert b"".join(segments) == content
@@ -105,6 +115,10 @@ def test_a_broken_json_document_lands_up_to_the_break_and_the_rest_fails_as_reco
         (b"[{}]\n \n", "omm-json", True),
         (b"[{}, ", "omm-json", False),
         (b"\x00", "radar-frames", True),
+        (b"CNDOT_NDOT = 1.0 [m**2/s**2]\n", "cdm-kvn", True),
+        (b"CNDOT_ND", "cdm-kvn", False),
+        (b"</cdm>\n</ndm>\n", "cdm-xml", True),
+        (b"</cdm>\n</nd", "cdm-xml", False),
     ],
 )
 def test_a_stream_that_breaks_off_in_a_record_does_not_look_ended(

@@ -12,6 +12,8 @@ import pytest
 
 from sda_platform.catalog import decoding
 from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.conjunction import message_decoding
+from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
 from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.records import FEED_FORMATS, pack_records
@@ -21,6 +23,7 @@ from sda_platform.lake.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
+from sda_platform_tests.messages_of_others import Told, messages_of
 from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment
 from sda_platform_tests.unit.formats.readings import isl_payload
 
@@ -45,6 +48,12 @@ SOUND = {
     "omm-csv": catalogue_of(catalogue_ids()[:RECORDS]),
     "omm-json": json.dumps([OMM] * RECORDS).encode(),
     "tle": f"VANGUARD 1\n{LINE_1}\n{LINE_2}\n".encode() * RECORDS,
+    "cdm-kvn": messages_of([Told()] * RECORDS, "kvn"),
+    "cdm-xml": messages_of([Told()] * RECORDS, "xml"),
+}
+BRONZE: dict[str, tuple[Table, Decoder]] = {
+    "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
+    "messages": (CONJUNCTION_MESSAGES, one_by_one(message_decoding.decode)),
 }
 Mutation = Callable[[random.Random, bytes, str], bytes]
 
@@ -109,19 +118,19 @@ def test_of_a_thousand_mutants_every_record_is_a_row_and_none_stops_the_batch(
 ) -> None:
     dice = random.Random(f"{SEED} {segment_format}")
     zone, records = LandingZone(str(tmp_path), feed), 0
-    mutants = {MUTATIONS[n % len(MUTATIONS)](dice, SOUND[segment_format], segment_format) for n in range(MUTANTS)}
+    count = MUTANTS // 5 if feed == "messages" else MUTANTS  # a probability is computed of each message
+    mutants = {MUTATIONS[n % len(MUTATIONS)](dice, SOUND[segment_format], segment_format) for n in range(count)}
     for n, mutant in enumerate(sorted(mutants | {SOUND[segment_format]})):
         meta = described(mutant, feed, segment_format=segment_format)
         zone.seal(f"mutant-{n}", mutant, meta)
         records += meta.records
     taken = intake.take([zone], Head(), max_segments=10**6, max_bytes=10**10)
     assert [segment.defect for segment in taken] == [None] * len(taken)
-    table: Table = ELEMENT_SETS if feed == "elements" else RAW_RECORDS
-    decoder: Decoder = one_by_one(decoding.decode) if feed == "elements" else decode_segments
+    table, decoder = BRONZE.get(feed, (RAW_RECORDS, decode_segments))
     batch = decode_batch(table, taken, decoder)
     assert batch.rows.num_rows == records == batch.counts["valid"] + batch.counts["dead"]
     keys = batch.rows.group_by(["segment_sha256", "record_number"]).aggregate([([], "count_all")])
     assert keys.num_rows == records, "and each once"
-    assert batch.counts["dead"] > 80
+    assert batch.counts["dead"] > count / 3
     sound = batch.rows.filter(pc.equal(batch.rows["segment_sha256"], hashlib.sha256(SOUND[segment_format]).hexdigest()))
     assert sound["error_kind"].null_count == sound.num_rows == RECORDS

@@ -52,6 +52,14 @@ def element_sets(count: int) -> bytes:
     return b"".join(b"NAME %d\n1 %05dU line one\n2 %05d line two\n" % (n, n, n) for n in range(count))
 
 
+def kvn_messages(count: int) -> bytes:
+    return b"".join(b"CCSDS_CDM_VERS = 1.0\nMESSAGE_ID = %d\n\n" % n for n in range(count))
+
+
+def xml_messages(count: int) -> bytes:
+    return b"<ndm>\n%b</ndm>\n" % b"".join(b'<cdm id="CCSDS_CDM_VERS">%d</cdm>\n' % n for n in range(count))
+
+
 FILES = {
     "night.jsonl": ("optical", "optical-jsonl", optical(40)),
     "night.jsonl.gz": ("optical", "optical-jsonl", optical(40)),
@@ -63,6 +71,9 @@ FILES = {
     "sets.csv": ("elements", "omm-csv", catalogue_of(catalogue_ids()[:50])),
     "sets.json.gz": ("elements", "omm-json", objects(90)),
     "sets.3le": ("elements", "tle", element_sets(150)),
+    "theirs.kvn": ("messages", "cdm-kvn", kvn_messages(150)),
+    "theirs.cdm.gz": ("messages", "cdm-kvn", kvn_messages(150)),
+    "theirs.xml.zst": ("messages", "cdm-xml", xml_messages(150)),
 }
 
 
@@ -328,7 +339,7 @@ def test_a_hidden_file_s_segments_are_not_taken_for_partial_ones(tmp_path: Path)
             "night.jsonl",
             b"{}\n",
             {"feed": "lidar"},
-            "unknown feed 'lidar'; the feeds are elements, isl, optical, radar",
+            "unknown feed 'lidar'; the feeds are elements, isl, messages, optical, radar",
         ),
         ("night.jsonl", b"{}\n", {"feed": "radar"}, "feed radar does not carry format 'optical-jsonl'"),
     ],

@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
 from sda_platform.definitions import CHECKS
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.ingest.checks import no_orphans
@@ -156,7 +157,7 @@ def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
     (tmp_path / "README").write_text("a file is no zone")
     (orphan,) = unknown_zones(str(tmp_path), FEED_FORMATS)
     assert (orphan.path.name, orphan.name) == ("lidar", None)
-    assert orphan.reason == "unknown feed 'lidar'; known are elements, isl, optical, radar"
+    assert orphan.reason == "unknown feed 'lidar'; known are elements, isl, messages, optical, radar"
 
 
 def test_the_check_is_red_while_an_orphan_lies_in_a_zone(zone: LandingZone, tmp_path: Path) -> None:
@@ -168,9 +169,9 @@ def test_the_check_is_red_while_an_orphan_lies_in_a_zone(zone: LandingZone, tmp_
     assert "lone: data without metadata" in str(found.description)
 
 
-@pytest.mark.parametrize("check", [RAW_RECORDS.name, ELEMENT_SETS.name])
+@pytest.mark.parametrize("check", [RAW_RECORDS.name, ELEMENT_SETS.name, CONJUNCTION_MESSAGES.name])
 def test_the_check_is_red_while_a_segment_waits_for_longer_than_the_setting_allows(tmp_path: Path, check: str) -> None:
-    feeds = {RAW_RECORDS.name: "isl", ELEMENT_SETS.name: "elements"}
+    feeds = {RAW_RECORDS.name: "isl", ELEMENT_SETS.name: "elements", CONJUNCTION_MESSAGES.name: "messages"}
     (backlog,) = (c for c in CHECKS if {k.name for k in c.check_keys} == {"backlog"} and check in str(c.check_keys))
     zone = LandingZone(str(tmp_path), feeds[check])
     land(zone, "a", DATA)

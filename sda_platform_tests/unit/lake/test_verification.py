@@ -10,7 +10,12 @@ from deltalake import DeltaTable
 from sda_platform.catalog.checks import catalog_balance
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.checks import alerts_follow_assessments, assessments_follow_candidates
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import (
+    CONJUNCTION_ALERTS,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_MESSAGES,
+)
 from sda_platform.delivery.checks import deliveries_balance
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.checks import dead_letters_balance, observations_balance
@@ -243,12 +248,16 @@ def test_a_second_delivery_of_an_earlier_observation_is_no_loss(lake: Lake) -> N
 
 
 @pytest.mark.parametrize(
-    ("numbers", "told"), [([3], []), ([], ["1 letters missing"]), ([3, 2], ["1 letters unexpected"])]
+    ("numbers", "told"),
+    [([3, 9], []), ([9], ["1 letters missing"]), ([3, 10], ["1 letters missing", "1 letters unexpected"])],
 )
 def test_dead_letters_balance_with_errors(lake: Lake, numbers: list[int], told: list[str]) -> None:
     observed(lake, "a", "b")
-    letters = [record("s1", n, stage="raw_records") for n in numbers]
-    commit(lake, DEAD_LETTERS, letters, windows=[genesis_window(RAW_RECORDS), genesis_window(ELEMENT_SETS, 0)])
+    commit(lake, CONJUNCTION_MESSAGES, [record("m", 0, error_kind="missing_field", error="why"), record("m", 1)])
+    letters = [record("s1", n, stage="raw_records") for n in numbers if n < 9]
+    letters += [record("m", n - 9, stage="conjunction_messages") for n in numbers if n >= 9]
+    windows = [genesis_window(RAW_RECORDS), genesis_window(ELEMENT_SETS, 0), genesis_window(CONJUNCTION_MESSAGES)]
+    commit(lake, DEAD_LETTERS, letters, windows=windows)
     assert problems(lake, DEAD_LETTERS, dead_letters_balance) == told
 
 

@@ -1,17 +1,10 @@
-"""`sda screen`: close approaches among the objects of a file, without a platform.
-
-The same search as the conjunction assets', with processes where those have Spark tasks.
-"""
+"""`sda screen`: the objects of a file that are screened without a platform, and the files that tell what was found."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -23,9 +16,8 @@ from sda_platform.ingest.contents import UnreadableContent, read_chunks
 from sda_platform.ingest.partner_files import identify
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
-from sda_platform.orbits.screening.search import Screening, joined, spans
-from sda_platform.orbits.screening.volumes import Volume, screen_volume
+from sda_platform.orbits.propagation import SGP4_ERRORS
+from sda_platform.orbits.screening.search import Screening
 
 _OUTPUTS = {".csv", ".parquet"}
 
@@ -67,27 +59,6 @@ def read_elements(path: Path) -> ElementFile:
         tuple(f"{path} record {row['record_number']}: {row['error']}" for row in broken),
         sound.num_rows - newest.num_rows,
     )
-
-
-def screen_elements(
-    elements: ElementSets,
-    work: Sequence[tuple[Volume, npt.NDArray[np.int64]]],
-    start_ns: int,
-    end_ns: int,
-    *,
-    processes: int,
-    tell: Callable[[int, int], None],
-) -> Screening:
-    """Screen primaries (rows, each list with its volume) against all over [start, end).
-
-    ``tell`` hears how many tasks are done, and of how many.
-    """
-    tasks = [(volume, primaries, *span) for volume, primaries in work for span in spans(start_ns, end_ns)]
-    parts = []
-    for part in _mapped(elements, tasks, min(processes, len(tasks))):
-        parts.append(part)
-        tell(len(parts), len(tasks))
-    return joined(Propagator(elements), parts)
 
 
 def write_events(screening: Screening, elements: ElementSets, out: Path) -> list[Path]:
@@ -134,29 +105,6 @@ def check_output(out: Path) -> None:
 def available_cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-_propagator: Propagator
-_Task = tuple[Volume, npt.NDArray[np.int64], int, int]
-
-
-def _mapped(elements: ElementSets, tasks: Sequence[_Task], processes: int) -> Iterator[Screening]:
-    if processes == 1:
-        _start_worker(elements)
-        yield from map(_carry_out, tasks)
-        return
-    with ProcessPoolExecutor(processes, get_context("spawn"), _start_worker, (elements,)) as pool:
-        yield from pool.map(_carry_out, tasks)
-
-
-def _start_worker(elements: ElementSets) -> None:
-    global _propagator
-    _propagator = Propagator(elements)
-
-
-def _carry_out(task: _Task) -> Screening:
-    volume, primaries, start_ns, end_ns = task
-    return screen_volume(_propagator, primaries, np.arange(len(_propagator)), start_ns, end_ns, volume)
 
 
 def _newest(rows: pa.Table) -> pa.Table:

@@ -1,6 +1,6 @@
 """What `sda screen` tells while it works and when it is done."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,10 @@ from sda_platform.operations.screen_catalogue import (
     available_cores,
     check_output,
     read_elements,
-    screen_elements,
     write_events,
 )
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume, by_volume
 
 _SHOWN = 5
@@ -49,7 +49,8 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     volumes = screening_volumes(search.volumes) if search.volumes else None
     file = read_elements(catalog)
     elements = file.elements
-    primaries = np.arange(len(elements)) if search.fleet is None else _rows_of(search.fleet, elements)
+    everything = np.arange(len(elements))
+    primaries = everything if search.fleet is None else _rows_of(search.fleet, elements)
     sphere = Volume.sphere(search.threshold_km)
     work = [(sphere, primaries)] if volumes is None else by_volume(elements, primaries, volumes)
     if not work:
@@ -63,14 +64,12 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
         found = screen_elements(
             elements,
             work,
+            everything if search.fleet_internal else np.setdiff1d(everything, primaries),
             search.start_ns,
             search.end_ns,
             processes=processes or available_cores(),
             tell=lambda done, total: progress.update(task, completed=done, total=total),
         )
-    if not search.fleet_internal:
-        inside = np.isin(found.events.lo, primaries) & np.isin(found.events.hi, primaries)
-        found = replace(found, events=found.events.take(~inside))
     written = write_events(found, elements, out)
     console.print(f"{len(found.events):,} approaches, {len(found.colocated.lo):,} pairs that move together")
     _tell_some(console, [*file.unreadable], "records could not be read")

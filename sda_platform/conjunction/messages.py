@@ -9,6 +9,7 @@ from sda_platform.clock import iso
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
 from sda_platform.formats.errors import RecordError
 from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.earth_orientation import UnknownOrientation, in_gcrf
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import pef_to_teme, velocity_pef_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
@@ -58,7 +59,7 @@ class MessageRisk:
 def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> MessageRisk:
     """Assess a message; ``hard_body_radius_m`` (combined) goes before what it says itself.
 
-    Raises RecordError where its two states cannot be brought into one frame.
+    Raises RecordError for what is no orbit, and where its two states cannot be brought into one frame.
     """
     radius_m, radius_source = (
         _radius(message) if hard_body_radius_m is None else (hard_body_radius_m, "option, combined radius")
@@ -99,18 +100,29 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
 
 
 def _passes(message: Cdm, radius_m: float) -> Passes:
-    frames = [each.frame for each in message.objects]
-    if frames[0] != frames[1]:
-        reason = "bringing them into one needs Earth orientation that is not here"
-        raise RecordError("out_of_range", f"REF_FRAME of the objects is {frames[0]} and {frames[1]}: {reason}")
+    inertial = _in_their_frame if len({each.frame for each in message.objects}) == 1 else _in_gcrf
     sides = []
     for each in message.objects:
-        r, v = each.position_km[None], each.velocity_km_s[None]
-        if each.frame == EARTH_FIXED_FRAME:
-            r, v = pef_to_teme(r, message.tca_time_ns), velocity_pef_to_teme(r, v, message.tca_time_ns)
+        r, v = (part[None] for part in inertial(each, message.tca_time_ns))
         _require_an_orbit(each, r[0], v[0])
         sides.append((r, v, rtn_to_teme(each.covariance_rtn[None], r, v)))
     return Passes(*sides[0], *sides[1], np.array([radius_m / 1000]))
+
+
+def _in_their_frame(each: CdmObject, time_ns: int) -> tuple[FloatArray, FloatArray]:
+    """The state as it is, at rest among the stars: which way both are turned together changes nothing."""
+    r, v = each.position_km, each.velocity_km_s
+    if each.frame == EARTH_FIXED_FRAME:
+        return pef_to_teme(r, time_ns), velocity_pef_to_teme(r, v, time_ns)
+    return r, v
+
+
+def _in_gcrf(each: CdmObject, time_ns: int) -> tuple[FloatArray, FloatArray]:
+    try:
+        return in_gcrf(each.frame, each.position_km, each.velocity_km_s, time_ns)
+    except UnknownOrientation as error:
+        reason = f"REF_FRAME is {each.frame}, that of the other object another, and {error}"
+        raise RecordError("out_of_range", f"{each.fields.get('OBJECT', 'an object')}: {reason}") from None
 
 
 def _require_an_orbit(each: CdmObject, r_km: FloatArray, v_km_s: FloatArray) -> None:

@@ -13,6 +13,7 @@ from sda_platform.formats.cdm import Cdm, CdmObject, read_cdm
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.errors import RecordError
 from sda_platform.orbits.covariance import teme_to_rtn
+from sda_platform.orbits.earth_orientation import in_gcrf
 from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef
 
 ALFANO = json.loads((Path(__file__).parents[2] / "data" / "probability" / "alfano_2009_cases.json").read_text())
@@ -66,6 +67,29 @@ def test_what_is_on_no_orbit_is_refused(change: dict[str, Any], reason: str) -> 
         message_risk(broken)
 
 
-def test_two_frames_in_one_message_are_refused() -> None:
-    with pytest.raises(RecordError, match="REF_FRAME of the objects is EME2000 and ITRF"):
-        message_risk(message_of(ALFANO[2], ("EME2000", "ITRF")))
+@pytest.mark.parametrize("frames", [("GCRF", "ITRF"), ("TEME", "ICRF"), ("ITRF", "EME2000"), ("TEME", "ITRF")])
+def test_two_frames_in_one_message_do_not_change_its_risk(frames: tuple[str, str]) -> None:
+    message = message_of(ALFANO[2], ("GCRF", "GCRF"))
+    sides = [given_in(frame, each) for frame, each in zip(frames, message.objects, strict=True)]
+    risk = message_risk(replace(message, objects=(sides[0], sides[1])))
+    expected = message_risk(message)
+    assert risk.pc == pytest.approx(expected.pc, rel=1e-5)
+    assert risk.miss_km == pytest.approx(expected.miss_km, abs=1e-7)
+    assert risk.relative_speed_km_s == pytest.approx(expected.relative_speed_km_s, rel=1e-7)
+
+
+def given_in(frame: str, each: CdmObject) -> CdmObject:
+    """An object whose state is given in GCRF, in another frame."""
+
+    def both(state: np.ndarray) -> np.ndarray:
+        return np.concatenate(in_gcrf(frame, state[:3], state[3:], TCA_NS))
+
+    turn = np.stack([both(unit) for unit in np.eye(6)], axis=1)
+    state = np.linalg.solve(turn, np.concatenate([each.position_km, each.velocity_km_s]))
+    return replace(each, frame=frame, position_km=state[:3], velocity_km_s=state[3:])
+
+
+def test_two_frames_at_a_time_whose_earth_orientation_is_unknown_are_refused() -> None:
+    message = replace(message_of(ALFANO[2], ("EME2000", "ITRF")), tca_time_ns=4 * 10**18)
+    with pytest.raises(RecordError, match=r"OBJECT2: REF_FRAME is ITRF, .* known from 1973-01-02 to 20"):
+        message_risk(message)

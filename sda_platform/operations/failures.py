@@ -2,8 +2,7 @@
 
 from deltalake.exceptions import DeltaError
 
-from sda_platform.conjunction.fleet import FleetError
-from sda_platform.conjunction.volumes import VolumesError
+from sda_platform.conjunction.listings import ListingError
 from sda_platform.ingest.partner_files import PartnerFileError
 from sda_platform.lake.errors import LakeError
 from sda_platform.operations.pc_command import MessageError
@@ -17,7 +16,7 @@ from sda_platform.registry import UnknownTable
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
     DeltaError,  # a log that cannot be read; `sda verify` tells what is wrong with it
-    FleetError,
+    ListingError,
     LakeError,
     MessageError,
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
@@ -27,5 +26,4 @@ EXPECTED: tuple[type[Exception], ...] = (
     ScreeningInputError,
     UnknownAlert,
     UnknownTable,
-    VolumesError,
 )

@@ -43,7 +43,7 @@ class Search:
 def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
     """Read, screen, write, and say what was found, what was left out and why.
 
-    Raises ScreeningInputError, FleetError and VolumesError for what the user can mend.
+    Raises ScreeningInputError and ListingError for what the user can mend.
     """
     check_output(out)
     volumes = screening_volumes(search.volumes) if search.volumes else None

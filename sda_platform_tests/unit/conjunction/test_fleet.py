@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.conjunction.fleet import FleetError, ProtectedObject, protected_fleet
+from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
+from sda_platform.conjunction.listings import ListingError
 from sda_platform_tests.unit.orbits.scenes import catalogue
 
 HEADER = "norad_id,name,operator\n"
@@ -31,24 +32,24 @@ def test_a_fleet_of_one_s_own_is_read_in_file_order(tmp_path: Path) -> None:
     [
         ("", "header is ''"),
         ("id,name\n1,A\n", "header is 'id,name'"),
-        (HEADER, "lists no satellite"),
+        (HEADER, "lists nothing"),
         (HEADER + "25544,ISS\n", "line 2: 2 fields, expected 3"),
         (HEADER + "25544,ISS,NASA\nT0001,X,Y\n", "line 3: norad_id is 'T0001', must be a positive integer"),
         (HEADER + "0,X,Y\n", "line 2: norad_id is '0'"),
         (HEADER + "7,,Y\n", "line 2: satellite 7 has no name"),
         (HEADER + "7,A,Y\n7,B,Y\n", "line 3: norad_id 7 occurs twice"),
-        (HEADER + '7,"A,Y\n', "cannot read the fleet file"),
+        (HEADER + '7,"A,Y\n', "cannot be read"),
     ],
 )
 def test_a_malformed_fleet_file_is_refused_with_place_and_reason(tmp_path: Path, text: str, complaint: str) -> None:
     path = tmp_path / "broken.csv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(FleetError) as caught:
+    with pytest.raises(ListingError) as caught:
         protected_fleet(path)
     assert complaint in str(caught.value)
     assert str(path) in str(caught.value)
 
 
 def test_a_missing_fleet_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FleetError, match=r"absent\.csv"):
+    with pytest.raises(ListingError, match=r"absent\.csv"):
         protected_fleet(tmp_path / "absent.csv")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.conjunction.volumes import STANDARD, VolumesError, screening_volumes
+from sda_platform.conjunction.listings import ListingError
+from sda_platform.conjunction.volumes import STANDARD, screening_volumes
 from sda_platform.orbits.screening.volumes import REGIMES, Volume
 
 HEADER = "regime,shape,radial_km,in_track_km,cross_track_km\n"
@@ -28,7 +29,7 @@ def test_a_file_may_hold_boxes_and_ellipsoids_of_some_regimes(tmp_path: Path) ->
     [
         ("", "header is ''"),
         ("regime,radial\n", "header is 'regime,radial'"),
-        (HEADER, "lists no regime"),
+        (HEADER, "lists nothing"),
         (HEADER + "LEO2,box,1,2\n", "line 2: 4 fields, expected 5"),
         (HEADER + "LEO9,box,1,2,3\n", "line 2: regime is 'LEO9'"),
         (HEADER + "LEO2,cube,1,2,3\n", "line 2: shape is 'cube'"),
@@ -42,7 +43,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_line_and_the_reason(
 ) -> None:
     path = tmp_path / "mine.csv"
     path.write_text(text)
-    with pytest.raises(VolumesError, match=said):
+    with pytest.raises(ListingError, match=said):
         screening_volumes(str(path))
-    with pytest.raises(VolumesError, match="cannot read the screening volumes"):
+    with pytest.raises(ListingError, match=r"absent\.csv: cannot be read"):
         screening_volumes(str(tmp_path / "absent.csv"))

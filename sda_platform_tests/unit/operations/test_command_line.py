@@ -36,7 +36,7 @@ def test_status_shows_every_table_and_zone_of_an_empty_platform(home: Path) -> N
     found = json.loads(answer.output)
     assert [t["table"] for t in found["tables"]] == [t.name for t in TABLES]
     assert {t["version"] for t in found["tables"]} == {-1}
-    assert {z["zone"] for z in found["zones"]} == {"radar", "optical", "isl", "elements"}
+    assert {z["zone"] for z in found["zones"]} == {"radar", "optical", "isl", "elements", "messages"}
 
 
 def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:
@@ -60,7 +60,7 @@ def test_verify_tells_a_damaged_lake_mends_it_on_demand_and_status_remembers(hom
         commit(lake, OBSERVATIONS, [{"observation_id": name}])
     assert "not verified yet" in sda(home, "status").output
     sound = sda(home, "verify", "--deep")
-    assert (sound.exit_code, "13 of 13 tables are sound (2 commits and 2 files read)" in sound.output) == (0, True)
+    assert (sound.exit_code, "14 of 14 tables are sound (2 commits and 2 files read)" in sound.output) == (0, True)
     commit_file(lake, OBSERVATIONS, 1).write_text("")
     told = sda(home, "verify")
     assert (told.exit_code, "observations: damaged: version 1 is empty" in told.output) == (1, True)

@@ -16,7 +16,7 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.delivery import checks as delivery
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.spark.session import SparkResource
@@ -81,14 +81,14 @@ def freshness(lake: Lake, home: Path, table: Table) -> bool:
     ("table", "source"),
     [
         (CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES),
-        (CONJUNCTION_ASSESSMENTS, FUSED_TRACKS),
+        (CONJUNCTION_ASSESSMENTS, TRACKS),
         (CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS),
         (ALERT_DELIVERIES, CONJUNCTION_ALERTS),
     ],
 )
 def test_what_waits_for_too_long_is_told(tmp_path: Path, table: Table, source: Table) -> None:
     commit(lake_at(tmp_path / "lake"), source)
-    inputs = {CONJUNCTION_ASSESSMENTS.name: (CONJUNCTION_CANDIDATES, FUSED_TRACKS)}.get(table.name, (source,))
+    inputs = {CONJUNCTION_ASSESSMENTS.name: (CONJUNCTION_CANDIDATES, TRACKS)}.get(table.name, (source,))
     windows = [genesis_window(each, 1 if each is source else 0) for each in inputs]
     commit(lake_at(tmp_path / "lake"), table, windows=windows)
     late = lake_at(tmp_path / "lake", now_ns=after(DAY_S))

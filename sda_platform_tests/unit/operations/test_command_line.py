@@ -60,7 +60,8 @@ def test_verify_tells_a_damaged_lake_mends_it_on_demand_and_status_remembers(hom
         commit(lake, OBSERVATIONS, [{"observation_id": name}])
     assert "not verified yet" in sda(home, "status").output
     sound = sda(home, "verify", "--deep")
-    assert (sound.exit_code, "14 of 14 tables are sound (2 commits and 2 files read)" in sound.output) == (0, True)
+    every = f"{len(TABLES)} of {len(TABLES)} tables are sound (2 commits and 2 files read)"
+    assert (sound.exit_code, every in sound.output) == (0, True)
     commit_file(lake, OBSERVATIONS, 1).write_text("")
     told = sda(home, "verify")
     assert (told.exit_code, "observations: damaged: version 1 is empty" in told.output) == (1, True)

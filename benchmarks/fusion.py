@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 
@@ -45,13 +46,15 @@ from sda_platform_tests.unit.orbits.scenes import (
 MID_NS = START_NS + 15 * SECOND_NS
 SIZES = (1_000, 5_000, 26_834)
 RADAR_LOOKS, TELESCOPE_LOOKS = 30, 3
+RATE = 50_000
+SCENES = 3
 console = Console(highlight=False, soft_wrap=True)
 
 
 def main() -> int:
     """Run, print, and fail where a gate is missed."""
     options = _options()
-    gates = [*_accuracy(options.tracks), *_speed(options.readings, options.processes, options.rounds)]
+    gates = [*_accuracy(options.tracks), *_speed(options.readings, options.processes)]
     gates += _flatness(options.readings, options.rounds)
     gates += _against_stone_soup(options.peer_tracks, options.rounds)
     for gate in gates:
@@ -86,28 +89,57 @@ def _accuracy(tracks: int) -> list[Gate]:
     return gates
 
 
-def _speed(readings: int, processes: int, rounds: int) -> list[Gate]:
-    """Readings per second through association and estimation, windows spread over the processes."""
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        list(pool.map(_fused, [readings] * processes, range(processes), [len(catalogue())] * processes))
-        rates = []
-        for number in range(rounds):
-            began = time.perf_counter()
-            done = list(pool.map(_fused, [readings] * processes, [number] * processes, [len(catalogue())] * processes))
-            rates.append(sum(seen for seen, _, _ in done) / max(took for _, took, _ in done))
-            console.print(
-                f"round {number}: {rates[-1]:,.0f} readings/s on {processes} processes "
-                f"({time.perf_counter() - began:.1f} s with making them); rightly associated {done[0][2]:.2%}"
-            )
-    return [Gate("readings/s through association and estimation", float(np.median(rates)), 50_000, at_least=True)]
+@dataclass(frozen=True)
+class Fused:
+    """Readings of a window through association and estimation; when that ended, by the machine's monotonic clock."""
+
+    readings: int
+    processor_s: float
+    ended_s: float
+    right_share: float
+
+
+def _speed(readings: int, processes: int) -> list[Gate]:
+    """A window of 30 s at the rate that is asked for, in parts of so many readings, each part by one process.
+
+    All of the window is fused at once here, as it would be if nothing were fitted before the watermark passes: its last
+    fits come as late as all of it takes.
+    """
+    objects = len(catalogue())
+    pools = [ProcessPoolExecutor(1, get_context("spawn")) for _ in range(processes)]
+    try:
+        for seed in (*range(SCENES), 0):
+            warm = [pool.submit(_fused, readings, seed, objects) for pool in pools]
+            sizes = [each.result().readings for each in warm]
+        parts = round(30 * RATE / sizes[0])
+        began_s = time.monotonic()
+        asked = [pools[part % processes].submit(_fused, readings, part % SCENES, objects) for part in range(parts)]
+        done = [each.result() for each in asked]
+    finally:
+        for pool in pools:
+            pool.shutdown()
+    total = sum(each.readings for each in done)
+    rate = total / (max(each.ended_s for each in done) - began_s)
+    by_processor = processes * total / sum(each.processor_s for each in done)
+    emitted_s = float(np.percentile([each.ended_s - began_s for each in done], 99))
+    right = np.mean([each.right_share for each in done])
+    console.print(
+        f"{total:,} readings in {parts} parts, {right:.2%} given the right object: {rate:,.0f} readings/s by the clock "
+        f"on {processes} processes, {by_processor:,.0f} by processor time; 99 % of the fits after {emitted_s:.1f} s; "
+        f"within 1 s of the watermark up to {by_processor / 30:,.0f} readings/s, by processor time"
+    )
+    return [
+        Gate("readings/s through association and estimation, by the clock", rate, RATE, at_least=True),
+        Gate("s until 99 % of a full window's fits are out", emitted_s, 1.0, at_least=False),
+    ]
 
 
 def _flatness(readings: int, rounds: int) -> list[Gate]:
-    """Microseconds per reading over the size of the catalogue, with the same readings."""
+    """Microseconds of processor time per reading over the size of the catalogue, with the same readings."""
     cost = []
     for size in SIZES:
-        taken = [_fused(readings, 7, size, smallest=SIZES[0])[1] / readings * 1e6 for _ in range(rounds + 1)][1:]
-        cost.append(float(np.median(taken)))
+        taken = [_fused(readings, 7, size, smallest=SIZES[0]) for _ in range(rounds + 1)][1:]
+        cost.append(float(np.median([each.processor_s / each.readings for each in taken])) * 1e6)
         console.print(f"{size:>6} objects: {cost[-1]:.1f} µs per reading")
     return [Gate("cost per reading, 27k objects over 1k", cost[-1] / cost[0], 1.5, at_least=False)]
 
@@ -157,18 +189,19 @@ def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
     ]
 
 
-def _fused(readings: int, seed: int, objects: int, smallest: int | None = None) -> tuple[int, float, float]:
-    """Fuse one window of so many radar readings: how many there were, the seconds it took, the share rightly seen."""
+def _fused(readings: int, seed: int, objects: int, smallest: int | None = None) -> Fused:
+    """Fuse one window of so many radar readings; all are made before the clocks start."""
     scene = _dense(readings, seed, smallest or objects)
     tracks = scene.group.astype(np.str_)
     propagator, numbers = _catalogue(objects)
-    began = time.perf_counter()
+    began_s = time.process_time()
     found = associate(scene.observations, propagator, tracks=tracks)
     seen = np.flatnonzero(found.index >= 0)
     index, group = np.unique(found.index[seen], return_inverse=True)
     fit_windows(scene.observations.take(seen), group, propagator, index, np.full(len(index), MID_NS))
-    took = time.perf_counter() - began
-    return len(scene.group), took, float(np.mean(numbers[found.index] == scene.seen.index[scene.group]))
+    processor_s, ended_s = time.process_time() - began_s, time.monotonic()
+    right = float(np.mean(numbers[found.index] == scene.seen.index[scene.group]))
+    return Fused(len(scene.group), processor_s, ended_s, right)
 
 
 @cache
@@ -225,7 +258,7 @@ def _regimes() -> dict[str, IntArray]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--readings", type=int, default=50_000, help="readings per window")
+    parser.add_argument("--readings", type=int, default=50_000, help="readings of a part of a window")
     parser.add_argument("--tracks", type=int, default=1_000, help="tracks per regime and kind of sensor")
     parser.add_argument(
         "--peer-tracks", type=int, default=500, help="tracks of 30 readings for the contest with Stone Soup"

@@ -100,8 +100,8 @@ def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> M
     A sigma the observation does not carry comes from the registry; one found in neither makes the row
     incomplete.
     """
-    kinds = [_KINDS.get(name, UNKNOWN_KIND) for name in observations.source_kind.tolist()]
-    kind = np.array(kinds, dtype=np.int64)
+    named = [observations.source_kind == name for name in _KINDS]
+    kind = np.select(named, list(_KINDS.values()), UNKNOWN_KIND).astype(np.int64)
     time_ns = observations.sensor_time_ns
     places, registered = _from_registry(observations.source_id, kind, sensors)
     site_km, site_km_s = frames.site_to_teme(places[:, 0], places[:, 1], places[:, 2], time_ns)

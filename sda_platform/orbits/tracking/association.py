@@ -127,8 +127,8 @@ def _compare(
     time_ns = measurements.time_ns[rows]
     error, r_teme_km, v_teme_km_s = propagator.at(candidates, time_ns)
     # In its own axes a prior hardly changes within half a minute: one serves all of an object's pairs in it.
-    slot = np.stack([candidates, time_ns // _PRIOR_SLOT_NS])
-    _, first, which = np.unique(slot, axis=1, return_index=True, return_inverse=True)
+    slot = _pair_key(candidates, time_ns // _PRIOR_SLOT_NS)
+    _, first, which = np.unique(slot, return_index=True, return_inverse=True)
     age_days = (time_ns[first] - propagator.elements.epoch_time_ns[candidates[first]]) / _DAY_NS
     prior = prior_covariance_rtn(r_teme_km[first], v_teme_km_s[first], age_days)
     known = (error == 0) & np.isfinite(prior[which, 0, 0])
@@ -170,8 +170,9 @@ def _together(pairs: _Pairs, unit: IntArray, gate: FloatArray) -> tuple[IntArray
     reading, score = pairs.observation[inside], pairs.score[inside]
     worst = np.full(len(unit), -np.inf)
     np.maximum.at(worst, reading, score)
-    keys = np.stack([unit[reading], pairs.candidate[inside]])
-    (units, candidates), which = np.unique(keys, axis=1, return_inverse=True)
+    candidate = pairs.candidate[inside]
+    _, first, which = np.unique(_pair_key(unit[reading], candidate), return_index=True, return_inverse=True)
+    units, candidates = unit[reading[first]], candidate[first]
     cost: FloatArray = np.bincount(which, score - worst[reading] - gate[6], minlength=len(units)).astype(np.float64)
     return units, candidates, cost
 
@@ -206,12 +207,19 @@ def _units(observations: ObservationArrays, tracks: TextArray | None) -> tuple[I
     _, source = np.unique(observations.source_id, return_inverse=True)
     _, name = np.unique(label, return_inverse=True)
     half_minute = observations.sensor_time_ns // _PRIOR_SLOT_NS
-    _, track, readings = np.unique(
-        np.stack([source, name, half_minute]), axis=1, return_inverse=True, return_counts=True
-    )
+    named = _pair_key(_pair_key(source, name), half_minute)
+    _, track, readings = np.unique(named, return_inverse=True, return_counts=True)
     tracked = (label != "") & (readings[track] > 1)
     time = np.where(tracked, half_minute, observations.sensor_time_ns // _INSTANT_NS)
-    _, slot = np.unique(np.stack([source, tracked, time]), axis=1, return_inverse=True)
+    _, slot = np.unique(_pair_key(source * 2 + tracked, time), return_inverse=True)
     own = np.where(tracked, track, count + np.arange(count))
-    (slots, _), unit = np.unique(np.stack([slot, own]), axis=1, return_inverse=True)
-    return np.asarray(unit, dtype=np.int64), np.asarray(slots, dtype=np.int64)
+    _, first, unit = np.unique(_pair_key(slot, own), return_index=True, return_inverse=True)
+    return np.asarray(unit, dtype=np.int64), np.asarray(slot[first], dtype=np.int64)
+
+
+def _pair_key(major: IntArray, minor: IntArray) -> IntArray:
+    """One number (m,) for each pair, which sorts as the pairs do: sorting numbers is many times faster."""
+    if not len(minor):
+        return np.zeros(0, dtype=np.int64)
+    least = minor.min()
+    return np.asarray(major * (minor.max() - least + 1) + (minor - least), dtype=np.int64)

@@ -235,7 +235,8 @@ class Problem:
             return again
         design, misfit = self._whiten(state, rows)
         window = self.group[rows]
-        posterior = np.linalg.inv(state.information)
+        posterior = np.zeros_like(state.information)
+        posterior[open_windows] = np.linalg.inv(state.information[open_windows])
         surprise = surprises(design, misfit, window, posterior, state.active[rows])
         excess = surprise / chi2.isf(_OUTLIER_PROBABILITY, np.arange(1, 7))[self.measurements.dimension[rows] - 1]
         worst = np.zeros(len(open_windows))

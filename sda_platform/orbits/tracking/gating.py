@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -128,9 +129,9 @@ def _near_positions(
     reach_km = moved_km + gate_sigmas * np.sqrt(spread)
     tree = cKDTree(r_teme_km, compact_nodes=False, balanced_tree=False)
     found = tree.query_ball_point(position_km, reach_km + predictions.prior_radius_km.max())
-    counts = np.array([len(members) for members in found], dtype=np.int64)
+    counts = np.fromiter(map(len, found), np.int64, len(rows))
     row = np.repeat(np.arange(len(rows)), counts)
-    candidate = np.concatenate([np.asarray(members, dtype=np.int64) for members in found])
+    candidate = np.fromiter(chain.from_iterable(found), np.int64, len(row))
     gap_km = np.linalg.norm(r_teme_km[candidate] - position_km[row], axis=1)
     close = gap_km <= reach_km[row] + predictions.prior_radius_km[candidate]
     return rows[row[close]], candidate[close]

@@ -18,7 +18,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.lake.assets import markdown_table
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
-from sda_platform.orbits.screening.volumes import Volume, by_volume, screen_volume
+from sda_platform.orbits.screening.volume_search import screen_volume
+from sda_platform.orbits.screening.volumes import Volume, by_volume
 
 Scope = Literal["fleet", "all"]
 

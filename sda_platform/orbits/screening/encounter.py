@@ -73,6 +73,19 @@ def relative_states(
     )
 
 
+def turning_states(r1: FloatArray, v1: FloatArray, r2: FloatArray, v2: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Place (n, 3) km and rate (n, 3) km/s of secondaries (2) as seen from the turning RTN axes of primaries (1).
+
+    Inertial states (n, 3) each, one frame. The axes turn with the radius; that their plane turns too, by some
+    1e-6 rad/s, is left out.
+    """
+    relative = relative_states(r1, v1, r2, v2)
+    place = relative.position_rtn_km
+    turn_rad_s = np.linalg.norm(np.cross(r1, v1), axis=-1) / np.einsum("ni,ni->n", r1, r1)
+    turned = turn_rad_s[:, None] * np.stack([-place[:, 1], place[:, 0], np.zeros(len(place))], axis=-1)
+    return place, relative.velocity_rtn_km_s - turned
+
+
 def time_within_s(relative: RelativeStates, distance_km: float) -> FloatArray:
     """How long each pair, now at its closest, is within ``distance_km`` of each other on straight lines, (n,) s."""
     half_km2 = np.maximum(distance_km**2 - relative.miss_distance_km**2, 0.0)

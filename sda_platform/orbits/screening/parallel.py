@@ -11,7 +11,8 @@ from multiprocessing import get_context
 from sda_platform.orbits.elements import ElementSets, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import Screening, joined, spans
-from sda_platform.orbits.screening.volumes import Volume, screen_volume
+from sda_platform.orbits.screening.volume_search import screen_volume
+from sda_platform.orbits.screening.volumes import Volume
 
 _Task = tuple[Volume, IntArray, IntArray, int, int]
 _propagator: Propagator

@@ -15,9 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray, perigee_altitude_km
-from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.encounter import relative_states
-from sda_platform.orbits.screening.search import Screening, screen
 
 Shape = Literal["sphere", "box", "ellipsoid"]
 REGIMES = ("LEO1", "LEO2", "LEO3", "LEO4", "MEO", "GEO", "HEO")
@@ -53,11 +50,18 @@ class Volume:
         """Radius of the sphere around it."""
         return math.hypot(*self.half_axes_km) if self.shape == "box" else max(self.half_axes_km)
 
-    def holds(self, position_rtn_km: FloatArray) -> npt.NDArray[np.bool_]:
-        """Which of the positions (n, 3) are inside, border included, (n,)."""
-        scaled = np.abs(position_rtn_km) / self.half_axes_km
-        size = scaled.max(axis=-1) if self.shape == "box" else np.linalg.norm(scaled, axis=-1)
-        return np.asarray(size <= 1)
+    def planes(self, position_rtn_km: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Planes that have the volume on one side: how far positions (n, 3) are beyond each, km, (n, k), and the unit
+        normals, (n, k, 3). Inside the volume are those that are beyond none."""
+        axes = np.array(self.half_axes_km)
+        if self.shape == "box":
+            return np.abs(position_rtn_km) - axes, np.sign(position_rtn_km)[:, :, None] * np.eye(3)
+        scaled = position_rtn_km / axes
+        size = np.linalg.norm(scaled, axis=-1, keepdims=True)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            gradient = scaled / size / axes
+            steepness = np.linalg.norm(gradient, axis=-1, keepdims=True)
+            return np.where(size > 0, (size - 1) / steepness, -min(axes)), (gradient / steepness)[:, None, :]
 
 
 def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
@@ -85,24 +89,3 @@ def by_volume(
     regime = regimes(elements.take(primaries))
     parts = ((volume, primaries[regime == name]) for name, volume in volumes.items())
     return [(volume, rows) for volume, rows in parts if len(rows)]
-
-
-def screen_volume(
-    propagator: Propagator,
-    primaries: IntArray,
-    secondaries: IntArray,
-    start_time_ns: int,
-    end_time_ns: int,
-    volume: Volume,
-) -> Screening:
-    """As `screen`, for approaches that are inside the volume of one of the primaries at closest approach."""
-    found = screen(propagator, primaries, secondaries, start_time_ns, end_time_ns, volume.circumscribed_km)
-    if volume.shape == "sphere":
-        return found
-    events = found.events
-    inside = np.zeros(len(events), dtype=np.bool_)
-    for mine, other in ((events.lo, events.hi), (events.hi, events.lo)):
-        rows = np.flatnonzero(np.isin(mine, primaries) & ~inside)
-        states = [propagator.at(index[rows], events.tca_time_ns[rows])[1:] for index in (mine, other)]
-        inside[rows] = volume.holds(relative_states(*states[0], *states[1]).position_rtn_km)
-    return dataclasses.replace(found, events=events.take(inside))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from sda_platform import faults
 from sda_platform.faults import InjectedFault
@@ -65,7 +66,11 @@ def starting_the_sequence_anew_and_believing_success(patch: pytest.MonkeyPatch) 
     ],
 )
 def test_a_planted_bug_is_told_by_the_oracle__O10(
-    platform: Platform, monkeypatch: pytest.MonkeyPatch, bug: Callable[[pytest.MonkeyPatch], None], rules: set[str]
+    platform: Platform,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    bug: Callable[[pytest.MonkeyPatch], None],
+    rules: set[str],
 ) -> None:
     world, root = World(3), str(platform.home / "landing")
     platform.at(after(NOW_S))
@@ -82,6 +87,7 @@ def test_a_planted_bug_is_told_by_the_oracle__O10(
         "O3": oracle.log(platform.lake, [RAW_RECORDS]),
         "O4": oracle.files(platform.lake, [RAW_RECORDS]),
         "O7": oracle.acknowledged(platform.lake, Path(root)),
+        "O9": oracle.readers(platform.lake, spark),
     }
     assert {rule for rule, problems in told.items() if problems} >= rules
     assert rules or not any(told.values()), told

@@ -1,8 +1,8 @@
 """Objects that nobody knows yet: readings that match nothing become tracklets, orbits, and numbers once confirmed.
 
 A tracklet is what one radar calls one track. It is given an orbit of its own (Herrick-Gibbs, then differential
-correction); tracklets whose orbits meet are linked and fitted together. An object is confirmed when it was seen in
-three windows, or by two tracklets. Arrow in, Arrow out.
+correction); tracklets whose orbits meet are linked and fitted together, unless one sensor followed both at once. An
+object is confirmed when it was seen in three windows, or by two tracklets. Arrow in, Arrow out.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -111,7 +112,7 @@ def _confirmed(found: Sequence[Tracklet], window_ns: int) -> list[tuple[list[Tra
     What is linked and turns out not to be one object counts as several.
     """
     sure: list[tuple[list[Tracklet], Correction]] = []
-    waiting = [[found[n] for n in chain] for chain in link([t.orbit for t in found])]
+    waiting = [[found[n] for n in chain] for chain in link([t.orbit for t in found], _apart(found))]
     while waiting:
         chain = waiting.pop()
         if len(chain) == 1 and _windows(chain[0], window_ns) < _CONFIRMING_WINDOWS:
@@ -122,6 +123,15 @@ def _confirmed(found: Sequence[Tracklet], window_ns: int) -> list[tuple[list[Tra
         elif len(chain) > 1:
             waiting += [[tracklet] for tracklet in chain]
     return sorted(sure, key=lambda each: (each[0][0].readings["sensor_time_ns"][0].as_py(), each[0][0].name))
+
+
+def _apart(found: Sequence[Tracklet]) -> npt.NDArray[np.bool_]:
+    """Which pairs (n, n) are of two objects: a sensor follows none in two tracks at once."""
+    source = np.array([t.readings["source_id"][0].as_py() for t in found], dtype=np.str_)
+    first = np.array([t.readings["sensor_time_ns"][0].as_py() for t in found], dtype=np.int64)
+    last = np.array([t.readings["sensor_time_ns"][-1].as_py() for t in found], dtype=np.int64)
+    overlap = (first[:, None] <= last) & (first <= last[:, None])
+    return np.asarray((source[:, None] == source) & overlap)
 
 
 def _windows(tracklet: Tracklet, window_ns: int) -> int:

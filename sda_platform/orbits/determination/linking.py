@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2
 
 from sda_platform.orbits.determination.differential_correction import Correction
-from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.mean_elements import equinoctial
 from sda_platform.orbits.propagation import Propagator
+
+BoolArray = npt.NDArray[np.bool_]
 
 _GATE = float(chi2.ppf(0.999, 6))
 # A longitude that could be anywhere on the orbit links with everything.
@@ -27,15 +30,17 @@ _ELEMENT_DRIFT_PER_DAY = 1e-4
 _DAY_S = 86_400.0
 
 
-def link(tracklets: Sequence[Correction]) -> list[list[int]]:
+def link(tracklets: Sequence[Correction], apart: BoolArray | None = None) -> list[list[int]]:
     """Chains of positions in ``tracklets``, each chain one object's in order of time; singles are chains of one.
+
+    ``apart``: (n, n) which pairs are known to be of two objects.
 
     Whoever accepts a link should fit the union of the two tracklets' readings
     (``differential_correction.correct_elements``) and ask whether that is plausible.
     """
     successor: dict[int, int] = {}
     if len(tracklets) > 1:
-        cost = _costs(tracklets)
+        cost = _costs(tracklets, np.zeros((len(tracklets),) * 2, dtype=bool) if apart is None else apart)
         worst = np.where(np.isfinite(cost), cost, 1e6)
         for row, column in zip(*linear_sum_assignment(worst), strict=True):
             if np.isfinite(cost[row, column]):
@@ -50,7 +55,7 @@ def link(tracklets: Sequence[Correction]) -> list[list[int]]:
     return chains
 
 
-def _costs(tracklets: Sequence[Correction]) -> FloatArray:
+def _costs(tracklets: Sequence[Correction], apart: BoolArray) -> FloatArray:
     """Squared Mahalanobis distance (n, n) of each tracklet to each later one it may lead to, infinite elsewhere."""
     count = len(tracklets)
     epochs = np.array([int(t.elements.epoch_time_ns[0]) for t in tracklets])
@@ -59,7 +64,8 @@ def _costs(tracklets: Sequence[Correction]) -> FloatArray:
     covariance = np.array([t.covariance for t in tracklets])
     costs = np.full((count, count), np.inf)
     for later in range(count):
-        earlier = np.flatnonzero(epochs < epochs[later])
+        alike = _like_motion(propagator.elements, covariance, epochs, later)
+        earlier = np.flatnonzero((epochs < epochs[later]) & alike & ~apart[later])
         if not len(earlier):
             continue
         error, r, v = propagator.at(earlier, epochs[later])
@@ -76,6 +82,18 @@ def _costs(tracklets: Sequence[Correction]) -> FloatArray:
         near = (distance <= _GATE) & (distance >= 0)
         costs[earlier[chosen[near]], later] = distance[near]
     return costs
+
+
+def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray, later: int) -> BoolArray:
+    """Which tracklets (n,) may have the mean motion of ``later``: what excludes most is found without propagating it.
+
+    A distance in six components is no less than that in one of them; twice the gate, as this one is of mean elements.
+    """
+    motion = elements.mean_motion_rev_per_day
+    to_rev_per_day = _DAY_S / (2 * np.pi)
+    drift = _MOTION_DRIFT_PER_DAY * motion * (epochs[later] - epochs) / 1e9 / _DAY_S
+    spread = (covariance[:, 0, 0] + covariance[later, 0, 0]) * to_rev_per_day**2 + drift**2
+    return np.asarray((motion - motion[later]) ** 2 <= 2 * _GATE * spread)
 
 
 def _moved(covariance: FloatArray, elapsed_s: FloatArray, motion_rad_s: FloatArray) -> FloatArray:

@@ -148,3 +148,11 @@ def test_tracklets_of_three_passes_link_to_the_objects_that_made_them() -> None:
     possible = len(owners) - len(set(owners))
     assert np.mean(right) > 0.97
     assert sum(right) > 0.9 * possible
+
+
+def test_what_is_known_to_be_of_two_objects_is_not_linked() -> None:
+    ((_, arc),) = _low_arcs(1, 120, seed=6)
+    tracklets = [first_orbit(arc.take(np.arange(start, 121, 2))) for start in (0, 1)]
+    tracklets.sort(key=lambda t: int(t.elements.epoch_time_ns[0]))
+    assert link(tracklets) == [[0, 1]]
+    assert link(tracklets, ~np.eye(2, dtype=bool)) == [[0], [1]]

@@ -26,6 +26,7 @@ from sda_platform.delivery.choosing import chosen_subscriber, require_idempotenc
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import assets as fusion
 from sda_platform.fusion import checks as fusion_checks
+from sda_platform.fusion import own_element_assets
 from sda_platform.fusion import sensors as fusion_sensors
 from sda_platform.fusion.clock_assets import clock_offsets
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
@@ -68,7 +69,7 @@ CONJUNCTION = [
 ]
 MESSAGES = [conjunction.conjunction_messages]
 FUSION = [fusion.fused_tracks, fusion.tracks]
-OWN_ELEMENTS = [fusion.refined_elements, fusion.provisional_elements]
+OWN_ELEMENTS = [own_element_assets.refined_elements, own_element_assets.provisional_elements]
 CLOCKS = [clock_offsets]
 REPORTS = [fusion_report, conjunction_report]
 TABLE_ASSETS = [*INGEST, *CATALOG, *FUSION, *CLOCKS, *OWN_ELEMENTS, *CONJUNCTION, *MESSAGES]

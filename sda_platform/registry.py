@@ -12,7 +12,8 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
-from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACKS
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.table import Table

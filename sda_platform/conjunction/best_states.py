@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.covariance import prior_covariance_rtn, process_noise, rtn_to_teme, transport
 
@@ -18,8 +18,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 TextArray = npt.NDArray[np.str_]
 
-_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
-TRACK_COLUMNS = ("norad_id", "track_id", "epoch_time_ns", *_STATE, "covariance", "manoeuvre_time_ns")
+TRACK_COLUMNS = ("norad_id", "track_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "manoeuvre_time_ns")
 _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 
 
@@ -44,7 +43,7 @@ class Tracks:
             norad_id=columns["norad_id"],
             track_id=columns["track_id"],
             epoch_ns=columns["epoch_time_ns"],
-            state=np.stack([columns[name] for name in _STATE], axis=1),
+            state=np.stack([columns[name] for name in STATE_COLUMNS], axis=1),
             covariance=covariance_from_lower(ordered.column("covariance").to_pylist()),
             manoeuvre_ns=columns["manoeuvre_time_ns"],
         )

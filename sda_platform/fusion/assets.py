@@ -11,26 +11,15 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.fusion.clock_assets import closed_before, known_corrections
+from sda_platform.fusion.clock_assets import known_corrections
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import corrected_windows
-from sda_platform.fusion.discovery import (
-    MEMORY_NS,
-    PROVISIONAL_SCHEMA,
-    READING_COLUMNS,
-    discovered,
-    tracklets,
-    uncorrelated,
-)
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
-from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
 from sda_platform.fusion.tables import (
     FIRST_OPEN_WINDOW,
     FUSED_TRACKS,
-    PROVISIONAL_ELEMENTS,
-    REFINED_ELEMENTS,
     TRACK_MEMORY_NS,
     TRACKS,
 )
@@ -44,7 +33,6 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.verification import standing_keys
-from sda_platform.orbits.elements import ElementSets
 
 
 @table_asset(FUSED_TRACKS, deps=[OBSERVATIONS.name, RAW_RECORDS.name, ORBITAL_CATALOG.name], pool="hot")
@@ -106,73 +94,6 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     counts = {"touched": len(touched), "windows": windows.num_rows}
     receipt = store.merge(plan, store.frame(TRACKS, rows), update_when="new.as_of_ns >= old.as_of_ns")
     return materialized(store, receipt, **counts, **_lives(store))
-
-
-@table_asset(REFINED_ELEMENTS, deps=[tracks, FUSED_TRACKS.name, ORBITAL_CATALOG.name], pool="catalog")
-def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """Mean elements of tracked objects, corrected by their own windows of the last day, where that tells clearly more.
-
-    The sensor `own_elements` offers them to the catalogue as one more source, below the surveillance network's priority
-    and above republished sets.
-    """
-    store = lake.open()
-    plan = store.plan(REFINED_ELEMENTS, consume=[TRACKS], observe=[FUSED_TRACKS, ORBITAL_CATALOG])
-    columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
-    chosen = due(store.new_rows(plan, TRACKS, columns), store.log(REFINED_ELEMENTS).rows(["norad_id", "epoch_time_ns"]))
-    if not chosen.num_rows:
-        return nothing_new(store, plan, "no track is due: too few windows, or refined within half an hour")
-    numbers = chosen["norad_id"].combine_chunks()
-    held = plan.snapshot(FUSED_TRACKS).sequence
-    windows = standing_windows(store, held, numbers, pc.min(chosen["epoch_time_ns"]).as_py() - ARC_NS)
-    entries = store.log(ORBITAL_CATALOG).rows(
-        [*ElementSets.__dataclass_fields__, "object_name", "international_designator"],
-        ds.field("norad_id").isin(numbers),
-        version=plan.snapshot(ORBITAL_CATALOG).version,
-    )
-    published = {row["norad_id"]: row for row in entries.to_pylist()}
-    rows = refined(windows, chosen, published, plan.as_of_ns)
-    receipt = store.append(plan, store.frame(REFINED_ELEMENTS, rows), counts={"due": len(numbers)})
-    better = pc.divide(rows["published_sigma_m"], rows["position_sigma_m"])
-    facts = {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
-    return materialized(store, receipt, due=len(numbers), **facts)
-
-
-@table_asset(PROVISIONAL_ELEMENTS, deps=[OBSERVATIONS.name, FUSED_TRACKS.name, ORBITAL_CATALOG.name], pool="catalog")
-def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
-    """Objects that no catalogue knows: orbits of the readings that match nothing, once they are confirmed.
-
-    They get an analyst's number from 80000 on, and the sensor `own_elements` offers them to the catalogue: from then on
-    they are tracked and screened like any other.
-    """
-    store = lake.open()
-    plan = store.plan(PROVISIONAL_ELEMENTS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG])
-    readings = closed_readings(store, plan)
-    if not readings.num_rows:
-        return nothing_new(store, plan, "no reading of the last closed windows is without an object")
-    found = list(tracklets(readings))
-    entries = store.log(ORBITAL_CATALOG).rows(["norad_id"], version=plan.snapshot(ORBITAL_CATALOG).version)
-    known = store.log(PROVISIONAL_ELEMENTS).rows(PROVISIONAL_SCHEMA.names)
-    rows = discovered(found, known, entries["norad_id"].to_pylist(), fusion.window_ns, plan.as_of_ns)
-    facts = {"uncorrelated_readings": readings.num_rows, "tracklets": len(found)}
-    if not rows.num_rows:
-        return nothing_new(store, plan, "no unknown object is confirmed that was not before", **facts)
-    receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
-    new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], known["norad_id"].combine_chunks()))).as_py()
-    return materialized(store, receipt, new_objects=new, **facts)
-
-
-def closed_readings(store: Lake, plan: Plan) -> pa.Table:
-    """The readings of the last closed windows that no standing fit uses, as the newest commit of fused_tracks saw."""
-    upto = plan.window(FUSED_TRACKS).upto_sequence
-    open_from_ns, observed = closed_before(store, plan)
-    if open_from_ns <= 0:
-        return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
-    since_ns, time_ns = open_from_ns - MEMORY_NS, ds.field("sensor_time_ns")
-    known = ds.field(COMMIT_SEQUENCE) <= observed
-    readings = store.log(OBSERVATIONS).rows(READING_COLUMNS, known & (time_ns >= since_ns) & (time_ns < open_from_ns))
-    fitted = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto)
-    used = standing_keys(store.log(FUSED_TRACKS), ["observation_ids"], where=fitted)["observation_ids"]
-    return uncorrelated(readings, pc.list_flatten(used))
 
 
 def standing_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:

@@ -11,9 +11,10 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.clock_assets import TERMS_UNTIL
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.discovery import ANALYST_IDS
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
-from sda_platform.fusion.tables import FUSED_TRACKS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS, TRACK_MEMORY_NS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checks import DataFreshness, table_checks

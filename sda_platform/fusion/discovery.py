@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE

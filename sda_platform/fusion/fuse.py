@@ -8,9 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.tables import lower_triangles
+from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, lower_triangles
 from sda_platform.fusion.watermarks import term_of
 from sda_platform.lake.arrow import arrays
+from sda_platform.lake.journal import content
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
@@ -21,25 +22,8 @@ from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 
 _TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
 
-TRACK_SCHEMA = pa.schema(
-    [
-        ("track_id", pa.string()),
-        ("norad_id", pa.int64()),
-        ("window_start_ns", pa.int64()),
-        ("epoch_time_ns", pa.int64()),
-        *((name, pa.float64()) for name in ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")),
-        ("covariance", pa.list_(pa.float64())),
-        ("predicted_state", pa.list_(pa.float64())),
-        ("elements_epoch_ns", pa.int64()),
-        *((name, pa.float64()) for name in ("offset_radial_km", "offset_in_track_km", "offset_cross_track_km")),
-        ("chi_square", pa.float64()),
-        *(
-            (name, pa.int64())
-            for name in ("degrees_of_freedom", "radar_count", "optical_count", "isl_count", "rejected_count")
-        ),
-        ("observation_ids", pa.list_(pa.string())),
-    ]
-)
+_FACTS = {FUSED_TRACKS.key[0], *content(FUSED_TRACKS)}
+TRACK_SCHEMA = pa.schema([field for field in FUSED_TRACKS.arrow_schema if field.name in _FACTS])
 
 
 def window_fuser(
@@ -107,29 +91,24 @@ def _tracks(
     predicted = np.concatenate([fits.predicted_r_teme_km, fits.predicted_v_teme_km_s], axis=1)
     norad_id = elements.norad_id
     offset_km = np.einsum("gij,gj->gi", basis, fits.r_teme_km - fits.predicted_r_teme_km)
-    columns = [
-        pa.array([str(uuid.uuid5(_TRACKS, f"{n}/{start_ns}")) for n in norad_id.tolist()]),
-        pa.array(norad_id),
-        pa.array(np.full(len(norad_id), start_ns)),
-        pa.array(middle_ns),
-        *(pa.array(fits.r_teme_km[:, axis]) for axis in range(3)),
-        *(pa.array(fits.v_teme_km_s[:, axis]) for axis in range(3)),
-        pa.array(lower_triangles(fits.covariance_teme).tolist(), pa.list_(pa.float64())),
-        pa.array(predicted.tolist(), pa.list_(pa.float64())),
-        pa.array(elements.epoch_time_ns),
-        *(pa.array(offset_km[:, axis]) for axis in range(3)),
-        pa.array(fits.chi_square),
-        *(
-            pa.array(counts.astype(np.int64))
-            for counts in (
-                fits.degrees_of_freedom,
-                fits.radar_count,
-                fits.optical_count,
-                fits.isl_count,
-                fits.outliers_rejected,
-            )
-        ),
-        pa.array(members, pa.list_(pa.string())),
-    ]
+    state = np.concatenate([fits.r_teme_km, fits.v_teme_km_s], axis=1)
+    columns = {
+        "track_id": [str(uuid.uuid5(_TRACKS, f"{n}/{start_ns}")) for n in norad_id.tolist()],
+        "norad_id": norad_id,
+        "window_start_ns": np.full(len(norad_id), start_ns),
+        "epoch_time_ns": middle_ns,
+        **dict(zip(STATE_AND_COVARIANCE, [*state.T, lower_triangles(fits.covariance_teme).tolist()], strict=True)),
+        "predicted_state": predicted.tolist(),
+        "elements_epoch_ns": elements.epoch_time_ns,
+        **{f"offset_{axis}_km": offset_km[:, n] for n, axis in enumerate(("radial", "in_track", "cross_track"))},
+        "chi_square": fits.chi_square,
+        "degrees_of_freedom": fits.degrees_of_freedom,
+        "radar_count": fits.radar_count,
+        "optical_count": fits.optical_count,
+        "isl_count": fits.isl_count,
+        "rejected_count": fits.outliers_rejected,
+        "observation_ids": members,
+    }
     settled = fits.converged & np.array([len(m) > 0 for m in members])
-    return pa.Table.from_arrays(columns, schema=TRACK_SCHEMA).filter(pa.array(settled))
+    told = [pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA]
+    return pa.Table.from_arrays(told, schema=TRACK_SCHEMA).filter(pa.array(settled))

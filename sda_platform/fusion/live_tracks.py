@@ -8,15 +8,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.tables import TRACKS, covariance_from_lower, lower_triangles
+from sda_platform.fusion.tables import STATE_COLUMNS, TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import CarriedStates, WindowFits, carry
 
-_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
-WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *_STATE, "covariance", "predicted_state", "elements_epoch_ns")
+WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "elements_epoch_ns")
 TRACK_SCHEMA = pa.schema([field for field in TRACKS.arrow_schema if field.name != COMMIT_SEQUENCE])
 _RULES = LifeRules()
 
@@ -72,12 +71,12 @@ def _followed(
 
 def window_fits(rows: pa.Table) -> WindowFits:
     """Rows with WINDOW_COLUMNS, in order of object and time, as the physics wants them."""
-    columns = arrays(rows, ("epoch_time_ns", *_STATE, "elements_epoch_ns"))
+    columns = arrays(rows, ("epoch_time_ns", *STATE_COLUMNS, "elements_epoch_ns"))
     _, group = np.unique(rows["norad_id"].to_numpy(), return_inverse=True)
     return WindowFits(
         group=group.astype(np.int64),
         epoch_ns=columns["epoch_time_ns"],
-        state=np.stack([columns[name] for name in _STATE], axis=1),
+        state=np.stack([columns[name] for name in STATE_COLUMNS], axis=1),
         covariance=covariance_from_lower(rows["covariance"].to_pylist()),
         predicted=np.asarray(rows["predicted_state"].to_pylist()),
         elements_epoch_ns=columns["elements_epoch_ns"],
@@ -124,7 +123,7 @@ def _rows(
         "windows": windows,
         "track_id": track_id,
         "epoch_time_ns": carried.epoch_ns,
-        **{name: carried.state[:, axis] for axis, name in enumerate(_STATE)},
+        **{name: carried.state[:, axis] for axis, name in enumerate(STATE_COLUMNS)},
         "covariance": lower_triangles(carried.covariance).tolist(),
         "position_sigma_m": sigma_km * 1e3,
         "innovation": _where(np.isfinite(carried.innovation), carried.innovation),

@@ -7,7 +7,7 @@ So offering again changes nothing: the zone knows what waits, and what was consu
 from sda_platform.catalog.tables import OWN_ORIGINATOR
 from sda_platform.formats.omm import ElementSet, encode_omm_csv
 from sda_platform.formats.segments import describe_segment
-from sda_platform.fusion.tables import OwnElements
+from sda_platform.fusion.own_element_tables import OwnElements
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.table import Table

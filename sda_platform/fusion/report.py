@@ -21,7 +21,7 @@ from sda_platform.fusion.clocks import CLOCK_SCHEMA, offsets_of
 from sda_platform.fusion.discovery import READING_COLUMNS
 from sda_platform.fusion.fit_quality import FitQuality
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, STATE_COLUMNS, TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.arrow import arrays
@@ -40,9 +40,8 @@ _LEAST_READINGS = 20
 _RECENT_COMMITS = 20
 # Looked at in every one of its readings: what comes between two reports.
 _ASSOCIATED_WINDOWS = 4
-_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 _WINDOW = (
-    "norad_id", "epoch_time_ns", *_STATE, "chi_square", "degrees_of_freedom", "radar_count", "optical_count",
+    "norad_id", "epoch_time_ns", *STATE_COLUMNS, "chi_square", "degrees_of_freedom", "radar_count", "optical_count",
     "isl_count", "rejected_count", "observation_ids",
 )  # fmt: skip
 
@@ -79,7 +78,7 @@ def report(store: Lake, window_ns: int) -> dg.MaterializeResult[Any]:
     quality = FitQuality.of(windows, readings)
     verdicts = recent_verdicts(store, readings, window_ns)
     clocks = newest_offsets(store)
-    tracks = store.log(TRACKS).rows(["state", "epoch_time_ns", *_STATE[:3]])
+    tracks = store.log(TRACKS).rows(["state", "epoch_time_ns", *STATE_COLUMNS[:3]])
     facts: dict[str, Any] = {"windows": quality.windows, "readings": quality.readings, "used": quality.used_share}
     facts |= {"rejected": quality.rejected_share, "chi_square_per_degree": quality.chi_square_per_degree}
     if len(clocks.source_id):
@@ -153,7 +152,7 @@ def _readings(store: Lake, windows: pa.Table) -> pa.Table:
 def _places(tracks: pa.Table) -> tuple[FloatArray, FloatArray, list[str]]:
     """Longitude and latitude (n,) below each track, deg, and its state."""
     columns = arrays(tracks)
-    place = np.stack([columns[name] for name in _STATE[:3]], axis=1)
+    place = np.stack([columns[name] for name in STATE_COLUMNS[:3]], axis=1)
     fixed = teme_to_pef(place, columns["epoch_time_ns"])
     longitude = np.degrees(np.arctan2(fixed[:, 1], fixed[:, 0]))
     latitude = np.degrees(np.arctan2(fixed[:, 2], np.hypot(fixed[:, 0], fixed[:, 1])))

@@ -6,7 +6,7 @@ import dagster as dg
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.fusion.offering import offer
-from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 

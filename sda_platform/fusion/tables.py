@@ -1,4 +1,4 @@
-"""Tables of the fusion room: one orbit fit per object and 30 s window, and what follows of them for each object."""
+"""Tables of tracks: one orbit fit per object and 30 s window, and where each object is by all of them together."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +19,18 @@ ALIVE = (CONFIRMED, COASTING)
 TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
 """How far back, in event time, an object's windows count: what older ones said is in the elements refined from them."""
 
+STATE_COLUMNS = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
+STATE_AND_COVARIANCE = (*STATE_COLUMNS, "covariance")
+
 _LOWER = np.tril_indices(6)
 
 
-class FusedTrack(JournalModel):
-    """State and covariance of an object at the middle of a window, from every sensor's observations in it."""
+class ObjectState(TableModel):
+    """State and covariance of an object at an instant."""
 
-    track_id: T.StringType = pa.Field(description="UUIDv5 of object and window.")
-    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number that the observations were associated with.")
-    window_start_ns: T.LongType = pa.Field(
-        description="Start of the window in event time, aligned to the Unix epoch.", metadata={"unit": "ns"}
-    )
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number of the object.")
     epoch_time_ns: T.LongType = pa.Field(
-        description="Epoch of the state: the middle of the window.", metadata={"unit": "ns"}
+        description="Epoch of the state: the middle of the newest window behind it.", metadata={"unit": "ns"}
     )
     x_km: T.DoubleType = pa.Field(description="Position x, TEME.", metadata={"unit": "km"})
     y_km: T.DoubleType = pa.Field(description="Position y, TEME.", metadata={"unit": "km"})
@@ -42,6 +41,15 @@ class FusedTrack(JournalModel):
     covariance: T.ArrayType = pa.Field(
         dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
         description="6×6 covariance of the state, TEME, lower triangle by rows (21 terms; km², km²/s, km²/s²).",
+    )
+
+
+class FusedTrack(ObjectState, JournalModel):
+    """State and covariance of an object at the middle of a window, from every sensor's observations in it."""
+
+    track_id: T.StringType = pa.Field(description="UUIDv5 of object and window.")
+    window_start_ns: T.LongType = pa.Field(
+        description="Start of the window in event time, aligned to the Unix epoch.", metadata={"unit": "ns"}
     )
     predicted_state: T.ArrayType = pa.Field(
         nullable=True,
@@ -84,16 +92,15 @@ FUSED_TRACKS = Table(
         "norad_id": [("orbital_catalog", "norad_id")],
         **{
             name: [("observations", c) for c in ("range_m", "azimuth_rad", "right_ascension_rad", "x_m")]
-            for name in ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s", "covariance")
+            for name in STATE_AND_COVARIANCE
         },
     },
 )
 
 
-class Track(TableModel):
+class Track(ObjectState):
     """Where an object is by all its windows together, and how alive its track is; one row per object."""
 
-    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
     state: T.StringType = pa.Field(
         isin=list(STATES),
         description="new: fewer than three windows; confirmed; coasting: not seen for 2 min; lost: not for 24 h (a new "
@@ -106,17 +113,6 @@ class Track(TableModel):
     streak: T.LongType = pa.Field(ge=0, description="Its latest windows without a gap of 2 min (new, returning).")
     windows: T.LongType = pa.Field(ge=0, description="Windows that the state is carried through.")
     track_id: T.StringType = pa.Field(description="The newest of them, in fused_tracks.")
-    epoch_time_ns: T.LongType = pa.Field(description="Epoch of the state.", metadata={"unit": "ns"})
-    x_km: T.DoubleType = pa.Field(description="Position x, TEME.", metadata={"unit": "km"})
-    y_km: T.DoubleType = pa.Field(description="Position y, TEME.", metadata={"unit": "km"})
-    z_km: T.DoubleType = pa.Field(description="Position z, TEME.", metadata={"unit": "km"})
-    vx_km_s: T.DoubleType = pa.Field(description="Velocity x, TEME.", metadata={"unit": "km/s"})
-    vy_km_s: T.DoubleType = pa.Field(description="Velocity y, TEME.", metadata={"unit": "km/s"})
-    vz_km_s: T.DoubleType = pa.Field(description="Velocity z, TEME.", metadata={"unit": "km/s"})
-    covariance: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="6×6 covariance of the state, TEME, lower triangle by rows (21 terms; km², km²/s, km²/s²).",
-    )
     position_sigma_m: T.DoubleType = pa.Field(ge=0, description="1-sigma of the position.", metadata={"unit": "m"})
     innovation: T.DoubleType = pa.Field(
         nullable=True, ge=0, description="How the newest window disagreed with the others: squared, normalised."
@@ -139,8 +135,6 @@ class Track(TableModel):
     )
 
 
-_STATE = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s", "covariance")
-
 TRACKS = Table(
     "tracks",
     "fusion",
@@ -150,106 +144,10 @@ TRACKS = Table(
     sources={
         "norad_id": [("fused_tracks", "norad_id")],
         "track_id": [("fused_tracks", "track_id")],
-        **{name: [("fused_tracks", c) for c in _STATE] for name in _STATE},
+        **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in STATE_AND_COVARIANCE},
         **{name: [("fused_tracks", "window_start_ns")] for name in ("state", "state_since_ns", "last_seen_ns")},
     },
     replaces_rows=True,
-)
-
-
-class OwnElements(TableModel):
-    """An element set that the platform determined itself; it is offered to the catalogue like any other."""
-
-    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
-    object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
-    international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
-    epoch_time_ns: T.LongType = pa.Field(
-        description="Epoch of the elements: the newest window.", metadata={"unit": "ns"}
-    )
-    mean_motion_rev_per_day: T.DoubleType = pa.Field(
-        gt=0, lt=20, description="Mean motion (Kozai).", metadata={"unit": "rev/day"}
-    )
-    eccentricity: T.DoubleType = pa.Field(ge=0, lt=1, description="Eccentricity.")
-    inclination_deg: T.DoubleType = pa.Field(ge=0, le=180, description="Inclination.", metadata={"unit": "deg"})
-    raan_deg: T.DoubleType = pa.Field(description="Right ascension of the ascending node.", metadata={"unit": "deg"})
-    arg_of_pericenter_deg: T.DoubleType = pa.Field(description="Argument of pericentre.", metadata={"unit": "deg"})
-    mean_anomaly_deg: T.DoubleType = pa.Field(description="Mean anomaly.", metadata={"unit": "deg"})
-    bstar_per_earth_radius: T.DoubleType = pa.Field(
-        description="SGP4 drag term B*.", metadata={"unit": "1/earth radius"}
-    )
-    position_sigma_m: T.DoubleType = pa.Field(
-        ge=0, description="1-sigma of the position at the epoch.", metadata={"unit": "m"}
-    )
-    as_of_ns: T.LongType = pa.Field(
-        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
-    )
-
-
-class RefinedElements(OwnElements):
-    """Mean elements of a tracked object, from its own windows."""
-
-    published_epoch_ns: T.LongType = pa.Field(
-        description="Epoch of the element set that was refined.", metadata={"unit": "ns"}
-    )
-    published_sigma_m: T.DoubleType = pa.Field(
-        ge=0, description="1-sigma of its position, by the catalogue's model.", metadata={"unit": "m"}
-    )
-    windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
-    arc_s: T.DoubleType = pa.Field(ge=0, description="From the first to the last of them.", metadata={"unit": "s"})
-    innovation: T.DoubleType = pa.Field(
-        ge=0, description="How far the set moved from the published one: squared, normalised."
-    )
-
-
-REFINED_ELEMENTS = Table(
-    "refined_elements",
-    "fusion",
-    RefinedElements,
-    ("norad_id", "epoch_time_ns"),
-    "epoch_time_ns",
-    sources={
-        "norad_id": [("tracks", "norad_id")],
-        "epoch_time_ns": [("fused_tracks", "epoch_time_ns")],
-        "published_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
-        **{
-            name: [("fused_tracks", c) for c in _STATE]
-            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "bstar_per_earth_radius")
-        },
-    },
-)
-
-
-class ProvisionalElements(OwnElements):
-    """Mean elements of an object that no catalogue knows, from readings that match nothing; numbered from 80000."""
-
-    tracklets: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
-        description="The tracks that it was seen in, by source and the source's own number.",
-    )
-    readings: T.LongType = pa.Field(ge=1, description="Observations in them.")
-    observation_ids: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.StringType(), "containsNull": True}, description="These, sorted."
-    )
-    first_seen_ns: T.LongType = pa.Field(description="Event time of the first of them.", metadata={"unit": "ns"})
-    chi_square: T.DoubleType = pa.Field(ge=0, description="Weighted sum of squared residuals after the fit.")
-    degrees_of_freedom: T.LongType = pa.Field(ge=0, description="Measured components less the six unknowns.")
-
-
-PROVISIONAL_ELEMENTS = Table(
-    "provisional_elements",
-    "fusion",
-    ProvisionalElements,
-    ("norad_id", "epoch_time_ns"),
-    "epoch_time_ns",
-    sources={
-        "observation_ids": [("observations", "observation_id")],
-        "tracklets": [("observations", "native_track_id")],
-        "first_seen_ns": [("observations", "sensor_time_ns")],
-        **{
-            name: [("observations", c) for c in ("range_m", "range_rate_m_s", "azimuth_rad", "elevation_rad")]
-            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "raan_deg")
-        },
-    },
 )
 
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.fusion.discovery import ANALYST_IDS
 from sda_platform.fusion.offering import offer
-from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator

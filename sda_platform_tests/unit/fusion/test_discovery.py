@@ -17,7 +17,7 @@ from sda_platform.fusion.discovery import (
     tracklets,
     uncorrelated,
 )
-from sda_platform.fusion.tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator

@@ -13,8 +13,8 @@ from sda_platform.fusion.checks import unsound_refinements
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.offering import offer
+from sda_platform.fusion.own_element_tables import REFINED_ELEMENTS
 from sda_platform.fusion.refinement import due, refined
-from sda_platform.fusion.tables import REFINED_ELEMENTS
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.orbits.elements import ElementSets
 from sda_platform_tests.delta_tables import commit, lake_at

@@ -1,0 +1,103 @@
+"""Tables of element sets that the platform determined itself: of tracked objects, and of those that nobody knows."""
+
+import pandera.pyspark as pa
+from pyspark.sql import types as T
+
+from sda_platform.fusion.tables import STATE_AND_COVARIANCE
+from sda_platform.lake.table import Table, TableModel
+
+
+class OwnElements(TableModel):
+    """An element set that the platform determined itself; it is offered to the catalogue like any other."""
+
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
+    international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
+    epoch_time_ns: T.LongType = pa.Field(
+        description="Epoch of the elements: the newest window.", metadata={"unit": "ns"}
+    )
+    mean_motion_rev_per_day: T.DoubleType = pa.Field(
+        gt=0, lt=20, description="Mean motion (Kozai).", metadata={"unit": "rev/day"}
+    )
+    eccentricity: T.DoubleType = pa.Field(ge=0, lt=1, description="Eccentricity.")
+    inclination_deg: T.DoubleType = pa.Field(ge=0, le=180, description="Inclination.", metadata={"unit": "deg"})
+    raan_deg: T.DoubleType = pa.Field(description="Right ascension of the ascending node.", metadata={"unit": "deg"})
+    arg_of_pericenter_deg: T.DoubleType = pa.Field(description="Argument of pericentre.", metadata={"unit": "deg"})
+    mean_anomaly_deg: T.DoubleType = pa.Field(description="Mean anomaly.", metadata={"unit": "deg"})
+    bstar_per_earth_radius: T.DoubleType = pa.Field(
+        description="SGP4 drag term B*.", metadata={"unit": "1/earth radius"}
+    )
+    position_sigma_m: T.DoubleType = pa.Field(
+        ge=0, description="1-sigma of the position at the epoch.", metadata={"unit": "m"}
+    )
+    as_of_ns: T.LongType = pa.Field(
+        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
+    )
+
+
+class RefinedElements(OwnElements):
+    """Mean elements of a tracked object, from its own windows."""
+
+    published_epoch_ns: T.LongType = pa.Field(
+        description="Epoch of the element set that was refined.", metadata={"unit": "ns"}
+    )
+    published_sigma_m: T.DoubleType = pa.Field(
+        ge=0, description="1-sigma of its position, by the catalogue's model.", metadata={"unit": "m"}
+    )
+    windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
+    arc_s: T.DoubleType = pa.Field(ge=0, description="From the first to the last of them.", metadata={"unit": "s"})
+    innovation: T.DoubleType = pa.Field(
+        ge=0, description="How far the set moved from the published one: squared, normalised."
+    )
+
+
+REFINED_ELEMENTS = Table(
+    "refined_elements",
+    "fusion",
+    RefinedElements,
+    ("norad_id", "epoch_time_ns"),
+    "epoch_time_ns",
+    sources={
+        "norad_id": [("tracks", "norad_id")],
+        "epoch_time_ns": [("fused_tracks", "epoch_time_ns")],
+        "published_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
+        **{
+            name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE]
+            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "bstar_per_earth_radius")
+        },
+    },
+)
+
+
+class ProvisionalElements(OwnElements):
+    """Mean elements of an object that no catalogue knows, from readings that match nothing; numbered from 80000."""
+
+    tracklets: T.ArrayType = pa.Field(
+        dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
+        description="The tracks that it was seen in, by source and the source's own number.",
+    )
+    readings: T.LongType = pa.Field(ge=1, description="Observations in them.")
+    observation_ids: T.ArrayType = pa.Field(
+        dtype_kwargs={"elementType": T.StringType(), "containsNull": True}, description="These, sorted."
+    )
+    first_seen_ns: T.LongType = pa.Field(description="Event time of the first of them.", metadata={"unit": "ns"})
+    chi_square: T.DoubleType = pa.Field(ge=0, description="Weighted sum of squared residuals after the fit.")
+    degrees_of_freedom: T.LongType = pa.Field(ge=0, description="Measured components less the six unknowns.")
+
+
+PROVISIONAL_ELEMENTS = Table(
+    "provisional_elements",
+    "fusion",
+    ProvisionalElements,
+    ("norad_id", "epoch_time_ns"),
+    "epoch_time_ns",
+    sources={
+        "observation_ids": [("observations", "observation_id")],
+        "tracklets": [("observations", "native_track_id")],
+        "first_seen_ns": [("observations", "sensor_time_ns")],
+        **{
+            name: [("observations", c) for c in ("range_m", "range_rate_m_s", "azimuth_rad", "elevation_rad")]
+            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "raan_deg")
+        },
+    },
+)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from sda_platform.lake.spark.engine import python_path
 from sda_platform.lake.spark.session import attach
+from sda_platform_tests.pipeline.lived import platform_with_history
 from sda_platform_tests.pipeline.platform_run import Platform
 from sda_platform_tests.segments import START_NS
 
@@ -22,6 +23,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = attach("local", "tests", {"spark.sql.warehouse.dir": str(warehouse)})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def lived(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Platform:
+    """A platform with a history, to be read only: making it takes five runs of lanes."""
+    return platform_with_history(tmp_path_factory.mktemp("lived"), spark)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Replay: what the live tables hold is what follows from their inputs, bit for bit, and what is wrong is named."""
 
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,7 +13,6 @@ from pyspark.sql import SparkSession
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -33,45 +31,15 @@ from sda_platform.lake.replay.history import EVERY_COMMIT, History, Span, histor
 from sda_platform.lake.table import Table
 from sda_platform.operations.replay import make_again, replay_lake
 from sda_platform.registry import TABLES
-from sda_platform_tests.messages_of_others import Told, messages_of
 from sda_platform_tests.pipeline.platform_run import Platform
-from sda_platform_tests.pipeline.test_chain import FLEET, events, simulated
-from sda_platform_tests.segments import START_NS, after, catalogue_of, land
+from sda_platform_tests.segments import after
 
 pytestmark = pytest.mark.timeout(600)  # the history is five runs of lanes
-HORIZON_H = 0.6
-CATALOGUE = catalogue_of({*FLEET, *(n for e in events() if e[2] < after(HORIZON_H * 3600) for n in e[:2])})
-# The same orbits, each with an epoch some microseconds later: newer, so that they replace the first.
-CORRECTED = re.sub(rb"(T[\d:]{8}\.\d{5})\d", rb"\g<1>9", CATALOGUE)
 FROM_FRAMES_TO_DELIVERY = (
     RAW_RECORDS, OBSERVATIONS, ELEMENT_SETS, DEAD_LETTERS, ORBITAL_CATALOG, FUSED_TRACKS, TRACKS,
     CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, CONJUNCTION_MESSAGES,
 )  # fmt: skip
 ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)
-
-
-@pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Platform:
-    """A platform with a history: a catalogue and its correction, three batches of observations, the last one late."""
-    platform = Platform(tmp_path_factory.mktemp("lived"), spark, START_NS, ScreeningResource(horizon_h=HORIZON_H))
-    by_feed = {feed: [s for s in simulated() if s.feed == feed] for feed in ("isl", "radar")}
-    land(platform.zone("elements"), "catalogue.csv", CATALOGUE)
-    platform.run("catalog")
-    platform.land(by_feed["isl"])
-    land(platform.zone("radar"), "torn", b"torn", sha256="0" * 64)
-    platform.at(after(80))
-    platform.run("hot")
-    land(platform.zone("messages"), "theirs.kvn", messages_of([Told()]) + b"CCSDS_CDM_VERS = 1.0\n", seconds=90)
-    land(platform.zone("elements"), "corrected.csv", CORRECTED, seconds=90)
-    platform.run("catalog")
-    # What both kinds report of the whole minute closes its first window; what comes for that one then is late.
-    platform.land(by_feed["radar"][::2])
-    platform.at(after(200))
-    platform.run("hot")
-    platform.land(by_feed["radar"][1::2])
-    platform.at(after(210))
-    platform.run("hot")
-    return platform
 
 
 @pytest.fixture

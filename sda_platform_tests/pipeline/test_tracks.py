@@ -1,12 +1,17 @@
-"""Tracks live: carried through windows, corrected by late data, and confirmed only when seen often enough."""
+"""Tracks live: carried through windows, confirmed if seen often enough; late data corrects all that rests on them."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.log import Commit
+from sda_platform.lake.table import Table
 from sda_platform.lake.verification import standing_keys
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
@@ -83,3 +88,56 @@ def test_tracks_are_carried_and_late_data_moves_them(platform: Platform) -> None
     assert np.sqrt(np.mean(np.square(list(carried.values())))) < 0.8 * np.sqrt(
         np.mean(np.square(list(single.values())))
     )
+
+
+def test_late_data_corrects_its_windows_and_all_that_rests_on_them__DP3_F7_I17(lived: Platform) -> None:
+    """Links tell late of windows that radars opened: fits, tracks, assessments and alerts follow, to the subscriber."""
+    windows, carried, assessed, alerts = (of_commit(lived, table, consumed) for table, consumed in late_journey(lived))
+    corrected = {row["norad_id"] for row in windows if row["op"] == "retract"}
+    assert corrected and all(row["sequence"] == 0 for row in windows if row["op"] == "retract")
+    assert corrected <= {row["norad_id"] for row in carried}
+    withdrawn = {row["event_id"]: row for row in assessed if row["op"] == "retract"}
+    said = {row["event_id"]: row for row in assessed if row["op"] == "insert"}
+    rested = {
+        event
+        for event, row in withdrawn.items()
+        for n in (1, 2)
+        if row[f"state_source_{n}"] == "fused_track" and row[f"norad_id_{n}"] in corrected
+    }
+    assert rested, "some approach had been assessed by a track that late data corrects"
+    for event in rested:
+        assert said[event]["sequence"] == withdrawn[event]["sequence"] + 1
+        assert said[event]["collision_probability"] != withdrawn[event]["collision_probability"]
+    updated = {row["event_id"]: row["sequence"] for row in alerts if row["op"] == "insert"}
+    told = {row["event_id"] for row in alerts}
+    assert told & rested and told <= said.keys()
+    held = {entry.alert_id: entry for entry in lived.subscriber.held()}
+    assert all(held[event].sequence >= updated.get(event, 0) for event in told), (
+        "the subscriber has it, or what followed"
+    )
+
+
+def late_journey(platform: Platform) -> list[tuple[Table, tuple[Table, int]]]:
+    """Each table from fits to alerts, with the commit upstream that brought the late links to it."""
+    journey: list[tuple[Table, tuple[Table, int]]] = []
+    source, sequence = OBSERVATIONS, 2
+    for table in (FUSED_TRACKS, TRACKS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS):
+        journey.append((table, (source, sequence)))
+        source, sequence = table, consumer(platform, table, source, sequence).sequence
+    return journey
+
+
+def consumer(platform: Platform, table: Table, source: Table, sequence: int) -> Commit:
+    """The commit of ``table`` that consumed commit ``sequence`` of ``source``."""
+    for commit in platform.lake.log(table).commits():
+        window = commit.checkpoint.window(source.name)
+        if window and window.after_sequence < sequence <= window.upto_sequence:
+            return commit
+    raise AssertionError(f"no commit of {table.name} consumed commit {sequence} of {source.name}")
+
+
+def of_commit(platform: Platform, table: Table, consumed: tuple[Table, int]) -> list[dict[str, Any]]:
+    """What the commit wrote that consumed this one."""
+    commit = consumer(platform, table, *consumed)
+    rows = platform.lake.log(table).rows_of((commit.sequence - 1, commit.sequence), version=commit.version)
+    return list(rows.to_pylist())

@@ -1,0 +1,40 @@
+"""A platform with a history: a catalogue and its correction, what radars saw, what links told later, and too late."""
+
+import re
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform_tests.messages_of_others import Told, messages_of
+from sda_platform_tests.pipeline.platform_run import Platform
+from sda_platform_tests.pipeline.test_chain import FLEET, events, simulated
+from sda_platform_tests.segments import START_NS, after, catalogue_of, land
+
+HORIZON_H = 0.6
+CATALOGUE = catalogue_of({*FLEET, *(n for e in events() if e[2] < after(HORIZON_H * 3600) for n in e[:2])})
+# The same orbits, each with an epoch some microseconds later: newer, so that they replace the first.
+CORRECTED = re.sub(rb"(T[\d:]{8}\.\d{5})\d", rb"\g<1>9", CATALOGUE)
+
+
+def platform_with_history(home: Path, spark: SparkSession) -> Platform:
+    """Five runs of lanes, below ``home``."""
+    platform = Platform(home, spark, START_NS, ScreeningResource(horizon_h=HORIZON_H))
+    links = [s for s in simulated() if s.feed == "isl"]
+    land(platform.zone("elements"), "catalogue.csv", CATALOGUE)
+    platform.run("catalog")
+    platform.land(s for s in simulated() if s.feed == "radar")
+    land(platform.zone("radar"), "torn", b"torn", sha256="0" * 64)
+    platform.at(after(80))
+    platform.run("hot")
+    land(platform.zone("messages"), "theirs.kvn", messages_of([Told()]) + b"CCSDS_CDM_VERS = 1.0\n", seconds=90)
+    land(platform.zone("elements"), "corrected.csv", CORRECTED, seconds=90)
+    platform.run("catalog")
+    # What links told of two windows corrects them and closes the first: what comes for that one then is too late.
+    platform.land(s for s in links[1:] if s.available_time_ns <= after(62))
+    platform.at(after(200))
+    platform.run("hot")
+    platform.land(s for s in links if s is links[0] or s.available_time_ns > after(62))
+    platform.at(after(210))
+    platform.run("hot")
+    return platform

@@ -20,7 +20,8 @@ from rich.console import Console
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.formats.observations import decode_segments
-from sda_platform.fusion.discovery import PROVISIONAL_SCHEMA, READING_COLUMNS, discovered, tracklets
+from sda_platform.fusion.discovery import PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
+from sda_platform.fusion.tracklets import tracklets
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator

@@ -1,12 +1,11 @@
 """Objects that nobody knows yet: readings that match nothing become tracklets, orbits, and numbers once confirmed.
 
-A tracklet is what one radar calls one track. It is given an orbit of its own (Herrick-Gibbs, then differential
-correction); tracklets whose orbits meet are linked and fitted together, unless one sensor followed both at once. An
-object is confirmed when it was seen in three windows, or by two tracklets. Arrow in, Arrow out.
+Tracklets whose orbits meet are linked and fitted together, unless one sensor followed both at once. An object is
+confirmed when it was seen in three windows, or by two tracklets. Arrow in, Arrow out.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,14 @@ import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.tracklets import Tracklet, observations_of
 from sda_platform.fusion.watermarks import window_start
-from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.determination.differential_correction import Correction, correct_elements, first_orbit
+from sda_platform.orbits.determination.differential_correction import Correction, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import link
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
+from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS
 
 PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
 READING_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
@@ -31,43 +30,11 @@ MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
 """How far back readings that match nothing are looked at again, event time."""
 ANALYST_IDS = range(80_000, 90_000)
 """Catalogue numbers that the surveillance network sets aside for objects without a name."""
-_LEAST_READINGS = 10
 _CONFIRMING_WINDOWS = 3
 # An orbit that is refined by less than this is not worth a new set.
 _MORE_READINGS = 1.5
 # A position that is known no better than this cannot be met again, nor screened.
 _VAGUEST_M = 50_000.0
-
-
-@dataclass(frozen=True)
-class Tracklet:
-    """The readings of one track of one source, and the orbit through them."""
-
-    name: str
-    readings: pa.Table
-    orbit: Correction
-
-
-def uncorrelated(readings: pa.Table, used: pa.ChunkedArray) -> pa.Table:
-    """The readings of sensors on the ground that no standing fit uses."""
-    from_ground = pc.not_equal(readings["source_kind"], "isl")
-    return readings.filter(pc.and_(from_ground, pc.invert(pc.is_in(readings["observation_id"], used.combine_chunks()))))
-
-
-def tracklets(readings: pa.Table) -> Iterator[Tracklet]:
-    """An orbit for every source's track with readings enough, in order of name; those without an orbit are left out."""
-    names = pc.binary_join_element_wise(readings["source_id"], pc.fill_null(readings["native_track_id"], ""), "/")
-    named = readings.append_column("name", names).sort_by(
-        [("name", "ascending"), ("sensor_time_ns", "ascending"), ("observation_id", "ascending")]
-    )
-    _, first, count = np.unique(named["name"].to_numpy(), return_index=True, return_counts=True)
-    for start, length in zip(first.tolist(), count.tolist(), strict=True):
-        if length >= _LEAST_READINGS:
-            rows = named.slice(start, length)
-            try:
-                yield Tracklet(rows["name"][0].as_py(), rows, first_orbit(_observations(rows)))
-            except NoOrbit:
-                continue
 
 
 def discovered(
@@ -143,14 +110,10 @@ def _fitted(chain: Sequence[Tracklet]) -> Correction | None:
     orbit = chain[-1].orbit
     if len(chain) > 1:
         try:
-            orbit = correct_elements(_observations(pa.concat_tables(t.readings for t in chain)), orbit.elements)
+            orbit = correct_elements(observations_of(pa.concat_tables(t.readings for t in chain)), orbit.elements)
         except NoOrbit:
             return None
     return orbit if orbit.is_plausible and _sigma_m(orbit) < _VAGUEST_M else None
-
-
-def _observations(rows: pa.Table) -> ObservationArrays:
-    return ObservationArrays.from_columns(arrays(rows))
 
 
 def _sigma_m(orbit: Correction) -> float:

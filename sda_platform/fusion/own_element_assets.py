@@ -10,18 +10,12 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.assets import standing_windows, tracks
 from sda_platform.fusion.clock_assets import closed_before
-from sda_platform.fusion.discovery import (
-    MEMORY_NS,
-    PROVISIONAL_SCHEMA,
-    READING_COLUMNS,
-    discovered,
-    tracklets,
-    uncorrelated,
-)
+from sda_platform.fusion.discovery import MEMORY_NS, PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tracklets import tracklets, uncorrelated
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.lake import Lake

@@ -8,22 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.fusion.checks import shared_readings
-from sda_platform.fusion.discovery import (
-    ANALYST_IDS,
-    PROVISIONAL_SCHEMA,
-    READING_COLUMNS,
-    Tracklet,
-    discovered,
-    tracklets,
-    uncorrelated,
-)
+from sda_platform.fusion.discovery import ANALYST_IDS, PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.tracklets import Tracklet, tracklets, uncorrelated
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, tracked_windows
-from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS, displaced
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, as_rows, tracked_windows
+from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS, catalogue, displaced
+from sda_platform_tests.unit.orbits.test_sighting_arcs import LOW, night
 
 OBJECTS, WINDOWS = 6, 4
 AS_OF_NS = START_NS + WINDOWS * WINDOW_NS
@@ -69,6 +63,21 @@ def test_each_unknown_object_gets_one_orbit_which_is_the_true_one() -> None:
         _, place, _ = Propagator(elements).at([n], time_ns)
         assert np.linalg.norm(place - true) * 1e3 < 5 * row["position_sigma_m"]
         assert row["position_sigma_m"] < 5_000
+
+
+def test_an_object_that_only_a_telescope_sees_gets_an_orbit_though_nobody_names_its_sightings() -> None:
+    index, observations = night(120)
+    rows = as_rows(observations)
+    sightings = rows.append_column("native_track_id", rows["observation_id"]).select(READING_COLUMNS)
+    truth = dict(zip(sightings["observation_id"].to_pylist(), index.tolist(), strict=True))
+    told = numbered(chosen=tuple(tracklets(sightings)))
+    assert told.num_rows >= LOW - 2
+    elements = ElementSets.from_columns(arrays(told))
+    for n, row in enumerate(told.to_pylist()):
+        (which,) = {truth[reading] for reading in row["observation_ids"]}
+        _, place, _ = Propagator(elements).at([n], [row["epoch_time_ns"]])
+        _, true, _ = catalogue().at([which], [row["epoch_time_ns"]])
+        assert np.linalg.norm(place - true) * 1e3 < 5 * row["position_sigma_m"] < 250_000
 
 
 def test_an_object_keeps_its_number_and_gets_a_new_set_only_for_much_more_data() -> None:

@@ -15,9 +15,9 @@ from sda_platform.fusion.tables import lower_triangles
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
 from sda_platform.orbits.risk.validity import Passes
-from sda_platform.orbits.screening.encounter import relative_states, time_within_s
+from sda_platform.orbits.screening.encounter import relative_states, turning_states
+from sda_platform.orbits.screening.volumes import Volumes, by_volume
 
-_NEAR_KM = 5.0
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
 _REFINEMENTS = 3
 
@@ -38,7 +38,7 @@ ASSESSED_SCHEMA = pa.schema(
         ("relative_velocity_radial_km_s", _NUMBER),
         ("relative_velocity_in_track_km_s", _NUMBER),
         ("relative_velocity_cross_track_km_s", _NUMBER),
-        ("time_within_5_km_s", _NUMBER),
+        ("time_in_volume_s", _NUMBER),
         ("mahalanobis_distance", _NUMBER),
         ("collision_probability", _NUMBER),
         ("probability_method", _TEXT),
@@ -62,18 +62,23 @@ ASSESSED_SCHEMA = pa.schema(
 )
 
 
-def assessor(catalogue: Catalogue, tracks: Tracks) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def assessor(
+    catalogue: Catalogue, tracks: Tracks, volumes: Volumes
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from assess_candidates(pa.Table.from_batches([batch]), catalogue, tracks).to_batches()
+            yield from assess_candidates(pa.Table.from_batches([batch]), catalogue, tracks, volumes).to_batches()
 
     return run
 
 
-def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks) -> pa.Table:
-    """Assess candidates by what is known of their objects; those of objects that left the catalogue are left out."""
+def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks, volumes: Volumes) -> pa.Table:
+    """Assess candidates by what is known of their objects; those of objects that left the catalogue are left out.
+
+    ``volumes`` are those that they were screened in.
+    """
     known = np.isin(candidates.column("norad_id_1").to_numpy(), catalogue.norad_id)
     known &= np.isin(candidates.column("norad_id_2").to_numpy(), catalogue.norad_id)
     rows = candidates.filter(pa.array(known))
@@ -83,6 +88,9 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks
     tca_ns = _refined_tca(sides, rows.column("tca_time_ns").to_numpy())
     (r1, v1, c1), (r2, v2, c2) = (side.at(tca_ns) for side in sides)
     relative = relative_states(r1, v1, r2, v2)
+    in_volume_s = np.full(rows.num_rows, np.nan)
+    for volume, chosen in by_volume(catalogue.propagator.elements.take(sides[0].index), volumes):
+        in_volume_s[chosen] = volume.time_inside_s(*turning_states(r1[chosen], v1[chosen], r2[chosen], v2[chosen]))
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
     kinds = [[object_type(name) for name in side] for side in names]
     radius_m = np.array([sum(HARD_BODY_RADIUS_M[kind] for kind in pair) for pair in zip(*kinds, strict=True)])
@@ -98,7 +106,7 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks
         *names,
         *(relative.position_rtn_km[:, axis] for axis in range(3)),
         *(relative.velocity_rtn_km_s[:, axis] for axis in range(3)),
-        time_within_s(relative, _NEAR_KM),
+        in_volume_s,
         plane.mahalanobis_distance,
         best.probability,
         best.method,

@@ -100,7 +100,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
 
 
 @table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, TRACKS.name, ORBITAL_CATALOG.name])
-def conjunction_assessments(lake: LakeResource) -> dg.MaterializeResult[Any]:
+def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
     """Each candidate with the best states known: geometry in RTN at the refined TCA, probability of collision, risk.
 
     Where an object's track is confirmed and tells more about the TCA than its element set, it takes its place; as soon
@@ -119,6 +119,7 @@ def conjunction_assessments(lake: LakeResource) -> dg.MaterializeResult[Any]:
         store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
         catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version),
         Tracks.of(tracks),
+        screening.screening_volumes(),
         under_review=transforms.to_assess(
             candidates, store.window(plan, CONJUNCTION_CANDIDATES), tracked, as_of_ns=plan.as_of_ns
         ),

@@ -9,7 +9,7 @@ from pydantic import Field
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
-from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.orbits.screening.volumes import Volume, Volumes
 
 
 class ScreeningResource(dg.ConfigurableResource["ScreeningResource"]):
@@ -28,7 +28,7 @@ class ScreeningResource(dg.ConfigurableResource["ScreeningResource"]):
         """Catalogue numbers of the protected fleet."""
         return [member.norad_id for member in protected_fleet(Path(self.fleet) if self.fleet else None)]
 
-    def screening_volumes(self) -> dict[str, Volume] | Volume:
+    def screening_volumes(self) -> Volumes:
         """What counts as an approach: the volume of each regime, or one sphere for all."""
         return screening_volumes(self.volumes) if self.volumes else Volume.sphere(self.threshold_km)
 

@@ -1,7 +1,7 @@
 """Screening on Spark: spans of time and groups of objects are the tasks, each a pure call of `screening.search`."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from sda_platform.lake.assets import markdown_table
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
 from sda_platform.orbits.screening.volume_search import screen_volume
-from sda_platform.orbits.screening.volumes import Volume, by_volume
+from sda_platform.orbits.screening.volumes import Volume, Volumes, by_volume
 
 Scope = Literal["fleet", "all"]
 
@@ -58,7 +58,7 @@ def sweeps(
     changed: frozenset[int] | None,
     *,
     scope: Scope,
-    volumes: Mapping[str, Volume] | Volume,
+    volumes: Volumes,
     objects_per_task: int,
 ) -> list[Sweep]:
     """What to screen: the fleet, or everything, against everything; where only some objects ``changed``, just the
@@ -74,7 +74,8 @@ def sweeps(
         Sweep(primaries[first : first + objects_per_task], secondaries, volume)
         for part, secondaries in parts
         if len(secondaries)
-        for volume, primaries in _by_volume(catalogue, part, volumes)
+        for volume, chosen in by_volume(catalogue.propagator.elements.take(part), volumes)
+        for primaries in [part[chosen]]
         for first in range(0, len(primaries), objects_per_task)
     ]
 
@@ -135,14 +136,6 @@ def searcher(
                     yield from rows.to_batches()
 
     return search
-
-
-def _by_volume(
-    catalogue: Catalogue, primaries: npt.NDArray[np.int64], volumes: Mapping[str, Volume] | Volume
-) -> list[tuple[Volume, npt.NDArray[np.int64]]]:
-    if isinstance(volumes, Volume):
-        return [(volumes, primaries)] if len(primaries) else []
-    return by_volume(catalogue.propagator.elements, primaries, volumes)
 
 
 def _rows(propagator: Propagator, fleet: npt.NDArray[np.int64], events: Events, *, fleet_internal: bool) -> pa.Table:

@@ -65,8 +65,11 @@ class Assessment(Approach):
     relative_velocity_cross_track_km_s: T.DoubleType = pa.Field(
         nullable=True, description="Relative velocity, cross-track.", metadata={"unit": "km/s"}
     )
-    time_within_5_km_s: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="How long the objects are within 5 km of each other.", metadata={"unit": "s"}
+    time_in_volume_s: T.DoubleType = pa.Field(
+        nullable=True,
+        ge=0,
+        description="How long the other is inside the screening volume of the protected one, on a straight path.",
+        metadata={"unit": "s"},
     )
     mahalanobis_distance: T.DoubleType = pa.Field(ge=0, description="Miss over the combined covariance.")
     collision_probability: T.DoubleType = pa.Field(

@@ -17,6 +17,7 @@ from sda_platform.conjunction.tables import (
     SAME_EVENT_NS,
 )
 from sda_platform.lake.journal import content, corrections, fact_types, standing
+from sda_platform.orbits.screening.volumes import Volumes
 
 
 def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Screening, *, as_of_ns: int) -> DataFrame:
@@ -42,13 +43,14 @@ def assessment_corrections(
     journal: DataFrame,
     catalogue: Catalogue,
     tracks: Tracks,
+    volumes: Volumes,
     *,
     under_review: DataFrame,
     as_of_ns: int,
 ) -> DataFrame:
     """Assess the events ``under_review`` (column event_id) anew; those without a standing candidate are retracted."""
     open_events = standing(candidates, "event_id").join(under_review, "event_id", "left_semi")
-    fresh = open_events.mapInArrow(assessor(catalogue, tracks), fact_types(CONJUNCTION_ASSESSMENTS))
+    fresh = open_events.mapInArrow(assessor(catalogue, tracks, volumes), fact_types(CONJUNCTION_ASSESSMENTS))
     known = journal.join(under_review, "event_id", "left_semi")
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
 

@@ -51,8 +51,8 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     elements = file.elements
     everything = np.arange(len(elements))
     primaries = everything if search.fleet is None else _rows_of(search.fleet, elements)
-    sphere = Volume.sphere(search.threshold_km)
-    work = [(sphere, primaries)] if volumes is None else by_volume(elements, primaries, volumes)
+    chosen = by_volume(elements.take(primaries), volumes or Volume.sphere(search.threshold_km))
+    work = [(volume, primaries[rows]) for volume, rows in chosen]
     if not work:
         raise ScreeningInputError(f"{search.volumes}: has no volume for the orbit of any object that is screened")
     who = f"{len(elements):,} objects" if search.fleet is None else f"{len(primaries):,} of {len(elements):,} objects"

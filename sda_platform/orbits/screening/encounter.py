@@ -86,13 +86,6 @@ def turning_states(r1: FloatArray, v1: FloatArray, r2: FloatArray, v2: FloatArra
     return place, relative.velocity_rtn_km_s - turned
 
 
-def time_within_s(relative: RelativeStates, distance_km: float) -> FloatArray:
-    """How long each pair, now at its closest, is within ``distance_km`` of each other on straight lines, (n,) s."""
-    half_km2 = np.maximum(distance_km**2 - relative.miss_distance_km**2, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(2 * np.sqrt(half_km2) / relative.relative_speed_km_s)
-
-
 def encounter_plane(
     dr_km: npt.ArrayLike, dv_km_s: npt.ArrayLike, position_covariance_km2: npt.ArrayLike
 ) -> EncounterPlane:

@@ -63,6 +63,20 @@ class Volume:
             steepness = np.linalg.norm(gradient, axis=-1, keepdims=True)
             return np.where(size > 0, (size - 1) / steepness, -min(axes)), (gradient / steepness)[:, None, :]
 
+    def time_inside_s(self, position_rtn_km: FloatArray, rate_rtn_km_s: FloatArray) -> FloatArray:
+        """How long straight paths through positions (n, 3) at rates (n, 3) are inside, (n,) s; NaN without motion."""
+        place, rate = position_rtn_km / self.half_axes_km, rate_rtn_km_s / self.half_axes_km
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.shape == "box":
+                borders = np.sort([(-1 - place) / rate, (1 - place) / rate], axis=0)
+                return np.asarray(np.maximum(borders[1].min(axis=-1) - borders[0].max(axis=-1), 0.0))
+            square, product, beyond = (rate**2).sum(-1), (place * rate).sum(-1), (place**2).sum(-1) - 1
+            return np.asarray(2 * np.sqrt(np.maximum(product**2 - square * beyond, 0.0)) / square)
+
+
+Volumes = Mapping[str, Volume] | Volume
+"""The volume of each regime, by name, or one for all."""
+
 
 def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
     """The regime of each orbit, (n,), one of ``REGIMES``: HEO from eccentricity 0.25, then GEO by its period (1300 to
@@ -82,10 +96,11 @@ def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
     )
 
 
-def by_volume(
-    elements: ElementSets, primaries: IntArray, volumes: Mapping[str, Volume]
-) -> list[tuple[Volume, IntArray]]:
-    """The primaries (positions in ``elements``) of each volume, by their regimes."""
-    regime = regimes(elements.take(primaries))
-    parts = ((volume, primaries[regime == name]) for name, volume in volumes.items())
+def by_volume(elements: ElementSets, volumes: Volumes) -> list[tuple[Volume, IntArray]]:
+    """Each volume with the rows of ``elements`` that it is for; rows of a regime without a volume are with none."""
+    if isinstance(volumes, Volume):
+        parts = [(volumes, np.arange(len(elements)))]
+    else:
+        regime = regimes(elements)
+        parts = [(volume, np.flatnonzero(regime == name)) for name, volume in volumes.items()]
     return [(volume, rows) for volume, rows in parts if len(rows)]

@@ -22,9 +22,11 @@ from sda_platform.operations.screen_catalogue import read_elements
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import METHODS
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M
+from sda_platform.orbits.screening.volumes import Volume, regimes
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 SCHEMA = pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS])
+SPHERE = Volume.sphere(5.0)
 NONE = Tracks.of(SCHEMA.empty_table())
 EVENTS = Path(__file__).parents[2] / "data" / "screening" / "fleet_events_24h_5km_2024-11-01.csv"
 
@@ -53,7 +55,7 @@ def test_the_assessor_fills_every_column_of_the_table_in_its_order() -> None:
 
 
 def test_real_approaches_are_assessed_by_the_model_and_say_so(catalogue: Catalogue, candidates: pa.Table) -> None:
-    found = assess_candidates(candidates, catalogue, NONE)
+    found = assess_candidates(candidates, catalogue, NONE, SPHERE)
     assert found.num_rows == candidates.num_rows
     assert pc.all(found.column("is_screening_only")).as_py()
     assert set(found.column("probability_method").to_pylist()) <= set(METHODS)
@@ -66,8 +68,25 @@ def test_real_approaches_are_assessed_by_the_model_and_say_so(catalogue: Catalog
         sum(found.column(c).to_numpy() ** 2 for c in found.column_names if c.startswith("relative_velocity"))
     )
     np.testing.assert_allclose(speed, found.column("relative_speed_km_s").to_numpy(), rtol=1e-12)
-    half_km = found.column("time_within_5_km_s").to_numpy() / 2 * speed
-    np.testing.assert_allclose(np.hypot(half_km, found.column("miss_distance_km").to_numpy()), 5, atol=1e-9)
+    half_km = found.column("time_in_volume_s").to_numpy() / 2 * speed
+    # Seen from turning axes paths are slower or faster by the orbit's turn within five kilometres.
+    np.testing.assert_allclose(np.hypot(half_km, found.column("miss_distance_km").to_numpy()), 5, atol=0.01)
+
+
+def test_the_time_is_that_in_the_volume_of_the_protected_object_s_regime(
+    catalogue: Catalogue, candidates: pa.Table
+) -> None:
+    boxes = {"LEO2": Volume("box", 50.0, 50.0, 50.0), "LEO3": Volume("box", 0.001, 50.0, 50.0)}
+    found = assess_candidates(candidates, catalogue, NONE, boxes)
+    rows = catalogue.positions(candidates.column("norad_id_1").to_numpy())
+    ids = catalogue.norad_id[rows].tolist()
+    of_object = dict(zip(ids, regimes(catalogue.propagator.elements.take(rows)).tolist(), strict=True))
+    seconds = found.column("time_in_volume_s").to_pylist()
+    regime = [of_object[norad_id] for norad_id in found.column("norad_id_1").to_pylist()]
+    told = {name: [s for s, of in zip(seconds, regime, strict=True) if of == name] for name in set(regime)}
+    assert min(told["LEO2"]) > 6
+    assert np.median(told["LEO3"]) == 0.0
+    assert set(told["LEO1"]) == {None}
 
 
 def tracked(catalogue: Catalogue, candidate: pa.Table, lead_h: float, **changed: Any) -> Tracks:
@@ -87,8 +106,8 @@ def tracked(catalogue: Catalogue, candidate: pa.Table, lead_h: float, **changed:
 
 def test_a_track_takes_the_place_of_the_model(catalogue: Catalogue, candidates: pa.Table) -> None:
     one = candidates.slice(0, 1)
-    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=0.0)).to_pylist()
-    (before,) = assess_candidates(one, catalogue, NONE).to_pylist()
+    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=0.0), SPHERE).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, SPHERE).to_pylist()
     assert (found["state_source_1"], found["state_source_2"], found["is_screening_only"]) == ("fused_track",) * 2 + (
         False,
     )
@@ -101,7 +120,7 @@ def test_what_sgp4_leaves_out_widens_a_track_on_its_way_to_the_approach(
     catalogue: Catalogue, candidates: pa.Table
 ) -> None:
     one = candidates.slice(0, 1)
-    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=1.5)).to_pylist()
+    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=1.5), SPHERE).to_pylist()
     assert found["state_source_1"] == "fused_track"
     cross_track_km = np.sqrt(np.linalg.eigvalsh(covariance_from_lower([found["covariance_1"]])[0, :3, :3])[0])
     assert cross_track_km == pytest.approx(0.07, rel=0.3), "70 m after one low orbit"
@@ -113,9 +132,9 @@ def test_an_old_track_gives_way_to_the_model_unless_the_object_has_manoeuvred(
 ) -> None:
     one = candidates.slice(0, 1)
     tracks = tracked(catalogue, one, lead_h=12.0, manoeuvre_time_ns=since_ns)
-    (found,) = assess_candidates(one, catalogue, tracks).to_pylist()
+    (found,) = assess_candidates(one, catalogue, tracks, SPHERE).to_pylist()
     assert (found["state_source_1"], found["state_source_2"]) == (source, source)
-    (before,) = assess_candidates(one, catalogue, NONE).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, SPHERE).to_pylist()
     assert (found == before) is (source == "element_set")
 
 
@@ -126,7 +145,7 @@ def test_an_object_without_a_track_keeps_the_model_beside_one_that_has_one(
     both = tracked(catalogue, one, lead_h=0.0)
     only = replace(both, **{f.name: getattr(both, f.name)[1:] for f in fields(both)})
     number = 1 if only.norad_id[0] == one.column("norad_id_1")[0].as_py() else 2
-    (found,) = assess_candidates(one, catalogue, only).to_pylist()
-    (before,) = assess_candidates(one, catalogue, NONE).to_pylist()
+    (found,) = assess_candidates(one, catalogue, only, SPHERE).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, SPHERE).to_pylist()
     assert (found[f"state_source_{number}"], found[f"state_source_{3 - number}"]) == ("fused_track", "element_set")
     assert found[f"covariance_{3 - number}"] == before[f"covariance_{3 - number}"]

@@ -25,6 +25,15 @@ def test_a_box_is_within_a_larger_sphere_than_an_ellipsoid() -> None:
     assert Volume.sphere(5.0).circumscribed_km == 5.0
 
 
+def test_the_time_inside_is_that_of_the_chord() -> None:
+    places = np.array([[0.3, 0, 0], [0.0, 30.0, 0], [0.6, 0, 0], [0.0, 14.0, -14.5]])
+    rates = np.array([[0, 7.0, -7.0], [0, -2.0, 0], [0, 5.0, 5.0], [0.1, 0, 0]])
+    assert BOX.time_inside_s(places, rates) == pytest.approx([8.0, 28.0, 0.0, 10.0])
+    found = ELLIPSOID.time_inside_s(places, rates)
+    assert found == pytest.approx([2 * 0.8 / np.hypot(7 / 28, 7 / 29), 28.0, 0.0, 10 * np.sqrt(0.5)])
+    assert Volume.sphere(5.0).time_inside_s(np.array([[3.0, 0, 0]]), np.array([[0, 2.0, 0]])) == pytest.approx([4.0])
+
+
 @pytest.mark.parametrize("axes", [(0.0, 1.0, 1.0), (1.0, -1.0, 1.0), (1.0, float("nan"), 1.0), (1.0, 1.0, np.inf)])
 def test_half_axes_are_positive_numbers(axes: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="half-axes must be positive"):
@@ -49,7 +58,7 @@ def test_known_satellites_are_in_their_regime(norad_id: int, regime: str) -> Non
 def test_every_orbit_of_the_catalogue_is_of_one_regime_and_every_regime_occurs() -> None:
     assert set(regimes(catalogue().elements).tolist()) == set(REGIMES)
     volumes = dict.fromkeys(REGIMES, BOX)
-    rows = [row for _, part in by_volume(catalogue().elements, np.arange(len(catalogue())), volumes) for row in part]
+    rows = [row for _, part in by_volume(catalogue().elements, volumes) for row in part]
     assert sorted(rows) == list(range(len(catalogue())))
 
 

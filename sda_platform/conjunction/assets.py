@@ -94,6 +94,8 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
         receipt,
         screening="full" if task.is_full else "changed objects",
         span=f"{iso(task.start_ns)} to {iso(task.end_ns)}",
+        who="all against all" if screening.scope == "all" else "the fleet against all",
+        within=screening.how_near,
         **beside,
         **counts,
     )

@@ -1,4 +1,4 @@
-"""The most dangerous alerts that hold, each as a picture of all that was said of it.
+"""The most dangerous alerts that hold, each as a picture of all that was said of it; and what others say, beside ours.
 
 Drawn outside the hot lane: a picture costs a second, and may fail, which no alert should wait for.
 """
@@ -6,9 +6,12 @@ Drawn outside the hot lane: a picture costs a second, and may fail, which no ale
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 
 from sda_platform.conjunction.history import event_history
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.conjunction.second_opinions import open_opinions
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_MESSAGES
+from sda_platform.lake.assets import markdown_table
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.verification import standing_keys
@@ -17,20 +20,31 @@ KEY = dg.AssetKey(["reports", "conjunctions"])
 SHOWN = 5
 
 
-@dg.asset(key=KEY, group_name=CONJUNCTION_ALERTS.group, deps=[CONJUNCTION_ALERTS.name], kinds={"matplotlib"})
+@dg.asset(
+    key=KEY,
+    group_name=CONJUNCTION_ALERTS.group,
+    deps=[CONJUNCTION_ALERTS.name, CONJUNCTION_MESSAGES.name],
+    kinds={"matplotlib"},
+)
 def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
-    """The most dangerous alerts that hold: miss distance and probability against time to TCA, and the geometry."""
+    """The most dangerous alerts that hold: miss distance and probability against time to TCA, and the geometry.
+
+    What others say of encounters ahead is a table, their probability beside ours; of an alert it is in its picture.
+    """
     return report(lake.open())
 
 
 def report(store: Lake) -> dg.MaterializeResult[Any]:
-    """The pictures as metadata, the most dangerous first, and how many alerts hold."""
+    """The pictures as metadata, the most dangerous first, how many alerts hold, and what others say."""
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.conjunction.picture import as_markdown, event_picture
 
     alerts = standing_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability"]).to_pylist()
     worst = sorted(alerts, key=lambda alert: (-alert["collision_probability"], alert["event_id"]))[:SHOWN]
     facts: dict[str, Any] = {"standing_alerts": len(alerts)}
+    opinions = [opinion.told() for opinion in open_opinions(store, store.clock.now_ns())]
+    if opinions:
+        facts["said_by_others"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
     for place, alert in enumerate(worst, start=1):
         picture = event_picture(event_history(store, alert["event_id"]))
         facts[f"alert_{place}"] = dg.MetadataValue.md(as_markdown(picture, f"alert {alert['event_id']}"))

@@ -33,6 +33,11 @@ class ScreeningResource(dg.ConfigurableResource["ScreeningResource"]):
         return screening_volumes(self.volumes) if self.volumes else Volume.sphere(self.threshold_km)
 
     @property
+    def how_near(self) -> str:
+        """What counts as an approach, in words."""
+        return f"volumes of {self.volumes}" if self.volumes else f"a sphere of {self.threshold_km:g} km"
+
+    @property
     def horizon_ns(self) -> int:
         """Span of a screening, ns."""
         return round(self.horizon_h * 3600 * NANOSECONDS_PER_SECOND)

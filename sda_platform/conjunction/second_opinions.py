@@ -48,6 +48,17 @@ class SecondOpinion:
             return f"{said}, and we say {ours:.2e} (event {self.event['event_id'][:8]})"
         return None
 
+    def told(self) -> dict[str, Any]:
+        """Both in one row, for a table: null where there is nothing of ours."""
+        names = ("originator", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km")
+        ours = self.event or {"collision_probability": None, "event_id": None}
+        return {
+            **{name: self.message[name] for name in names},
+            "their_probability": reported_probability(self.message),
+            "our_probability": ours["collision_probability"],
+            "event_id": ours["event_id"],
+        }
+
 
 def reported_probability(message: Row) -> float | None:
     """The Pc that a message reports: the stated one, else the one that follows from its states and covariances."""

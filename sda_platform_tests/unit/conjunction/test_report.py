@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.conjunction.report import SHOWN, report
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_MESSAGES
 from sda_platform_tests.delta_tables import commit, lake_at
 from sda_platform_tests.segments import after
 
@@ -31,6 +31,24 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
     assert [text[2:15] for text in pictures] == [f"alert event-{n}" for n in (6, 5, 4, 3, 2)]
     for text in pictures:
         assert base64.b64decode(text.partition("base64,")[2].rstrip(")")).startswith(b"\x89PNG")
+
+
+def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    assert "said_by_others" not in (report(lake).metadata or {})
+    known = {"norad_id_1": 1, "norad_id_2": 2, "tca_time_ns": after(3600), "collision_probability": 2.5e-6}
+    commit(lake, CONJUNCTION_ASSESSMENTS, [{"event_id": "ours", "sequence": 0, "op": "insert", **known}])
+    said = {"originator": "18 SDS", "object_name_1": "A", "object_name_2": "B", "stated_probability": 4e-5}
+    pairs = [(1, 2, after(3601)), (1, 3, after(7200)), (1, 2, after(-9))]
+    facts = [
+        {**said, "record_number": n, "norad_id_1": a, "norad_id_2": b, "tca_time_ns": tca_ns}
+        for n, (a, b, tca_ns) in enumerate(pairs)
+    ]
+    commit(lake, CONJUNCTION_MESSAGES, facts)
+    header, _, first, second = (report(lake).metadata or {})["said_by_others"].value.splitlines()
+    assert "their_probability | our_probability | event_id" in header
+    assert first.startswith("| 18 SDS | A | B | 2024-11-01 01:00:01") and first.endswith("| 4e-05 | 2.5e-06 | ours |")
+    assert second.startswith("| 18 SDS | A | B | 2024-11-01 02:00:00") and "2.5e-06" not in second
 
 
 def test_without_alerts_nothing_is_drawn(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 from sda_platform.formats.records import KVN_BEGINNING, MAX_PAYLOAD_BYTES, RECORD_HEADER
 
-_LINES: Final = frozenset({"optical-jsonl", "omm-csv", "tle", "cdm-kvn"})
+_LINES: Final = frozenset({"optical-jsonl", "omm-csv", "tle"})
 _JSON_SPACE: Final = " \t\r\n"
 _AFTER_ELEMENT: Final = frozenset(_JSON_SPACE + ",]")
 _JSON: Final = json.JSONDecoder()
@@ -50,6 +50,8 @@ def looks_ended(tail: bytes, segment_format: str) -> bool:
         return tail.rstrip()[-1:] in (b"]", b"}")
     if segment_format == "cdm-xml":
         return tail.rstrip()[-1:] == b">"
+    if segment_format == "cdm-kvn":  # many writers end with the last covariance's unit, without a line feed
+        return tail.rstrip(b" \t")[-1:] in (b"\n", b"]")
     return segment_format not in _LINES or tail.endswith(b"\n")
 
 

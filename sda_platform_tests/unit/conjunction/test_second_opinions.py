@@ -14,6 +14,7 @@ from sda_platform.formats.cdm import Encoding
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.spark.session import SparkResource
 from sda_platform_tests.delta_tables import commit, lake_at
 from sda_platform_tests.messages_of_others import Told, messages_of
 from sda_platform_tests.segments import START_NS, after, described
@@ -174,7 +175,7 @@ def test_what_is_past_or_cannot_be_used_or_was_withdrawn_by_us_is_told_according
 
 
 def test_the_check_of_others_is_green_without_messages_and_yellow_when_one_knows_of_a_danger(tmp_path: Path) -> None:
-    resource = LakeResource(uri=str(tmp_path / "lake"), home=str(tmp_path), spark=None)
+    resource = LakeResource(uri=str(tmp_path / "lake"), home=str(tmp_path), spark=SparkResource(remote="local"))
     lake = lake_at(tmp_path / "lake")
     lake.clock.save(tmp_path)
     assert others_agree(resource).passed  # type: ignore[call-arg]

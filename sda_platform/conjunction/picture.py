@@ -94,6 +94,8 @@ def _of_others(axes: Axes, history: EventHistory, value: Callable[[dict[str, Any
         said = [m for m in history.opinions if (m["originator"] or "others") == originator]
         points = [(hours_ahead(m["tca_time_ns"], said_ns(m)), value(m)) for m in said]
         known = [(hours, max(y, _LEAST_PROBABILITY)) for hours, y in points if y is not None]
+        if not known:
+            continue
         axes.plot(*zip(*known, strict=True), "x--" if len(known) > 1 else "x", linewidth=0.8, label=originator)
 
 

@@ -101,7 +101,8 @@ def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else(entri
     assert picture == event_picture(EventHistory.of_journal(entries[::-1]))
     moved = [{**row, "miss_distance_km": row["miss_distance_km"] + 0.1} for row in entries]
     assert picture != event_picture(EventHistory.of_journal(moved))
-    assert picture != event_picture(EventHistory.of_journal(entries, [opinion(18.0, None)]))
+    silent = {**opinion(18.0, None), "originator": None, "collision_probability": None}
+    assert picture != event_picture(EventHistory.of_journal(entries, [opinion(18.0, None), silent]))
     assert as_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
 
 

@@ -5,14 +5,15 @@ elements two-body motion only adds ``n t`` to the mean longitude, so that it sta
 elements are counted in its own radial, transverse and normal axes at the reference time, which leaves no singular
 orbit but the straight line.
 
-Elements, in this order: mean motion n (rad/s), eccentricity vector f, g (along R and T), half-tangents of the tilt of
-the plane p, q, mean longitude l (rad).
-Source: Broucke & Cefola, Celestial Mechanics 5 (1972).
+Equinoctial elements have no singularity at round or equatorial orbits: mean motion (rad/s), e sin(w + W), e cos(w + W),
+tan(i/2) sin W, tan(i/2) cos W, mean longitude M + w + W (rad). Only an inclination of 180 degrees is out of reach.
+Source: Broucke & Cefola, Celestial Mechanics 5 (1972); Vallado (4th ed.), section 2.4.3.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,28 @@ class UncertainOrbit:
     axes: FloatArray
 
 
+def equinoctial(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike) -> FloatArray:
+    """Osculating equinoctial elements (n, 6) of inertial states (n, 3), (n, 3); NaN where the orbit is not closed."""
+    r, v = np.atleast_2d(np.asarray(r_km, dtype=np.float64)), np.atleast_2d(np.asarray(v_km_s, dtype=np.float64))
+    with np.errstate(all="ignore"):
+        distance = np.linalg.norm(r, axis=1)
+        momentum = np.cross(r, v)
+        axis_km = 1.0 / (2.0 / distance - np.einsum("ni,ni->n", v, v) / MU_EARTH_KM3_S2)
+        axis_km = np.where(axis_km > 0, axis_km, np.nan)
+        eccentric = np.cross(v, momentum) / MU_EARTH_KM3_S2 - r / distance[:, None]
+        upright = np.linalg.norm(momentum, axis=1) + momentum[:, 2]
+        p, q = momentum[:, 0] / upright, -momentum[:, 1] / upright
+        f, g = plane_axes(p, q)
+        h, k = np.einsum("ni,ni->n", eccentric, g), np.einsum("ni,ni->n", eccentric, f)
+        x, y = np.einsum("ni,ni->n", r, f), np.einsum("ni,ni->n", r, g)
+        perigee, eccentricity = np.arctan2(h, k), np.hypot(h, k)
+        half = (np.arctan2(y, x) - perigee) / 2
+        anomaly = 2 * np.arctan2(np.sqrt(1 - eccentricity) * np.sin(half), np.sqrt(1 + eccentricity) * np.cos(half))
+        longitude = perigee + anomaly - eccentricity * np.sin(anomaly)
+        elements = np.stack([np.sqrt(MU_EARTH_KM3_S2 / axis_km**3), h, k, p, q, longitude], axis=1)
+    return np.where(np.isfinite(axis_km)[:, None], elements, np.nan)
+
+
 def uncertain_orbit(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike, covariance: npt.ArrayLike) -> UncertainOrbit:
     """The orbit of an inertial state (3,), (3,) with its covariance (6, 6) of km and km/s in the same frame.
 
@@ -41,7 +64,9 @@ def uncertain_orbit(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike, covariance: npt.
     """
     r, v = np.asarray(r_km, dtype=np.float64), np.asarray(v_km_s, dtype=np.float64)
     axes = rtn_basis(r, v)
-    elements = _elements_in_own_axes(axes @ r, axes @ v)
+    (elements,) = equinoctial(axes @ r, axes @ v)
+    if not np.isfinite(elements).all():
+        raise ValueError("the state is on no closed orbit")
     turn = np.zeros((6, 6))
     turn[:3, :3] = turn[3:, 3:] = axes
     _, jacobian = states_in_own_axes(elements[None], np.zeros(1))
@@ -82,7 +107,7 @@ def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArr
 
 
 def _motion(elements: npt.NDArray[np.complex128], dt_s: FloatArray) -> npt.NDArray[np.complex128]:
-    n, f, g, p, q, longitude = np.moveaxis(elements, -1, 0)
+    n, g, f, p, q, longitude = np.moveaxis(elements, -1, 0)
     axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
     mean = longitude + n * dt_s
     eccentric = mean + 0.0
@@ -96,26 +121,15 @@ def _motion(elements: npt.NDArray[np.complex128], dt_s: FloatArray) -> npt.NDArr
     y = axis * ((1 - f * f * b) * sine + f * g * b * cosine - g)
     x_dot = axis * rate * (f * g * b * cosine - (1 - g * g * b) * sine)
     y_dot = axis * rate * ((1 - f * f * b) * cosine - f * g * b * sine)
-    scale = 1 / (1 + p * p + q * q)
-    first = np.stack([1 - p * p + q * q, 2 * p * q, -2 * p], axis=-1) * scale[..., None]
-    second = np.stack([2 * p * q, 1 + p * p - q * q, 2 * q], axis=-1) * scale[..., None]
+    first, second = plane_axes(p, q)
     position = x[..., None] * first + y[..., None] * second
     velocity = x_dot[..., None] * first + y_dot[..., None] * second
     return np.concatenate([position, velocity], axis=-1)
 
 
-def _elements_in_own_axes(r: FloatArray, v: FloatArray) -> FloatArray:
-    """Elements of a state that lies in the plane of the first two axes, on the first."""
-    energy = v @ v / 2 - MU_EARTH_KM3_S2 / r[0]
-    if not energy < 0:
-        raise ValueError("the state is on no closed orbit")
-    axis = -MU_EARTH_KM3_S2 / (2 * energy)
-    f = v[1] ** 2 * r[0] / MU_EARTH_KM3_S2 - 1
-    g = -v[0] * v[1] * r[0] / MU_EARTH_KM3_S2
-    root = np.sqrt(1 - f * f - g * g)
-    b = 1 / (1 + root)
-    cosine = f + ((1 - f * f * b) * r[0]) / (axis * root)
-    sine = g - f * g * b * r[0] / (axis * root)
-    eccentric = np.arctan2(sine, cosine)
-    longitude = eccentric + g * np.cos(eccentric) - f * np.sin(eccentric)
-    return np.array([np.sqrt(MU_EARTH_KM3_S2 / axis**3), f, g, 0.0, 0.0, longitude])
+def plane_axes(p: npt.NDArray[Any], q: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The two equinoctial axes in the orbit's plane, (..., 3) each."""
+    size = (1 + p**2 + q**2)[..., None]
+    first = np.stack([1 - p**2 + q**2, 2 * p * q, -2 * p], axis=-1) / size
+    second = np.stack([2 * p * q, 1 + p**2 - q**2, 2 * q], axis=-1) / size
+    return first, second

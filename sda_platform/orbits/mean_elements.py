@@ -1,17 +1,15 @@
-"""Equinoctial coordinates of orbits, and the SGP4 elements that pass through given states.
-
-Equinoctial elements have no singularity at round or equatorial orbits: mean motion (rad/s), e sin(w + W), e cos(w + W),
-tan(i/2) sin W, tan(i/2) cos W, mean longitude M + w + W (rad). Only an inclination of 180 degrees is out of reach.
-"""
+"""SGP4's mean elements in equinoctial form (see ``equinoctial``): through given states, and what they move."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import ElementSets, FloatArray
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.equinoctial import equinoctial
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 _DAY_S = 86_400.0
 _ROUNDS = 25
@@ -42,31 +40,6 @@ def mean_elements(
         if not np.any(np.abs(step) > _SAME * np.maximum(np.abs(mean), 1.0)):
             break
     return from_equinoctial(mean, epoch_time_ns, bstar_per_earth_radius)
-
-
-def equinoctial(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike) -> FloatArray:
-    """Osculating equinoctial elements (n, 6) of inertial states (n, 3), (n, 3); NaN where the orbit is not closed.
-
-    Source: Broucke & Cefola 1972, On the equinoctial orbit elements; Vallado (4th ed.), section 2.4.3.
-    """
-    r, v = np.atleast_2d(np.asarray(r_km, dtype=np.float64)), np.atleast_2d(np.asarray(v_km_s, dtype=np.float64))
-    with np.errstate(all="ignore"):
-        distance = np.linalg.norm(r, axis=1)
-        momentum = np.cross(r, v)
-        axis_km = 1.0 / (2.0 / distance - np.einsum("ni,ni->n", v, v) / MU_EARTH_KM3_S2)
-        axis_km = np.where(axis_km > 0, axis_km, np.nan)
-        eccentric = np.cross(v, momentum) / MU_EARTH_KM3_S2 - r / distance[:, None]
-        upright = np.linalg.norm(momentum, axis=1) + momentum[:, 2]
-        p, q = momentum[:, 0] / upright, -momentum[:, 1] / upright
-        f, g = _plane(p, q)
-        h, k = np.einsum("ni,ni->n", eccentric, g), np.einsum("ni,ni->n", eccentric, f)
-        x, y = np.einsum("ni,ni->n", r, f), np.einsum("ni,ni->n", r, g)
-        perigee, eccentricity = np.arctan2(h, k), np.hypot(h, k)
-        half = (np.arctan2(y, x) - perigee) / 2
-        anomaly = 2 * np.arctan2(np.sqrt(1 - eccentricity) * np.sin(half), np.sqrt(1 + eccentricity) * np.cos(half))
-        longitude = perigee + anomaly - eccentricity * np.sin(anomaly)
-        elements = np.stack([np.sqrt(MU_EARTH_KM3_S2 / axis_km**3), h, k, p, q, longitude], axis=1)
-    return np.where(np.isfinite(axis_km)[:, None], elements, np.nan)
 
 
 def from_equinoctial(
@@ -109,9 +82,20 @@ def to_equinoctial(elements: ElementSets) -> FloatArray:
     )
 
 
-def _plane(p: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The two equinoctial axes in the orbit's plane, (n, 3) each."""
-    size = (1 + p**2 + q**2)[:, None]
-    f = np.stack([1 - p**2 + q**2, 2 * p * q, -2 * p], axis=1) / size
-    g = np.stack([2 * p * q, 1 + p**2 - q**2, 2 * q], axis=1) / size
-    return f, g
+def states_and_partials(
+    unknowns: FloatArray,
+    steps: FloatArray,
+    element_sets: Callable[[FloatArray], ElementSets],
+    time_ns: IntArray,
+) -> tuple[FloatArray, FloatArray]:
+    """States (m, 6) at times (m,), km and km/s, and their derivatives (m, 6, k) by the unknowns (k,).
+
+    By central differences over ``steps`` (k,); ``element_sets`` makes SGP4 elements (n,) of unknowns (n, k). What SGP4
+    refuses is NaN.
+    """
+    size = len(unknowns)
+    moved = np.vstack([np.zeros(size), np.diag(steps), -np.diag(steps)])
+    _, r, v = Propagator(element_sets(unknowns + moved)).grid(time_ns)
+    states = np.concatenate([r, v], axis=2)
+    partials = (states[1 : size + 1] - states[size + 1 :]) / (2 * steps[:, None, None])
+    return states[0], np.ascontiguousarray(np.moveaxis(partials, 0, 2))

@@ -14,9 +14,8 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from sda_platform.orbits.determination.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
-from sda_platform.orbits.elements import ElementSets, FloatArray
-from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial
-from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.sensing.linearisation import OPTICAL
 from sda_platform.orbits.sensing.measurements import Linearisation, Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
@@ -229,13 +228,9 @@ class _Arc:
         weight = np.linalg.inv(np.linalg.cholesky(line.noise))
         return weight @ line.partials @ partials, np.einsum("mij,mj->mi", weight, line.residual)
 
-    def _states(self, unknowns: FloatArray, time_ns: npt.NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
-        """States (m, 6) and their derivatives (m, 6, 6) by the unknowns, by central differences."""
-        steps = np.vstack([np.zeros(6), np.diag(_DIFFERENCE), -np.diag(_DIFFERENCE)])
-        _, r, v = Propagator(self._element_sets(unknowns + steps)).grid(time_ns)
-        states = np.concatenate([r, v], axis=2)
-        partials = (states[1:7] - states[7:]) / (2 * _DIFFERENCE[:, None, None])
-        return states[0], np.ascontiguousarray(np.moveaxis(partials, 0, 2))
+    def _states(self, unknowns: FloatArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """States (m, 6) and their derivatives (m, 6, 6) by the unknowns."""
+        return states_and_partials(unknowns, _DIFFERENCE, self._element_sets, time_ns)
 
     def _element_sets(self, unknowns: FloatArray) -> ElementSets:
         made = from_equinoctial(unknowns, self.elements.epoch_time_ns[0], self.elements.bstar_per_earth_radius[0])

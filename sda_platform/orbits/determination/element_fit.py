@@ -13,7 +13,7 @@ import numpy as np
 
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import ElementSets, FloatArray
-from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial
+from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import WindowFits, own_evidence
 
@@ -109,14 +109,11 @@ class _Arc:
         return unknowns, normal, False
 
     def states(self, unknowns: FloatArray, time_ns: np.ndarray) -> tuple[FloatArray, FloatArray]:
-        """States (w, 6) and their derivatives (w, 6, 7) by the unknowns, by central differences."""
-        steps = np.vstack([np.zeros(7), np.diag(_DIFFERENCE), -np.diag(_DIFFERENCE)])
-        error, r, v = Propagator(self.element_sets(unknowns + steps)).grid(time_ns)
-        if error.any():
-            raise Unfit(f"SGP4 refuses the elements at a window: error {error.max()}")
-        states = np.concatenate([r, v], axis=2)
-        partials = (states[1:8] - states[8:]) / (2 * _DIFFERENCE[:, None, None])
-        return states[0], np.ascontiguousarray(np.moveaxis(partials, 0, 2))
+        """States (w, 6) and their derivatives (w, 6, 7) by the unknowns."""
+        states, partials = states_and_partials(unknowns, _DIFFERENCE, self.element_sets, time_ns)
+        if not np.isfinite(states).all() or not np.isfinite(partials).all():
+            raise Unfit("SGP4 refuses the elements at a window")
+        return states, partials
 
     def element_sets(self, unknowns: FloatArray) -> ElementSets:
         """SGP4 elements (n,) of unknowns (n, 7)."""

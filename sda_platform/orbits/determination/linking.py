@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.determination.differential_correction import Correction
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.mean_elements import equinoctial
+from sda_platform.orbits.equinoctial import equinoctial
 from sda_platform.orbits.propagation import Propagator
 
 BoolArray = npt.NDArray[np.bool_]

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.equinoctial import UncertainOrbit, square_root
+from sda_platform.orbits.equinoctial import UncertainOrbit, plane_axes, square_root
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 _BATCH = 10_000
@@ -75,13 +75,11 @@ def count_collisions(
 
 def _paths(elements: FloatArray, axes: FloatArray) -> FloatArray:
     """What moving along needs of each orbit, (n, 13): n, f, g, l; and the vectors of which a position is made."""
-    n, f, g, p, q, longitude = elements.T
+    n, g, f, p, q, longitude = elements.T
     axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
     with np.errstate(invalid="ignore"):  # a draw that is on no closed orbit meets nobody
         b = 1 / (1 + np.sqrt(1 - f * f - g * g))
-    scale = axis / (1 + p * p + q * q)
-    first = (np.stack([1 - p * p + q * q, 2 * p * q, -2 * p], axis=-1) * scale[:, None]) @ axes
-    second = (np.stack([2 * p * q, 1 + p * p - q * q, 2 * q], axis=-1) * scale[:, None]) @ axes
+    first, second = ((axis[:, None] * direction) @ axes for direction in plane_axes(p, q))
     with_cosine = (1 - g * g * b)[:, None] * first + (f * g * b)[:, None] * second
     with_sine = (f * g * b)[:, None] * first + (1 - f * f * b)[:, None] * second
     constant = -f[:, None] * first - g[:, None] * second

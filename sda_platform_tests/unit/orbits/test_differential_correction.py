@@ -5,7 +5,8 @@ import pytest
 
 from sda_platform.orbits.determination.differential_correction import Correction, NoOrbit, correct_elements, first_orbit
 from sda_platform.orbits.determination.linking import link
-from sda_platform.orbits.mean_elements import equinoctial, from_equinoctial, mean_elements, to_equinoctial
+from sda_platform.orbits.equinoctial import equinoctial
+from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import sensor_registry

@@ -111,7 +111,9 @@ def _ends() -> Iterator[Case]:
         ("delivery.group_answered", "CP-37"),
         ("delivery.answered", "CP-36"),
     ):
-        yield Case(point, ids, Kill(point), in_sample=point in ("landing.metadata_moved", "delivery.committed"))
+        # Readings move a track, not always an alert; new elements of what the fleet meets always do.
+        lane: Lane = "catalog" if point.startswith("delivery.") else "hot"
+        yield Case(point, ids, Kill(point, lane), in_sample=point in ("landing.metadata_moved", "delivery.committed"))
 
 
 def _recovering() -> Iterator[Case]:

@@ -7,10 +7,9 @@ import pyarrow as pa
 
 from sda_platform.conjunction.messages import MessageRisk, message_risk
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
-from sda_platform.formats.cdm import Cdm, read_cdm
+from sda_platform.formats.cdm import Cdm, instant_ns, read_cdm
 from sda_platform.formats.cutting import cut_records
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.omm import parse_epoch_ns
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.table import Landed, Provenance
@@ -49,7 +48,7 @@ def _facts(message: Cdm) -> dict[str, Any]:
     return {
         "originator": message.fields.get("ORIGINATOR"),
         "message_id": message.fields.get("MESSAGE_ID"),
-        "created_time_ns": parse_epoch_ns(created, "CREATION_DATE") if created else None,
+        "created_time_ns": instant_ns(created, "CREATION_DATE") if created else None,
         "tca_time_ns": message.tca_time_ns,
         "miss_distance_km": message.miss_distance_m / 1000,
         "stated_probability": stated,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import finite
+from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
 from sda_platform.formats.ndm import COMMENT, Entry, kvn_messages, xml_messages
 from sda_platform.formats.omm import parse_epoch_ns
 
@@ -132,7 +133,7 @@ def read_cdm(data: bytes) -> Cdm:
         raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
     tca = whole.entry("TCA")
     try:
-        tca_time_ns = parse_epoch_ns(tca.value, "TCA")
+        tca_time_ns = instant_ns(tca.value, "TCA")
     except RecordError as error:
         raise RecordError(error.kind, f"{tca.place}: {error.text}") from None
     return Cdm(
@@ -143,6 +144,14 @@ def read_cdm(data: bytes) -> Cdm:
         _positive(whole.radius_m(), whole),
         tuple(whole.comments),
     )
+
+
+def instant_ns(text: str, keyword: str) -> int:
+    """Unix time in ns of an instant that a message gives. Raises RecordError, also for one without space flight."""
+    time_ns = parse_epoch_ns(text, keyword)
+    if not FIRST_TIME_NS <= time_ns <= LAST_TIME_NS:
+        raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:80]}, must be from 1957 to 2099")
+    return time_ns
 
 
 def _version(message: Iterable[Entry]) -> str:

@@ -21,8 +21,8 @@ ABOVE_ZERO: Final = nextafter(0.0, 1.0)
 LARGEST_CLOCK_SKEW_NS: Final = 5_000_000_000
 """A clock of unknown quality may be 5 s off; a reading stamped later still after reception is impossible."""
 
-_FIRST_TIME_NS: Final = -386_380_800_000_000_000  # 1957-10-04, the first satellite
-_LAST_TIME_NS: Final = 4_102_444_800_000_000_000  # 2100-01-01
+FIRST_TIME_NS: Final = -386_380_800_000_000_000  # 1957-10-04, the first satellite
+LAST_TIME_NS: Final = 4_102_444_800_000_000_000  # 2100-01-01
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ OBSERVATION_LIMITS: Final[tuple[Limit, ...]] = (
 
 ELEMENT_LIMITS: Final[tuple[Limit, ...]] = (
     Limit("norad_id", 1, 999_999_999),
-    Limit("epoch_time_ns", _FIRST_TIME_NS, _LAST_TIME_NS),
+    Limit("epoch_time_ns", FIRST_TIME_NS, LAST_TIME_NS),
     Limit("mean_motion_rev_per_day", ABOVE_ZERO, 20.0),
     Limit("eccentricity", 0.0, nextafter(1.0, 0.0)),
     Limit("inclination_deg", 0.0, 180.0),

@@ -87,6 +87,7 @@ def test_each_bad_message_of_a_file_is_a_row_that_says_why_and_harms_no_other() 
         (messages_of([Told(stated=1.5)]), "out_of_range", "COLLISION_PROBABILITY is 1.5, must be from 0 to 1"),
         (messages_of([Told(miss_km=-0.2)]), "out_of_range", "MISS_DISTANCE is -200 m, must not be negative"),
         (good.replace(b"= 2024-11-01T00", b"= 2024-13-01T00"), "bad_field", "CREATION_DATE is '2024-13"),
+        (good.replace(b"= 2024-11-01T00", b"= 9999-11-01T00"), "out_of_range", "CREATION_DATE is '9999-11-01T00"),
         (b"CCSDS_OMM_VERS = 2.0\n", "unknown_format", "begins with CCSDS_OMM_VERS, not CCSDS_CDM_VERS"),
     ]
     found = rows(b"".join([*(data for data, _, _ in broken), good]))

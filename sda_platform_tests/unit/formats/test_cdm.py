@@ -79,6 +79,10 @@ def test_the_hard_body_radius_is_read_from_a_comment(comment: str, whole_m: floa
     [
         (changed(r"^TCA .*\n", ""), "TCA of the message is missing"),
         (changed(r"^TCA .*\n", "TCA = yesterday\n"), "TCA is 'yesterday', must be like"),
+        (
+            changed(r"^TCA .*\n", "TCA = 9999-12-31T00:00:00\n"),
+            "TCA is '9999-12-31T00:00:00', must be from 1957",
+        ),
         (changed(r"^X .*\n", ""), "X of OBJECT1 is missing"),
         (changed(r"^CN_N .*\n", "CN_N = NaN [m**2]\n"), "OBJECT1: CN_N is 'NaN', must be finite"),
         (changed(r"^Y_DOT .*\n", "Y_DOT = fast [km/s]\n"), "OBJECT1: Y_DOT is 'fast', must be a number"),

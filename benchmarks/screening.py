@@ -56,6 +56,8 @@ THRESHOLD_KM = 5.0
 HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
 # Events this near to the threshold may fall on either side of it.
 EDGE_KM = 0.001
+# A process that fails before it is ready would else be awaited for ever.
+READY_WITHIN_S = 600
 SAME_NS = NANOSECONDS_PER_SECOND
 PEER_STEP_S, PEER_RADIUS_KM, PEER_CHUNK_S = 8, 68.0, 600
 GROWTH = (5_000, 10_000, 20_000)
@@ -226,7 +228,7 @@ def _in_turn(part: Part, elements: ElementSets, hours: float, processes: int) ->
     with ProcessPoolExecutor(processes, context, _warm_up, (part, elements, ready)) as pool:
         work = [(elements, start_ns, end_ns) for start_ns, end_ns in itertools.pairwise(edges)]
         turns = [pool.submit(_worked, part, each) for each in work]
-        ready.wait()
+        ready.wait(READY_WITHIN_S)
         began = time.perf_counter()
         found = [turn.result() for turn in turns]
         seconds = time.perf_counter() - began

@@ -10,7 +10,7 @@ from sda_platform.lake.sensors import landing_sensor
 
 def build_sensors(catalog_job: Any, interval_s: int) -> list[dg.SensorDefinition]:
     """The sensor of the element sets' landing zone."""
-    return [landing_sensor(ELEMENTS_FEED, catalog_job, "catalog", interval_s)]
+    return [landing_sensor(ELEMENTS_FEED, [ELEMENTS_FEED], catalog_job, "catalog", interval_s)]
 
 
 def build_schedules(catalog_job: Any) -> list[dg.ScheduleDefinition]:

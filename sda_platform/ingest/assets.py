@@ -24,7 +24,7 @@ landing_zones = [
         group_name="ingest",
         description=(
             f"{feed.description} Sealed segments wait here until raw_records holds them; "
-            f"the sensor {feed.name}_landing watches."
+            "the sensor observations_landing watches."
         ),
         kinds={"file"},
         metadata={

@@ -9,5 +9,5 @@ from sda_platform.lake.sensors import landing_sensor
 
 
 def build_sensors(hot_job: Any, interval_s: int) -> list[dg.SensorDefinition]:
-    """One sensor per feed of observations."""
-    return [landing_sensor(feed.name, hot_job, "hot", interval_s) for feed in OBSERVATION_FEEDS]
+    """The sensor of all feeds of observations, which one run takes together."""
+    return [landing_sensor("observations", [feed.name for feed in OBSERVATION_FEEDS], hot_job, "hot", interval_s)]

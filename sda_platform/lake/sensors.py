@@ -8,7 +8,7 @@ from Dagster's records of it; should those be lost as well, the tables' logs tel
 
 import hashlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -37,58 +37,71 @@ _SHOWN = 3
 _UNREAD_INTERVAL_S = 30
 
 
-def landing_sensor(feed: str, job: Any, lane: str, interval_s: int) -> dg.SensorDefinition:
-    """The sensor of one landing zone; running from the start, because a platform that needs toggling does nothing."""
+def landing_sensor(name: str, feeds: Sequence[str], job: Any, lane: str, interval_s: int) -> dg.SensorDefinition:
+    """The sensor of landing zones that one run empties together: with one each, what comes to several at once would
+    start several runs, of which all but the first find nothing.
+
+    Running from the start, because a platform that needs toggling does nothing.
+    """
 
     @dg.sensor(
-        name=f"{feed}_landing",
+        name=f"{name}_landing",
         job=job,
         minimum_interval_seconds=interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Starts a run of the {lane} lane when sealed segments wait in landing/{feed}.",
+        description=f"Starts a run of the {lane} lane when sealed segments wait in landing/{', '.join(feeds)}.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
-        return request_landing(context, landing.zone(feed), lane, orphan_grace_s=landing.orphan_grace_s)
+        zones = [landing.zone(feed) for feed in feeds]
+        return request_landing(context, zones, lane, orphan_grace_s=landing.orphan_grace_s)
 
     return sensor
 
 
 def request_landing(
     context: dg.SensorEvaluationContext,
-    zone: LandingZone,
+    zones: Sequence[LandingZone],
     lane: str,
     *,
     orphan_grace_s: float,
     wall_s: float | None = None,
 ) -> dg.SensorResult | dg.SkipReason:
-    """One run of ``lane`` for what waits in ``zone``, unless a run that will take it is on its way.
+    """One run of ``lane`` for what waits in ``zones``, unless a run that will take it is on its way.
 
-    A run that failed after it had emptied the zone left its work further down: it is asked for again as well. Lone
+    A run that failed after it had emptied the zones left its work further down: it is asked for again as well. Lone
     files that have not changed for ``orphan_grace_s`` wait too: to be told and quarantined.
     """
     now_s = time.time() if wall_s is None else wall_s
     # What is consumed between the two looks at the directory is left out.
-    found = zone.waiting([*zone.pending_names(), *orphaned_names(zone, now_s - orphan_grace_s)])
-    names = [segment.name for segment in found]
-    batch = batch_hash(found) if found else unfinished_batch(context.instance, lane, zone.feed)
+    found = {
+        zone.feed: zone.waiting([*zone.pending_names(), *orphaned_names(zone, now_s - orphan_grace_s)])
+        for zone in zones
+    }
+    names = [segment.name for waiting in found.values() for segment in waiting]
+    where = "+".join(found)
+    batch = batch_hash(found) if names else unfinished_batch(context.instance, lane, where)
     if batch is None:
-        return dg.SkipReason(f"{zone.feed}: no sealed segment is pending")
-    waiting = f"{_described(names)} pending" if found else "no sealed segment is pending, but the last run failed"
+        return dg.SkipReason(f"{where}: no sealed segment is pending")
+    told = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
     coming = coming_run(context.instance, lane, batch)
     if coming:
-        return dg.SkipReason(f"{zone.feed}: {waiting}; run {coming[:8]} will take them")
+        return dg.SkipReason(f"{where}: {told}; run {coming[:8]} will take them")
     attempts = Attempts.of(context.instance, batch)
     refusal = attempts.refusal(now_s)
     if refusal:
-        return dg.SkipReason(f"{zone.feed}: {waiting}; {refusal}")
-    arrived = dg.AssetObservation(
-        asset_key=["landing", zone.feed],
-        metadata={"newest": names[-1] if names else "none", "batch": batch, **measured(found, now_s).metadata},
-    )
+        return dg.SkipReason(f"{where}: {told}; {refusal}")
+    arrived = [
+        dg.AssetObservation(
+            asset_key=["landing", feed],
+            metadata={"newest": waiting[-1].name, "batch": batch, **measured(waiting, now_s).metadata},
+        )
+        for feed, waiting in found.items()
+        if waiting
+    ]
     faults.reach("sensor.decided")
     return dg.SensorResult(
-        [attempts.next_run(lane, **{ZONE_TAG: zone.feed})],
-        asset_events=[] if attempts.made else [arrived],
+        [attempts.next_run(lane, **{ZONE_TAG: where})],
+        asset_events=[] if attempts.made else arrived,
     )
 
 
@@ -145,9 +158,9 @@ def request_unread(
     return attempts.next_run(lane)
 
 
-def batch_hash(waiting: Sequence[WaitingSegment]) -> str:
-    """Identity of a set of waiting segments, by name and arrival: today's file is not yesterday's of the same name."""
-    return _hash(f"{segment.name}@{segment.came_s}" for segment in waiting)
+def batch_hash(found: Mapping[str, Sequence[WaitingSegment]]) -> str:
+    """Identity of what waits in each zone, by name and arrival: today's file is not yesterday's of the same name."""
+    return _hash(f"{feed}/{segment.name}@{segment.came_s}" for feed, waiting in found.items() for segment in waiting)
 
 
 def _hash(marks: Iterable[str]) -> str:

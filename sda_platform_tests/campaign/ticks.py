@@ -105,7 +105,7 @@ class _Sensed:
             context = dg.build_sensor_context(self._instance, cursor=cursor)
             together.wait()
             now_s = time.time() + _LATER_S
-            answer = request_landing(context, zone, "hot", orphan_grace_s=2 * _LATER_S, wall_s=now_s)
+            answer = request_landing(context, [zone], "hot", orphan_grace_s=2 * _LATER_S, wall_s=now_s)
             requests = answer.run_requests if isinstance(answer, dg.SensorResult) else None
             return [str(request.run_key) for request in requests or ()]
 

@@ -201,9 +201,10 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
         states = [s for s in instance.all_instigator_state() if s.instigator_type.value == "SENSOR"]
         ticks = {s.instigator_name: instance.get_ticks(s.instigator_origin_id, s.selector_id, limit=50) for s in states}
     own = {"run_failures", "waiting_alerts", "hot_unread", "catalog_unread", "own_elements"}
-    assert ticks.keys() == {*own, *(f"{feed}_landing" for feed in FEEDS)}
-    for feed in FEEDS:
-        assert f"{feed}: no sealed segment is pending" in {tick.skip_reason for tick in ticks[f"{feed}_landing"]}
+    zones = {"observations": "radar+optical+isl", "elements": "elements", "messages": "messages"}
+    assert ticks.keys() == {*own, *(f"{name}_landing" for name in zones)}
+    for name, where in zones.items():
+        assert f"{where}: no sealed segment is pending" in {tick.skip_reason for tick in ticks[f"{name}_landing"]}
     every = [tick for found in ticks.values() for tick in found]
     assert not [tick.error for tick in every if tick.error]
     assert not [tick for tick in every if tick.status.value == "SKIPPED" and not tick.skip_reason]

@@ -99,10 +99,10 @@ def unfinished_run(instance: dg.DagsterInstance, lanes: Iterable[str]) -> str | 
     return records[0].dagster_run.run_id if records else None
 
 
-def unfinished_batch(instance: dg.DagsterInstance, lane: str, feed: str) -> str | None:
-    """The batch of the lane's last run, if that run was started for ``feed`` and failed."""
+def unfinished_batch(instance: dg.DagsterInstance, lane: str, where: str) -> str | None:
+    """The batch of the lane's last run, if that run was started for the zones ``where`` and failed."""
     run = zone_run_to_repeat(instance, lane)
-    return run.tags.get(BATCH_TAG) if run and run.tags[ZONE_TAG] == feed else None
+    return run.tags.get(BATCH_TAG) if run and run.tags[ZONE_TAG] == where else None
 
 
 def zone_run_to_repeat(instance: dg.DagsterInstance, lane: str) -> dg.DagsterRun | None:

@@ -17,16 +17,17 @@ from sda_platform_tests.segments import land, put, radar_segment
 
 
 class Ticker:
-    """The radar sensor on an instance of its own; ``wall_s`` is its wall clock."""
+    """A landing sensor on an instance of its own, of the radars' zone unless told; ``wall_s`` is its wall clock."""
 
     def __init__(self, root: Path, instance: dg.DagsterInstance) -> None:
         self.zone = LandingZone(str(root), "radar")
+        self.zones = [self.zone]
         self.instance = instance
         self.wall_s = time.time()
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         context = dg.build_sensor_context(instance=self.instance)
-        return request_landing(context, self.zone, "hot", orphan_grace_s=60.0, wall_s=self.wall_s)
+        return request_landing(context, self.zones, "hot", orphan_grace_s=60.0, wall_s=self.wall_s)
 
     def request(self) -> dg.RunRequest:
         result = self.tick()
@@ -99,6 +100,22 @@ def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ti
     (arrived,) = result.asset_events or ()
     assert arrived.asset_key == dg.AssetKey(["landing", "radar"])
     assert arrived.metadata["backlog_segments"].value == 2
+
+
+def test_what_comes_to_several_zones_at_once_is_one_run_that_each_of_them_is_told_of(
+    ticker: Ticker, tmp_path: Path
+) -> None:
+    links = LandingZone(str(tmp_path), "isl")
+    ticker.zones.append(links)
+    seal(ticker, "a")
+    alone = ticker.run_key()
+    assert land(links, "a", radar_segment(1))
+    result = ticker.tick()
+    assert isinstance(result, dg.SensorResult)
+    (request,) = result.run_requests or ()
+    assert request.tags["sda/zone"] == "radar+isl"
+    assert request.run_key != alone, "the same name in another zone is another segment"
+    assert {event.asset_key.path[-1] for event in result.asset_events or ()} == {"radar", "isl"}
 
 
 def test_a_tick_that_is_repeated_before_its_run_exists_asks_under_the_same_key__CP22(ticker: Ticker) -> None:

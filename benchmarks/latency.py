@@ -104,7 +104,7 @@ def _measure(settings: Settings, clock: MissionClock, count: int, chance: random
 def _ahead(settings: Settings, clock: MissionClock) -> list[StandingAlert]:
     """Alerts that the benchmark's run time does not let pass, and that are so near that tracks count."""
     hour_ns = 3600 * 10**9
-    return [a for a in standing_alerts(settings) if hour_ns < parse_iso_ns(a.tca_utc) - clock.now_ns() < 3 * hour_ns]
+    return [a for a in standing_alerts(settings) if hour_ns < parse_iso_ns(a.tca_utc) - clock.now_ns() < 4 * hour_ns]
 
 
 def _land_beacons(

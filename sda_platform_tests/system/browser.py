@@ -69,6 +69,6 @@ def opened(url: str) -> Iterator[Page]:
             pytest.skip(f"{executable} does not start: {error.message.splitlines()[0]}")
         try:
             # Wide: the lineage page shortens the names of what it has to draw small.
-            yield Page(chromium.new_page(viewport={"width": 4800, "height": 2400}), url)
+            yield Page(chromium.new_page(viewport={"width": 7200, "height": 3600}), url)
         finally:
             chromium.close()

@@ -6,6 +6,7 @@ believed when satellites that tell their own state by good clocks anchor it, and
 Arrow in, Arrow out.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets, estimate_clock_offsets
+from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected, estimate_clock_offsets
 
 CLOCK_SCHEMA = pa.schema([field for field in CLOCK_OFFSETS.arrow_schema if field.name != COMMIT_SEQUENCE])
 _HOLDS_AFTER_TERMS = 2
@@ -99,6 +100,18 @@ def corrections(rows: pa.Table) -> dict[int, ClockOffsets]:
     applied = applied.drop_columns("sigma_s").rename_columns({"correction_sigma_s": "sigma_s"})
     terms = pc.unique(applied["holds_from_ns"]).to_pylist()
     return {term: offsets_of(applied.filter(pc.equal(applied["holds_from_ns"], term))) for term in terms}
+
+
+def corrected_rows(rows: pa.Table, known: Mapping[int, ClockOffsets], window_ns: int) -> pa.Table:
+    """Observations with the ``known`` corrections of their terms taken out of their times."""
+    if not known or not rows.num_rows:
+        return rows
+    observations = ObservationArrays.from_columns(arrays(rows))
+    time_ns = observations.sensor_time_ns.copy()
+    terms = time_ns - time_ns % (WINDOWS_IN_TERM * window_ns)
+    for term, offsets in known.items():
+        time_ns[terms == term] = corrected(observations.take(terms == term), offsets).sensor_time_ns
+    return rows.set_column(rows.column_names.index("sensor_time_ns"), "sensor_time_ns", pa.array(time_ns))
 
 
 def corrected_windows(rows: pa.Table, window_ns: int) -> set[int]:

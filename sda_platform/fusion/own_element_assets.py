@@ -9,13 +9,16 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.assets import standing_windows, tracks
-from sda_platform.fusion.clock_assets import closed_before
+from sda_platform.fusion.clock_assets import closed_before, known_corrections
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
+from sda_platform.fusion.clocks import corrected_rows
 from sda_platform.fusion.discovery import MEMORY_NS, PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.fusion.tracklets import tracklets, uncorrelated
+from sda_platform.fusion.watermarks import window_start
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.lake import Lake
@@ -63,8 +66,8 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
     they are tracked and screened like any other.
     """
     store = lake.open()
-    plan = store.plan(PROVISIONAL_ELEMENTS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG])
-    readings = closed_readings(store, plan)
+    plan = store.plan(PROVISIONAL_ELEMENTS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG, CLOCK_OFFSETS])
+    readings = closed_readings(store, plan, fusion.window_ns)
     if not readings.num_rows:
         return nothing_new(store, plan, "no reading of the last closed windows is without an object")
     found = list(tracklets(readings))
@@ -79,8 +82,11 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
     return materialized(store, receipt, new_objects=new, **facts)
 
 
-def closed_readings(store: Lake, plan: Plan) -> pa.Table:
-    """The readings of the last closed windows that no standing fit uses, as the newest commit of fused_tracks saw."""
+def closed_readings(store: Lake, plan: Plan, window_ns: int) -> pa.Table:
+    """The readings of the last closed windows that no standing fit uses, as the newest commit of fused_tracks saw.
+
+    Their clocks are corrected as those of the fits are.
+    """
     upto = plan.window(FUSED_TRACKS).upto_sequence
     open_from_ns, observed = closed_before(store, plan)
     if open_from_ns <= 0:
@@ -90,4 +96,7 @@ def closed_readings(store: Lake, plan: Plan) -> pa.Table:
     readings = store.log(OBSERVATIONS).rows(READING_COLUMNS, known & (time_ns >= since_ns) & (time_ns < open_from_ns))
     fitted = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto)
     used = standing_keys(store.log(FUSED_TRACKS), ["observation_ids"], where=fitted)["observation_ids"]
-    return uncorrelated(readings, pc.list_flatten(used))
+    left = uncorrelated(readings, pc.list_flatten(used))
+    starts_ns = range(window_start(since_ns, window_ns), open_from_ns, window_ns)
+    corrections = known_corrections(store, plan.snapshot(CLOCK_OFFSETS).sequence, starts_ns, window_ns)
+    return corrected_rows(left, corrections, window_ns)

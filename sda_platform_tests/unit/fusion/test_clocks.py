@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrected_windows, corrections, estimated
+from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrected_rows, corrected_windows, corrections, estimated
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of
 from sda_platform.orbits.propagation import Propagator
@@ -91,3 +91,15 @@ def test_a_corrected_window_is_as_near_to_the_truth_as_that_of_right_clocks__CS(
 def test_a_term_without_links_tells_nothing() -> None:
     window = observed(0.0)[0]
     assert told(window.filter(pc.equal(window["source_kind"], "radar"))).num_rows == 0
+
+
+def test_readings_of_nobody_are_corrected_as_those_of_the_fits_are__CS() -> None:
+    right, wrong = observed(0.0)[3], observed(50.0)[3]
+    clocks = corrections(told(*observed(50.0)[:2]))
+    known = pc.is_in(wrong["source_id"], pa.array(clocks[TERM + 3 * TERM_NS].source_id.tolist()))
+    after = corrected_rows(wrong, clocks, WINDOW_NS)
+    assert after.schema == wrong.schema
+    off_ns = pc.subtract(after["sensor_time_ns"], right["sensor_time_ns"])
+    assert pc.max(pc.abs(off_ns.filter(known))).as_py() < 5_000_000
+    assert pc.equal(after["sensor_time_ns"], wrong["sensor_time_ns"]).equals(pc.invert(known)), "and no others"
+    assert corrected_rows(wrong, {}, WINDOW_NS) is wrong

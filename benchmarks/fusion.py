@@ -131,8 +131,8 @@ def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
     first, last = (np.arange(tracks) * RADAR_LOOKS + end for end in (0, RADAR_LOOKS - 1))
     delay_ns = (measurements.value[:, 0] / LIGHT_KM_S * 1e9).astype(np.int64)
     begin_ns, end_ns = (scene.observations.sensor_time_ns[rows] - delay_ns[rows] for rows in (first, last))
-    _, r, v = catalogue().at(scene.seen.index, begin_ns)
-    age_days = (begin_ns - catalogue().elements.epoch_time_ns[scene.seen.index]) / DAY_NS
+    _, r, v = catalogue().at(scene.index, begin_ns)
+    age_days = (begin_ns - catalogue().elements.epoch_time_ns[scene.index]) / DAY_NS
     prior = rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
     each = range(tracks)
     given = [stone_soup.track(measurements, range(first[n], last[n] + 1), r[n], v[n], prior[n]) for n in each]
@@ -144,7 +144,7 @@ def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
         deviation = np.hstack([fits.r_teme_km, fits.v_teme_km_s]) - reference
         elapsed_s = (end_ns - scene.seen.time_ns) / 1e9
         moved, _ = transport(deviation, fits.covariance_teme, reference[:, :3], reference[:, 3:], elapsed_s)
-        return np.hstack(catalogue().at(scene.seen.index, end_ns)[1:]) + moved
+        return np.hstack(catalogue().at(scene.index, end_ns)[1:]) + moved
 
     entries = {"ours": ours, "Stone Soup": lambda: stone_soup.filtered(given)}
     error_m = {}
@@ -179,7 +179,7 @@ def _fused(readings: int, seed: int, objects: int, smallest: int | None = None) 
     index, group = np.unique(found.index[seen], return_inverse=True)
     fit_windows(scene.observations.take(seen), group, propagator, index, np.full(len(index), MID_NS))
     processor_s, ended_s = time.process_time() - began_s, time.monotonic()
-    right = float(np.mean(numbers[found.index] == scene.seen.index[scene.group]))
+    right = float(np.mean(numbers[found.index] == scene.index[scene.group]))
     return Fused(len(scene.group), processor_s, ended_s, right)
 
 

@@ -148,6 +148,11 @@ class Watched:
     truth: FloatArray
     """(g, 6) states at the sightings' times."""
 
+    @property
+    def index(self) -> IntArray:
+        """(g,) positions of the objects in the catalogue."""
+        return self.seen.index
+
     def states_at(self, group: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
         """True states of objects at times."""
         return displaced(self.seen.index[group], time_ns, self.deviation[group], self.seen.time_ns[group])

@@ -19,6 +19,7 @@ from sda_platform_tests.unit.orbits.scenes import (
     prior_draw,
     stack,
     visible,
+    watched,
 )
 
 
@@ -28,10 +29,7 @@ def _spread_over_a_window(kind: str, count: int, seed: int) -> tuple[np.ndarray,
     rng = np.random.default_rng(seed)
     every = visible(kind, START_NS + 15 * SECOND_NS)
     seen = every.take(rng.choice(len(every.index), min(count, len(every.index)), replace=False))
-    time_ns = START_NS + rng.integers(0, 30 * SECOND_NS, len(seen.index))
-    deviation = prior_draw(seen.index, time_ns, rng)
-    r, v = displaced(seen.index, time_ns, deviation, time_ns)
-    return seen.index, observe(seen.source_id, time_ns, r, v, rng)
+    return seen.index, watched(seen, START_NS + rng.integers(0, 30 * SECOND_NS, len(seen.index)), rng).observations
 
 
 REMOVED, FRAGMENT, FALSE, CATALOGUED = range(4)

@@ -41,15 +41,15 @@ def stamped(observations: ObservationArrays, ahead_s: dict[str, float]) -> Obser
 
 
 def estimated(observations: ObservationArrays, group: IntArray, seen: Watched, references: set[str]) -> ClockOffsets:
-    middle_ns = np.full(len(seen.seen.index), MID_NS)
-    return estimate_clock_offsets(observations, group, catalogue(), seen.seen.index, middle_ns, references=references)
+    middle_ns = np.full(len(seen.index), MID_NS)
+    return estimate_clock_offsets(observations, group, catalogue(), seen.index, middle_ns, references=references)
 
 
 def with_links(scene: Watched, ahead_s: dict[str, float]) -> tuple[ObservationArrays, IntArray, set[str]]:
     """The readings, and of every object what it tells of its own state; the groups, and the links' names."""
-    objects = np.arange(len(scene.seen.index))
+    objects = np.arange(len(scene.index))
     middle_ns = np.full(len(objects), MID_NS)
-    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[scene.seen.index].tolist()])
+    names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[scene.index].tolist()])
     links = link_reports(names, middle_ns, *scene.states_at(objects, middle_ns), np.random.default_rng(4))
     return stack(stamped(scene.observations, ahead_s), links), np.concatenate([scene.group, objects]), set(names)
 
@@ -80,7 +80,7 @@ def test_taking_50_ms_out_brings_the_fits_as_near_to_the_truth_as_if_the_clock_w
     objects, mid_ns = np.unique(seen.group[alone]), np.full(200, MID_NS)
 
     def error_km(observations: ObservationArrays) -> float:
-        fits = fit_windows(observations.take(alone), seen.group[alone], catalogue(), seen.seen.index, mid_ns)
+        fits = fit_windows(observations.take(alone), seen.group[alone], catalogue(), seen.index, mid_ns)
         return float(np.median(np.linalg.norm(fits.r_teme_km - seen.truth[:, :3], axis=1)[objects]))
 
     wrong = stamped(seen.observations, {"radar-4": 0.05})

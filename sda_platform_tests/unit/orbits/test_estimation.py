@@ -9,20 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.estimation import StateFits, fit_window, fit_windows
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,
+    Watched,
     catalogue,
     changed,
-    displaced,
     link_reports,
-    observe,
-    prior_draw,
     stack,
     visible,
+    watched,
 )
 
 MID_NS = START_NS + 15 * SECOND_NS
@@ -36,14 +34,8 @@ REGIMES = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Scene:
-    """``g`` windows of objects displaced by prior draws, their readings, and the truth at the middle."""
-
-    observations: ObservationArrays
-    group: IntArray
-    index: IntArray
-    truth: FloatArray
+class Scene(Watched):
+    """Windows of objects displaced by prior draws, to be fitted at their middle."""
 
     def fit(self, **columns: FloatArray) -> StateFits:
         mid_ns = np.full(len(self.index), MID_NS)
@@ -56,13 +48,7 @@ def scene(kind: str, windows: int, readings: int, seed: int, regime: str = "") -
     every = visible(kind, MID_NS)
     every = every.take(np.isin(every.index, REGIMES[regime]))
     seen = every.take(rng.choice(len(every.index), windows, replace=len(every.index) < windows))
-    deviation = prior_draw(seen.index, seen.time_ns, rng)
-    group = np.repeat(np.arange(windows), readings)
-    time_ns = START_NS + rng.integers(0, 30 * SECOND_NS, windows * readings)
-    r, v = displaced(seen.index[group], time_ns, deviation[group], seen.time_ns[group])
-    observations = observe(seen.source_id[group], time_ns, r, v, rng)
-    _, r_mid, v_mid = catalogue().at(seen.index, seen.time_ns)
-    return Scene(observations, group, seen.index, np.hstack([r_mid, v_mid]) + deviation)
+    return Scene(**vars(watched(seen, START_NS + rng.integers(0, 30 * SECOND_NS, windows * readings), rng)))
 
 
 def _state(fits: StateFits) -> FloatArray:
@@ -93,11 +79,11 @@ def test_without_observations_the_fit_is_the_prior() -> None:
 
 @pytest.mark.parametrize(("kind", "windows"), [("radar", 500), ("optical", 400)])
 def test_error_and_chi_square_are_what_the_covariance_claims(kind: str, windows: int) -> None:
-    watched = scene(kind, windows, 10, seed=2)
-    fits = watched.fit()
+    taken = scene(kind, windows, 10, seed=2)
+    fits = taken.fit()
     assert fits.converged.all() and not fits.unusable.any()
     # Averages of windows independent chi-square values: five of their own standard deviations either way.
-    assert _nees(fits, watched.truth).mean() == pytest.approx(6.0, abs=5 * np.sqrt(12 / windows))
+    assert _nees(fits, taken.truth).mean() == pytest.approx(6.0, abs=5 * np.sqrt(12 / windows))
     dimension = fits.degrees_of_freedom.mean()
     assert fits.chi_square.mean() == pytest.approx(dimension, abs=5 * np.sqrt(2 * dimension / windows))
     assert fits.outliers_rejected.sum() <= 3
@@ -106,70 +92,70 @@ def test_error_and_chi_square_are_what_the_covariance_claims(kind: str, windows:
 @pytest.mark.parametrize("kind", ["radar", "optical"])
 @pytest.mark.parametrize("regime", ["low", "medium", "geostationary", "eccentric"])
 def test_normalised_error_is_inside_its_bounds_in_every_regime(kind: str, regime: str) -> None:
-    watched = scene(kind, 150, 3 if kind == "optical" else 10, seed=31, regime=regime)
-    fits = watched.fit()
+    taken = scene(kind, 150, 3 if kind == "optical" else 10, seed=31, regime=regime)
+    fits = taken.fit()
     # Where the readings say little the prior must carry it, and carry it honestly; 99.9 % of 150 tracks.
     low, high = chi2.ppf([0.0005, 0.9995], 6 * 150) / 150
-    assert low < _nees(fits, watched.truth).mean() < high
+    assert low < _nees(fits, taken.truth).mean() < high
 
 
 def test_observations_beat_the_prior() -> None:
-    watched = scene("radar", 500, 10, seed=2)
-    fits = watched.fit()
-    before = np.linalg.norm(fits.predicted_r_teme_km - watched.truth[:, :3], axis=1)
-    after = np.linalg.norm(fits.r_teme_km - watched.truth[:, :3], axis=1)
+    taken = scene("radar", 500, 10, seed=2)
+    fits = taken.fit()
+    before = np.linalg.norm(fits.predicted_r_teme_km - taken.truth[:, :3], axis=1)
+    after = np.linalg.norm(fits.r_teme_km - taken.truth[:, :3], axis=1)
     assert np.median(after) < 0.35 * np.median(before)
     assert (after < before).mean() > 0.9
 
 
 def test_any_row_order_and_any_company_give_the_same_bytes() -> None:
-    watched = stack(scene("radar", 30, 10, seed=3).observations, scene("optical", 30, 10, seed=4).observations)
+    taken = stack(scene("radar", 30, 10, seed=3).observations, scene("optical", 30, 10, seed=4).observations)
     group = np.concatenate([scene("radar", 30, 10, seed=3).group, 30 + scene("optical", 30, 10, seed=4).group])
     index = np.concatenate([scene("radar", 30, 10, seed=3).index, scene("optical", 30, 10, seed=4).index])
-    whole = fit_windows(watched, group, catalogue(), index, np.full(60, MID_NS))
+    whole = fit_windows(taken, group, catalogue(), index, np.full(60, MID_NS))
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(group))
-        again = fit_windows(watched.take(order), group[order], catalogue(), index, np.full(60, MID_NS))
+        again = fit_windows(taken.take(order), group[order], catalogue(), index, np.full(60, MID_NS))
         assert _bytes(again) == _bytes(whole)
         np.testing.assert_array_equal(again.used, whole.used[order])
     for window in range(0, 60, 9):
-        alone = fit_window(watched.take(group == window), catalogue(), int(index[window]), MID_NS)
+        alone = fit_window(taken.take(group == window), catalogue(), int(index[window]), MID_NS)
         for name in (field.name for field in dataclasses.fields(alone)):
             expected = getattr(whole, name)[window]
             assert np.asarray(getattr(alone, name)).tobytes() == expected.tobytes(), name
 
 
 def test_wide_outlier_is_dropped_and_leaves_no_trace() -> None:
-    watched = scene("radar", 50, 10, seed=5)
+    taken = scene("radar", 50, 10, seed=5)
     rows = np.arange(50) * 10 + np.random.default_rng(6).integers(0, 10, 50)
-    range_m = watched.observations.range_m.copy()
+    range_m = taken.observations.range_m.copy()
     range_m[rows] += 30_000.0
-    spoiled = watched.fit(range_m=range_m)
+    spoiled = taken.fit(range_m=range_m)
     assert (spoiled.outliers_rejected == 1).all() and not spoiled.used[rows].any()
     kept = np.setdiff1d(np.arange(500), rows)
-    clean = Scene(watched.observations.take(kept), watched.group[kept], watched.index, watched.truth).fit()
+    clean = dataclasses.replace(taken, observations=taken.observations.take(kept), group=taken.group[kept]).fit()
     np.testing.assert_allclose(spoiled.r_teme_km, clean.r_teme_km, rtol=0, atol=1e-7)
     assert (spoiled.radar_count == 9).all()
 
 
 def test_four_outliers_of_ten_are_dropped_and_a_majority_is_believed() -> None:
-    watched = scene("radar", 60, 10, seed=12)
+    taken = scene("radar", 60, 10, seed=12)
     rng = np.random.default_rng(13)
     rows = np.concatenate([10 * window + rng.choice(10, 4, replace=False) for window in range(60)])
-    range_m = watched.observations.range_m.copy()
+    range_m = taken.observations.range_m.copy()
     range_m[rows] += rng.choice([-1, 1], len(rows)) * rng.uniform(1_000.0, 30_000.0, len(rows))
-    fits = watched.fit(range_m=range_m)
+    fits = taken.fit(range_m=range_m)
     assert (fits.outliers_rejected == 4).mean() > 0.95
     assert np.intersect1d(np.flatnonzero(~fits.used), rows).size > 0.97 * len(rows)
-    assert np.median(_nees(fits, watched.truth)) < 8
+    assert np.median(_nees(fits, taken.truth)) < 8
     most = np.concatenate([10 * window + np.arange(6) for window in range(60)])
-    range_m[most] = watched.observations.range_m[most] + 20_000.0
-    assert (watched.fit(range_m=range_m).outliers_rejected < 5).all()
+    range_m[most] = taken.observations.range_m[most] + 20_000.0
+    assert (taken.fit(range_m=range_m).outliers_rejected < 5).all()
 
 
 def test_lone_reading_that_contradicts_the_prior_is_dropped() -> None:
-    watched = scene("radar", 1, 1, seed=7)
-    fit = watched.fit(azimuth_rad=watched.observations.azimuth_rad + 0.7)
+    taken = scene("radar", 1, 1, seed=7)
+    fit = taken.fit(azimuth_rad=taken.observations.azimuth_rad + 0.7)
     assert fit.outliers_rejected[0] == 1 and fit.degrees_of_freedom[0] == 0
     np.testing.assert_allclose(fit.r_teme_km, fit.predicted_r_teme_km, atol=1e-6)
 
@@ -178,10 +164,7 @@ def test_kinds_combine_and_are_counted() -> None:
     radar = scene("radar", 1, 6, seed=8)
     index, rng = int(radar.index[0]), np.random.default_rng(9)
     time_ns = START_NS + rng.integers(0, 30 * SECOND_NS, 4)
-    _, r_mid, v_mid = catalogue().at([index], [MID_NS])
-    deviation = radar.truth - np.hstack([r_mid, v_mid])
-    four = np.zeros(4, dtype=np.int64)
-    r, v = displaced(radar.index[four], time_ns, deviation[four], np.full(4, MID_NS))
+    r, v = radar.states_at(np.zeros(4, dtype=np.int64), time_ns)
     beacons = link_reports(np.full(4, "isl-1"), time_ns, r, v, rng)
     unknown = changed(radar.observations, source_id=np.full(6, "radar-77"))
     fit = fit_window(stack(radar.observations, beacons, unknown), catalogue(), index, MID_NS)
@@ -192,12 +175,12 @@ def test_kinds_combine_and_are_counted() -> None:
 
 
 def test_readings_of_one_doubtful_clock_do_not_average_its_error_away() -> None:
-    watched = scene("optical", 60, 10, seed=10)
-    doubted = watched.fit(clock_quality=np.full(600, "onboard_drift"), clock_age_s=np.full(600, 100.0))
+    taken = scene("optical", 60, 10, seed=10)
+    doubted = taken.fit(clock_quality=np.full(600, "onboard_drift"), clock_age_s=np.full(600, 100.0))
     one = np.arange(0, 600, 10)
-    single = Scene(watched.observations.take(one), watched.group[one], watched.index, watched.truth)
+    single = dataclasses.replace(taken, observations=taken.observations.take(one), group=taken.group[one])
     alone = single.fit(clock_quality=np.full(60, "onboard_drift"), clock_age_s=np.full(60, 100.0))
-    trusted = watched.fit()
+    trusted = taken.fit()
     spread = [np.sqrt(np.einsum("gii->g", fits.covariance_teme[:, :3, :3])) for fits in (trusted, doubted, alone)]
     assert (spread[0] < spread[1]).all()
     along = np.median(spread[1] / spread[2])
@@ -205,14 +188,14 @@ def test_readings_of_one_doubtful_clock_do_not_average_its_error_away() -> None:
 
 
 def test_refused_object_gives_no_state_and_harms_no_other() -> None:
-    watched = scene("radar", 10, 10, seed=11)
+    taken = scene("radar", 10, 10, seed=11)
     columns = {name: getattr(catalogue().elements, name).copy() for name in catalogue().elements.__dataclass_fields__}
-    columns["inclination_deg"][watched.index[4]] = np.nan
-    broken = type(catalogue())(type(catalogue().elements)(**columns).take(watched.index))
-    fits = fit_windows(watched.observations, watched.group, broken, np.arange(10), np.full(10, MID_NS))
+    columns["inclination_deg"][taken.index[4]] = np.nan
+    broken = type(catalogue())(type(catalogue().elements)(**columns).take(taken.index))
+    fits = fit_windows(taken.observations, taken.group, broken, np.arange(10), np.full(10, MID_NS))
     assert np.isnan(fits.r_teme_km[4]).all() and not fits.converged[4] and fits.unusable[4] == 10
     others = np.arange(10) != 4
-    np.testing.assert_array_equal(fits.r_teme_km[others], watched.fit().r_teme_km[others])
+    np.testing.assert_array_equal(fits.r_teme_km[others], taken.fit().r_teme_km[others])
 
 
 @settings(max_examples=25, deadline=None)
@@ -222,10 +205,10 @@ def test_refused_object_gives_no_state_and_harms_no_other() -> None:
     bad=st.sampled_from([np.nan, 0.0, 1e9]),
 )
 def test_any_readings_give_a_finite_state_and_a_positive_covariance(rows: list[int], scale: float, bad: float) -> None:
-    watched = scene("radar", 30, 10, seed=3)
-    chosen = watched.observations.take(np.array(rows, dtype=np.int64))
+    taken = scene("radar", 30, 10, seed=3)
+    chosen = taken.observations.take(np.array(rows, dtype=np.int64))
     range_m = np.where(np.arange(len(rows)) % 5 == 4, bad, chosen.range_m * scale)
-    fit = fit_window(changed(chosen, range_m=range_m), catalogue(), int(watched.index[0]), MID_NS)
+    fit = fit_window(changed(chosen, range_m=range_m), catalogue(), int(taken.index[0]), MID_NS)
     assert np.isfinite(fit.r_teme_km).all() and np.isfinite(fit.chi_square)
     assert (np.linalg.eigvalsh(fit.covariance_teme) > 0).all()
     counted = fit.radar_count + fit.outliers_rejected + fit.unusable
@@ -233,6 +216,6 @@ def test_any_readings_give_a_finite_state_and_a_positive_covariance(rows: list[i
 
 
 def test_object_outside_the_catalogue_is_an_error() -> None:
-    watched = scene("radar", 1, 1, seed=7)
+    taken = scene("radar", 1, 1, seed=7)
     with pytest.raises(ValueError, match="object positions"):
-        fit_windows(watched.observations, watched.group, catalogue(), [-1], [MID_NS])
+        fit_windows(taken.observations, taken.group, catalogue(), [-1], [MID_NS])

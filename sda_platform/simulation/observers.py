@@ -4,8 +4,8 @@ Noise is the registry's; every stretch of time has its own noise stream. Nothing
 the business of `faults`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -32,7 +32,7 @@ _DRIFTING_SHARE: Final = 0.2
 
 @dataclass(frozen=True)
 class ObservingPlan:
-    """How often each kind of sensor looks, and how much it can follow at once."""
+    """How often each kind of sensor looks, how much it can follow at once, and what is wrong with it."""
 
     radar_interval_s: float = 1.0
     optical_interval_s: float = 10.0
@@ -41,6 +41,8 @@ class ObservingPlan:
     radar_capacity: int = 100
     optical_capacity: int = 20
     catalogue_error_s: float = 0.05
+    radars_ahead_s: Mapping[str, float] = field(default_factory=dict)
+    """How far a radar's clock is ahead, by its source's id, whatever it claims."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,9 @@ class Observers:
         looks = self._looks(sensors, start_time_ns, stop_time_ns, self.plan.radar_interval_s, self.plan.radar_capacity)
         noise = stream(self.seed, "radar", start_time_ns).standard_normal((4, len(looks.time_ns)))
         source_id = _source_ids(sensors, looks)
-        sensor_time_ns, _ = clock_reading(self.seed, "gps_locked", source_id.tolist(), looks.time_ns)
+        shown_ns, _ = clock_reading(self.seed, "gps_locked", source_id.tolist(), looks.time_ns)
+        ahead_s = np.array([self.plan.radars_ahead_s.get(sensor.source_id, 0.0) for sensor in sensors])
+        sensor_time_ns = shown_ns + (ahead_s[looks.sensor] * 1e9).astype(np.int64)
         sigma = {name: _per_look(sensors, looks, name) for name in _RADAR_SIGMAS}
         track_id = self._track_ids(source_id, looks)
         payloads = encode_radar_frames(

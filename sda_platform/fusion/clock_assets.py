@@ -1,11 +1,13 @@
 """The asset of sensor clocks, between two commits of fused_tracks: told by closed windows, used by those to come."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dagster as dg
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyspark.sql import functions as F
 
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
@@ -15,7 +17,7 @@ from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrections, estimated
 from sda_platform.fusion.discovery import READING_COLUMNS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
-from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of
+from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of, window_start
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.lake import Lake
@@ -49,10 +51,10 @@ def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
     if not terms or plan.snapshot(ORBITAL_CATALOG).sequence == 0:
         return nothing_new(store, plan, "no term of windows has closed since")
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
-    before = store.log(CLOCK_OFFSETS).rows(CLOCK_SCHEMA.names, ds.field("term_start_ns") == terms[0] - term_length_ns)
+    last_told = F.col("term_start_ns") == terms[0] - term_length_ns
+    before = store.snapshot(plan, CLOCK_OFFSETS).where(last_told).select(*CLOCK_SCHEMA.names).toArrow()
     told = []
-    for term_ns in terms:
-        readings = _readings(store, known, term_ns, fusion.window_ns)
+    for term_ns, readings in zip(terms, _readings(store, known, terms, fusion.window_ns), strict=True):
         before = estimated(readings, before, propagator, term_ns, fusion.window_ns, plan.as_of_ns)
         told.append(before)
     rows = pa.concat_tables(told)
@@ -83,14 +85,17 @@ def known_corrections(
     return corrections(store.log(CLOCK_OFFSETS).rows(CLOCK_SCHEMA.names, told))
 
 
-def _readings(store: Lake, upto_sequence: int, term_ns: int, window_ns: int) -> pa.Table:
-    """Whole windows of the term, enough of them."""
-    parts = [OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)]
-    time_ns = ds.field("sensor_time_ns")
-    for start_ns in range(term_ns, term_ns + WINDOWS_IN_TERM * window_ns, window_ns):
-        if sum(part.num_rows for part in parts) < _ENOUGH_READINGS:
-            within = (time_ns >= start_ns) & (time_ns < start_ns + window_ns)
-            parts.append(
-                store.log(OBSERVATIONS).rows(READING_COLUMNS, within & (ds.field(COMMIT_SEQUENCE) <= upto_sequence))
-            )
-    return pa.concat_tables(parts)
+def _readings(store: Lake, upto_sequence: int, terms: range, window_ns: int) -> Iterator[pa.Table]:
+    """Whole windows of each term, enough of them."""
+    log, time_ns = store.log(OBSERVATIONS), ds.field("sensor_time_ns")
+    known = ds.field(COMMIT_SEQUENCE) <= upto_sequence
+    within = (time_ns >= terms[0]) & (time_ns < terms[-1] + terms.step)
+    times = np.sort(log.rows(["sensor_time_ns"], known & within)["sensor_time_ns"].to_numpy())
+    for term_ns in terms:
+        first, end = np.searchsorted(times, [term_ns, term_ns + terms.step])
+        if first == end:
+            yield OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
+            continue
+        last_ns = int(times[min(first + _ENOUGH_READINGS, end) - 1])
+        until_ns = window_start(last_ns, window_ns) + window_ns
+        yield log.rows(READING_COLUMNS, known & (time_ns >= term_ns) & (time_ns < until_ns))

@@ -43,6 +43,8 @@ def estimated(
         window_ns: length of a window.
         as_of_ns: mission time of the commit.
     """
+    if not readings.num_rows:
+        return CLOCK_SCHEMA.empty_table()
     found = _offsets(readings, propagator, window_ns)
     before = {row["source_id"]: row for row in previous.to_pylist()}
     rows: list[dict[str, Any]] = [

@@ -62,7 +62,7 @@ def alert_grid(alerts: Sequence[StandingAlert], limit: int = 40) -> Grid | str:
             f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
         )
     told = f"{len(alerts)} alerts hold" + (f", the first {limit} are shown" if len(alerts) > limit else "")
-    grid.caption = f"{told}; seen: how many of the two objects the sensors have observed"
+    grid.caption = f"{told}; seen: of how many of the two objects a track tells the state"
     grid.caption_justify = "left"
     return grid
 

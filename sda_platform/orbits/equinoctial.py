@@ -7,6 +7,8 @@ orbit but the straight line.
 
 Equinoctial elements have no singularity at round or equatorial orbits: mean motion (rad/s), e sin(w + W), e cos(w + W),
 tan(i/2) sin W, tan(i/2) cos W, mean longitude M + w + W (rad). Only an inclination of 180 degrees is out of reach.
+Uncertain orbits have e cos before e sin (f, g: along R and T); on published covariances that are not positive, answers
+hang on that order.
 Source: Broucke & Cefola, Celestial Mechanics 5 (1972); Vallado (4th ed.), section 2.4.3.
 """
 
@@ -64,9 +66,7 @@ def uncertain_orbit(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike, covariance: npt.
     """
     r, v = np.asarray(r_km, dtype=np.float64), np.asarray(v_km_s, dtype=np.float64)
     axes = rtn_basis(r, v)
-    (elements,) = equinoctial(axes @ r, axes @ v)
-    if not np.isfinite(elements).all():
-        raise ValueError("the state is on no closed orbit")
+    elements = _elements_in_own_axes(axes @ r, axes @ v)
     turn = np.zeros((6, 6))
     turn[:3, :3] = turn[3:, 3:] = axes
     _, jacobian = states_in_own_axes(elements[None], np.zeros(1))
@@ -107,7 +107,7 @@ def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArr
 
 
 def _motion(elements: npt.NDArray[np.complex128], dt_s: FloatArray) -> npt.NDArray[np.complex128]:
-    n, g, f, p, q, longitude = np.moveaxis(elements, -1, 0)
+    n, f, g, p, q, longitude = np.moveaxis(elements, -1, 0)
     axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
     mean = longitude + n * dt_s
     eccentric = mean + 0.0
@@ -133,3 +133,20 @@ def plane_axes(p: npt.NDArray[Any], q: npt.NDArray[Any]) -> tuple[npt.NDArray[An
     first = np.stack([1 - p**2 + q**2, 2 * p * q, -2 * p], axis=-1) / size
     second = np.stack([2 * p * q, 1 + p**2 - q**2, 2 * q], axis=-1) / size
     return first, second
+
+
+def _elements_in_own_axes(r: FloatArray, v: FloatArray) -> FloatArray:
+    """Elements of a state that lies in the plane of the first two axes, on the first."""
+    energy = v @ v / 2 - MU_EARTH_KM3_S2 / r[0]
+    if not energy < 0:
+        raise ValueError("the state is on no closed orbit")
+    axis = -MU_EARTH_KM3_S2 / (2 * energy)
+    f = v[1] ** 2 * r[0] / MU_EARTH_KM3_S2 - 1
+    g = -v[0] * v[1] * r[0] / MU_EARTH_KM3_S2
+    root = np.sqrt(1 - f * f - g * g)
+    b = 1 / (1 + root)
+    cosine = f + ((1 - f * f * b) * r[0]) / (axis * root)
+    sine = g - f * g * b * r[0] / (axis * root)
+    eccentric = np.arctan2(sine, cosine)
+    longitude = eccentric + g * np.cos(eccentric) - f * np.sin(eccentric)
+    return np.array([np.sqrt(MU_EARTH_KM3_S2 / axis**3), f, g, 0.0, 0.0, longitude])

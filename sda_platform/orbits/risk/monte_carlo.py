@@ -75,7 +75,7 @@ def count_collisions(
 
 def _paths(elements: FloatArray, axes: FloatArray) -> FloatArray:
     """What moving along needs of each orbit, (n, 13): n, f, g, l; and the vectors of which a position is made."""
-    n, g, f, p, q, longitude = elements.T
+    n, f, g, p, q, longitude = elements.T
     axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
     with np.errstate(invalid="ignore"):  # a draw that is on no closed orbit meets nobody
         b = 1 / (1 + np.sqrt(1 - f * f - g * g))

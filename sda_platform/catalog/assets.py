@@ -9,17 +9,17 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CAT
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.landing.bronze import land
 from sda_platform.lake.landing.decoding import one_by_one
+from sda_platform.lake.landing.zone_asset import zone_asset
 from sda_platform.lake.resource import LakeResource, LandingResource
 
-element_zone = dg.AssetSpec(
-    dg.AssetKey(["landing", ELEMENTS_FEED]),
-    group_name="catalog",
-    description=(
-        "Element sets as files: OMM in CSV or JSON, two- and three-line sets. They wait here until element_sets holds "
-        "them; the sensor elements_landing watches."
-    ),
-    kinds={"file"},
-    metadata={"replayable": "yes", "ordering": "none", "delivery": "at least once"},
+element_zone = zone_asset(
+    ELEMENTS_FEED,
+    ELEMENT_SETS,
+    "elements_landing",
+    "Element sets as files: OMM in CSV or JSON, two- and three-line sets.",
+    replayable="yes",
+    ordering="none",
+    delivery="at least once",
 )
 
 

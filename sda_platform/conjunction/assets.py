@@ -27,18 +27,18 @@ from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.landing.bronze import land
 from sda_platform.lake.landing.decoding import one_by_one
+from sda_platform.lake.landing.zone_asset import zone_asset
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.verification import standing_keys
 
-message_zone = dg.AssetSpec(
-    dg.AssetKey(["landing", MESSAGES_FEED]),
-    group_name="conjunction",
-    description=(
-        "Conjunction data messages of others (CCSDS 508.0) in KVN or XML. They wait here until conjunction_messages "
-        "holds them; the sensor messages_landing watches."
-    ),
-    kinds={"file"},
-    metadata={"replayable": "yes", "ordering": "none", "delivery": "at least once"},
+message_zone = zone_asset(
+    MESSAGES_FEED,
+    CONJUNCTION_MESSAGES,
+    "messages_landing",
+    "Conjunction data messages of others (CCSDS 508.0) in KVN or XML.",
+    replayable="yes",
+    ordering="none",
+    delivery="at least once",
 )
 
 

@@ -16,23 +16,19 @@ from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.lake import within
 from sda_platform.lake.landing.bronze import land
+from sda_platform.lake.landing.zone_asset import zone_asset
 from sda_platform.lake.resource import LakeResource, LandingResource
 
 landing_zones = [
-    dg.AssetSpec(
-        dg.AssetKey(["landing", feed.name]),
-        group_name="ingest",
-        description=(
-            f"{feed.description} Sealed segments wait here until raw_records holds them; "
-            "the sensor observations_landing watches."
-        ),
-        kinds={"file"},
-        metadata={
-            "max_lateness_s": feed.max_lateness_ns / 1e9,
-            "replayable": feed.replayable,
-            "ordering": feed.ordering,
-            "delivery": feed.delivery,
-        },
+    zone_asset(
+        feed.name,
+        RAW_RECORDS,
+        "observations_landing",
+        feed.description,
+        max_lateness_s=feed.max_lateness_ns / 1e9,
+        replayable=feed.replayable,
+        ordering=feed.ordering,
+        delivery=feed.delivery,
     )
     for feed in OBSERVATION_FEEDS
 ]

@@ -27,6 +27,7 @@ from sda_platform.lake.landing.backlog import measured
 from sda_platform.lake.landing.orphans import orphaned_names
 from sda_platform.lake.landing.segments import WaitingSegment
 from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.landing.zone_asset import zone_key
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark.session import LANES
 from sda_platform.lake.table import Table
@@ -92,7 +93,7 @@ def request_landing(
         return dg.SkipReason(f"{where}: {told}; {refusal}")
     arrived = [
         dg.AssetObservation(
-            asset_key=["landing", feed],
+            asset_key=zone_key(feed),
             metadata={"newest": waiting[-1].name, "batch": batch, **measured(waiting, now_s).metadata},
         )
         for feed, waiting in found.items()

@@ -12,6 +12,7 @@ from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.landing.backlog import backlog_of
 from sda_platform.lake.landing.decoding import Decoder, decode_batch
 from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.landing.zone_asset import zone_key
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import Table
 
@@ -50,4 +51,4 @@ def _emptied(zone: LandingZone, segments: Sequence[SegmentRef]) -> dg.AssetObser
     records = sum(s.records for s in segments)
     facts: dict[str, Any] = {"segments": len(segments), "records": records, "newest": segments[-1].name}
     left = backlog_of(zone, time.time()).metadata
-    return dg.AssetObservation(asset_key=["landing", zone.feed], metadata={**facts, **left})
+    return dg.AssetObservation(asset_key=zone_key(zone.feed), metadata={**facts, **left})

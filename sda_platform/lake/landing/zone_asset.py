@@ -1,0 +1,24 @@
+"""How a landing zone appears in Dagster: an asset that partners fill, and that a sensor watches."""
+
+import dagster as dg
+
+from sda_platform.lake.table import Table
+
+
+def zone_key(feed: str) -> dg.AssetKey:
+    """The key under which a zone's arrivals and clearings are told."""
+    return dg.AssetKey(["landing", feed])
+
+
+def zone_asset(feed: str, table: Table, sensor: str, contents: str, **promises: object) -> dg.AssetSpec:
+    """The zone of ``feed``, beside the ``table`` that takes its segments.
+
+    ``contents`` says what lands there, in whole sentences; ``promises`` are those of the source (DP1 section 1.3).
+    """
+    return dg.AssetSpec(
+        zone_key(feed),
+        group_name=table.group,
+        description=f"{contents} They wait here until {table.name} holds them; the sensor {sensor} watches.",
+        kinds={"file"},
+        metadata=promises,
+    )

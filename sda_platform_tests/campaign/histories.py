@@ -18,7 +18,7 @@ from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_pr
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, Delivery, World, delivery
 
 _REPLAY = "python -m sda_platform_tests.campaign.simulator --case"
-Fault = Literal["none", "kill", "kill-engine", "kill-all", "full", "drop", "reorder", "tear"]
+Fault = Literal["none", "kill", "kill-engine", "kill-all", "full", "drop", "reorder", "tear", "lie"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 DRAINING_RUNS = 12
 NANOSECONDS_PER_HOUR = 3600 * NANOSECONDS_PER_SECOND
@@ -30,9 +30,10 @@ class Case:
 
     At ``step`` of the first process ``fault`` strikes: ``kill`` ends that process (the engine goes on),
     ``kill-engine`` the engine (the process is told), ``kill-all`` both; ``full`` leaves the disk without space until
-    the process ends; the others are a power loss. Where ``rival`` is set, a second writer begins and ends while the
-    first is at that step. ``seed`` 0 is this bare history; any other draws files, writers, their interleaving and
-    several faults by chance.
+    the process ends; ``lie`` ends all, and the disk has forgotten the newest commit of the records, which it had
+    confirmed; the others are a power loss. Where ``rival`` is set, a second writer begins and ends while the first is
+    at that step. ``seed`` 0 is this bare history; any other draws files, writers, their interleaving and several
+    faults by chance.
     """
 
     batches: int = 1
@@ -151,6 +152,12 @@ def _strike(world: World, victim: Process, fault: Fault, chance: random.Random) 
     elif fault in LOSSES:
         world.lose_power(fault, chance)
         problems = _restart(world, fault, chance)
+        if problems:
+            return problems
+    elif fault == "lie":
+        world.scheduler.kill_all()
+        world.forget_newest_commit()
+        problems = _restart(world, "reorder", chance)
         if problems:
             return problems
     return lost_promises(world)

@@ -17,14 +17,16 @@ from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.campaign.simulated_platform import FEEDS, LANDING, TABLES, World, alerts_of
 
 _LONE = ("data without metadata", "metadata without data")
+_IDENTITY = ("segment_sha256", "segment_name", "record_number")
 _ENTRY = ("event_id", "sequence", "op")
 
-Identity = tuple[str, int]
+# Hash and name of the segment, and the record's number in it.
+Identity = tuple[str, str, int]
 
 
 def lost_promises(world: World) -> list[str]:
     """O7, right after a fault: what was acknowledged before it is there, and nothing was published that is not."""
-    held = {sha256 for sha256, _ in records(world)}
+    held = {sha256 for sha256, *_ in records(world)}
     left = waiting(world)
     problems = [
         f"O7: {d.feed}/{d.name} was accepted and is neither pending nor committed"
@@ -64,13 +66,13 @@ def waiting(world: World) -> set[tuple[str, str]]:
 
 
 def records(world: World) -> list[Identity]:
-    """Segment and number of every record in the bronze table, read from the rows.
+    """The identity of every record in the bronze table, read from the rows.
 
     What a dead lander left half written is told too, once it is old, though the file itself is landed again: that is
     no record, unless the file is one that must be told.
     """
-    rows = world.lake().log(RAW_RECORDS).rows(["segment_sha256", "record_number", "error"]).to_pylist()
-    found = [((row["segment_sha256"], row["record_number"]), row["error"] or "") for row in rows]
+    rows = world.lake().log(RAW_RECORDS).rows([*_IDENTITY, "error"]).to_pylist()
+    found = [((row["segment_sha256"], row["segment_name"], row["record_number"]), row["error"] or "") for row in rows]
     expected = set(_expected(world))
     return [identity for identity, error in found if identity in expected or not error.endswith(_LONE)]
 
@@ -93,8 +95,8 @@ def recorded_window(commit: Commit) -> tuple[int, int]:
 
 
 def _expected(world: World) -> list[Identity]:
-    sound = [(d.meta.sha256, n) for d in world.sealed if not d.damaged_sha256 for n in range(d.meta.records)]
-    return sound + [(sha256, WHOLE_SEGMENT) for d in world.sealed if (sha256 := d.damaged_sha256)]
+    sound = [(d.meta.sha256, d.name, n) for d in world.sealed if not d.damaged_sha256 for n in range(d.meta.records)]
+    return sound + [(sha256, d.name, WHOLE_SEGMENT) for d in world.sealed if (sha256 := d.damaged_sha256)]
 
 
 def _journal(world: World) -> list[tuple[str, int, str]]:

@@ -262,6 +262,25 @@ class World:
         self.scheduler.kill_all()
         self.disk.lose_power(loss, chance)
 
+    def forget_newest_commit(self) -> None:
+        """A disk that lied comes back with all it had confirmed but the newest commit of the records.
+
+        Nothing is forgotten where somebody consumed it: that is refused at the start, since it cannot be made again.
+        """
+        for path in tuple(self.disk.names):
+            self.disk.sync(path)
+        head, reader = self.lake().head(RAW_RECORDS), self.lake().head(CONJUNCTION_ALERTS)
+        window = reader.commit.checkpoint.window(RAW_RECORDS.name) if reader.commit else None
+        if head.commit is None or (window and window.upto_sequence >= head.sequence):
+            return
+        directory = delta_log.table_directory(self.lake().log(RAW_RECORDS).uri).path
+        file = self.disk.file(f"{directory}/_delta_log/{head.commit.version:020d}.json")
+        file.data = file.durable = b""
+        forgotten = (RAW_RECORDS, head.sequence)
+        self.receipts = [
+            receipt for receipt in self.receipts if (receipt.plan.table, receipt.plan.sequence) != forgotten
+        ]
+
     def recover(self) -> None:
         """What the platform does at its start, before anything may write. Raises LostCommit where it refuses."""
         zones = {RAW_RECORDS.name: Zones(LANDING, self.now_s).zones(FEEDS)}

@@ -20,8 +20,9 @@ from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.records import split_records
 from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.landing.archive import META_SUFFIX
 from sda_platform.lake.landing.segments import segment_sha256
-from sda_platform.lake.landing.zone import META_SUFFIX, LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.simulation.faults import FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment

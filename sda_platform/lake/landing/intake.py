@@ -56,7 +56,7 @@ def _fresh(
         if found.is_lone and zone.is_whole(found.name):
             continue  # it was sealed since it was found lone: no orphan any more
         segment = zone.read(found)
-        is_told = segment.defect is not None and zone.was_quarantined(segment.name, segment.sha256)
+        is_told = segment.defect is not None and zone.archive.holds_defective(segment.name, segment.sha256)
         if segment.sha256 in taken or is_told or _is_held(found, segment, zones):
             zone.discard_duplicate(segment.name)
         else:
@@ -75,4 +75,4 @@ def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[Land
         sha256 = segment.sha256
     else:
         sha256 = found.meta.sha256 if found.meta else segment_sha256(segment.zone, segment.name, segment.data, None)
-    return any(zone.was_archived(sha256) for zone in zones)
+    return any(zone.archive.holds(sha256) for zone in zones)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from upath import UPath
 
+from sda_platform.lake.landing.archive import META_SUFFIX
 from sda_platform.lake.landing.segments import PendingSegment
-from sda_platform.lake.landing.zone import META_SUFFIX, LandingZone
+from sda_platform.lake.landing.zone import LandingZone
 
 _LONE_DATA = "data without metadata"
 _LONE_METADATA = "metadata without data"

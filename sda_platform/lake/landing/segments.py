@@ -73,6 +73,11 @@ def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str
     return hashlib.sha256(prefix + data).hexdigest()
 
 
+def segment_is(segment: SegmentRef, data: bytes) -> bool:
+    """Whether ``data`` are the bytes that a commit consumed as ``segment``."""
+    return segment_sha256(segment.zone, segment.name, data, segment.defect) == segment.sha256
+
+
 def defect_of(segment: PendingSegment, data: bytes) -> str | None:
     """What is wrong with ``data``, if it is not what the segment's metadata promises."""
     name, meta = segment.name, segment.meta

@@ -18,17 +18,16 @@ from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.landing.archive import META_SUFFIX, Archive, segment_at
 from sda_platform.lake.landing.segments import (
     LoadedSegment,
     PendingSegment,
     WaitingSegment,
     defect_of,
     is_known_by_bytes,
+    segment_is,
     segment_sha256,
 )
-
-META_SUFFIX = ".meta.json"
-_IN_QUARANTINE = "in quarantine"
 
 
 class LandingZone:
@@ -38,15 +37,15 @@ class LandingZone:
         self.feed = feed
         self.root = UPath(root) / feed
         self._pending = self.root / "pending"
-        self._archive = self.root / "archive"
-        self._quarantine = self.root / "quarantine"
+        self.archive = Archive(self.root, feed)
+        self._places = (self._pending, *self.archive.places)
 
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
         """Put a segment into the zone, data first, metadata last. False: the zone already has or had these bytes.
 
         Raises SegmentConflict when other bytes wait under this name: they are never overwritten.
         """
-        if self.was_archived(segment_sha256(self.feed, name, data, None)):
+        if self.archive.holds(segment_sha256(self.feed, name, data, None)):
             return False
         data_path, meta_path = self._waiting(name)
         waiting = _bytes_at(data_path)
@@ -59,7 +58,7 @@ class LandingZone:
         durable.write(data_path, data)
         faults.reach("landing.data_written")
         durable.write(meta_path, meta.to_json().encode())
-        if not data_path.exists() and not self.was_archived(meta.sha256):
+        if not data_path.exists() and not self.archive.holds(meta.sha256):
             # What an earlier attempt left alone here was old, and a batch cleared it away while this one wrote.
             durable.write(data_path, data)
         faults.reach("landing.sealed")
@@ -103,14 +102,6 @@ class LandingZone:
         """Whether both data and metadata wait under this name."""
         return all(path.exists() for path in self._waiting(name))
 
-    def was_archived(self, sha256: str) -> bool:
-        """Whether a segment with these bytes was consumed before, under whatever name."""
-        return (self._archive / sha256).exists()
-
-    def was_quarantined(self, name: str, sha256: str) -> bool:
-        """Whether this defective segment was told before."""
-        return (self._quarantine / _quarantined_as(name, sha256)).exists()
-
     def acknowledge(self, segments: Sequence[SegmentRef]) -> None:
         """The table holds these segments: move them away, metadata first, for good on return. May be repeated.
 
@@ -119,17 +110,15 @@ class LandingZone:
         """
         if not segments:
             return
-        places = (self._pending, self._archive, self._quarantine)
-        for place in places:
-            durable.make_directory(place)
+        self._make_places()
         for segment in segments:
             self._move_away(segment)
         # Unsynced, a power loss could bring them back after the next commit, which no longer lists them.
-        durable.sync(places)
+        durable.sync(self._places)
         faults.reach("landing.acknowledged")
 
     def _move_away(self, segment: SegmentRef) -> None:
-        (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self._resting(segment)
+        (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self.archive.place(segment)
         data, moved = _bytes_at(waiting), False
         if self._is_own(segment, data):
             _move(waiting_meta, resting_meta)
@@ -139,72 +128,72 @@ class LandingZone:
         # Where its data is gone, or was replaced since it was read, it must still be known as consumed; and a defective
         # one that was completed since it was read is kept as it was told.
         if not moved and not resting.exists():
-            is_same = segment_sha256(self.feed, segment.name, data or b"", segment.defect) == segment.sha256
-            durable.write(resting, data if data and is_same else b"")
+            durable.write(resting, data if data and segment_is(segment, data) else b"")
 
     def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
         """Whether what waits under the segment's name, ``data`` or metadata alone, is the segment."""
         if segment.defect is None and data is not None:
-            return segment_sha256(self.feed, segment.name, data, None) == segment.sha256
+            return segment_is(segment, data)
         described = self.describe(segment.name)
         meta = described.meta if described else None
         if segment.defect is None:
             return meta is not None and meta.sha256 == segment.sha256
         if described and data is not None and defect_of(described, data) is None:
             return False  # the defective one was sent again, whole this time
-        return segment_sha256(self.feed, segment.name, data or b"", segment.defect) == segment.sha256
-
-    def archived_hashes(self) -> set[str]:
-        """The hashes of all sound segments that were consumed."""
-        if not self._archive.exists():
-            return set()
-        return {p.name for p in self._archive.iterdir() if not p.name.endswith(META_SUFFIX)}
-
-    def quarantined(self) -> list[SegmentRef]:
-        """The defective segments that were consumed, one row each, as far as their bytes are still there."""
-        if not self._quarantine.exists():
-            return []
-        found = []
-        for path in sorted(p for p in self._quarantine.iterdir() if not p.name.endswith(META_SUFFIX)):
-            name, _, mark = path.name.rpartition(".")
-            data = path.read_bytes()
-            sha256 = segment_sha256(self.feed, name, data, _IN_QUARANTINE)
-            if sha256.startswith(mark):
-                found.append(SegmentRef(self.feed, name, sha256, len(data), 1, _IN_QUARANTINE))
-        return found
+        return segment_is(segment, data or b"")
 
     def archived(self, segment: SegmentRef) -> LoadedSegment:
-        """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine.
+        """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine; what a
+        crash has kept from going there, or from coming back, is taken from where it waits.
 
         Raises SegmentLost when its bytes are not there any more.
         """
-        data_path, meta_path = self._resting(segment)
-        data = _bytes_at(data_path)
-        if data is None or segment_sha256(self.feed, segment.name, data, segment.defect) != segment.sha256:
-            found = "is missing" if data is None else f"has other bytes ({len(data)}, not {segment.bytes})"
-            raise SegmentLost(f"{data_path}: {self.feed}/{segment.name}, which a commit consumed, {found}")
-        described = self._describe(segment.name, meta_path)
-        if segment.defect is None and (described is None or described.meta is None):
-            raise SegmentLost(f"{meta_path}: the metadata of {self.feed}/{segment.name} is missing or unreadable")
+        resting, at_rest = self.archive.place(segment)[0], self.archive.metadata(segment)
+        places = [(resting, at_rest), *map(self._waiting, _names_of(segment))]
+        found = [(data, beside) for path, beside in places if (data := _bytes_at(path)) is not None]
+        data, beside = next(((data, beside) for data, beside in found if segment_is(segment, data)), (None, at_rest))
+        if data is None:
+            told = f"has other bytes ({len(found[0][0])}, not {segment.bytes})" if found else "is missing"
+            raise SegmentLost(f"{resting}: {self.feed}/{segment.name}, which a commit consumed, {told}")
+        described = self._describe(segment.name, at_rest) or self._describe(segment.name, beside)
         meta = described.meta if described else None
+        if segment.defect is None and meta is None:
+            raise SegmentLost(f"{at_rest}: the metadata of {self.feed}/{segment.name} is missing or unreadable")
         return LoadedSegment(self.feed, segment.name, segment.sha256, data, meta, segment.defect)
 
-    def restore(self, segment: SegmentRef) -> None:
-        """Have a consumed segment wait again, data first, metadata last. May be repeated after a crash.
+    def restore(self, segments: Sequence[SegmentRef]) -> None:
+        """Have consumed segments wait again, data first, metadata last. May be repeated after a crash.
 
-        Raises SegmentLost when its bytes are gone, SegmentConflict when others wait under its name.
+        One whose name is taken by other bytes waits under its hash. Raises SegmentLost when the bytes of one are gone,
+        SegmentConflict when one can have no other name; all stay where they are then.
         """
-        (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self._resting(segment)
-        data = _bytes_at(waiting)
-        if data is None:
-            self.archived(segment)
-            _move(resting, waiting)
-        elif segment_sha256(self.feed, segment.name, data, segment.defect) != segment.sha256:
-            raise SegmentConflict(f"{waiting}: other bytes wait under the name of what is to be restored")
-        faults.reach("landing.data_restored")
-        _move(resting_meta, waiting_meta)
-        durable.sync([self._archive, self._quarantine, self._pending])
+        if not segments:
+            return
+        self._make_places()
+        names = [self._free_name(segment) for segment in segments]
+        for segment, name in zip(segments, names, strict=True):
+            resting, waiting = self.archive.place(segment)[0], self._pending / name
+            if segment_is(segment, _bytes_at(resting) or b""):
+                _move(resting, waiting)
+            else:  # it waits already, and must not be known as consumed
+                resting.unlink(missing_ok=True)
+            faults.reach("landing.data_restored")
+        # Unsynced, a power loss could bring the metadata alone, which is the rest of a consumed segment.
+        durable.sync(self._places)
+        for segment, name in zip(segments, names, strict=True):
+            _move(self.archive.metadata(segment), self._waiting(name)[1])
+            faults.reach("landing.metadata_restored")
+        durable.sync(self._places)
         faults.reach("landing.restored")
+
+    def _free_name(self, segment: SegmentRef) -> str:
+        """The name under which ``segment`` can wait again, or does already. Raises SegmentLost, SegmentConflict."""
+        data = self.archived(segment).data
+        for name in _names_of(segment):
+            if _bytes_at(self._pending / name) in (None, data):
+                return name
+        told = "other bytes wait under the name of what is to be restored"
+        raise SegmentConflict(f"{self._pending / segment.name}: {told}")
 
     def discard_duplicate(self, name: str) -> None:
         """Drop a second delivery of bytes that were consumed."""
@@ -233,21 +222,16 @@ class LandingZone:
 
     def _waiting(self, name: str) -> tuple[UPath, UPath]:
         """Data and metadata of what waits under ``name``."""
-        return _segment_at(self._pending / name)
+        return segment_at(self._pending / name)
 
-    def _resting(self, segment: SegmentRef) -> tuple[UPath, UPath]:
-        """Data and metadata of a consumed segment."""
-        if segment.defect is None:
-            return _segment_at(self._archive / segment.sha256)
-        return _segment_at(self._quarantine / _quarantined_as(segment.name, segment.sha256))
+    def _make_places(self) -> None:
+        for place in self._places:
+            durable.make_directory(place)
 
 
-def _segment_at(data_path: UPath) -> tuple[UPath, UPath]:
-    return data_path, data_path.with_name(data_path.name + META_SUFFIX)
-
-
-def _quarantined_as(name: str, sha256: str) -> str:
-    return f"{name}.{sha256[:12]}"
+def _names_of(segment: SegmentRef) -> list[str]:
+    """The names under which a consumed segment can wait again: its own, or else its hash, where that tells no name."""
+    return [segment.name, *([segment.sha256] if is_known_by_bytes(segment.name, segment.defect) else [])]
 
 
 def _stat(path: UPath) -> Any:

@@ -173,35 +173,36 @@ def _is_archived(segment: SegmentRef, zones: Sequence[LandingZone]) -> bool:
     if zone is None:
         return False
     if segment.defect is not None:
-        return zone.was_quarantined(segment.name, segment.sha256)
-    return zone.was_archived(segment.sha256)
+        return zone.archive.holds_defective(segment.name, segment.sha256)
+    return segment.sha256 in zone.archive.names()
 
 
 def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[SegmentRef]:
-    """Consumed segments of which the table, as of ``version``, has no row: archived ones with records, named by their
-    content, and defective ones."""
+    """Consumed segments of which the table, as of ``version``, has no row: archived ones with records, and defective
+    ones."""
     if not zones:
         return []
     held = set(log.rows(["segment_sha256"], version=version).column("segment_sha256").to_pylist())
     found = []
     for zone in zones:
-        for sha256 in sorted(zone.archived_hashes() - held):
-            segment = SegmentRef(zone.feed, sha256, sha256, 0, 0)
+        for sha256, name in sorted(zone.archive.names().items()):
+            if sha256 in held:
+                continue
+            segment = SegmentRef(zone.feed, name, sha256, 0, 0)
             try:
                 meta = zone.archived(segment).meta
             except SegmentLost:
                 continue  # a mark that a segment was consumed whose bytes went astray
             if meta is not None and meta.records:
                 found.append(segment)
-        found += [segment for segment in zone.quarantined() if segment.sha256 not in held]
+        found += [segment for segment in zone.archive.defective() if segment.sha256 not in held]
     return found
 
 
 def _put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[str]:
     """Have these consumed segments wait again. Raises SegmentLost, SegmentConflict."""
-    by_feed = {zone.feed: zone for zone in zones}
-    for segment in segments:
-        by_feed[segment.zone].restore(segment)
+    for zone in zones:
+        zone.restore([segment for segment in segments if segment.zone == zone.feed])
     faults.reach("recovery.segments_restored")
     return [f"put {len(segments)} segments back to be taken again"] if segments else []
 

@@ -82,7 +82,7 @@ def test_a_crash_before_the_clean_up_is_mended_by_the_next_take(zone: LandingZon
     head = committed(*take(zone))
     assert take(zone, head=head) == []
     assert zone.pending_names() == []
-    assert zone.was_archived(described(DATA).sha256)
+    assert zone.archive.holds(described(DATA).sha256)
 
 
 def test_a_crash_inside_the_clean_up_is_mended_by_the_next_take(zone: LandingZone) -> None:
@@ -91,7 +91,7 @@ def test_a_crash_inside_the_clean_up_is_mended_by_the_next_take(zone: LandingZon
     (Path(str(zone.root)) / "pending" / "a.meta.json").unlink()
     assert take(zone, head=head) == []
     assert zone.pending_files() == []
-    assert zone.was_archived(described(DATA).sha256)
+    assert zone.archive.holds(described(DATA).sha256)
 
 
 def test_a_crash_before_the_commit_takes_the_same_segments_again(zone: LandingZone) -> None:
@@ -189,7 +189,7 @@ def test_a_file_that_is_changed_between_listing_and_reading_is_told_and_never_ta
     assert taken.defect is not None
     assert take(zone, head=committed(taken)) == []
     assert zone.archived(taken.ref(1)).data == taken.data
-    assert not zone.was_archived(described(DATA).sha256)
+    assert not zone.archive.holds(described(DATA).sha256)
     assert land(zone, "a", DATA)
 
 
@@ -204,7 +204,7 @@ def test_a_file_that_is_changed_between_reading_and_clean_up_is_consumed_as_it_w
     rest = take(zone, head=committed(taken))
     assert (taken.data, taken.defect) == (DATA, None)
     assert [segment.defect is None for segment in rest] == ([] if change == "deleted" else [False])
-    assert zone.was_archived(described(DATA).sha256)
+    assert zone.archive.holds(described(DATA).sha256)
     assert not land(zone, "again", DATA), "and it is not consumed twice"
 
 

@@ -31,10 +31,10 @@ def ref(name: str, data: bytes = DATA) -> SegmentRef:
     return SegmentRef("radar", name, hashlib.sha256(data).hexdigest(), len(data), 3)
 
 
-def consumed(data: bytes) -> dict[str, bytes]:
+def consumed(name: str, data: bytes = DATA) -> dict[str, bytes]:
     """The archive's files of one sound segment."""
     sha256 = hashlib.sha256(data).hexdigest()
-    return {sha256: data, f"{sha256}.meta.json": described(data).to_json().encode()}
+    return {sha256: data, f"{sha256}.{name}.meta.json": described(data).to_json().encode()}
 
 
 def loaded(zone: LandingZone) -> tuple[bytes, str | None]:
@@ -139,8 +139,8 @@ def test_acknowledging_archives_data_and_metadata_by_content_and_can_be_repeated
     for _ in range(3):
         zone.acknowledge([ref("a")])
         assert files(zone, "pending") == {}
-        assert files(zone, "archive") == consumed(DATA)
-    assert zone.was_archived(hashlib.sha256(DATA).hexdigest())
+        assert files(zone, "archive") == consumed("a")
+    assert zone.archive.holds(hashlib.sha256(DATA).hexdigest())
 
 
 def test_a_clean_up_that_is_killed_at_any_step_is_finished_by_the_next_and_never_waits_again(zone: LandingZone) -> None:
@@ -153,7 +153,7 @@ def test_a_clean_up_that_is_killed_at_any_step_is_finished_by_the_next_and_never
         assert set(zone.pending_names()) <= {"a", "b"}
         assert all(zone.read(segment).defect is None for segment in zone.pending())
     assert files(zone, "pending") == {}
-    assert files(zone, "archive") == consumed(DATA) | consumed(OTHER)
+    assert files(zone, "archive") == consumed("a") | consumed("b", OTHER)
 
 
 def test_a_seal_that_is_killed_at_any_step_is_finished_by_the_next(zone: LandingZone) -> None:
@@ -171,7 +171,7 @@ def test_what_was_consumed_can_be_read_again_as_it_was_taken(zone: LandingZone) 
     (taken,) = map(zone.read, zone.pending())
     zone.acknowledge([taken.ref(3)])
     assert zone.archived(taken.ref(3)) == taken
-    assert zone.archived_hashes() == {taken.sha256}
+    assert zone.archive.names() == {taken.sha256: "a"}
 
 
 def test_a_defective_segment_goes_to_quarantine_with_its_metadata_and_can_be_read_again(zone: LandingZone) -> None:
@@ -190,7 +190,7 @@ def test_a_restored_segment_waits_again_whatever_step_was_killed(zone: LandingZo
     zone.acknowledge([taken.ref(3)])
     for step in crashes():
         with step:
-            zone.restore(taken.ref(3))
+            zone.restore([taken.ref(3)])
     assert list(map(zone.read, zone.pending())) == [taken]
     assert files(zone, "archive") == files(zone, "quarantine") == {}
 
@@ -200,7 +200,7 @@ def test_an_archive_that_lost_or_changed_a_segment_says_so(zone: LandingZone) ->
     zone.acknowledge([ref("a")])
     archive = Path(str(zone.root)) / "archive"
     for spoil, words in (
-        (lambda: (archive / f"{ref('a').sha256}.meta.json").unlink(), "the metadata of radar/a is missing"),
+        (lambda: (archive / f"{ref('a').sha256}.a.meta.json").unlink(), "the metadata of radar/a is missing"),
         (lambda: (archive / ref("a").sha256).write_bytes(b"x"), r"radar/a, which a commit consumed, has other bytes"),
         (lambda: (archive / ref("a").sha256).unlink(), "radar/a, which a commit consumed, is missing"),
     ):
@@ -208,17 +208,79 @@ def test_an_archive_that_lost_or_changed_a_segment_says_so(zone: LandingZone) ->
         with pytest.raises(SegmentLost, match=words):
             zone.archived(ref("a"))
     with pytest.raises(SegmentLost):
-        zone.restore(ref("a"))
+        zone.restore([ref("a")])
 
 
-def test_restoring_leaves_alone_what_waits_under_the_same_name(zone: LandingZone) -> None:
+def test_segments_are_restored_all_or_none(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    zone.acknowledge([ref("a")])
+    with pytest.raises(SegmentLost):
+        zone.restore([ref("a"), ref("b", OTHER)])
+    assert files(zone, "pending") == {}
+
+
+def test_a_segment_whose_name_is_taken_is_restored_under_its_hash_whatever_step_was_killed(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     zone.acknowledge([ref("a")])
     land(zone, "a", OTHER)
+    for step in crashes():
+        with step:
+            zone.restore([SegmentRef("radar", name, sha, 0, 0) for sha, name in zone.archive.names().items()])
+    assert {(s.name, zone.read(s).data) for s in zone.pending()} == {("a", OTHER), (ref("a").sha256, DATA)}
+
+
+def test_a_defective_segment_is_known_by_its_name_and_waits_for_it_when_restored(zone: LandingZone) -> None:
+    zone.seal("a", b"torn", described(DATA))
+    (torn,) = (zone.read(segment).ref(1) for segment in zone.pending())
+    zone.acknowledge([torn])
+    land(zone, "a", OTHER)
     with pytest.raises(SegmentConflict, match="other bytes wait"):
-        zone.restore(ref("a"))
+        zone.restore([torn])
     assert loaded(zone) == (OTHER, None)
-    assert zone.was_archived(ref("a").sha256)
+
+
+def test_a_second_delivery_that_waits_does_not_keep_a_restored_segment_from_being_taken(zone: LandingZone) -> None:
+    """What rests in the archive counts as consumed, so nothing of it may stay there."""
+    land(zone, "a", DATA)
+    zone.acknowledge([ref("a")])
+    put(zone, "a", DATA)
+    zone.restore([ref("a")])
+    assert not zone.archive.holds(ref("a").sha256)
+    assert loaded(zone) == (DATA, None)
+
+
+def test_the_archive_knows_equal_bytes_by_the_name_under_which_they_were_consumed(
+    zone: LandingZone, tmp_path: Path
+) -> None:
+    """One zone's copy may come back under another name than the other's, though one hash stands for both."""
+    other_zone = LandingZone(str(tmp_path), "isl")
+    for each, name in ((zone, "a.seg"), (other_zone, "b.seg")):
+        put(each, name, DATA)
+        put(each, f"{name}.meta.json", described(DATA, each.feed).to_json().encode())
+        each.acknowledge([SegmentRef(each.feed, name, ref("a").sha256, len(DATA), 3)])
+    assert zone.archive.names() == {ref("a").sha256: "a.seg"}
+    assert other_zone.archive.names() == {ref("a").sha256: "b.seg"}
+
+
+def test_an_archive_of_an_earlier_version_knows_no_names_and_gives_segments_back_by_their_hash(
+    zone: LandingZone,
+) -> None:
+    land(zone, "a", DATA)
+    zone.acknowledge([ref("a")])
+    archive, sha256 = Path(str(zone.root)) / "archive", ref("a").sha256
+    (archive / f"{sha256}.a.meta.json").rename(archive / f"{sha256}.meta.json")
+    assert zone.archive.names() == {sha256: sha256}
+    assert zone.archived(ref("a")).data == DATA
+    zone.restore([ref(sha256)])
+    assert [segment.name for segment in zone.pending()] == [sha256]
+
+
+def test_a_name_that_is_too_long_to_stand_beside_the_hash_is_not_kept(zone: LandingZone) -> None:
+    name = "n" * 200
+    land(zone, name, DATA)
+    zone.acknowledge([ref(name)])
+    assert zone.archive.names() == {ref(name).sha256: ref(name).sha256}
+    assert zone.archived(ref(name)).data == DATA
 
 
 def test_other_bytes_under_a_name_that_waits_are_refused_and_nothing_is_overwritten(zone: LandingZone) -> None:
@@ -238,7 +300,7 @@ def test_consumed_data_that_vanished_before_the_clean_up_leaves_no_trace_of_a_lo
     (Path(str(zone.root)) / "pending" / "a").unlink()
     zone.acknowledge([ref("a")])
     assert files(zone, "pending") == {}
-    assert zone.was_archived(ref("a").sha256)
+    assert zone.archive.holds(ref("a").sha256)
 
 
 def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: LandingZone) -> None:
@@ -248,7 +310,7 @@ def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: L
     assert land(zone, "catalogue.csv", OTHER)
     zone.acknowledge([ref("catalogue.csv")])
     assert loaded(zone) == (OTHER, None)
-    assert files(zone, "archive") == consumed(DATA)
+    assert files(zone, "archive") == consumed("catalogue.csv")
 
 
 def test_a_discarded_duplicate_leaves_nothing(zone: LandingZone) -> None:
@@ -271,6 +333,6 @@ def test_what_was_replaced_between_reading_and_clean_up_is_known_as_consumed_and
     land(zone, "a", DATA)
     put(zone, "a", OTHER)
     zone.acknowledge([ref("a")])
-    assert zone.was_archived(hashlib.sha256(DATA).hexdigest())
+    assert zone.archive.holds(hashlib.sha256(DATA).hexdigest())
     data, defect = loaded(zone)
     assert (data, str(defect)[:20]) == (OTHER, "a: checksum differs ")

@@ -1,0 +1,81 @@
+"""The archive of a landing zone: where consumed segments rest, so that a batch can be built again.
+
+Sound segments lie in ``archive/``: data named by the hash by which the segment is known, metadata by that hash and the
+name under which it came, since a table's rows tell that name, too. The one rename that archives the metadata keeps the
+name as well, so no crash can part them. Defective segments lie in ``quarantine/``, under their own name.
+"""
+
+from upath import UPath
+
+from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.landing.segments import segment_sha256
+
+META_SUFFIX = ".meta.json"
+_IN_QUARANTINE = "in quarantine"
+_LONGEST_FILE_NAME_BYTES = 255
+
+
+class Archive:
+    """What the zone of ``feed`` at ``zone_root`` handed over to a table."""
+
+    def __init__(self, zone_root: UPath, feed: str) -> None:
+        self._feed = feed
+        self._sound = zone_root / "archive"
+        self._defective = zone_root / "quarantine"
+        self.places = (self._sound, self._defective)
+
+    def holds(self, sha256: str) -> bool:
+        """Whether a segment with these bytes was consumed before, under whatever name."""
+        return (self._sound / sha256).exists()
+
+    def holds_defective(self, name: str, sha256: str) -> bool:
+        """Whether this defective segment was told before."""
+        return (self._defective / _quarantined_as(name, sha256)).exists()
+
+    def names(self) -> dict[str, str]:
+        """By hash, under which name each sound segment was consumed; its hash, where the archive does not know.
+
+        What a crash left half here and half waiting is among them.
+        """
+        found: dict[str, str] = {}
+        for file in self._sound.iterdir() if self._sound.exists() else ():
+            sha256, _, name = file.name.removesuffix(META_SUFFIX).partition(".")
+            if sha256 and (name or sha256 not in found):
+                found[sha256] = name or sha256
+        return found
+
+    def defective(self) -> list[SegmentRef]:
+        """The defective segments that were consumed, one row each, as far as their bytes are still there."""
+        if not self._defective.exists():
+            return []
+        found = []
+        for path in sorted(p for p in self._defective.iterdir() if not p.name.endswith(META_SUFFIX)):
+            name, _, mark = path.name.rpartition(".")
+            data = path.read_bytes()
+            sha256 = segment_sha256(self._feed, name, data, _IN_QUARANTINE)
+            if sha256.startswith(mark):
+                found.append(SegmentRef(self._feed, name, sha256, len(data), 1, _IN_QUARANTINE))
+        return found
+
+    def place(self, segment: SegmentRef) -> tuple[UPath, UPath]:
+        """Where data and metadata of a consumed segment go."""
+        if segment.defect is not None:
+            return segment_at(self._defective / _quarantined_as(segment.name, segment.sha256))
+        data, nameless = segment_at(self._sound / segment.sha256)
+        named = f"{segment.sha256}.{segment.name}{META_SUFFIX}"
+        is_short = len(named.encode()) <= _LONGEST_FILE_NAME_BYTES
+        return data, data.with_name(named) if is_short else nameless
+
+    def metadata(self, segment: SegmentRef) -> UPath:
+        """Where the metadata of a consumed segment is; archives of earlier versions have it by the hash alone."""
+        data, meta = self.place(segment)
+        return meta if meta.exists() else segment_at(data)[1]
+
+
+def segment_at(data_path: UPath) -> tuple[UPath, UPath]:
+    """Data and metadata of a segment, which lie side by side."""
+    return data_path, data_path.with_name(data_path.name + META_SUFFIX)
+
+
+def _quarantined_as(name: str, sha256: str) -> str:
+    return f"{name}.{sha256[:12]}"

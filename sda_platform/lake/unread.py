@@ -9,9 +9,12 @@ from sda_platform.lake.table import Table
 def unread_commits(table: Table, heads: Mapping[str, Head]) -> dict[str, int]:
     """How many commits of each table upstream ``table`` has not consumed yet; without those that it is level with.
 
-    ``heads``: of every table, by name. A table that has no commit does not tell what it consumes.
+    ``heads``: of every table, by name. A table that has no commit consumed nothing of those that it is made of.
     """
     commit = heads[table.name].commit
-    windows = commit.checkpoint.windows if commit else ()
-    waiting = {window.table: heads[window.table].sequence - window.upto_sequence for window in windows}
+    if commit is None:
+        consumed = {source: 0 for sources in table.sources.values() for source, _ in sources}
+    else:
+        consumed = {window.table: window.upto_sequence for window in commit.checkpoint.windows}
+    waiting = {name: heads[name].sequence - upto for name, upto in consumed.items()}
     return {name: commits for name, commits in waiting.items() if commits > 0}

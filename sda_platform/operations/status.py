@@ -124,7 +124,8 @@ def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> 
         age_s=(now_ns - checkpoint.as_of_ns) / NANOSECONDS_PER_SECOND if checkpoint else None,
         as_of_utc=iso(checkpoint.as_of_ns) if checkpoint else None,
         watermark_utc=iso(mark) if mark else None,
-        backlog=sum(unread_commits(table, heads).values()),
+        # What has no commit yet may have looked, and found nothing to commit.
+        backlog=sum(unread_commits(table, heads).values()) if checkpoint else 0,
         last_run=checkpoint.run_id if checkpoint else None,
     )
 

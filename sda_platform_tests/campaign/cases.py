@@ -4,36 +4,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, CONJUNCTION_MESSAGES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign import damage, strikes
-from sda_platform_tests.campaign.platform import Victim
+from sda_platform_tests.campaign.platform import FED_TABLES, Victim
 from sda_platform_tests.campaign.strikes import (
     Crash,
+    Input,
     Kill,
     KillAgain,
     KillBetween,
     KillDuring,
     KillEngine,
-    Lane,
     State,
     Strike,
     Zombie,
 )
 
-_HOT = (
-    RAW_RECORDS,
-    OBSERVATIONS,
-    FUSED_TRACKS,
-    CONJUNCTION_ASSESSMENTS,
-    CONJUNCTION_ALERTS,
-    ALERT_DELIVERIES,
-    DEAD_LETTERS,
-)
-_CATALOG = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES)
+# By what lands they are written; all others by readings. These may move no alert, which new elements of what the fleet
+# meets always do.
+_BY_ELEMENTS = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES, ALERT_DELIVERIES)
+_BY_MESSAGES = (CONJUNCTION_MESSAGES,)
 # What a worker passes for every table it writes, in order, and the crash points of the requirements that this is.
 _STAGES = (
     ("asset.begun", "CP-21"),
@@ -54,6 +48,15 @@ _ALSO = {
     "lake.planned:fused_tracks": "CP-28",
     "commit.sent:fused_tracks": "CP-29",
     "commit.sent:conjunction_candidates": "CP-33",
+}
+# Of the workers that the sample kills: tables of every lane and room, each at another stage.
+SAMPLED_WORKERS = {
+    "asset.told:observations",
+    "lake.planned:tracks",
+    "commit.synced:alert_deliveries",
+    "commit.landed:element_sets",
+    "commit.sent:conjunction_candidates",
+    "lake.committed:conjunction_messages",
 }
 _ENGINE_STATES: tuple[tuple[str, State], ...] = (
     ("CP-08", strikes.nothing_written_yet),
@@ -80,17 +83,11 @@ def cases() -> tuple[Case, ...]:
 
 
 def _workers() -> Iterator[Case]:
-    """A worker killed at every stage of every table; the sample has every second table, each at another stage."""
-    lanes: list[tuple[Table, Lane]] = [(t, "hot") for t in _HOT] + [(t, "catalog") for t in _CATALOG]
-    for number, (table, lane) in enumerate(lanes):
-        for stage, (point, ids) in enumerate(_STAGES):
+    """A worker killed at every stage of every table."""
+    for table in FED_TABLES:
+        for point, ids in _STAGES:
             name = f"{point}:{table.name}"
-            yield Case(
-                name,
-                f"{ids} {_ALSO.get(name, '')}",
-                Kill(name, lane),
-                in_sample=number % 2 == 1 and stage == (4 * number + 4) % len(_STAGES),
-            )
+            yield Case(name, f"{ids} {_ALSO.get(name, '')}", Kill(name, _lands_for(table)), name in SAMPLED_WORKERS)
     yield Case("failed commit.sent", "CP-12", Kill(f"commit.sent:{OBSERVATIONS.name}", action="fail"))
 
 
@@ -111,9 +108,8 @@ def _ends() -> Iterator[Case]:
         ("delivery.group_answered", "CP-37"),
         ("delivery.answered", "CP-36"),
     ):
-        # Readings move a track, not always an alert; new elements of what the fleet meets always do.
-        lane: Lane = "catalog" if point.startswith("delivery.") else "hot"
-        yield Case(point, ids, Kill(point, lane), in_sample=point in ("landing.metadata_moved", "delivery.committed"))
+        landed: Input = "elements" if point.startswith("delivery.") else "readings"
+        yield Case(point, ids, Kill(point, landed), in_sample=point in ("landing.metadata_moved", "delivery.committed"))
 
 
 def _recovering() -> Iterator[Case]:
@@ -147,16 +143,16 @@ def _between() -> Iterator[Case]:
 
 def _engine() -> Iterator[Case]:
     """The engine killed inside a commit or a statement, at the state of the disk that the requirements name."""
-    tables: tuple[tuple[Table, Lane, dict[str, str]], ...] = (
-        (OBSERVATIONS, "hot", {}),
-        (FUSED_TRACKS, "hot", {"CP-10": "CP-29", "CP-12": "CP-29"}),
-        (CONJUNCTION_CANDIDATES, "catalog", {"CP-08": "CP-31", "CP-10": "CP-32", "CP-12": "CP-33"}),
+    tables: tuple[tuple[Table, dict[str, str]], ...] = (
+        (OBSERVATIONS, {}),
+        (FUSED_TRACKS, {"CP-10": "CP-29", "CP-12": "CP-29"}),
+        (CONJUNCTION_CANDIDATES, {"CP-08": "CP-31", "CP-10": "CP-32", "CP-12": "CP-33"}),
     )
-    for table, lane, also in tables:
+    for table, also in tables:
         for point, state in _ENGINE_STATES:
             name = f"engine killed, {_words(state)}: {table.name}"
             is_sampled = (point, table.name) in _SAMPLED_IN_ENGINE
-            yield Case(name, f"{point} {also.get(point, '')}", KillEngine(table, state, lane), is_sampled)
+            yield Case(name, f"{point} {also.get(point, '')}", KillEngine(table, state, _lands_for(table)), is_sampled)
     yield Case(
         "engine killed in OPTIMIZE",
         "CP-38",
@@ -190,8 +186,7 @@ def _restarts() -> Iterator[Case]:
     for lost in (damage.last_commit_emptied, damage.last_commit_halved, damage.last_commit_missing):
         for with_crc in (True, False):
             name = f"{_words(lost)}, {'with' if with_crc else 'without'} .crc"
-            is_sampled = with_crc and lost is damage.last_commit_emptied
-            yield Case(name, "F-power", Crash(at, lost(OBSERVATIONS, with_crc=with_crc)), is_sampled)
+            yield Case(name, "F-power", Crash(at, lost(OBSERVATIONS, with_crc=with_crc)))
     # A commit whose segments are archived is on disk, unless the disk lies: its input has to be put back.
     waiting, archived = f"commit.sent:{RAW_RECORDS.name}", f"bronze.acknowledged:{RAW_RECORDS.name}"
     for point, ids, at in (
@@ -201,7 +196,15 @@ def _restarts() -> Iterator[Case]:
         ("recovery.segments_restored", "CP-R3", archived),
     ):
         strike = Crash(at, damage.last_commit_emptied(RAW_RECORDS), recovery_killed_at=point)
-        yield Case(f"recovery killed at {point}", ids, strike, in_sample=ids == "CP-R2")
+        is_sampled = point in ("recovery.set_aside", "recovery.segments_restored")
+        yield Case(f"recovery killed at {point}", f"{ids} F-power", strike, is_sampled)
+
+
+def _lands_for(table: Table) -> Input:
+    """What has to land for ``table`` to be written."""
+    if table in _BY_MESSAGES:
+        return "messages"
+    return "elements" if table in _BY_ELEMENTS else "readings"
 
 
 def _words(function: Callable[..., object]) -> str:

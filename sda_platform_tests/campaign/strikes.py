@@ -21,8 +21,9 @@ from sda_platform_tests.campaign.lane import run_lane
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim, frozen_until
 from sda_platform_tests.system.running_platform import eventually
 
-Lane = Literal["hot", "catalog"]
-Land = Callable[[Lane], None]
+# What lands before a blow: it decides which tables are written. Messages are those of others, about conjunctions.
+Input = Literal["readings", "elements", "messages"]
+Land = Callable[[Input], None]
 State = Callable[[set[Path], set[Path]], bool]
 _FREEZE_S = 120.0
 
@@ -43,15 +44,15 @@ class Kill:
     """SIGKILL, when some process is at ``point``: that process, or the named service."""
 
     point: str
-    lane: Lane = "hot"
+    landed: Input = "readings"
     service: str = ""
     action: Literal["kill", "fail"] = "kill"
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         if self.service:
-            return _strike(victim, land, self.lane, Order(self.point, "kill-other", pid=victim.pid(self.service)))
-        return _strike(victim, land, self.lane, Order(self.point, self.action))
+            return _strike(victim, land, self.landed, Order(self.point, "kill-other", pid=victim.pid(self.service)))
+        return _strike(victim, land, self.landed, Order(self.point, self.action))
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ class KillAgain:
 
     point: str
     again: str
-    lane: Lane = "hot"
+    landed: Input = "readings"
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
-        _strike(victim, land, self.lane, Order(self.point))
-        return _strike(victim, lambda _lane: None, self.lane, Order(self.again))
+        _strike(victim, land, self.landed, Order(self.point))
+        return _strike(victim, lambda _input: None, self.landed, Order(self.again))
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,11 @@ class KillBetween:
 
     point: str
     meanwhile: Callable[[Victim], None]
-    lane: Lane = "hot"
+    landed: Input = "readings"
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
-        worker = _stopped_at(victim, land, self.point, self.lane)
+        worker = _stopped_at(victim, land, self.point, self.landed)
         self.meanwhile(victim)
         return _killed(worker)
 
@@ -92,11 +93,11 @@ class KillEngine:
 
     table: Table
     state: State
-    lane: Lane = "hot"
+    landed: Input = "readings"
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
-        worker = _stopped_at(victim, land, f"commit.planned:{self.table.name}", self.lane)
+        worker = _stopped_at(victim, land, f"commit.planned:{self.table.name}", self.landed)
         return _kill_engine_at(victim, self.table, self.state, lambda: os.kill(worker, signal.SIGCONT))
 
 
@@ -114,7 +115,7 @@ class KillDuring:
         self.prepare(victim)
         work = threading.Thread(target=self._carry_out, args=[victim.session("maintenance"), victim], daemon=True)
         struck_at = _kill_engine_at(victim, self.table, self.state, work.start)
-        land("hot")
+        land("readings")
         return struck_at
 
     def _carry_out(self, session: SparkSession, victim: Victim) -> None:
@@ -128,40 +129,40 @@ class Crash:
 
     point: str
     damage: Callable[[Victim], None] = lambda _victim: None
-    lane: Lane = "hot"
+    landed: Input = "readings"
     recovery_killed_at: str = ""
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
-        _stopped_at(victim, land, self.point, self.lane)
+        _stopped_at(victim, land, self.point, self.landed)
         victim.crash()
         struck_at = time.monotonic()
         self.damage(victim)
         if self.recovery_killed_at:
-            _strike(victim, lambda _lane: _fail_to_restart(victim), self.lane, Order(self.recovery_killed_at))
+            _strike(victim, lambda _input: _fail_to_restart(victim), self.landed, Order(self.recovery_killed_at))
         victim.restart()
         return struck_at
 
 
 @dataclass(frozen=True)
 class Zombie:
-    """A worker is stopped at ``point`` for so long that another takes over and commits; then it goes on (CP-27)."""
+    """A worker of the hot lane is stopped at ``point`` for so long that another takes over and commits; then it goes on
+    (CP-27)."""
 
     point: str
-    lane: Lane = "hot"
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
-        worker = _stopped_at(victim, land, self.point, self.lane)
-        run_lane(self.lane, victim.home, victim.engine_address, SETTINGS)
+        worker = _stopped_at(victim, land, self.point, "readings")
+        run_lane("hot", victim.home, victim.engine_address, SETTINGS)
         os.kill(worker, signal.SIGCONT)
         return time.monotonic()
 
 
-def _strike(victim: Victim, land: Land, lane: Lane, order: Order) -> float:
+def _strike(victim: Victim, land: Land, landed: Input, order: Order) -> float:
     earlier = len(victim.struck())
     victim.arm(order)
-    land(lane)
+    land(landed)
     victim.await_strike(earlier)
     return time.monotonic()
 
@@ -171,9 +172,9 @@ def _killed(pid: int) -> float:
     return time.monotonic()
 
 
-def _stopped_at(victim: Victim, land: Land, point: str, lane: Lane) -> int:
+def _stopped_at(victim: Victim, land: Land, point: str, landed: Input) -> int:
     """Process id of a worker that stands still at ``point``."""
-    _strike(victim, land, lane, Order(point, "stop"))
+    _strike(victim, land, landed, Order(point, "stop"))
     if not eventually(lambda: bool(victim.stopped()), 10.0, pause_s=0.02):
         raise NotReached(f"the worker did not stop at {point}")
     return victim.stopped()[0]

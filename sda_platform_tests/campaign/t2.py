@@ -15,7 +15,7 @@ from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import LaneFailed, run_lane
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
 from sda_platform_tests.campaign.report import Report
-from sda_platform_tests.campaign.strikes import Lane
+from sda_platform_tests.campaign.strikes import Input
 from sda_platform_tests.campaign.twin import lake_of, run_twin
 from sda_platform_tests.campaign.world import World
 from sda_platform_tests.system.running_platform import eventually
@@ -43,9 +43,9 @@ class Campaign:
 
     def begin(self) -> None:
         """Have every table filled before the first fault."""
-        self._world.deliver([self._world.first_catalogue()], self._victim.landing_root)
+        self._world.deliver([self._world.first_catalogue(), self._world.new_messages()], self._victim.landing_root)
         self._victim.drain(DRAIN_S)
-        self._land("hot")
+        self._land("readings")
         self._victim.drain(DRAIN_S)
         self._note("before the first fault", self._judge())
         self._say("  the platform is up, has its catalogue, tracks and first alerts; the faults begin")
@@ -127,9 +127,12 @@ class Campaign:
         """End the platform."""
         self._victim.close()
 
-    def _land(self, lane: Lane) -> None:
-        stretch = self._world.next_stretch() if lane == "hot" else [self._world.new_element_sets()]
-        self._world.deliver(stretch, self._victim.landing_root)
+    def _land(self, what: Input) -> None:
+        if what == "readings":
+            deliveries = self._world.next_stretch()
+        else:
+            deliveries = [self._world.new_element_sets() if what == "elements" else self._world.new_messages()]
+        self._world.deliver(deliveries, self._victim.landing_root)
 
     def _judge(self) -> list[str]:
         lake, landing = self._victim.platform.lake, Path(self._victim.landing_root)

@@ -2,8 +2,8 @@
 
 A stretch of a simulated world at a time: real objects seen by radars and links, with late, repeated and corrupt
 records, and a telescope's lines, of which some are broken. Its segments come in shuffled order, one of them delivered
-twice under two names, one torn or altered. New element sets of the objects that the fleet meets come in between. One
-seed is one world.
+twice under two names, one torn or altered. New element sets of the objects that the fleet meets, and messages of others
+about them, come in between. One seed is one world.
 """
 
 import csv
@@ -27,6 +27,7 @@ from sda_platform.simulation.faults import FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
+from sda_platform_tests.messages_of_others import Told, messages_of
 from sda_platform_tests.segments import START_NS, after, catalogue_of, described, put
 
 # Mission time stands still here, after everything that is measured: `as_of` is the same in every run and twin.
@@ -79,6 +80,7 @@ class World:
         self._chance = np.random.default_rng(self.seed)
         self._segments = iter(_segments(self.seed))
         self._updates = 0
+        self._messages = 0
 
     def first_catalogue(self) -> Delivery:
         """The element sets of every object of this world."""
@@ -89,6 +91,14 @@ class World:
         self._updates += 1
         chosen = self._chance.choice(_partners(), size=3, replace=False).tolist()
         return _elements(f"update-{self._updates}", _turned(catalogue_of(chosen), self._updates))
+
+    def new_messages(self) -> Delivery:
+        """What others say of two encounters, in a file whose last message states a probability that is none."""
+        self._messages += 1
+        pair, created_ns = self._chance.choice(_partners(), size=2, replace=False).tolist(), after(self._messages)
+        sound = [Told((pair[0], pair[1]), tca_ns=after(NOW_S + 600.0 * n), created_ns=created_ns) for n in (1, 2)]
+        data = messages_of([*sound, replace(sound[0], stated=2.0)])
+        return Delivery("messages", f"messages-{self._messages}.kvn", data, described(data, "messages"))
 
     def next_stretch(self, segments: int = 4) -> list[Delivery]:
         """The next ``segments`` and a defective one in any order, then one of those or of earlier ones once more.

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import sda_platform
-from sda_platform_tests.campaign.cases import cases
+from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, cases
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.strikes import Crash, Kill, KillAgain, KillBetween, Zombie
 from sda_platform_tests.campaign.world import World
@@ -43,6 +43,7 @@ def test_every_point_that_a_case_waits_for_is_in_the_code() -> None:
 def test_names_are_unique_and_the_sample_has_something_of_every_part() -> None:
     names = [case.name for case in cases()]
     assert len(names) == len(set(names))
+    assert set(names) >= SAMPLED_WORKERS
     sampled = {type(case.strike).__name__ for case in cases() if case.in_sample}
     assert {"Kill", "KillBetween", "KillEngine", "Crash", "Zombie"} <= sampled
 
@@ -50,10 +51,11 @@ def test_names_are_unique_and_the_sample_has_something_of_every_part() -> None:
 def test_one_seed_is_one_world(tmp_path: Path) -> None:
     first, second = World(7), World(7)
     for _ in range(3):
-        ours, theirs = first.next_stretch(), second.next_stretch()
+        ours, theirs = ([*world.next_stretch(), world.new_messages()] for world in (first, second))
         assert ours == theirs
         first.deliver(ours, str(tmp_path / "a"))
         second.deliver(theirs, str(tmp_path / "b"))
     assert first.written == second.written
+    assert len(list(first.new_messages().records())) == 3
     assert any(not delivery.is_sound for delivery in first.delivered)
     assert len({d.meta.sha256 for d in first.delivered if d.is_sound}) < sum(d.is_sound for d in first.delivered)

@@ -74,6 +74,14 @@ def test_work_that_dagster_remembers_no_run_of_is_done_all_the_same__F_state(beh
     assert behind.tick() == "every commit was consumed"
 
 
+def test_a_table_that_has_no_commit_yet_is_not_forgotten__F_state(ticker: Ticker) -> None:
+    """The run that was to make its first commit died, and so did Dagster's memory of that run."""
+    ticker.land()
+    assert ticker.request().run_key
+    ticker.observe()
+    assert ticker.tick() == "every commit was consumed"
+
+
 @pytest.mark.parametrize("lane", ["hot", "catalog"])
 def test_a_run_that_is_under_way_has_its_turn_first(behind: Ticker, lane: str) -> None:
     run_id = behind.run(dg.DagsterRunStatus.STARTED, **{"sda/lane": lane})

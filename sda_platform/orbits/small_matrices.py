@@ -72,7 +72,30 @@ def dot(left: Any, right: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def cross(left: Any, right: Any, product: Any) -> None:
-    product[0] = left[1] * right[2] - left[2] * right[1]
-    product[1] = left[2] * right[0] - left[0] * right[2]
-    product[2] = left[0] * right[1] - left[1] * right[0]
+def cross(left: Any, right: Any) -> tuple[float, float, float]:
+    return (
+        left[1] * right[2] - left[2] * right[1],
+        left[2] * right[0] - left[0] * right[2],
+        left[0] * right[1] - left[1] * right[0],
+    )
+
+
+@njit(cache=True, nogil=True)
+def times(factor: float, vector: Any) -> tuple[float, float, float]:
+    return (factor * vector[0], factor * vector[1], factor * vector[2])
+
+
+@njit(cache=True, nogil=True)
+def along(factor: float, direction: Any, origin: Any) -> tuple[float, float, float]:
+    """``origin`` moved by so many times ``direction``."""
+    return (
+        origin[0] + factor * direction[0],
+        origin[1] + factor * direction[1],
+        origin[2] + factor * direction[2],
+    )
+
+
+@njit(cache=True, nogil=True)
+def triple(row: Any) -> tuple[float, float, float]:
+    """An array (3,) as a tuple: what lives in registers, where arrays would be allocated anew for every reading."""
+    return (row[0], row[1], row[2])

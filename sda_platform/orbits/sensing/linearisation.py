@@ -16,7 +16,18 @@ from numba import njit
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import EARTH_ROTATION_RAD_S
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
-from sda_platform.orbits.small_matrices import add_product_transposed, cholesky, cross, divide, dot, product, square
+from sda_platform.orbits.small_matrices import (
+    add_product_transposed,
+    along,
+    cholesky,
+    cross,
+    divide,
+    dot,
+    product,
+    square,
+    times,
+    triple,
+)
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 RADAR, OPTICAL, ISL, UNKNOWN_KIND = 0, 1, 2, 3
@@ -50,29 +61,36 @@ def linearised(readings: Any, r: Any, v: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def whitened(readings: Any, rows: Any, r: Any, v: Any, reach: Any, unknowns: Any, group: Any) -> Any:
-    """Design (k, 6, 6) and misfit (k, 6) of ``rows`` in units of their noise, at deviations ``reach @ unknowns``.
+def whiten(
+    readings: Any, rows: Any, r: Any, v: Any, reach: Any, unknowns: Any, group: Any, design: Any, misfit: Any
+) -> None:
+    """Design (m, 6, 6) and misfit (m, 6) of ``rows``, in units of their noise, at deviations ``reach @ unknowns``.
 
-    ``r``, ``v``, ``reach`` and ``group`` have an entry per reading, ``unknowns`` (g, 6) one per group.
+    ``r``, ``v``, ``reach``, ``group`` and what is written have an entry per reading, ``unknowns`` (g, 6) one per group.
     """
-    count = len(rows)
-    design = np.empty((count, 6, 6))
-    misfit = np.empty((count, 6))
     noise, partials = np.empty((6, 6)), np.empty((6, 6))
     position, velocity = np.empty(3), np.empty(3)
-    for k in range(count):
-        row = rows[k]
+    for row in rows:
         y = unknowns[group[row]]
         for i in range(3):
             position[i], velocity[i] = r[row, i], v[row, i]
             for j in range(6):
                 position[i] += reach[row, i, j] * y[j]
                 velocity[i] += reach[row, 3 + i, j] * y[j]
-        _model(readings, row, position, velocity, misfit[k], partials, noise)
+        _model(readings, row, position, velocity, misfit[row], partials, noise)
         cholesky(noise)
-        product(partials, reach[row], design[k])
-        divide(noise, design[k], misfit[k])
-    return design, misfit
+        product(partials, reach[row], design[row])
+        divide(noise, design[row], misfit[row])
+
+
+@njit(cache=True, nogil=True)
+def move(rows: Any, design: Any, misfit: Any, group: Any, steps: Any) -> None:
+    """The misfit of ``rows`` becomes, to first order, that after ``steps`` (g, 6) of their groups."""
+    for row in rows:
+        step = steps[group[row]]
+        for i in range(6):
+            for j in range(6):
+                misfit[row, i] -= design[row, i, j] * step[j]
 
 
 @njit(cache=True, nogil=True)
@@ -89,43 +107,46 @@ def whitened_rates(readings: Any, rows: Any, r: Any, v: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def normal_equations(design: Any, misfit: Any, group: Any, counted: Any, groups: Any) -> Any:
-    """Sums over the rows ``counted`` of each group: normal matrix (g, 6, 6), gradient (g, 6), squared misfit (g,)."""
+def normal_equations(rows: Any, design: Any, misfit: Any, group: Any, counted: Any, groups: Any) -> Any:
+    """Sums over those ``rows`` of each group that are ``counted``.
+
+    Returns normal matrix (g, 6, 6), gradient (g, 6), squared misfit (g,).
+    """
     normal, gradient, squared = np.zeros((groups, 6, 6)), np.zeros((groups, 6)), np.zeros(groups)
-    for k in range(len(design)):
-        if not counted[k]:
+    for row in rows:
+        if not counted[row]:
             continue
-        g = group[k]
+        g = group[row]
         for i in range(6):
-            miss = misfit[k, i]
+            miss = misfit[row, i]
             squared[g] += miss * miss
             for a in range(6):
-                factor = design[k, i, a]
+                factor = design[row, i, a]
                 if factor != 0.0:
                     gradient[g, a] += factor * miss
                     for b in range(6):
-                        normal[g, a, b] += factor * design[k, i, b]
+                        normal[g, a, b] += factor * design[row, i, b]
     return normal, gradient, squared
 
 
 @njit(cache=True, nogil=True)
-def surprises(design: Any, misfit: Any, group: Any, posterior: Any, counted: Any) -> Any:
-    """Squared misfit (k,) of each row against a fit that never saw it.
+def surprises(rows: Any, design: Any, misfit: Any, group: Any, posterior: Any, counted: Any) -> Any:
+    """Squared misfit of each of ``rows`` against a fit that never saw it.
 
     What is left of a reading's own variance once the fit has used it is one less what the fit knows; of a reading that
     was left out it is one more.
     """
-    found = np.empty(len(design))
+    found = np.empty(len(rows))
     left, known = np.empty((6, 6)), np.empty((6, 6))
     solved = np.empty(6)
-    for k in range(len(design)):
-        covariance = posterior[group[k]]
-        sign = -1.0 if counted[k] else 1.0
-        product(design[k], covariance, known)
+    for k in range(len(rows)):
+        row = rows[k]
+        sign = -1.0 if counted[row] else 1.0
+        product(design[row], posterior[group[row]], known)
         left[:] = np.eye(6)
-        add_product_transposed(sign, known, design[k], left)
+        add_product_transposed(sign, known, design[row], left)
         cholesky(left)
-        found[k] = square(left, misfit[k], solved)
+        found[k] = square(left, misfit[row], solved)
         if math.isnan(found[k]):
             found[k] = math.inf
     return found
@@ -165,32 +186,34 @@ def innovations(readings: Any, rows: Any, r: Any, v: Any, prior_rtn: Any, which:
 def _model(readings: Any, row: Any, r: Any, v: Any, residual: Any, partials: Any, noise: Any) -> Any:
     """One reading: residual (6,), partials by position (km) and velocity (km/s) (6, 6), noise (6, 6), all written.
 
-    Returns how fast the prediction changes (6,), per second.
+    ``r``, ``v`` are arrays (3,). Returns how fast the prediction changes, six numbers per second.
 
     Source: Montenbruck & Gill, Satellite Orbits (2000), section 7.3 (range, range rate, angles), 6.2 (light time).
     """
-    present = readings.present[row]
-    rate = np.zeros(6)
+    present, kind = readings.present[row], readings.kind[row]
+    place, motion = (r[0], r[1], r[2]), (v[0], v[1], v[2])
+    pull = -MU_EARTH_KM3_S2 / dot(place, place) ** 1.5
+    rate = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     residual[:] = 0.0
     partials[:] = 0.0
-    if readings.kind[row] == ISL:
-        pull = -MU_EARTH_KM3_S2 / (r[0] ** 2 + r[1] ** 2 + r[2] ** 2) ** 1.5
+    if kind == ISL:
         for i in range(3):
             residual[i] = readings.value[row, i] - r[i]
             residual[3 + i] = readings.value[row, 3 + i] - v[i]
             partials[i, i] = partials[3 + i, 3 + i] = 1.0
-            rate[i], rate[3 + i] = v[i], pull * r[i]
-    elif readings.kind[row] != UNKNOWN_KIND:
-        delay = _from_ground(readings, row, r, v, residual, partials, rate)
+        rate = (v[0], v[1], v[2], pull * r[0], pull * r[1], pull * r[2])
+    elif kind != UNKNOWN_KIND:
+        delay, rate = _from_ground(readings, row, place, motion, pull, residual, partials)
         # The place seen hangs on the velocity, too; that the delay itself changes (one part in 30,000) is left out.
-        for i in range(3):
-            partials[:, 3 + i] -= delay * partials[:, i]
-    for i in range(6):
-        if not present[i]:
-            residual[i] = rate[i] = 0.0
-            partials[i] = 0.0
+        for i in range(4):
+            for j in range(3):
+                partials[i, 3 + j] -= delay * partials[i, j]
+    rate = _if_present(present, rate)
     sigma = readings.time_sigma_s[row]
     for i in range(6):
+        if not present[i]:
+            residual[i] = 0.0
+            partials[i] = 0.0
         for j in range(6):
             noise[i, j] = rate[i] * rate[j] * sigma * sigma
         noise[i, i] += readings.variance[row, i] if present[i] else 1.0
@@ -198,92 +221,87 @@ def _model(readings: Any, row: Any, r: Any, v: Any, residual: Any, partials: Any
 
 
 @njit(cache=True, nogil=True)
-def _from_ground(readings: Any, row: Any, r: Any, v: Any, residual: Any, partials: Any, rate: Any) -> float:
+def _from_ground(
+    readings: Any, row: Any, r: Any, v: Any, pull: float, residual: Any, partials: Any
+) -> tuple[float, tuple[float, float, float, float, float, float]]:
     """Radar range, cross-elevation, elevation, range rate; telescope right ascension (times cosine), declination.
 
-    Returns the light's delay, s.
+    Returns the light's delay, s, and how fast the six components change.
     """
-    site, site_v, towards = readings.site_km[row], readings.site_km_s[row], readings.direction[row]
+    site, site_v = triple(readings.site_km[row]), triple(readings.site_km_s[row])
     radar = readings.kind[row] == RADAR
-    pull = -MU_EARTH_KM3_S2 / (r[0] ** 2 + r[1] ** 2 + r[2] ** 2) ** 1.5
-    seen, line, unit, closing = np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    delay = _look_back(r, v, site, seen)
-    for i in range(3):
-        line[i] = seen[i] - site[i]
+    delay, seen = _look_back(r, v, pull, site)
+    line = along(-1.0, site, seen)
     distance = math.sqrt(dot(line, line))
-    for i in range(3):
-        unit[i] = line[i] / distance
-        closing[i] = v[i] - pull * r[i] * delay - site_v[i]
+    unit = times(1.0 / distance, line)
+    closing = along(-1.0, site_v, along(-pull * delay, r, v))
     range_rate = dot(unit, closing)
-    sideways, upward = np.empty(3), np.empty(3)
-    _bearings(unit, readings.pole[row], 1.0 if radar else -1.0, sideways, upward)
+    sideways, upward = _bearings(unit, triple(readings.pole[row]), 1.0 if radar else -1.0)
+    towards = triple(readings.direction[row])
     forward = dot(towards, unit)
-    across, above = math.atan2(dot(towards, sideways), forward), math.atan2(dot(towards, upward), forward)
-    # A radar's angles turn with the Earth, a telescope's stand against the stars.
-    apparent = np.empty(3)
-    for i in range(3):
-        apparent[i] = closing[i]
-    if radar:
-        apparent[0] += site_v[0] + _ROTATION * seen[1]
-        apparent[1] += site_v[1] - _ROTATION * seen[0]
-        apparent[2] += site_v[2]
     side = 1 if radar else 0
-    residual[side], residual[side + 1] = across, above
-    rate[side], rate[side + 1] = dot(sideways, apparent) / distance, dot(upward, apparent) / distance
+    residual[side] = math.atan2(dot(towards, sideways), forward)
+    residual[side + 1] = math.atan2(dot(towards, upward), forward)
     for i in range(3):
         partials[side, i], partials[side + 1, i] = sideways[i] / distance, upward[i] / distance
-    if radar:
-        sent = 0.0
-        for i in range(3):
-            sent += (line[i] + 2.0 * delay * site_v[i]) ** 2
-        residual[0] = readings.value[row, 0] - 0.5 * (distance + math.sqrt(sent))
-        residual[3] = readings.value[row, 3] - range_rate
-        rate[0] = range_rate
-        rate[3] = (dot(closing, closing) - range_rate**2) / distance + pull * dot(unit, r)
-        rate[3] += _ROTATION * (unit[0] * site_v[1] - unit[1] * site_v[0])
-        for i in range(3):
-            partials[0, i] = unit[i]
-            partials[3, i] = (closing[i] - range_rate * unit[i]) / distance
-            partials[3, 3 + i] = unit[i]
-    return delay
+    if not radar:
+        # A telescope's angles stand against the stars, a radar's turn with the Earth.
+        return delay, (dot(sideways, closing) / distance, dot(upward, closing) / distance, 0.0, 0.0, 0.0, 0.0)
+    turning = (-_ROTATION * seen[1], _ROTATION * seen[0], 0.0)
+    apparent = along(-1.0, turning, along(1.0, site_v, closing))
+    sent = along(2.0 * delay, site_v, line)
+    residual[0] = readings.value[row, 0] - 0.5 * (distance + math.sqrt(dot(sent, sent)))
+    residual[3] = readings.value[row, 3] - range_rate
+    for i in range(3):
+        partials[0, i] = unit[i]
+        partials[3, i] = (closing[i] - range_rate * unit[i]) / distance
+        partials[3, 3 + i] = unit[i]
+    swing = (dot(closing, closing) - range_rate**2) / distance + pull * dot(unit, r)
+    swing += _ROTATION * (unit[0] * site_v[1] - unit[1] * site_v[0])
+    across, above = dot(sideways, apparent) / distance, dot(upward, apparent) / distance
+    return delay, (range_rate, across, above, swing, 0.0, 0.0)
 
 
 @njit(cache=True, nogil=True)
-def _look_back(r: Any, v: Any, site: Any, seen: Any) -> float:
-    """Where the object was, ``seen`` (3,), when what arrives now left it; returns how long ago, s."""
-    pull = -MU_EARTH_KM3_S2 / (r[0] ** 2 + r[1] ** 2 + r[2] ** 2) ** 1.5
-    delay = 0.0
+def _look_back(r: Any, v: Any, pull: float, site: Any) -> tuple[float, tuple[float, float, float]]:
+    """How long ago, s, what arrives now left the object, and where that was, km."""
+    delay, seen = 0.0, r
     for _ in range(4):
-        for i in range(3):
-            seen[i] = r[i] - v[i] * delay + 0.5 * pull * r[i] * delay * delay
-        away = math.sqrt((seen[0] - site[0]) ** 2 + (seen[1] - site[1]) ** 2 + (seen[2] - site[2]) ** 2)
+        seen = along(0.5 * pull * delay * delay, r, along(-delay, v, r))
+        line = along(-1.0, site, seen)
         # Past the Moon's distance only a diverging fit looks.
-        delay = min(away / LIGHT_KM_S, 2.0)
-    return delay
+        delay = min(math.sqrt(dot(line, line)) / LIGHT_KM_S, 2.0)
+    return delay, seen
 
 
 @njit(cache=True, nogil=True)
-def _bearings(unit: Any, pole: Any, turn: float, sideways: Any, upward: Any) -> None:
-    """The directions (3,) in which azimuth or right ascension, and elevation or declination, grow.
+def _bearings(unit: Any, pole: Any, turn: float) -> Any:
+    """The directions in which azimuth or right ascension, and elevation or declination, grow.
 
     Azimuth runs clockwise about the zenith (turn 1), right ascension anticlockwise about the pole (turn -1).
     """
-    cross(unit, pole, sideways)
-    length = max(math.sqrt(dot(sideways, sideways)), 1e-12)
-    for i in range(3):
-        sideways[i] *= turn / length
-    cross(sideways, unit, upward)
-    for i in range(3):
-        upward[i] *= turn
+    flat = cross(unit, pole)
+    sideways = times(turn / max(math.sqrt(dot(flat, flat)), 1e-12), flat)
+    return sideways, times(turn, cross(sideways, unit))
+
+
+@njit(cache=True, nogil=True)
+def _if_present(present: Any, rate: Any) -> Any:
+    return (
+        rate[0] if present[0] else 0.0,
+        rate[1] if present[1] else 0.0,
+        rate[2] if present[2] else 0.0,
+        rate[3] if present[3] else 0.0,
+        rate[4] if present[4] else 0.0,
+        rate[5] if present[5] else 0.0,
+    )
 
 
 @njit(cache=True, nogil=True)
 def _rtn(r: Any, v: Any, axes: Any) -> None:
     """Rows radial, transverse, normal (3, 3)."""
-    distance = math.sqrt(dot(r, r))
-    cross(r, v, axes[2])
-    momentum = math.sqrt(dot(axes[2], axes[2]))
+    up, momentum = triple(r), cross(triple(r), triple(v))
+    radial, normal = times(1.0 / math.sqrt(dot(up, up)), up), times(1.0 / math.sqrt(dot(momentum, momentum)), momentum)
+    transverse = cross(normal, radial)
     for i in range(3):
-        axes[0, i] = r[i] / distance
-        axes[2, i] /= momentum
-    cross(axes[2], axes[0], axes[1])
+        axes[0, i], axes[1, i], axes[2, i] = radial[i], transverse[i], normal[i]

@@ -86,12 +86,18 @@ class ObservationArrays:
 
         The order depends on the rows alone, not on how they arrived; rows that tie are equal in every column.
         """
+        order = np.lexsort((self.sensor_time_ns, group))
+        same = (np.diff(group[order]) == 0) & (np.diff(self.sensor_time_ns[order]) == 0)
+        tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        # Few share an instant, if any: only these are compared column by column.
+        rows = order[tied]
         keys = [
-            getattr(self, field.name)
+            getattr(self, field.name)[rows]
             for field in dataclasses.fields(self)
             if field.name not in ("sensor_time_ns", "source_id")
         ]
-        return np.lexsort((*keys, self.source_id, self.sensor_time_ns, group))
+        order[tied] = rows[np.lexsort((*keys, self.source_id[rows], self.sensor_time_ns[rows], group[rows]))]
+        return order
 
 
 REPORTED_COLUMNS = tuple(n for n in ObservationArrays.__dataclass_fields__ if n != "clock_correction_sigma_s")

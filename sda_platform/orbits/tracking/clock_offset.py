@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.linearisation import normal_equations, whitened, whitened_rates
+from sda_platform.orbits.sensing.linearisation import normal_equations, whitened_rates
 from sda_platform.orbits.sensing.measurements import clock_bound_s
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
@@ -159,7 +159,9 @@ def _solve(problem: Problem, source: IntArray, clocks: int, doubt_s: float) -> _
     everyone = np.ones(len(rows), dtype=bool)
 
     def misfits() -> tuple[FloatArray, FloatArray]:
-        return whitened(readings, rows, problem.r_obs, problem.v_obs, problem.reach, states, problem.group)  # type: ignore[no-any-return]
+        design, misfit = np.empty((len(rows), 6, 6)), np.empty((len(rows), 6))
+        problem.look(rows, states, problem.group, design, misfit)
+        return design, misfit
 
     def by_clock(values: FloatArray) -> FloatArray:
         return np.bincount(clock, values.sum(axis=1), minlength=clocks).astype(np.float64)
@@ -167,7 +169,7 @@ def _solve(problem: Problem, source: IntArray, clocks: int, doubt_s: float) -> _
     for _ in range(_ROUNDS if clocks else 0):
         design, misfit = misfits()
         misfit = misfit + rates * offset_s[clock][:, None]
-        normal, gradient, _ = normal_equations(design, misfit, problem.group, everyone, count)
+        normal, gradient, _ = normal_equations(rows, design, misfit, problem.group, everyone, count)
         normal += np.eye(6)
         gradient -= states
         coupling = np.zeros((clocks, count, 6))

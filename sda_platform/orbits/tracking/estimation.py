@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, normal_equations, surprises, whitened
+from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, move, normal_equations, surprises, whiten
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
@@ -27,8 +27,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 _DAY_NS = 86_400_000_000_000
 _MAX_ITERATIONS = 12
-# In units of the prior's sigmas: far below anything the covariance can tell apart.
-_CONVERGED_STEP = 1e-6
+# In units of the fit's own sigmas. The step itself is still taken, and what it leaves is of second order.
+_LAST_STEP = 0.1
 _OUTLIER_PROBABILITY = 1e-5
 _LEAVE_TOGETHER = 0.5
 # Choices may come back to an earlier one; a dozen sort out any window that can be sorted out.
@@ -145,6 +145,9 @@ def fit_windows(
 class _Solution:
     whitened: FloatArray
     information: FloatArray
+    design: FloatArray
+    """(k, 6, 6) and misfit (k, 6) of the rows in units of their noise, where the last step leads by first order."""
+    misfit: FloatArray
     chi_square: FloatArray
     iterations: IntArray
     converged: BoolArray
@@ -173,6 +176,8 @@ class Problem:
         state = _Solution(
             whitened=np.zeros((count, 6)),
             information=np.broadcast_to(np.eye(6), (count, 6, 6)).copy(),
+            design=np.empty((rows, 6, 6)),
+            misfit=np.empty((rows, 6)),
             chi_square=np.zeros(count),
             iterations=np.zeros(count, dtype=np.int64),
             converged=np.zeros(count, dtype=bool),
@@ -199,29 +204,30 @@ class Problem:
         while moving.any():
             rows = np.flatnonzero(moving[self.group])
             live = np.flatnonzero(moving)
-            place = np.cumsum(moving) - 1
-            design, misfit = self._whiten(state, rows)
+            place = (np.cumsum(moving) - 1)[self.group]
+            at = state.whitened[live]
+            self.look(rows, at, place, state.design, state.misfit)
             normal, gradient, square = normal_equations(
-                design, misfit, place[self.group[rows]], state.active[rows], len(live)
+                rows, state.design, state.misfit, place, state.active, len(live)
             )
             normal += np.eye(6)
-            gradient -= state.whitened[live]
-            state.information[live] = normal
-            state.chi_square[live] = square + np.einsum("gi,gi->g", state.whitened[live], state.whitened[live])
+            gradient -= at
             step = np.linalg.solve(normal, gradient[:, :, None])[:, :, 0]
-            settled = np.abs(step).max(axis=1) < _CONVERGED_STEP
-            spent = state.iterations[live] >= _MAX_ITERATIONS
-            going = ~settled & ~spent
-            state.whitened[live[going]] += step[going]
-            state.iterations[live[going]] += 1
+            gain = np.einsum("gi,gi->g", gradient, step)
+            move(rows, state.design, state.misfit, place, step)
+            state.whitened[live] = at + step
+            state.information[live] = normal
+            state.chi_square[live] = np.maximum(square + np.einsum("gi,gi->g", at, at) - gain, 0.0)
+            state.iterations[live] += 1
+            settled = gain < _LAST_STEP**2
             state.converged[live[settled]] = True
-            moving[live[~going]] = False
+            moving[live[settled | (state.iterations[live] >= _MAX_ITERATIONS)]] = False
 
-    def _whiten(self, state: _Solution, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Design (k, 6, 6) and misfit (k, 6) of the rows in units of their noise."""
-        readings = self.measurements.readings
-        design, misfit = whitened(readings, rows, self.r_obs, self.v_obs, self.reach, state.whitened, self.group)
-        return design, misfit
+    def look(
+        self, rows: IntArray, unknowns: FloatArray, place: IntArray, design: FloatArray, misfit: FloatArray
+    ) -> None:
+        """Write the rows' design and misfit where ``unknowns`` (g, 6) are those of the places (k,) of all rows."""
+        whiten(self.measurements.readings, rows, self.r_obs, self.v_obs, self.reach, unknowns, place, design, misfit)
 
     def _choose(self, state: _Solution, open_windows: BoolArray, must_keep: IntArray) -> BoolArray:
         """Take the readings that disagree with the others out, and those back in that agree after all.
@@ -233,11 +239,10 @@ class Problem:
         again = np.zeros_like(open_windows)
         if not len(rows):
             return again
-        design, misfit = self._whiten(state, rows)
         window = self.group[rows]
         posterior = np.zeros_like(state.information)
         posterior[open_windows] = np.linalg.inv(state.information[open_windows])
-        surprise = surprises(design, misfit, window, posterior, state.active[rows])
+        surprise = surprises(rows, state.design, state.misfit, self.group, posterior, state.active)
         excess = surprise / chi2.isf(_OUTLIER_PROBABILITY, np.arange(1, 7))[self.measurements.dimension[rows] - 1]
         worst = np.zeros(len(open_windows))
         np.maximum.at(worst, window, np.where(state.active[rows], excess, 0.0))

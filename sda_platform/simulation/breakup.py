@@ -24,15 +24,15 @@ class Breakup:
     """Which object comes apart, into how many, how long after the start, and when its debris is published.
 
     Without an id it is the first object of `parent_name` that a radar sees at that moment, so that its debris is
-    observed at once. The default, a nine-tonne rocket stage at 840 km, is the class that leads published lists of the
-    derelicts most dangerous to others (McKnight et al. 2021, Acta Astronautica 181).
+    observed at once; published after None: never. The default, a nine-tonne rocket stage at 840 km, is the class that
+    leads published lists of the derelicts most dangerous to others (McKnight et al. 2021, Acta Astronautica 181).
     """
 
     parent_norad_id: int | None = None
     parent_name: str = "SL-16 R/B"
     fragments: int = 120
     after_s: float = 30.0
-    published_after_s: float = 30.0
+    published_after_s: float | None = 30.0
 
 
 def fragment_elements(sky: Sky, parent: int, breakup_time_ns: int, count: int, seed: int) -> list[ElementSet]:

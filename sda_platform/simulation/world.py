@@ -68,8 +68,9 @@ def simulate(
     published = [elements_segment(data, start_time_ns)] if with_catalogue else []
     if parent is not None:
         sky, debris = broken_up(sky, parent, breakup, start_time_ns, seed)
-        offset_ns = int((breakup.after_s + breakup.published_after_s) * 1e9)
-        published.append(elements_segment(debris, start_time_ns + offset_ns))
+        if breakup.published_after_s is not None:
+            offset_ns = int((breakup.after_s + breakup.published_after_s) * 1e9)
+            published.append(elements_segment(debris, start_time_ns + offset_ns))
     silence = outage if scenario == "outage" else None
     feeds = _feeds(Observers(sky, plan, seed), rates, silence, start_time_ns, duration_ns, segment_ns)
     yield from _merged(feeds, published)

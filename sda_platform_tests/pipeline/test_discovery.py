@@ -11,6 +11,7 @@ from sda_platform.fusion.discovery import ANALYST_IDS
 from sda_platform.fusion.offering import offer
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
 from sda_platform.lake.arrow import arrays
+from sda_platform.operations.replay import replay_lake
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.breakup import FIRST_FRAGMENT_ID, Breakup
@@ -28,7 +29,7 @@ FOLLOWED = catalogue_ids()[:4]
 @cache
 def simulated() -> tuple[SimulatedSegment, ...]:
     """Radars watch fragments of a rocket stage, and a few satellites that keep the links' watermark going."""
-    breakup = Breakup(fragments=FRAGMENTS, after_s=5.0, published_after_s=36_000.0)
+    breakup = Breakup(fragments=FRAGMENTS, after_s=5.0, published_after_s=None)
     world = simulate(
         "fragmentation", start_time_ns=START_NS, duration_s=SECONDS, seed=7, objects=FOLLOWED, breakup=breakup
     )
@@ -60,6 +61,9 @@ def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platf
     assert len({min(objects) for objects in seen.values()}) == FRAGMENTS
     assert set(seen) <= set(ANALYST_IDS)
     assert max(misses_m(rows)) < 1_000
+    resources = platform.definitions.resources or {}
+    (again,) = replay_lake(platform.lake, str(platform.home / "shadow"), resources, tables=[PROVISIONAL_ELEMENTS])
+    assert again.differences == ()
 
     assert len(offer(platform.lake, PROVISIONAL_ELEMENTS, platform.zone(ELEMENTS_FEED))) == 1
     result = platform.run("catalog", only=["element_sets", "orbital_catalog", "conjunction_candidates"])

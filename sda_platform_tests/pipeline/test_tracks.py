@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.log import Commit
@@ -15,6 +16,7 @@ from sda_platform.lake.table import Table
 from sda_platform.lake.verification import standing_keys
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
+from sda_platform_tests.pipeline.lived import MET_ID, ONCOMING_ID
 from sda_platform_tests.pipeline.platform_run import Platform, correctness
 from sda_platform_tests.pipeline.test_chain import FLEET
 from sda_platform_tests.segments import START_NS, after, catalogue_of, land
@@ -115,6 +117,32 @@ def test_late_data_corrects_its_windows_and_all_that_rests_on_them__DP3_F7_I17(l
     assert all(held[event].sequence >= updated.get(event, 0) for event in told), (
         "the subscriber has it, or what followed"
     )
+
+
+def test_an_alert_that_late_data_rules_out_is_withdrawn_at_the_subscriber__DP3_F7_I17(lived: Platform) -> None:
+    """By the radars' track alone it was a danger; by what the link told late of the same windows it is none."""
+    written = of_commit(lived, *late_journey(lived)[-1])
+    said = {row["event_id"] for row in written if row["op"] == "insert"}
+    (gone,) = [row for row in written if row["op"] == "retract" and row["event_id"] not in said]
+    assert {gone["norad_id_1"], gone["norad_id_2"]} == {MET_ID, ONCOMING_ID}
+    assert gone["sequence"] > 0, "told, and told again when the radars had seen it"
+    before, after_late = (
+        {row["event_id"]: row for row in of_commit(lived, *late_journey(lived)[-2]) if row["op"] == op}[
+            gone["event_id"]
+        ]
+        for op in ("retract", "insert")
+    )
+    assert (before["risk"], after_late["risk"]) == ("yellow", "green")
+    assert before["track_id_1"] or before["track_id_2"], "a track told that it was one"
+    (tombstone,) = [entry for entry in lived.subscriber.held() if entry.alert_id == gone["event_id"]]
+    assert (tombstone.op, tombstone.sequence) == ("retract", gone["sequence"])
+    delivered = lived.rows(ALERT_DELIVERIES, "alert_id", "sequence", "op", "outcome").to_pylist()
+    assert {
+        "alert_id": tombstone.alert_id,
+        "sequence": tombstone.sequence,
+        "op": "retract",
+        "outcome": "applied",
+    } in delivered
 
 
 def late_journey(platform: Platform) -> list[tuple[Table, tuple[Table, int]]]:

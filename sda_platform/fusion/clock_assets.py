@@ -7,7 +7,6 @@ import dagster as dg
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import functions as F
 
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
@@ -51,8 +50,8 @@ def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
     if not terms or plan.snapshot(ORBITAL_CATALOG).sequence == 0:
         return nothing_new(store, plan, "no term of windows has closed since")
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
-    last_told = F.col("term_start_ns") == terms[0] - term_length_ns
-    before = store.snapshot(plan, CLOCK_OFFSETS).where(last_told).select(*CLOCK_SCHEMA.names).toArrow()
+    last_told = ds.field("term_start_ns") == terms[0] - term_length_ns
+    before = store.earlier_rows(plan, CLOCK_SCHEMA.names, last_told)
     told = []
     for term_ns, readings in zip(terms, _readings(store, known, terms, fusion.window_ns), strict=True):
         before = estimated(readings, before, propagator, term_ns, fusion.window_ns, plan.as_of_ns)
@@ -69,7 +68,7 @@ def closed_before(store: Lake, plan: Plan) -> tuple[int, int]:
 
     That is the sequence of `observations`; both are zero while nothing is closed.
     """
-    commit = store.log(FUSED_TRACKS).find(plan.window(FUSED_TRACKS).upto_sequence)
+    commit = store.log(FUSED_TRACKS).end_of(plan.window(FUSED_TRACKS))
     observed = commit.checkpoint.window(OBSERVATIONS.name) if commit else None
     if plan.is_empty or commit is None or observed is None:
         return 0, 0

@@ -39,7 +39,7 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
     store = lake.open()
     plan = store.plan(REFINED_ELEMENTS, consume=[TRACKS], observe=[FUSED_TRACKS, ORBITAL_CATALOG])
     columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
-    chosen = due(store.new_rows(plan, TRACKS, columns), store.log(REFINED_ELEMENTS).rows(["norad_id", "epoch_time_ns"]))
+    chosen = due(store.new_rows(plan, TRACKS, columns), store.earlier_rows(plan, ["norad_id", "epoch_time_ns"]))
     if not chosen.num_rows:
         return nothing_new(store, plan, "no track is due: too few windows, or refined within half an hour")
     numbers = chosen["norad_id"].combine_chunks()
@@ -72,7 +72,7 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
         return nothing_new(store, plan, "no reading of the last closed windows is without an object")
     found = list(tracklets(readings))
     entries = store.log(ORBITAL_CATALOG).rows(["norad_id"], version=plan.snapshot(ORBITAL_CATALOG).version)
-    known = store.log(PROVISIONAL_ELEMENTS).rows(PROVISIONAL_SCHEMA.names)
+    known = store.earlier_rows(plan, PROVISIONAL_SCHEMA.names)
     rows = discovered(found, known, entries["norad_id"].to_pylist(), fusion.window_ns, plan.as_of_ns)
     facts = {"uncorrelated_readings": readings.num_rows, "tracklets": len(found)}
     if not rows.num_rows:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -125,6 +126,13 @@ class Lake:
         span = (window.after_sequence, window.upto_sequence)
         # Where rows stay as they were written, the sequence selects them, whatever became of the version's files.
         return self.log(source).rows_of(span, columns, version=window.upto_version if source.replaces_rows else None)
+
+    def earlier_rows(
+        self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None
+    ) -> pa.Table:
+        """Rows that the plan's own table, an append-only one, held before, as Arrow and without the engine."""
+        before = ds.field(COMMIT_SEQUENCE) < plan.sequence
+        return self.log(plan.table).rows(columns, before if where is None else before & where)
 
     def written_rows(self, receipt: Receipt, columns: Sequence[str]) -> pa.Table:
         """Some columns of the rows that a commit wrote, as Arrow, without the engine."""

@@ -144,6 +144,11 @@ class TableLog:
                 return entry if isinstance(entry, Commit) and entry.sequence == sequence else None
         return None
 
+    def end_of(self, window: TableWindow) -> Commit | None:
+        """The commit at which ``window`` on this table ended; None before the first, or where it cannot be read."""
+        entry = next(self.entries_from(window.upto_version, 1), None)
+        return entry if isinstance(entry, Commit) else None
+
     def confirm(self, window: TableWindow) -> None:
         """Raise InvariantError unless the log still holds the commit at which ``window`` on this table ended.
 

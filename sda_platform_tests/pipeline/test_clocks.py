@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.verification import standing_keys
+from sda_platform.operations.replay import replay_lake
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
@@ -101,3 +102,8 @@ def test_a_clock_that_is_off_is_told_and_corrected_once_two_terms_say_so__DP3_I4
     retracted = journal.filter(pc.equal(journal["op"], "retract"))["window_start_ns"].to_numpy()
     assert (retracted >= after(3 * TERM_S)).any()
     assert np.median(misses_km(platform)) < 0.3 * np.median(before)
+    tables = (CLOCK_OFFSETS, FUSED_TRACKS)
+    found = replay_lake(
+        platform.lake, str(platform.home / "shadow"), platform.definitions.resources or {}, tables=tables
+    )
+    assert [(each.table, each.differences) for each in found] == [(table.name, ()) for table in tables]

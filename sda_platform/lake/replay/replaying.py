@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from typing_extensions import override
@@ -93,6 +95,18 @@ class ReplayingLake(Lake):
             return super().snapshot(plan, source)
         before = self._live.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) < self._history.first)
         return before if plan.sequence == self._history.first else before.unionByName(super().snapshot(plan, source))
+
+    @override
+    def earlier_rows(
+        self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None
+    ) -> pa.Table:
+        """As `Lake.earlier_rows`; what came before the replay is read from the live table."""
+        made_again = super().earlier_rows(plan, columns, where)
+        if self._history.first == 1:
+            return made_again
+        given = ds.field(COMMIT_SEQUENCE) < self._history.first
+        before = self._live.log(self._target).rows(columns, given if where is None else given & where)
+        return pa.concat_tables([before, made_again])
 
     def _refusal(self, then: Sequence[str], now: Sequence[str]) -> str:
         """What cannot be made again, why, and from where on it can."""

@@ -1,0 +1,113 @@
+"""A replay that begins later reads exactly what the live run read: of its own table's rows too, and nothing since."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.definitions import CLOCKS, OWN_ELEMENTS
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
+from sda_platform.fusion.fuse import window_fuser
+from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.assets import body_of
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.replay.history import Span
+from sda_platform.lake.table import Table
+from sda_platform.operations.replay import replay_lake
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.propagation import Propagator
+from sda_platform_tests.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
+from sda_platform_tests.unit.fusion.test_clocks import TERM, TERM_NS, observed, satellites
+from sda_platform_tests.unit.fusion.test_discovery import readings
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, some_catalogue
+from sda_platform_tests.unit.orbits.scenes import START_NS
+
+RESOURCES = {"fusion": FusionResource(window_s=30)}
+ASSETS = {asset.key: asset for asset in (*CLOCKS, *OWN_ELEMENTS)}
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """An empty lake that delta-rs commits to in the place of the engine."""
+    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows: rows)
+    monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
+    return lake_at(tmp_path / "lake", now_ns=TERM + 10 * TERM_NS)
+
+
+def publish(lake: Lake, propagator: Propagator) -> None:
+    elements = propagator.elements
+    columns = {name: getattr(elements, name).tolist() for name in ElementSets.__dataclass_fields__}
+    commit(lake, ORBITAL_CATALOG, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+
+
+def observe(lake: Lake, rows: pa.Table, open_from_ns: int, fits: Iterable[dict[str, Any]] = ()) -> None:
+    """One more commit of observations and of fits, after which the first open window begins there."""
+    sequence = commit(lake, OBSERVATIONS, rows.to_pylist()).sequence
+    window = genesis_window(OBSERVATIONS)
+    for _ in range(sequence - 1):
+        window = next_window(window)
+    commit(lake, FUSED_TRACKS, fits, windows=[window], watermarks={FIRST_OPEN_WINDOW: open_from_ns})
+
+
+def materialize(lake: Lake, table: Table) -> None:
+    body = body_of(ASSETS[dg.AssetKey(table.name)])
+    needs = RESOURCES if table is not REFINED_ELEMENTS else {}
+    body(lake=SimpleNamespace(open=lambda: lake), **needs)
+
+
+def assert_replayed(lake: Lake, table: Table) -> None:
+    """From the second of two commits on."""
+    (found,) = replay_lake(lake, f"{lake.uri}-again", RESOURCES, tables=[table], span=Span(from_sequence=2))
+    assert (found.first_sequence, found.last_sequence, found.differences) == (2, 2, ())
+    assert found.rows > 0
+
+
+def test_clock_offsets__F_replay(lake: Lake) -> None:
+    """The second commit is believed because of the first: two terms say the same."""
+    publish(lake, satellites())
+    for number in (0, 1):
+        observe(lake, observed(50.0)[number], TERM + (number + 1) * TERM_NS)
+        materialize(lake, CLOCK_OFFSETS)
+    told = lake.log(CLOCK_OFFSETS).rows(["commit_sequence", "is_applied"]).to_pylist()
+    assert {row["commit_sequence"] for row in told if row["is_applied"]} == {2}
+    assert_replayed(lake, CLOCK_OFFSETS)
+
+
+def test_provisional_elements__F_replay(lake: Lake) -> None:
+    """The second commit numbers only whom the first did not."""
+    publish(lake, satellites())
+    first = pc.is_in(readings()["native_track_id"], pa.array(["0", "1", "2"]))
+    for rows in (readings().filter(first), readings().filter(pc.invert(first))):
+        observe(lake, rows, START_NS + 4 * WINDOW_NS)
+        materialize(lake, PROVISIONAL_ELEMENTS)
+    assert_replayed(lake, PROVISIONAL_ELEMENTS)
+
+
+def test_refined_elements__F_replay(lake: Lake) -> None:
+    """The second commit leaves out whom the first refined just now."""
+    publish(lake, some_catalogue())
+    seen = beacons(objects=3, windows=10)
+    fits = pa.concat_tables([window_fuser(some_catalogue(), WINDOW_NS)(rows) for rows in seen])
+    numbers = sorted(set(fits["norad_id"].to_pylist()))
+    journal = [{**row, "sequence": 0, "op": "insert"} for row in fits.to_pylist()]
+    observe(lake, seen[0], START_NS, journal)
+    as_of_ns = START_NS + 10 * WINDOW_NS
+    tracks = live_tracks(fits, pa.array(numbers), TRACK_SCHEMA.empty_table(), some_catalogue(), as_of_ns).to_pylist()
+    for moved in (tracks[:1], tracks):
+        commit(lake, TRACKS, moved)
+        materialize(lake, REFINED_ELEMENTS)
+    refined = lake.log(REFINED_ELEMENTS).rows(["norad_id", "commit_sequence"]).to_pylist()
+    assert {row["norad_id"]: row["commit_sequence"] for row in refined} == {
+        row["norad_id"]: 2 if number else 1 for number, row in enumerate(tracks)
+    }
+    assert_replayed(lake, REFINED_ELEMENTS)

@@ -176,7 +176,12 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         sensors=sensors,
         schedules=[
             *catalog_sensors.build_schedules(catalog_lane),
-            *fusion_sensors.build_schedules(own_elements, running=chosen.own_elements),
+            *fusion_sensors.build_schedules(
+                own_elements,
+                running=chosen.fusion_refresh,
+                # Clocks go into every fit, whether or not elements are made of them.
+                only=None if chosen.own_elements else [asset.key for asset in (*CLOCKS, *REPORTS)],
+            ),
             nightly(maintenance),
         ],
         resources=provided,

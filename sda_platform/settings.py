@@ -67,6 +67,9 @@ class Settings(BaseSettings):
         description="Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
     )
     own_elements: bool = Field(True, description="Whether elements are determined from our own tracks, unasked.")
+    fusion_refresh: bool = Field(
+        True, description="Whether sensors' clocks, elements of our own and reports are made every two minutes."
+    )
     screening_scope: Literal["fleet", "all"] = Field(
         "fleet", description="fleet: it against all; all: all against all."
     )

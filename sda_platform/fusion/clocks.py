@@ -105,15 +105,22 @@ def corrections(rows: pa.Table) -> dict[int, ClockOffsets]:
 
 
 def corrected_rows(rows: pa.Table, known: Mapping[int, ClockOffsets], window_ns: int) -> pa.Table:
-    """Observations with the ``known`` corrections of their terms taken out of their times."""
+    """Observations with the ``known`` corrections of their terms taken out of their times, and the doubt that is left.
+
+    The doubt is one column more, ``clock_correction_sigma_s``, as `ObservationArrays` takes it.
+    """
     if not known or not rows.num_rows:
         return rows
     observations = ObservationArrays.from_columns(arrays(rows))
-    time_ns = observations.sensor_time_ns.copy()
+    time_ns, sigma_s = observations.sensor_time_ns.copy(), observations.clock_correction_sigma_s.copy()
     terms = time_ns - time_ns % (WINDOWS_IN_TERM * window_ns)
     for term, offsets in known.items():
-        time_ns[terms == term] = corrected(observations.take(terms == term), offsets).sensor_time_ns
-    return rows.set_column(rows.column_names.index("sensor_time_ns"), "sensor_time_ns", pa.array(time_ns))
+        right = corrected(observations.take(terms == term), offsets)
+        time_ns[terms == term], sigma_s[terms == term] = right.sensor_time_ns, right.clock_correction_sigma_s
+    place = rows.column_names.index("sensor_time_ns")
+    return rows.set_column(place, "sensor_time_ns", pa.array(time_ns)).append_column(
+        "clock_correction_sigma_s", pa.array(sigma_s)
+    )
 
 
 def corrected_windows(rows: pa.Table, window_ns: int) -> set[int]:

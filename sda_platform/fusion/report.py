@@ -16,12 +16,14 @@ from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.association_quality import Verdicts, told
+from sda_platform.fusion.clock_assets import known_corrections
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
-from sda_platform.fusion.clocks import CLOCK_SCHEMA, offsets_of
+from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrected_rows, offsets_of
 from sda_platform.fusion.discovery import READING_COLUMNS
 from sda_platform.fusion.fit_quality import FitQuality
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, STATE_COLUMNS, TRACKS
+from sda_platform.fusion.watermarks import window_start
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.arrow import arrays
@@ -112,11 +114,13 @@ def recent_windows(store: Lake) -> pa.Table:
 
 
 def recent_verdicts(store: Lake, readings: pa.Table, window_ns: int) -> Verdicts:
-    """Which of the newest windows' ``readings`` find their object in the catalogue of now."""
-    newest_ns = (pc.max(readings["sensor_time_ns"]).as_py() or 0) // window_ns * window_ns
-    recent = pc.greater_equal(readings["sensor_time_ns"], newest_ns - (_ASSOCIATED_WINDOWS - 1) * window_ns)
+    """Which of the newest windows' ``readings`` find their object in the catalogue of now, by the fits' clocks."""
+    newest_ns = window_start(pc.max(readings["sensor_time_ns"]).as_py() or 0, window_ns)
+    starts_ns = range(newest_ns - (_ASSOCIATED_WINDOWS - 1) * window_ns, newest_ns + 1, window_ns)
+    recent = readings.filter(pc.greater_equal(readings["sensor_time_ns"], starts_ns[0]))
+    clocks = known_corrections(store, store.log(CLOCK_OFFSETS).head().sequence, starts_ns, window_ns)
     propagator = catalogue_at(store, store.log(ORBITAL_CATALOG).version()).propagator
-    return Verdicts.of(readings.filter(recent), propagator, window_ns)
+    return Verdicts.of(corrected_rows(recent, clocks, window_ns), propagator, window_ns)
 
 
 def newest_offsets(store: Lake) -> ClockOffsets:

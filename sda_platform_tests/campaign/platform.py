@@ -33,7 +33,7 @@ SETTINGS: Mapping[str, str] = {
     "SDA_SCREENING_HORIZON_H": str(HORIZON_H),
     "SDA_ALLOWED_LATENESS_S": "36000",
     # A catalogue that changes by the clock would make victim and twin differ.
-    "SDA_OWN_ELEMENTS": "false",
+    "SDA_FUSION_REFRESH": "false",
     # What lands here comes data first, metadata at once: no lone file is one for long, even on a busy machine.
     "SDA_ORPHAN_GRACE_S": "60",
 }

@@ -58,7 +58,7 @@ class RunningPlatform:
             "SDA_ENGINE_PORT": "0",
             "SDA_DRIVER_MEMORY": "2g",
             "SDA_SCREENING_HORIZON_H": "24",
-            "SDA_OWN_ELEMENTS": "false",  # they come by the clock, and would run beside any test
+            "SDA_FUSION_REFRESH": "false",  # they come by the clock, and would run beside any test
             "SDA_ORPHAN_GRACE_S": "1",
             **(environment or {}),
         }

@@ -20,6 +20,7 @@ from sda_platform.definitions import build_defs, defs
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.registry import TABLES
+from sda_platform.settings import Settings
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
 # Numbers that count, number, rank or identify, and pure ratios: they have no unit.
@@ -90,6 +91,15 @@ def test_resources_can_be_replaced_for_a_test() -> None:
     resources = build_defs({"landing": landing}).resources or {}
     assert resources["landing"] is landing
     assert set(resources) == set(defs.resources or {})
+
+
+def test_clocks_are_told_also_where_no_elements_of_our_own_are_wanted() -> None:
+    chosen = Settings(own_elements=False)
+    schedule = build_defs(settings=chosen).resolve_schedule_def("own_elements_refresh")
+    (request,) = schedule.evaluate_tick(dg.build_schedule_context()).run_requests or []
+    made = {key.to_user_string() for key in request.asset_selection or []}
+    assert made == {"clock_offsets", "reports/fusion", "reports/conjunctions"}
+    assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
 
 
 def test_every_asset_has_what_a_person_needs() -> None:

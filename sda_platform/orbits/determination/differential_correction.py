@@ -85,7 +85,9 @@ def correct_elements(
     order = observations.canonical_order(np.zeros(len(observations), dtype=np.int64))
     measurements = prepare(observations.take(order), registry)
     usable = np.flatnonzero(measurements.usable)
-    arc = _Arc(measurements.take(usable), elements, prior)
+    of_object = np.zeros(len(usable), dtype=np.int64)
+    sure = measurements.take(usable).of_shared_clocks(of_object, observations.source_id[order[usable]])
+    arc = _Arc(sure, elements, prior)
     active = np.ones(len(usable), dtype=bool)
     unknowns, rows, fit = arc.settle(to_equinoctial(elements)[0], active)
     for _ in range(len(usable)):

@@ -69,6 +69,17 @@ class Measurements:
         columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
         return type(self)(**columns)
 
+    def of_shared_clocks(self, group: IntArray, source_id: TextArray) -> Self:
+        """Clock sigmas widened by the root of the rows of a group that share a clock: averaging cannot shrink them.
+
+        ``group``, ``source_id``: (m,) what is solved for together, and whose clock it is.
+        """
+        if not len(group):
+            return self
+        _, source = np.unique(source_id, return_inverse=True)
+        _, pair, counts = np.unique(group * (source.max() + 1) + source, return_inverse=True, return_counts=True)
+        return dataclasses.replace(self, time_sigma_s=self.time_sigma_s * np.sqrt(counts[pair]))
+
     @property
     def usable(self) -> BoolArray:
         """(m,) whether the source is known and everything its kind needs is there."""

@@ -279,19 +279,10 @@ def pose(
     keep = measurements.usable & (error == 0)
     order, measurements, r_obs, v_obs = order[keep], measurements.take(keep), r_obs[keep], v_obs[keep]
     rows = group[order]
-    shared = _shared_clocks(measurements, rows, observations.source_id[order])
+    shared = measurements.of_shared_clocks(rows, observations.source_id[order])
     elapsed_s = (measurements.time_ns - mid_time_ns[rows]) / 1e9
     reach = two_body_stm(r_mid[rows], v_mid[rows], elapsed_s) @ factor[rows]
     return Problem(shared, rows, r_mid, v_mid, factor, r_obs, v_obs, reach, known), order
-
-
-def _shared_clocks(measurements: Measurements, group: IntArray, source_id: npt.NDArray[np.str_]) -> Measurements:
-    """Widen clock sigmas by the root of the rows sharing the clock, so that averaging can't shrink them."""
-    if not len(group):
-        return measurements
-    _, source = np.unique(source_id, return_inverse=True)
-    _, pair, counts = np.unique(group * (source.max() + 1) + source, return_inverse=True, return_counts=True)
-    return dataclasses.replace(measurements, time_sigma_s=measurements.time_sigma_s * np.sqrt(counts[pair]))
 
 
 def _report(problem: Problem, solution: _Solution, order: IntArray, group: IntArray) -> StateFits:

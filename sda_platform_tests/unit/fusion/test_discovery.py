@@ -65,6 +65,15 @@ def test_each_unknown_object_gets_one_orbit_which_is_the_true_one() -> None:
         assert row["position_sigma_m"] < 5_000
 
 
+def test_a_clock_that_was_corrected_leaves_its_doubt_in_the_orbit__CS() -> None:
+    (sure, *_) = found()
+    doubt = pa.array(np.full(sure.readings.num_rows, 0.05))
+    (doubted,) = tracklets(sure.readings.append_column("clock_correction_sigma_s", doubt))
+    along_km = 0.05 * np.linalg.norm(sure.orbit.v_teme_km_s)
+    grown = doubted.orbit.covariance_teme[:3, :3] - sure.orbit.covariance_teme[:3, :3]
+    assert np.sqrt(np.trace(grown)) > 0.9 * along_km, "however many readings share the clock"
+
+
 def test_an_object_that_only_a_telescope_sees_gets_an_orbit_though_nobody_names_its_sightings() -> None:
     index, observations = night(120)
     rows = as_rows(observations)

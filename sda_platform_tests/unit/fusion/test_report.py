@@ -14,7 +14,7 @@ from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import CLOCK_SCHEMA, estimated
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
-from sda_platform.fusion.report import report
+from sda_platform.fusion.report import recent_verdicts, report
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
@@ -73,6 +73,21 @@ def test_a_clock_that_is_off_by_more_than_it_claims_is_named__DP3_I4(tmp_path: P
     assert "optical-" in text and "its clock claims 10 ms" in text
     offsets = [float(part.split(" ")[2]) for part in text.split("; ")]
     assert np.median(offsets) == pytest.approx(80.0, abs=3.0)
+
+
+def test_readings_are_associated_by_the_clocks_that_the_fits_had__CS(tmp_path: Path) -> None:
+    right, wrong = (watched_beacons(20, 1, ahead_ms, kind="radar") for ahead_ms in (0.0, 80.0))
+    lake = lake_with(tmp_path, wrong)
+
+    def levels(observed: list[pa.Table]) -> np.ndarray:
+        found = recent_verdicts(lake, pa.concat_tables(observed), WINDOW_NS)
+        return np.sort(found.level[found.source_id != "isl"])
+
+    true, off = levels(right), levels(wrong)
+    this_term = {"term_start_ns": 0, "holds_from_ns": START_NS, "is_applied": True, "correction_sigma_s": 1e-4}
+    told = lake.log(CLOCK_OFFSETS).rows(CLOCK_SCHEMA.names).to_pylist()
+    commit(lake, CLOCK_OFFSETS, [{**row, **this_term} for row in told])
+    assert np.nanmax(np.abs(levels(wrong) - true)) < 0.1 * np.nanmax(np.abs(off - true))
 
 
 def test_fits_that_noise_cannot_explain_are_seen(tmp_path: Path) -> None:

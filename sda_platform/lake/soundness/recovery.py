@@ -121,7 +121,7 @@ def _undo_newest(
     if consumers := _consumers(lake, tables, log.table, before.sequence if before else 0):
         raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(consumers)}"))
     if undone and isinstance(undone[0], Commit):
-        segments = [s for s in undone[0].checkpoint.segments if _is_archived(s, zones)]
+        segments = _archived(undone[0].checkpoint.segments, zones)
     else:
         segments = _unheld(log, zones, first - 1)
     return [*_put_back(segments, zones), *_set_aside(log, _files_from(log, first))]
@@ -167,14 +167,14 @@ def _consumers(lake: Lake, tables: Sequence[Table], source: Table, after_sequenc
     return found
 
 
-def _is_archived(segment: SegmentRef, zones: Sequence[LandingZone]) -> bool:
-    by_feed = {zone.feed: zone for zone in zones}
-    zone = by_feed.get(segment.zone)
-    if zone is None:
-        return False
-    if segment.defect is not None:
-        return zone.archive.holds_defective(segment.name, segment.sha256)
-    return segment.sha256 in zone.archive.names()
+def _archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[SegmentRef]:
+    """Those of ``segments`` that do not wait any more, wholly or in part."""
+    found = []
+    for zone in zones:
+        sound, own = zone.archive.names(), [segment for segment in segments if segment.zone == zone.feed]
+        found += [s for s in own if s.defect is None and s.sha256 in sound]
+        found += [s for s in own if s.defect is not None and zone.archive.holds_defective(s.name, s.sha256)]
+    return found
 
 
 def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[SegmentRef]:

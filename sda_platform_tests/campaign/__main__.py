@@ -19,6 +19,9 @@ from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
 
 REPEATS = 25
+# What T2 costs on two idle cores: a worker's death takes 11 to 40 s to mend, a restart of everything 65.
+_CASE_S = 35.0
+_BEGIN_AND_END_S = 180.0
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -63,6 +66,9 @@ def _t1(chosen: argparse.Namespace) -> Report:
 
 def _t2(chosen: argparse.Namespace) -> Report:
     selected = [c for c in cases() if re.search(chosen.point, c.name) and (c.in_sample or not chosen.sample)]
+    tries = len(selected) * chosen.repeats
+    hours = (_BEGIN_AND_END_S + tries * _CASE_S) / 3600
+    _say(f"  {len(selected)} cases, each {chosen.repeats}×: some {hours:.1f} h on two idle cores")
     home = Path(tempfile.mkdtemp(prefix="sda-campaign-"))
     replayed = "fused_tracks" if chosen.sample or chosen.point else "all"
     report = t2.run(chosen.repeats, chosen.seed, selected, home, _say, replayed=replayed)

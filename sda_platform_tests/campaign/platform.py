@@ -1,5 +1,6 @@
 """The platform under attack: a real `sda up` that takes orders to fail, and what can be done to its processes."""
 
+import atexit
 import os
 import shutil
 import signal
@@ -144,7 +145,10 @@ class Victim:
     def session(self, name: str) -> SparkSession:
         """A session of our own on its engine."""
         address = engine.session_url(self.engine_address, session_id(name))
-        return SparkSession.builder.remote(address).create()
+        session = SparkSession.builder.remote(address).create()
+        # At the exit of this process a client asks its engine to clear a cache, for ten minutes if that was killed.
+        atexit.unregister(session.client._cleanup_ml_cache)
+        return session
 
     def close(self) -> None:
         """End it."""

@@ -28,6 +28,8 @@ PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_sc
 READING_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
 MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
 """How far back readings that match nothing are looked at again, event time."""
+SIGHTING_MEMORY_NS = 3600 * NANOSECONDS_PER_SECOND
+"""The same of telescopes' sightings: it takes the better part of an hour to tell how far a geostationary object is."""
 ANALYST_IDS = range(80_000, 90_000)
 """Catalogue numbers that the surveillance network sets aside for objects without a name."""
 _CONFIRMING_WINDOWS = 3
@@ -44,7 +46,7 @@ def discovered(
 
     Args:
         found: tracklets of now.
-        known: rows of `provisional_elements`.
+        known: rows of `provisional_elements` that may be from some of the same readings.
         taken: catalogue numbers in use.
         window_ns: length of a window.
         as_of_ns: mission time of the commit.
@@ -53,7 +55,8 @@ def discovered(
     free = iter(sorted(set(ANALYST_IDS) - set(taken) - set(numbers.values())))
     rows = []
     for chain, orbit in _confirmed(found, window_ns):
-        number = next((numbers[t.name] for t in chain if t.name in numbers), None)
+        names = (name for t in chain for name in (t.name, *t.readings["observation_id"].to_pylist()))
+        number = next((numbers[name] for name in names if name in numbers), None)
         count = sum(t.readings.num_rows for t in chain)
         if number is not None and count < _MORE_READINGS * readings[number]:
             continue
@@ -64,11 +67,14 @@ def discovered(
 
 
 def _known(known: pa.Table) -> tuple[dict[str, int], dict[int, int]]:
-    """The number of each tracklet that has one, and the readings behind the newest set of each number."""
+    """The number of each tracklet and reading that has one, and how many readings the newest set of a number is from.
+
+    By readings, too: the sightings of a telescope are called by the first of them, which is forgotten one day.
+    """
     numbers: dict[str, int] = {}
     readings: dict[int, int] = {}
     for row in known.sort_by("epoch_time_ns").to_pylist():
-        numbers |= dict.fromkeys(row["tracklets"], row["norad_id"])
+        numbers |= dict.fromkeys([*row["tracklets"], *row["observation_ids"]], row["norad_id"])
         readings[row["norad_id"]] = row["readings"]
     return numbers, readings
 

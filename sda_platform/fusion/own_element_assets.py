@@ -12,7 +12,13 @@ from sda_platform.fusion.assets import standing_windows, tracks
 from sda_platform.fusion.clock_assets import closed_before, known_corrections
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import corrected_rows
-from sda_platform.fusion.discovery import MEMORY_NS, PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
+from sda_platform.fusion.discovery import (
+    MEMORY_NS,
+    PROVISIONAL_SCHEMA,
+    READING_COLUMNS,
+    SIGHTING_MEMORY_NS,
+    discovered,
+)
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
@@ -72,13 +78,17 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
         return nothing_new(store, plan, "no reading of the last closed windows is without an object")
     found = list(tracklets(readings))
     entries = store.log(ORBITAL_CATALOG).rows(["norad_id"], version=plan.snapshot(ORBITAL_CATALOG).version)
-    known = store.earlier_rows(plan, PROVISIONAL_SCHEMA.names)
-    rows = discovered(found, known, entries["norad_id"].to_pylist(), fusion.window_ns, plan.as_of_ns)
+    numbers = store.earlier_rows(plan, ["norad_id"])["norad_id"].combine_chunks()
+    # An epoch lies among the set's readings, and these are no further apart than is remembered.
+    since_ns = pc.min(readings["sensor_time_ns"]).as_py() - SIGHTING_MEMORY_NS
+    known = store.earlier_rows(plan, PROVISIONAL_SCHEMA.names, ds.field("epoch_time_ns") >= since_ns)
+    taken = [*entries["norad_id"].to_pylist(), *numbers.to_pylist()]
+    rows = discovered(found, known, taken, fusion.window_ns, plan.as_of_ns)
     facts = {"uncorrelated_readings": readings.num_rows, "tracklets": len(found)}
     if not rows.num_rows:
         return nothing_new(store, plan, "no unknown object is confirmed that was not before", **facts)
     receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
-    new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], known["norad_id"].combine_chunks()))).as_py()
+    new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], numbers))).as_py()
     return materialized(store, receipt, new_objects=new, **facts)
 
 
@@ -91,12 +101,16 @@ def closed_readings(store: Lake, plan: Plan, window_ns: int) -> pa.Table:
     open_from_ns, observed = closed_before(store, plan)
     if open_from_ns <= 0:
         return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
-    since_ns, time_ns = open_from_ns - MEMORY_NS, ds.field("sensor_time_ns")
-    known = ds.field(COMMIT_SEQUENCE) <= observed
-    readings = store.log(OBSERVATIONS).rows(READING_COLUMNS, known & (time_ns >= since_ns) & (time_ns < open_from_ns))
-    fitted = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto)
+    since_ns, sightings_since_ns = open_from_ns - MEMORY_NS, open_from_ns - SIGHTING_MEMORY_NS
+    time_ns, start_ns = ds.field("sensor_time_ns"), ds.field("window_start_ns")
+    is_sighting = (ds.field("source_kind") == "optical") & (time_ns >= sightings_since_ns)
+    known = (ds.field(COMMIT_SEQUENCE) <= observed) & (time_ns < open_from_ns)
+    readings = store.log(OBSERVATIONS).rows(READING_COLUMNS, known & (is_sighting | (time_ns >= since_ns)))
+    # A fit that has no sighting any more was retracted by an entry that has, so none is taken for standing.
+    has_sightings = (ds.field("optical_count") > 0) & (start_ns >= sightings_since_ns)
+    fitted = (ds.field(COMMIT_SEQUENCE) <= upto) & (has_sightings | (start_ns >= since_ns))
     used = standing_keys(store.log(FUSED_TRACKS), ["observation_ids"], where=fitted)["observation_ids"]
     left = uncorrelated(readings, pc.list_flatten(used))
-    starts_ns = range(window_start(since_ns, window_ns), open_from_ns, window_ns)
+    starts_ns = range(window_start(sightings_since_ns, window_ns), open_from_ns, window_ns)
     corrections = known_corrections(store, plan.snapshot(CLOCK_OFFSETS).sequence, starts_ns, window_ns)
     return corrected_rows(left, corrections, window_ns)

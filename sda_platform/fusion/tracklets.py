@@ -21,8 +21,9 @@ from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import sensor_registry
 
 _LEAST_DETECTIONS = 10
-# The newest of a telescope: each is compared with all of the next half minute, which a cloud of debris makes many.
-_MOST_SIGHTINGS = 1_000
+# The newest of a telescope, an hour of five objects: each is compared with all of the next half minute, which a cloud
+# of debris makes many.
+_MOST_SIGHTINGS = 2_000
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,8 @@ def correct_elements(
 def first_orbit(observations: ObservationArrays, sensors: Mapping[str, Sensor] | None = None) -> Correction:
     """An orbit from the readings of one tracklet alone: three looks, then differential correction of all.
 
-    Radar and link readings are positions; sightings are directions. The epoch is the middle look's time.
+    Radar and link readings are positions; sightings are directions. The epoch is the middle look's time. Where three
+    looks of the whole arc lead nowhere, as of an hour on an eccentric orbit, those of its middle half may, or quarter.
 
     Raises:
         NoOrbit: fewer than three usable looks of one sort, looks that determine no orbit (see
@@ -119,20 +120,42 @@ def first_orbit(observations: ObservationArrays, sensors: Mapping[str, Sensor] |
     looks = measurements.take(np.flatnonzero(placed if placed.sum() >= min(3, (~placed).sum()) else ~placed))
     if len(looks) < 3:
         raise NoOrbit(f"{len(looks)} looks of one sort; three are needed")
+    refusals = []
+    for part in _middle_parts(len(looks)):
+        try:
+            corrected = correct_elements(observations, _by_three(looks.take(part)), registry)
+        except NoOrbit as refusal:
+            refusals.append(refusal)
+            continue
+        if corrected.is_plausible:
+            return corrected
+        freedom = corrected.degrees_of_freedom
+        refusals.append(
+            NoOrbit(f"residuals of {corrected.chi_square:.0f} squared sigmas, {freedom} degrees of freedom")
+        )
+    raise refusals[0]
+
+
+def _middle_parts(count: int) -> list[IntArray]:
+    """Positions in an arc of so many looks: all, the middle half, the middle quarter, and so on while looks suffice."""
+    halves = [np.arange(count)]
+    while len(halves[-1]) >= 2 * _SMOOTHED_FROM:
+        quarter = len(halves[-1]) // 4
+        halves.append(halves[-1][quarter:-quarter])
+    return halves
+
+
+def _by_three(looks: Measurements) -> ElementSets:
+    """Elements at the middle one of three looks, in order of time, by these alone."""
     start_ns = int(looks.time_ns[0])
     elapsed_s = (looks.time_ns - start_ns) / 1e9
-    times = elapsed_s[[0, len(looks) // 2, -1]]
+    three = [0, len(looks) // 2, -1]
+    times = elapsed_s[three]
     if looks.kind[0] != OPTICAL:
         r, v = orbit_from_positions(_smoothed(looks.position_km(), elapsed_s, times), times)
     else:
-        directions = _smoothed(looks.direction, elapsed_s, times)
-        r, v = orbit_from_directions(looks.site_km[[0, len(looks) // 2, -1]], directions, times)
-    epoch_ns = start_ns + round(float(times[1]) * 1e9)
-    corrected = correct_elements(observations, mean_elements(r, v, epoch_ns), registry)
-    if not corrected.is_plausible:
-        freedom = corrected.degrees_of_freedom
-        raise NoOrbit(f"residuals of {corrected.chi_square:.0f} squared sigmas for {freedom} degrees of freedom")
-    return corrected
+        r, v = orbit_from_directions(looks.site_km[three], _smoothed(looks.direction, elapsed_s, times), times)
+    return mean_elements(r, v, start_ns + round(float(times[1]) * 1e9))
 
 
 def _smoothed(vectors: FloatArray, elapsed_s: FloatArray, times: FloatArray) -> FloatArray:

@@ -14,8 +14,10 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 LEAST_SIGHTINGS = 6
 """Twelve numbers for six unknowns: of fewer, noise could hardly contradict any orbit."""
 _FASTEST_RAD_S = float(np.radians(1.2))
-_LONGEST_GAP_S = 25.0
-# By how much of its step an object may miss what is expected, by the degree of the polynomial.
+# Two looks of a usual cadence of ten seconds may be missing.
+_LONGEST_GAP_S = 35.0
+# By how much of its step an object may miss what is expected, by the degree of the polynomial, and by how much of the
+# noise that the prediction makes of its own sightings' and of the next one's.
 _MISS = (np.inf, 0.2, 0.05, 0.02)
 _NOISE_SIGMAS = 5.0
 
@@ -75,9 +77,11 @@ def _next(direction: FloatArray, time_s: FloatArray, sigma_rad: FloatArray, arc:
     degree = min(len(arc), len(_MISS)) - 1
     known = arc[-degree - 1 :]
     powers, wanted = (np.vander((time_s[rows] - time_s[last]) / _LONGEST_GAP_S, degree + 1) for rows in (known, ahead))
-    expected = wanted @ np.linalg.solve(powers, direction[known])
+    weight = wanted @ np.linalg.inv(powers)
+    expected = weight @ direction[known]
+    noise_rad = np.sqrt(sigma_rad[ahead] ** 2 + weight**2 @ sigma_rad[known] ** 2)
     rate = _angle(direction[last], direction[before]) / (time_s[last] - time_s[before])
-    allowed = _MISS[degree] * rate * (time_s[ahead] - time_s[last]) + _NOISE_SIGMAS * sigma_rad[ahead]
+    allowed = _MISS[degree] * rate * (time_s[ahead] - time_s[last]) + _NOISE_SIGMAS * noise_rad
     miss = _angle(direction[ahead], expected / np.linalg.norm(expected, axis=1, keepdims=True)) / allowed
     fits = np.flatnonzero(miss <= 1.0)
     if not len(fits):

@@ -89,6 +89,24 @@ def test_an_object_that_only_a_telescope_sees_gets_an_orbit_though_nobody_names_
         assert np.linalg.norm(place - true) * 1e3 < 5 * row["position_sigma_m"] < 250_000
 
 
+def test_what_only_telescopes_see_of_a_geostationary_object_for_an_hour_is_an_orbit_that_keeps_its_number() -> None:
+    index, observations = night(3_600)
+    motion = catalogue().elements.mean_motion_rev_per_day
+    (chosen, *_) = sorted(set(index[np.abs(motion[index] - 0.96) < 0.01].tolist()))
+    rows = as_rows(observations.take(index == chosen))
+    sightings = rows.append_column("native_track_id", rows["observation_id"]).select(READING_COLUMNS)
+    told = numbered(chosen=tuple(tracklets(sightings)))
+    assert told["norad_id"].to_pylist() == [80_000]
+    _, place, _ = Propagator(ElementSets.from_columns(arrays(told))).at([0], told["epoch_time_ns"].to_numpy())
+    _, true, _ = catalogue().at([chosen], told["epoch_time_ns"].to_numpy())
+    assert np.linalg.norm(place - true) * 1e3 < 3 * told["position_sigma_m"][0].as_py() < 150_000
+    minutes_ns = START_NS + 300 * SECOND_NS
+    later = tuple(tracklets(sightings.filter(pc.greater(sightings["sensor_time_ns"], minutes_ns))))
+    fewer = pa.Table.from_pylist([{**row, "readings": row["readings"] // 2} for row in told.to_pylist()], told.schema)
+    assert later[0].name not in told["tracklets"][0].as_py(), "the sighting that named it is forgotten"
+    assert numbered(fewer, (80_000,), later)["norad_id"].to_pylist() == [80_000]
+
+
 def test_an_object_keeps_its_number_and_gets_a_new_set_only_for_much_more_data() -> None:
     half = list(tracklets(readings().filter(pc.less(readings()["sensor_time_ns"], START_NS + 3 * WINDOW_NS))))
     first = numbered(chosen=tuple(half))

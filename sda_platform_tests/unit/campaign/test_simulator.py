@@ -1,5 +1,7 @@
 """T0 of the campaign, sampled: short histories cut at every step, and some that are drawn by seeds."""
 
+import math
+
 import pytest
 
 from sda_platform_tests.campaign.histories import Case, outcome
@@ -7,9 +9,9 @@ from sda_platform_tests.campaign.simulator import run
 
 
 def test_a_batch_survives_any_fault_at_any_step_and_so_do_drawn_histories() -> None:
-    report = run(25, seed=1, stride=17, batches=(1,), processes=1)
+    report = run(15, seed=1, stride=31, batches=(1,), processes=1, budget_s=math.inf)
     assert report.is_green, str(report)
-    assert report.cases > 100, "the step-by-step cases were tried"
+    assert report.cases > 50, "the step-by-step cases were tried"
 
 
 def test_a_case_is_replayed_exactly_from_its_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -189,7 +189,7 @@ class Landing(RuleBasedStateMachine):
 
 TestLanding = Landing.TestCase
 TestLanding.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=settings.default.max_examples // 2, stateful_step_count=30, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -13,7 +13,8 @@ from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.assets import observations
-from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.anticipation import Anticipation
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.bronze import land
@@ -89,7 +90,7 @@ class PlatformIngest:
         clock.save(home)
         self.landing_root = home / "landing"
         self.lake = Lake(str(home / "lake"), clock, lambda: spark.spark_session, "benchmark")
-        self._lake_resource = LakeResource(uri=str(home / "lake"), home=str(home), spark=spark)
+        self.lake_resource = LakeResource(uri=str(home / "lake"), home=str(home), spark=spark)
         self._landing = LandingResource(
             root=str(self.landing_root),
             max_segments=max_segments,
@@ -100,11 +101,16 @@ class PlatformIngest:
 
     def land(self) -> None:
         """What a run of `raw_records` does."""
-        land(self._lake_resource, self._landing, RAW_RECORDS, ["optical"], decode_segments, tell=lambda _: None)
+        self.anticipate()
+        land(self.lake_resource, self._landing, RAW_RECORDS, ["optical"], decode_segments, tell=lambda _: None)
+
+    def anticipate(self) -> Anticipation:
+        """What a run does at its start; returns at once."""
+        return self.lake_resource.anticipate([RAW_RECORDS.name, OBSERVATIONS.name])
 
     def observe(self) -> None:
         """What a run of `observations` does."""
-        observations(lake=self._lake_resource)
+        observations(lake=self.lake_resource)
 
     def look(self) -> list[LoadedSegment]:
         """What a tick of the sensor and a run of `raw_records` look at before anything is decoded."""

@@ -8,6 +8,7 @@ import dagster as dg
 from pydantic import Field, PrivateAttr
 
 from sda_platform.clock import MissionClock
+from sda_platform.lake.anticipation import Anticipation
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.spark.session import SparkResource
@@ -20,10 +21,24 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     home: str = Field(description="The platform's home on this machine; its mission clock is read there.")
     spark: dg.ResourceDependency[SparkResource]
     _run_id: str = PrivateAttr(default="none")
+    _anticipation: Anticipation | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Remember the run for the checkpoints' sake."""
-        self._run_id = context.run.run_id if context.run else "none"
+        """Remember the run for the checkpoints' sake, and have the engine look at the tables that it may write."""
+        if context.run is not None:
+            self._run_id = context.run.run_id
+            self.anticipate(context.run.step_keys_to_execute or ())
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
+        """Leave no question behind: the session may end next."""
+        if self._anticipation is not None:
+            self._anticipation.end()
+
+    def anticipate(self, tables: Iterable[str]) -> Anticipation:
+        """Expect commits to ``tables``, in this order; names that no table has yet do no harm."""
+        uris = [f"{self.uri}/{table}" for table in tables]
+        self._anticipation = Anticipation(lambda: self.spark.spark_session, uris)
+        return self._anticipation
 
     def open(self) -> Lake:
         """The lake as this run sees it; starts no session."""

@@ -19,6 +19,8 @@ from sda_platform.lake.errors import CommitConflict, SchemaMismatch
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan, plan_segments
+from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.delta_tables import damage_checkpoint, lake_at, rows_of
@@ -222,3 +224,25 @@ def test_the_catalogue_does_not_depend_on_the_order_in_which_sets_arrive(spark: 
         )
     assert isinstance(found[0], pa.Table)
     assert found[0].equals(found[1])
+
+
+def test_of_an_anticipated_commit_the_engine_has_done_a_part_before_it_comes(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    jobs = {}
+    for way in ("anticipated", "surprising"):
+        resource = LakeResource(uri=str(tmp_path / way), home=str(tmp_path), spark=SparkResource(remote="local"))
+        log = log_of(OBSERVATIONS, tmp_path / way)
+        append(log, planned(log), observations(spark, "a"))
+        if way == "anticipated":
+            resource.anticipate(["a_check", OBSERVATIONS.name]).wait()
+        before = jobs_of(spark)
+        append(log, planned(log), observations(spark, "b"))
+        jobs[way] = jobs_of(spark) - before
+        assert ids(log) == ["a", "b"]
+    assert jobs["anticipated"] < jobs["surprising"]
+
+
+def jobs_of(spark: SparkSession) -> int:
+    """How many jobs the engine has run so far."""
+    return int(spark.sparkContext._jsc.sc().statusStore().jobsList(None).size())

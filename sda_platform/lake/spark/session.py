@@ -8,6 +8,7 @@ once with a message, because the Connect client by itself would retry for minute
 import os
 import socket
 import sys
+import threading
 import uuid
 from typing import Any
 from urllib.parse import urlparse
@@ -35,6 +36,7 @@ class SparkResource(LazyPySparkResource):
     spark_config: dict[str, Any] = Field(default_factory=dict)
     remote: str = Field(description="sc://host:port of a Spark Connect engine, or 'local'.")
     _lane: str = PrivateAttr(default="adhoc")
+    _opening: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Learn the lane from the run's tags; opens nothing."""
@@ -49,8 +51,9 @@ class SparkResource(LazyPySparkResource):
             self._spark_session = None
 
     def _init_session(self) -> None:
-        if self._spark_session is None:
-            self._spark_session = attach(self.remote, self._lane, self.spark_config)
+        with self._opening:  # the steps' thread and the one that anticipates their commits may both be first
+            if self._spark_session is None:
+                self._spark_session = attach(self.remote, self._lane, self.spark_config)
 
 
 def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None) -> SparkSession:

@@ -1,0 +1,53 @@
+"""What Delta must know of a table before a commit, asked for before the commit is there.
+
+To write under a transaction id, Delta first rebuilds the table's state from its log: half a second even for a log of a
+few kilobytes, nearly all of it planning. The engine keeps that state until the next commit. So a run, which knows
+from its start what it may commit to, has the engine rebuild the states while its own Python reads and decodes.
+Nothing depends on it: a commit that was not anticipated asks for itself.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+
+from pyspark.sql import SparkSession
+
+from sda_platform.lake import delta_log
+
+# A dead engine keeps its client trying for minutes; what was asked is then not worth waiting for.
+_PATIENCE_S = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+class Anticipation:
+    """Has the engine rebuild the states of the tables at ``uris``, in this order, from a thread of its own."""
+
+    def __init__(self, session: Callable[[], SparkSession], uris: Iterable[str]) -> None:
+        self._session = session
+        self._uris = uris
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="anticipation", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Return when every table was asked for."""
+        self._thread.join()
+
+    def end(self) -> None:
+        """Ask no more; returns when the question that is under way was answered."""
+        self._ended.set()
+        self._thread.join(_PATIENCE_S)
+
+    def _ask(self) -> None:
+        for uri in self._uris:
+            if self._ended.is_set():
+                return
+            if delta_log.newest_version(uri) < 0:
+                continue
+            try:
+                # Of all statements the one that needs the state and reads no row.
+                self._session().sql(f"DESCRIBE DETAIL delta.`{uri}`").collect()
+            except Exception as error:  # the commit will meet whatever it is, and tell
+                logger.info("the state of %s was not anticipated: %s", uri, str(error).split("\n")[0])
+                return

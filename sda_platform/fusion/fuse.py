@@ -15,10 +15,11 @@ from sda_platform.lake.journal import content
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.association import Association, associate
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected
-from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
+from sda_platform.orbits.tracking.estimation import StateFits
+from sda_platform.orbits.tracking.progress import fuse_window
 
 _TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
 
@@ -54,23 +55,26 @@ def in_order(rows: pa.Table) -> pa.Table:
 
 def associated(rows: pa.Table, observations: ObservationArrays, propagator: Propagator) -> Association:
     """Which object each observation is of; ``rows`` name the sensors' own tracks."""
-    tracks = np.asarray(pc.fill_null(rows["native_track_id"], "").to_pylist(), dtype=np.str_)
-    return associate(observations, propagator, tracks=tracks)
+    return associate(observations, propagator, tracks=track_names(rows))
+
+
+def track_names(rows: pa.Table) -> TextArray:
+    """What sensors call their own tracks, empty where they have none."""
+    return np.asarray(pc.fill_null(rows["native_track_id"], "").to_pylist(), dtype=np.str_)
 
 
 def _fuse(
     rows: pa.Table, observations: ObservationArrays, propagator: Propagator, start_ns: int, window_ns: int
 ) -> pa.Table:
-    chosen = associated(rows, observations, propagator).index
-    seen = np.flatnonzero(chosen >= 0)
-    objects, group = np.unique(chosen[seen], return_inverse=True)
-    if not len(objects):
+    ids = np.asarray(rows.column("observation_id").to_pylist())
+    stamped_ns = rows.column("sensor_time_ns").to_numpy()
+    found = fuse_window(observations, track_names(rows), ids, stamped_ns, propagator, start_ns + window_ns // 2)
+    if not len(found.objects):
         return TRACK_SCHEMA.empty_table()
-    middle_ns = np.full(len(objects), start_ns + window_ns // 2, dtype=np.int64)
-    fits = fit_windows(observations.take(seen), group, propagator, objects, middle_ns)
-    ids = np.asarray(rows.column("observation_id").to_pylist())[seen]
-    members = _members(ids[fits.used], group[fits.used], len(objects))
-    return _tracks(fits, propagator.elements.take(objects), start_ns, middle_ns, members)
+    used = found.fits.used
+    members = _members(ids[used], found.group[used], len(found.objects))
+    middle_ns = np.full(len(found.objects), start_ns + window_ns // 2, dtype=np.int64)
+    return _tracks(found.fits, propagator.elements.take(found.objects), start_ns, middle_ns, members)
 
 
 def _members(ids: npt.NDArray[np.str_], group: npt.NDArray[np.int64], groups: int) -> list[list[str]]:

@@ -6,7 +6,7 @@ Holds no decoding (see ``formats``) and no measurement model (see ``measurements
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +98,12 @@ class ObservationArrays:
         ]
         order[tied] = rows[np.lexsort((*keys, self.source_id[rows], self.sensor_time_ns[rows], group[rows]))]
         return order
+
+
+def stacked(parts: Sequence[ObservationArrays]) -> ObservationArrays:
+    """The observations of all parts, one after the other."""
+    names = ObservationArrays.__dataclass_fields__
+    return ObservationArrays(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 REPORTED_COLUMNS = tuple(n for n in ObservationArrays.__dataclass_fields__ if n != "clock_correction_sigma_s")

@@ -19,7 +19,8 @@ from sda_platform.orbits.sensing.linearisation import normal_equations, whitened
 from sda_platform.orbits.sensing.measurements import clock_bound_s
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
-from sda_platform.orbits.tracking.estimation import Problem, fit_windows, pose
+from sda_platform.orbits.tracking.estimation import fit_windows
+from sda_platform.orbits.tracking.problem import Problem, pose
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -148,7 +149,7 @@ def _solve(problem: Problem, source: IntArray, clocks: int, doubt_s: float) -> _
 
     ``source``: (m,) whose clock stamped each reading; -1 for one that is right.
     """
-    count = len(problem.r_mid)
+    count = len(problem.prior.r_mid)
     rows = np.arange(len(problem.group))
     readings = problem.measurements.readings
     rates = whitened_rates(readings, rows, problem.r_obs, problem.v_obs)

@@ -1,7 +1,6 @@
-"""Weighted least squares per object and time window, with the SGP4 prediction as prior.
+"""Weighted least squares per object and time window, with the SGP4 prediction as prior (see ``problem``).
 
-The unknown is the six-component deviation from SGP4 at the window's middle: SGP4 carries the perturbations,
-two-body dynamics only the small deviation. Rows are put in a canonical order first, so the result is the same
+Rows are put in a canonical order first, so the result is the same
 to the last bit whatever order they arrive in, and whichever other windows are fitted in the same call.
 """
 
@@ -14,22 +13,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, move, normal_equations, surprises, whiten
-from sda_platform.orbits.sensing.measurements import Measurements, prepare
+from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, move, normal_equations, surprises
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
-from sda_platform.orbits.two_body import two_body_stm
+from sda_platform.orbits.tracking.problem import Problem, pose, states
 
 BoolArray = npt.NDArray[np.bool_]
 
-_DAY_NS = 86_400_000_000_000
 _MAX_ITERATIONS = 12
 # In units of the fit's own sigmas. The step itself is still taken, and what it leaves is of second order.
 _LAST_STEP = 0.1
-_OUTLIER_PROBABILITY = 1e-5
+OUTLIER_PROBABILITY = 1e-5
 _LEAVE_TOGETHER = 0.5
 # Choices may come back to an earlier one; a dozen sort out any window that can be sorted out.
 _MAX_CHOICES = 12
@@ -137,7 +133,7 @@ def fit_windows(
         np.asarray(mid_time_ns, dtype=np.int64),
         sensor_registry() if sensors is None else sensors,
     )
-    solution = problem.solve()
+    solution = _solve(problem)
     return _report(problem, solution, order, groups)
 
 
@@ -156,141 +152,89 @@ class _Solution:
     choices: IntArray
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Problem:
-    """Windows posed for fitting, in whitened coordinates: deviation at the middle = ``factor @ y``, y of unit prior."""
+def _solve(problem: Problem) -> _Solution:
+    count, rows = len(problem.prior.r_mid), len(problem.group)
+    state = _Solution(
+        whitened=np.zeros((count, 6)),
+        information=np.broadcast_to(np.eye(6), (count, 6, 6)).copy(),
+        design=np.empty((rows, 6, 6)),
+        misfit=np.empty((rows, 6)),
+        chi_square=np.zeros(count),
+        iterations=np.zeros(count, dtype=np.int64),
+        converged=np.zeros(count, dtype=bool),
+        active=np.ones(rows, dtype=bool),
+        outliers=np.zeros(count, dtype=np.int64),
+        choices=np.zeros(count, dtype=np.int64),
+    )
+    sizes = np.bincount(problem.group, minlength=count)
+    # A lone reading may contradict the prior; of more, a majority must be left.
+    must_keep = np.where(sizes > 1, sizes // 2 + 1, 0)
+    open_windows = problem.prior.known.copy()
+    while open_windows.any():
+        _settle(problem, state, open_windows)
+        open_windows = _choose(problem, state, open_windows, must_keep)
+    return state
 
-    measurements: Measurements
-    group: IntArray
-    r_mid: FloatArray
-    v_mid: FloatArray
-    factor: FloatArray
-    r_obs: FloatArray
-    v_obs: FloatArray
-    reach: FloatArray
-    """(k, 6, 6) deviation at the observation per whitened unknown."""
-    known: BoolArray
 
-    def solve(self) -> _Solution:
-        count, rows = len(self.r_mid), len(self.group)
-        state = _Solution(
-            whitened=np.zeros((count, 6)),
-            information=np.broadcast_to(np.eye(6), (count, 6, 6)).copy(),
-            design=np.empty((rows, 6, 6)),
-            misfit=np.empty((rows, 6)),
-            chi_square=np.zeros(count),
-            iterations=np.zeros(count, dtype=np.int64),
-            converged=np.zeros(count, dtype=bool),
-            active=np.ones(rows, dtype=bool),
-            outliers=np.zeros(count, dtype=np.int64),
-            choices=np.zeros(count, dtype=np.int64),
-        )
-        sizes = np.bincount(self.group, minlength=count)
-        # A lone reading may contradict the prior; of more, a majority must be left.
-        must_keep = np.where(sizes > 1, sizes // 2 + 1, 0)
-        open_windows = self.known.copy()
-        while open_windows.any():
-            self._settle(state, open_windows)
-            open_windows = self._choose(state, open_windows, must_keep)
-        return state
+def _settle(problem: Problem, state: _Solution, open_windows: BoolArray) -> None:
+    """Gauss-Newton on the open windows; each stops on its own account, whatever the others do."""
+    moving = open_windows.copy()
+    # From the prediction each time: where a dropped outlier had pulled the state must leave no trace.
+    state.whitened[moving] = 0.0
+    state.converged[moving] = False
+    state.iterations[moving] = 0
+    while moving.any():
+        rows = np.flatnonzero(moving[problem.group])
+        live = np.flatnonzero(moving)
+        place = (np.cumsum(moving) - 1)[problem.group]
+        at = state.whitened[live]
+        problem.look(rows, at, place, state.design, state.misfit)
+        normal, gradient, square = normal_equations(rows, state.design, state.misfit, place, state.active, len(live))
+        normal += np.eye(6)
+        gradient -= at
+        step = np.linalg.solve(normal, gradient[:, :, None])[:, :, 0]
+        gain = np.einsum("gi,gi->g", gradient, step)
+        move(rows, state.design, state.misfit, place, step)
+        state.whitened[live] = at + step
+        state.information[live] = normal
+        state.chi_square[live] = np.maximum(square + np.einsum("gi,gi->g", at, at) - gain, 0.0)
+        state.iterations[live] += 1
+        settled = gain < _LAST_STEP**2
+        state.converged[live[settled]] = True
+        moving[live[settled | (state.iterations[live] >= _MAX_ITERATIONS)]] = False
 
-    def _settle(self, state: _Solution, open_windows: BoolArray) -> None:
-        """Gauss-Newton on the open windows; each stops on its own account, whatever the others do."""
-        moving = open_windows.copy()
-        # From the prediction each time: where a dropped outlier had pulled the state must leave no trace.
-        state.whitened[moving] = 0.0
-        state.converged[moving] = False
-        state.iterations[moving] = 0
-        while moving.any():
-            rows = np.flatnonzero(moving[self.group])
-            live = np.flatnonzero(moving)
-            place = (np.cumsum(moving) - 1)[self.group]
-            at = state.whitened[live]
-            self.look(rows, at, place, state.design, state.misfit)
-            normal, gradient, square = normal_equations(
-                rows, state.design, state.misfit, place, state.active, len(live)
-            )
-            normal += np.eye(6)
-            gradient -= at
-            step = np.linalg.solve(normal, gradient[:, :, None])[:, :, 0]
-            gain = np.einsum("gi,gi->g", gradient, step)
-            move(rows, state.design, state.misfit, place, step)
-            state.whitened[live] = at + step
-            state.information[live] = normal
-            state.chi_square[live] = np.maximum(square + np.einsum("gi,gi->g", at, at) - gain, 0.0)
-            state.iterations[live] += 1
-            settled = gain < _LAST_STEP**2
-            state.converged[live[settled]] = True
-            moving[live[settled | (state.iterations[live] >= _MAX_ITERATIONS)]] = False
 
-    def look(
-        self, rows: IntArray, unknowns: FloatArray, place: IntArray, design: FloatArray, misfit: FloatArray
-    ) -> None:
-        """Write the rows' design and misfit where ``unknowns`` (g, 6) are those of the places (k,) of all rows."""
-        whiten(self.measurements.readings, rows, self.r_obs, self.v_obs, self.reach, unknowns, place, design, misfit)
+def _choose(problem: Problem, state: _Solution, open_windows: BoolArray, must_keep: IntArray) -> BoolArray:
+    """Take the readings that disagree with the others out, and those back in that agree after all.
 
-    def _choose(self, state: _Solution, open_windows: BoolArray, must_keep: IntArray) -> BoolArray:
-        """Take the readings that disagree with the others out, and those back in that agree after all.
-
-        Of a window's outliers only those at least half as far out as its worst leave at a time: the worst may have
-        made the others look bad. Returns the windows to fit again.
-        """
-        rows = np.flatnonzero(open_windows[self.group])
-        again = np.zeros_like(open_windows)
-        if not len(rows):
-            return again
-        window = self.group[rows]
-        posterior = np.zeros_like(state.information)
-        posterior[open_windows] = np.linalg.inv(state.information[open_windows])
-        surprise = surprises(rows, state.design, state.misfit, self.group, posterior, state.active)
-        excess = surprise / chi2.isf(_OUTLIER_PROBABILITY, np.arange(1, 7))[self.measurements.dimension[rows] - 1]
-        worst = np.zeros(len(open_windows))
-        np.maximum.at(worst, window, np.where(state.active[rows], excess, 0.0))
-        chosen = (excess <= 1.0) | (excess < _LEAVE_TOGETHER * worst[window])
-        kept = np.bincount(window[chosen], minlength=len(open_windows))
-        changed = np.bincount(window[chosen != state.active[rows]], minlength=len(open_windows)) > 0
-        again = open_windows & changed & (kept >= must_keep) & (state.choices < _MAX_CHOICES)
-        taken = again[window]
-        state.active[rows[taken]] = chosen[taken]
-        state.choices[again] += 1
-        state.outliers = np.bincount(self.group[~state.active], minlength=len(open_windows))
+    Of a window's outliers only those at least half as far out as its worst leave at a time: the worst may have
+    made the others look bad. Returns the windows to fit again.
+    """
+    rows = np.flatnonzero(open_windows[problem.group])
+    again = np.zeros_like(open_windows)
+    if not len(rows):
         return again
-
-
-def pose(
-    observations: ObservationArrays,
-    group: IntArray,
-    propagator: Propagator,
-    index: IntArray,
-    mid_time_ns: IntArray,
-    sensors: Mapping[str, Sensor],
-) -> tuple[Problem, IntArray]:
-    """The problem with its rows in canonical order, and each row's position in the caller's order."""
-    error_mid, r_mid, v_mid = propagator.at(index, mid_time_ns)
-    age_days = (mid_time_ns - propagator.elements.epoch_time_ns[index]) / _DAY_NS
-    prior = rtn_to_teme(prior_covariance_rtn(r_mid, v_mid, age_days), r_mid, v_mid)
-    known = (error_mid == 0) & np.isfinite(prior).all(axis=(1, 2))
-    factor = np.linalg.cholesky(np.where(known[:, None, None], prior, np.eye(6)))
-    order = observations.canonical_order(group)
-    order = order[group[order] >= 0]
-    order = order[known[group[order]]]
-    measurements = prepare(observations.take(order), sensors)
-    error, r_obs, v_obs = propagator.at(index[group[order]], measurements.time_ns)
-    keep = measurements.usable & (error == 0)
-    order, measurements, r_obs, v_obs = order[keep], measurements.take(keep), r_obs[keep], v_obs[keep]
-    rows = group[order]
-    shared = measurements.of_shared_clocks(rows, observations.source_id[order])
-    elapsed_s = (measurements.time_ns - mid_time_ns[rows]) / 1e9
-    reach = two_body_stm(r_mid[rows], v_mid[rows], elapsed_s) @ factor[rows]
-    return Problem(shared, rows, r_mid, v_mid, factor, r_obs, v_obs, reach, known), order
+    window = problem.group[rows]
+    posterior = np.zeros_like(state.information)
+    posterior[open_windows] = np.linalg.inv(state.information[open_windows])
+    surprise = surprises(rows, state.design, state.misfit, problem.group, posterior, state.active)
+    excess = surprise / chi2.isf(OUTLIER_PROBABILITY, np.arange(1, 7))[problem.measurements.dimension[rows] - 1]
+    worst = np.zeros(len(open_windows))
+    np.maximum.at(worst, window, np.where(state.active[rows], excess, 0.0))
+    chosen = (excess <= 1.0) | (excess < _LEAVE_TOGETHER * worst[window])
+    kept = np.bincount(window[chosen], minlength=len(open_windows))
+    changed = np.bincount(window[chosen != state.active[rows]], minlength=len(open_windows)) > 0
+    again = open_windows & changed & (kept >= must_keep) & (state.choices < _MAX_CHOICES)
+    taken = again[window]
+    state.active[rows[taken]] = chosen[taken]
+    state.choices[again] += 1
+    state.outliers = np.bincount(problem.group[~state.active], minlength=len(open_windows))
+    return again
 
 
 def _report(problem: Problem, solution: _Solution, order: IntArray, group: IntArray) -> StateFits:
-    count = len(problem.r_mid)
-    deviation = np.einsum("gij,gj->gi", problem.factor, solution.whitened)
-    deviation[~problem.known] = np.nan
-    covariance = problem.factor @ np.linalg.inv(solution.information) @ problem.factor.swapaxes(-1, -2)
-    covariance[~problem.known] = np.nan
+    prior, count = problem.prior, len(problem.prior.r_mid)
+    r_teme_km, v_teme_km_s, covariance = states(prior, solution.whitened, solution.information)
     active = solution.active
     kinds = {
         kind: np.bincount(problem.group[active & (problem.measurements.kind == kind)], minlength=count)
@@ -301,12 +245,12 @@ def _report(problem: Problem, solution: _Solution, order: IntArray, group: IntAr
     used = np.zeros(len(group), dtype=bool)
     used[order[active]] = True
     return StateFits(
-        r_teme_km=problem.r_mid + deviation[:, :3],
-        v_teme_km_s=problem.v_mid + deviation[:, 3:],
-        covariance_teme=0.5 * (covariance + covariance.swapaxes(-1, -2)),
-        predicted_r_teme_km=problem.r_mid,
-        predicted_v_teme_km_s=problem.v_mid,
-        chi_square=np.where(problem.known, solution.chi_square, np.nan),
+        r_teme_km=r_teme_km,
+        v_teme_km_s=v_teme_km_s,
+        covariance_teme=covariance,
+        predicted_r_teme_km=prior.r_mid,
+        predicted_v_teme_km_s=prior.v_mid,
+        chi_square=np.where(prior.known, solution.chi_square, np.nan),
         degrees_of_freedom=dimension.astype(np.int64),
         radar_count=kinds[RADAR],
         optical_count=kinds[OPTICAL],

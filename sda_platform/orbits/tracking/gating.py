@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -76,6 +77,8 @@ def coarse_candidates(
     return np.concatenate(rows), np.concatenate(candidates)
 
 
+# Whoever asks reading by reading, or slice by slice, asks about the same two minutes again.
+@lru_cache(maxsize=2)
 def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Predictions:
     error, r_teme_km, v_teme_km_s = propagator.grid([start_ns, start_ns + _KNOT_NS])
     index = np.flatnonzero((error == 0).all(axis=1))
@@ -93,16 +96,23 @@ def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Pred
     )
 
 
+@lru_cache(maxsize=8)
+def _placed(predictions: _Predictions, time_ns: int) -> tuple[FloatArray, cKDTree]:
+    """Where all objects are, (n, 3) km, and the tree of these places."""
+    r_teme_km = predictions.at(time_ns)
+    return r_teme_km, cKDTree(r_teme_km, compact_nodes=False, balanced_tree=False)
+
+
 def _near(
     measurements: Measurements, predictions: _Predictions, middle_ns: int, gate_sigmas: float
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    r_teme_km = predictions.at(middle_ns)
+    r_teme_km, tree = _placed(predictions, middle_ns)
     elapsed_s = np.abs(measurements.time_ns - middle_ns) / 1e9
     moved_km = _FASTEST_KM_S * (elapsed_s + gate_sigmas * measurements.time_sigma_s) + _INTERPOLATION_KM
     sighting = measurements.kind == OPTICAL
     placed = np.flatnonzero(~sighting)
     if len(placed) and len(r_teme_km):
-        yield _near_positions(measurements.take(placed), placed, r_teme_km, predictions, moved_km[placed], gate_sigmas)
+        yield _near_positions(measurements.take(placed), placed, tree, predictions, moved_km[placed], gate_sigmas)
     # All sightings of one site and bin share the objects above its horizon.
     _, site = np.unique(measurements.site_km[:, 0].round(0), return_inverse=True)
     for number in np.unique(site[sighting]).tolist():
@@ -113,7 +123,7 @@ def _near(
 def _near_positions(
     measurements: Measurements,
     rows: IntArray,
-    r_teme_km: FloatArray,
+    tree: cKDTree,
     predictions: _Predictions,
     moved_km: FloatArray,
     gate_sigmas: float,
@@ -127,12 +137,11 @@ def _near_positions(
         first_three.sum(axis=1),
     )
     reach_km = moved_km + gate_sigmas * np.sqrt(spread)
-    tree = cKDTree(r_teme_km, compact_nodes=False, balanced_tree=False)
     found = tree.query_ball_point(position_km, reach_km + predictions.prior_radius_km.max())
     counts = np.fromiter(map(len, found), np.int64, len(rows))
     row = np.repeat(np.arange(len(rows)), counts)
     candidate = np.fromiter(chain.from_iterable(found), np.int64, len(row))
-    gap_km = np.linalg.norm(r_teme_km[candidate] - position_km[row], axis=1)
+    gap_km = np.linalg.norm(tree.data[candidate] - position_km[row], axis=1)
     close = gap_km <= reach_km[row] + predictions.prior_radius_km[candidate]
     return rows[row[close]], candidate[close]
 

@@ -211,7 +211,7 @@ def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str) -> None:
     measurements = prepare(observations, sensor_registry())
     gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
     rows, candidates = (grid.ravel() for grid in np.indices((40, len(part))))
-    every = _compare(measurements, part, rows, candidates, gate)
+    every = _compare(measurements, part, rows, candidates, gate, part.at)
     accepted = set(zip(every.observation[every.inside].tolist(), every.candidate[every.inside].tolist(), strict=True))
     near = coarse_candidates(measurements, part, float(np.sqrt(gate[6])))
     found = set(zip(near[0].tolist(), near[1].tolist(), strict=True))

@@ -1,0 +1,116 @@
+"""Readings of windows posed for fitting: prior, light and noise worked out, unknowns in the prior's own units.
+
+The unknown is the six-component deviation from SGP4 at a window's middle: SGP4 carries the perturbations, two-body
+dynamics only the small deviation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.linearisation import whiten
+from sda_platform.orbits.sensing.measurements import Measurements, prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.sensors import Sensor
+from sda_platform.orbits.two_body import two_body_stm
+
+BoolArray = npt.NDArray[np.bool_]
+
+_DAY_NS = 86_400_000_000_000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prior:
+    """Where ``g`` objects should be by SGP4, and how well: their deviation is ``factor @ y``, each y of unit sigma."""
+
+    r_mid: FloatArray
+    v_mid: FloatArray
+    factor: FloatArray
+    known: BoolArray
+    """(g,) False where SGP4 refuses the object."""
+
+    def take(self, index: IntArray) -> Prior:
+        """The priors at these positions, in that order."""
+        return Prior(self.r_mid[index], self.v_mid[index], self.factor[index], self.known[index])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """Windows posed for fitting, in the prior's whitened coordinates."""
+
+    measurements: Measurements
+    group: IntArray
+    prior: Prior
+    r_obs: FloatArray
+    v_obs: FloatArray
+    reach: FloatArray
+    """(k, 6, 6) deviation at the observation per whitened unknown."""
+
+    @classmethod
+    def of(
+        cls,
+        measurements: Measurements,
+        group: IntArray,
+        prior: Prior,
+        r_obs: FloatArray,
+        v_obs: FloatArray,
+        mid_time_ns: IntArray,
+    ) -> Problem:
+        """Readings (k,) of groups with a prior each, at ``mid_time_ns`` (k,), and where SGP4 says their objects are."""
+        elapsed_s = (measurements.time_ns - mid_time_ns) / 1e9
+        reach = two_body_stm(prior.r_mid[group], prior.v_mid[group], elapsed_s) @ prior.factor[group]
+        return cls(measurements, group, prior, r_obs, v_obs, reach)
+
+    def look(
+        self, rows: IntArray, unknowns: FloatArray, place: IntArray, design: FloatArray, misfit: FloatArray
+    ) -> None:
+        """Write the rows' design and misfit where ``unknowns`` (g, 6) are those of the places (k,) of all rows."""
+        whiten(self.measurements.readings, rows, self.r_obs, self.v_obs, self.reach, unknowns, place, design, misfit)
+
+
+def pose(
+    observations: ObservationArrays,
+    group: IntArray,
+    propagator: Propagator,
+    index: IntArray,
+    mid_time_ns: IntArray,
+    sensors: Mapping[str, Sensor],
+) -> tuple[Problem, IntArray]:
+    """The problem with its rows in canonical order, and each row's position in the caller's order."""
+    prior = prior_at(propagator, index, mid_time_ns)
+    order = observations.canonical_order(group)
+    order = order[group[order] >= 0]
+    order = order[prior.known[group[order]]]
+    measurements = prepare(observations.take(order), sensors)
+    error, r_obs, v_obs = propagator.at(index[group[order]], measurements.time_ns)
+    keep = measurements.usable & (error == 0)
+    order, measurements, r_obs, v_obs = order[keep], measurements.take(keep), r_obs[keep], v_obs[keep]
+    rows = group[order]
+    shared = measurements.of_shared_clocks(rows, observations.source_id[order])
+    return Problem.of(shared, rows, prior, r_obs, v_obs, mid_time_ns[rows]), order
+
+
+def prior_at(propagator: Propagator, index: IntArray, time_ns: IntArray) -> Prior:
+    """The priors of objects (g,) at times (g,)."""
+    error, r_mid, v_mid = propagator.at(index, time_ns)
+    age_days = (time_ns - propagator.elements.epoch_time_ns[index]) / _DAY_NS
+    covariance = rtn_to_teme(prior_covariance_rtn(r_mid, v_mid, age_days), r_mid, v_mid)
+    known = (error == 0) & np.isfinite(covariance).all(axis=(1, 2))
+    return Prior(r_mid, v_mid, np.linalg.cholesky(np.where(known[:, None, None], covariance, np.eye(6))), known)
+
+
+def states(prior: Prior, unknowns: FloatArray, information: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """States (g, 3), (g, 3) and covariances (g, 6, 6), TEME, from unknowns (g, 6) and their information (g, 6, 6)."""
+    deviation = np.einsum("gij,gj->gi", prior.factor, unknowns)
+    deviation[~prior.known] = np.nan
+    covariance = prior.factor @ np.linalg.inv(information) @ prior.factor.swapaxes(-1, -2)
+    covariance[~prior.known] = np.nan
+    symmetric = 0.5 * (covariance + covariance.swapaxes(-1, -2))
+    return prior.r_mid + deviation[:, :3], prior.v_mid + deviation[:, 3:], symmetric

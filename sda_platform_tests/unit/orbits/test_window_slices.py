@@ -1,0 +1,159 @@
+"""A window fused slice by slice: what it would be without slices, and the same bytes however it came together."""
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+
+from sda_platform.orbits.elements import IntArray
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray, stacked
+from sda_platform.orbits.tracking.association import associate
+from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
+from sda_platform.orbits.tracking.progress import forget, fuse_window
+from sda_platform.orbits.tracking.slices import Reference
+from sda_platform.orbits.tracking.window import Fused
+from sda_platform_tests.unit.orbits.scenes import (
+    SECOND_NS,
+    START_NS,
+    catalogue,
+    changed,
+    displaced,
+    link_reports,
+    observe,
+    prior_draw,
+    visible,
+)
+
+MID_NS = START_NS + 15 * SECOND_NS
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """Readings in the order of time, the objects they are of, and a small catalogue that holds these."""
+
+    observations: ObservationArrays
+    tracks: TextArray
+    truth: IntArray
+    catalogue: Propagator
+
+    def fused(self, rows: IntArray, **columns: np.ndarray) -> Fused:
+        taken = changed(self.observations, **columns).take(rows)
+        if columns:
+            forget()
+        return fuse_window(taken, self.tracks[rows], rows, taken.sensor_time_ns, self.catalogue, MID_NS)
+
+    def whole(self, **columns: np.ndarray) -> tuple[IntArray, StateFits]:
+        """The objects, and their fits from all readings at once."""
+        observations = changed(self.observations, **columns)
+        found = associate(observations, self.catalogue, tracks=self.tracks)
+        seen = np.flatnonzero(found.index >= 0)
+        objects, group = np.unique(found.index[seen], return_inverse=True)
+        middle_ns = np.full(len(objects), MID_NS)
+        return found.index, fit_windows(observations.take(seen), group, self.catalogue, objects, middle_ns)
+
+    @property
+    def every(self) -> IntArray:
+        return np.arange(len(self.tracks))
+
+
+@cache
+def scene(kind: str = "radar", objects: int = 30, readings: int = 10) -> Scene:
+    rng = np.random.default_rng(5)
+    every = visible(kind, MID_NS)
+    seen = every.take(rng.choice(len(every.index), objects, replace=False))
+    part = np.union1d(every.index, np.arange(0, len(catalogue()), 40))
+    row = np.repeat(np.arange(objects), readings)
+    time_ns = START_NS + rng.integers(0, 30 * SECOND_NS, len(row))
+    distinct, which = np.unique(seen.index, return_inverse=True)
+    deviation = prior_draw(distinct, np.full(len(distinct), MID_NS), rng)[which]
+    r, v = displaced(seen.index[row], time_ns, deviation[row], seen.time_ns[row])
+    beacons = row % 10 == 0
+    numbers = catalogue().elements.norad_id[seen.index[row[beacons]]]
+    names = np.array([f"isl-{number}" for number in numbers.tolist()])
+    parts = [
+        observe(seen.source_id[row], time_ns, r, v, rng),
+        link_reports(names, time_ns[beacons], r[beacons], v[beacons], rng),
+    ]
+    order = np.argsort(np.concatenate([time_ns, time_ns[beacons]]), kind="stable")
+    tracks = np.concatenate([np.where(row % 3 == 0, "", row.astype(np.str_)), np.full(beacons.sum(), "")])
+    truth = np.searchsorted(part, seen.index[np.concatenate([row, row[beacons]])])
+    return Scene(stacked(parts).take(order), tracks[order], truth[order], catalogue().take(part))
+
+
+def as_bytes(fused: Fused) -> list[bytes]:
+    arrays = [getattr(fused.fits, field.name) for field in dataclasses.fields(fused.fits)]
+    return [array.tobytes() for array in (fused.objects, fused.group, fused.refitted, *arrays)]
+
+
+def sigmas_apart(left: StateFits, right: StateFits) -> np.ndarray:
+    apart = np.hstack([left.r_teme_km - right.r_teme_km, left.v_teme_km_s - right.v_teme_km_s])
+    weighed = np.linalg.solve(right.covariance_teme, apart[:, :, None])[:, :, 0]
+    return np.sqrt(np.einsum("gi,gi->g", apart, weighed))
+
+
+@pytest.mark.parametrize("kind", ["radar", "optical"])
+def test_slices_find_the_same_objects_and_states_as_all_readings_at_once(kind: str) -> None:
+    taken = scene(kind)
+    fused = taken.fused(taken.every)
+    index, fits = taken.whole()
+    np.testing.assert_array_equal(np.where(fused.group >= 0, fused.objects[fused.group], -1), index)
+    assert np.mean(index == taken.truth) > 0.98
+    assert fused.refitted.mean() < 0.1
+    assert sigmas_apart(fused.fits, fits).max() < 0.1
+    np.testing.assert_array_equal(fused.fits.degrees_of_freedom, fits.degrees_of_freedom)
+    np.testing.assert_allclose(fused.fits.chi_square, fits.chi_square, rtol=0.01)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_was_weighed_before_the_end_and_what_came_late_change_no_byte__DP3_G2(seed: int) -> None:
+    taken, rng = scene(), np.random.default_rng(seed)
+    forget()
+    at_once = as_bytes(taken.fused(taken.every))
+    forget()
+    arrival = np.argsort(taken.observations.sensor_time_ns + rng.integers(0, 5 * SECOND_NS, len(taken.tracks)))
+    for until in np.linspace(0, len(arrival), 4).astype(int)[:-1].tolist():
+        assert as_bytes(taken.fused(np.sort(arrival[:until]))) != at_once
+        if rng.random() < 0.3:
+            forget()
+    assert as_bytes(taken.fused(taken.every)) == at_once
+
+
+def test_an_object_with_an_outlier_is_fitted_from_its_readings() -> None:
+    taken = scene()
+    rows = np.flatnonzero((taken.observations.source_kind == "radar") & (taken.tracks != ""))
+    spoiled = rows[np.unique(taken.truth[rows], return_index=True)[1][:10]]
+    range_m = taken.observations.range_m.copy()
+    range_m[spoiled] += 400.0
+    fused = taken.fused(taken.every, range_m=range_m)
+    _, fits = taken.whole(range_m=range_m)
+    whose = np.searchsorted(fused.objects, taken.truth[spoiled])
+    assert fused.refitted[whose].all() and not fused.fits.used[spoiled].any()
+    for field in dataclasses.fields(fits):
+        if field.name != "used":
+            np.testing.assert_array_equal(getattr(fused.fits, field.name)[whose], getattr(fits, field.name)[whose])
+
+
+def test_a_doubted_clock_is_weighed_with_all_its_readings() -> None:
+    taken = scene()
+    quality = np.full(len(taken.tracks), "ntp_synced")
+    fused, (_, fits) = taken.fused(taken.every, clock_quality=quality), taken.whole(clock_quality=quality)
+    assert fused.refitted.all()
+    np.testing.assert_array_equal(fused.fits.covariance_teme, fits.covariance_teme)
+
+
+def test_nothing_seen_is_no_fit() -> None:
+    fused = scene().fused(np.zeros(0, dtype=np.int64))
+    assert not len(fused.objects) and not len(fused.group) and not len(fused.fits.used)
+
+
+def test_states_between_knots_are_sgp4s_own() -> None:
+    reference, index = Reference(catalogue(), MID_NS), np.arange(0, len(catalogue()), 50)
+    for offset_s in (-25, -15, -4.3, 0, 11.1, 19.9):
+        time_ns = np.full(len(index), MID_NS + int(offset_s * 1e9))
+        (error, r, v), (expected, r_sgp4, v_sgp4) = reference.at(index, time_ns), catalogue().at(index, time_ns)
+        sound = (error == 0) & (expected == 0)
+        assert sound.mean() > 0.99
+        np.testing.assert_allclose(r[sound], r_sgp4[sound], rtol=0, atol=1e-7)
+        np.testing.assert_allclose(v[sound], v_sgp4[sound], rtol=0, atol=1e-9)

@@ -18,6 +18,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
+from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.track_filter import WindowFits, carry
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
@@ -49,11 +50,8 @@ def single_windows(tracks: int) -> list[Gate]:
         if scene is None:
             console.print(f"{regime} by {kind}: not seen at this hour")
             continue
-        fits = fits_of(scene)
-        state = np.hstack([fits.r_teme_km, fits.v_teme_km_s])
-        _, nees = _told(
-            f"{regime} by {kind}, one window", fits.predicted_r_teme_km, state, fits.covariance_teme, scene.truth
-        )
+        predicted, state, covariance, truth = fused(scene)
+        _, nees = _told(f"{regime} by {kind}, one window", predicted, state, covariance, truth)
         gates.append(Gate(f"{regime} by {kind}: normalised squared error", nees, float(high), at_least=False))
         gates.append(Gate(f"{regime} by {kind}: normalised squared error", nees, float(low), at_least=True))
     return gates
@@ -146,6 +144,33 @@ def fits_of(watched: Watched) -> StateFits:
     """The fits of one window at its middle."""
     index, middle_ns = watched.seen.index, watched.seen.time_ns
     return fit_windows(watched.observations, watched.group, catalogue(), index, middle_ns)
+
+
+def fused(watched: Watched) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Predicted positions, states, covariances and true states of one window, fused as the platform does, by slices.
+
+    Who was watched twice, with two truths, is so in two windows.
+    """
+    index, found = watched.seen.index, []
+    order = np.argsort(index, kind="stable")
+    turn = np.empty(len(index), dtype=np.int64)
+    turn[order] = np.arange(len(index)) - np.searchsorted(index[order], index[order])
+    for again in range(turn.max() + 1):
+        rows = np.flatnonzero(turn[watched.group] == again)
+        rows = rows[np.argsort(watched.observations.sensor_time_ns[rows], kind="stable")]
+        taken, tracks = watched.observations.take(rows), watched.group[rows].astype(np.str_)
+        window = fuse_window(taken, tracks, rows, taken.sensor_time_ns, catalogue(), MID_NS)
+        members = np.flatnonzero(turn == again)
+        place = np.minimum(np.searchsorted(np.sort(index[members]), window.objects), len(members) - 1)
+        owner = members[np.argsort(index[members])][place]
+        right = index[owner] == window.objects
+        fits = window.fits
+        state = np.hstack([fits.r_teme_km, fits.v_teme_km_s])
+        columns = (fits.predicted_r_teme_km, state, fits.covariance_teme, watched.truth[owner])
+        found.append([column[right] for column in columns])
+    forget()
+    predicted, states, covariance, truth = (np.concatenate(column) for column in zip(*found, strict=True))
+    return predicted, states, covariance, truth
 
 
 def regimes() -> dict[str, IntArray]:

@@ -7,7 +7,7 @@ files, watches tables and reads the subscriber, as a user would.
 
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,6 +28,8 @@ from sda_platform.operations.running import progress_printer, running
 from sda_platform.operations.supervisor import Platform
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
+from sda_platform.simulation.breakup import Breakup
+from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
@@ -139,7 +141,7 @@ class Demo:
             objects = _objects_of_interest(standing_alerts(self._live))
             self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")
             duration_s = self.minutes * 60.0
-            yield from simulate(scenario, start_time_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
+            yield from observed_world(scenario, start_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
             scenario, start_ns, seed = (
                 "nominal",
                 max(start_ns + round(duration_s * 1e9), self._clock.now_ns()),
@@ -179,11 +181,28 @@ def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
     seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
 
 
+def observed_world(
+    scenario: str, *, start_ns: int, duration_s: float, seed: int, objects: Sequence[int]
+) -> Iterator[SimulatedSegment]:
+    """The simulated segments of a scenario around these objects.
+
+    A break-up is into 1,800 pieces that nobody publishes, under radars that can follow as many at once.
+    """
+    return simulate(
+        scenario,
+        start_time_ns=start_ns,
+        duration_s=duration_s,
+        seed=seed,
+        objects=objects,
+        breakup=Breakup(fragments=1_800, published_after_s=None),
+        plan=ObservingPlan(radar_capacity=2_000),
+    )
+
+
 def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:
     """Write a simulated world as files for `sda land`, and its truth; returns the number of segments."""
     fleet = [member.norad_id for member in protected_fleet()]
-    world = simulate(scenario, start_time_ns=start_ns, duration_s=minutes * 60, seed=seed, objects=fleet)
-    segments = list(world)
+    segments = list(observed_world(scenario, start_ns=start_ns, duration_s=minutes * 60, seed=seed, objects=fleet))
     directory.mkdir(parents=True, exist_ok=True)
     for segment in segments:
         suffix = SUFFIX_OF_FORMAT[segment.segment_format]

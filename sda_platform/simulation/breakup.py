@@ -23,7 +23,7 @@ _LARGEST_SPEED_KM_S: Final = 0.120
 class Breakup:
     """Which object comes apart, into how many, how long after the start, and when its debris is published.
 
-    Without an id it is the first object of `parent_name` that a radar sees at that moment, so that its debris is
+    Without an id it is the first object of `parent_name` that radars see then and 90 s later, so that its debris is
     observed at once; published after None: never. The default, a nine-tonne rocket stage at 840 km, is the class that
     leads published lists of the derelicts most dangerous to others (McKnight et al. 2021, Acta Astronautica 181).
     """

@@ -17,6 +17,8 @@ from sda_platform.simulation.sightings import Sightings
 from sda_platform.simulation.sky import Sky
 
 Scenario = Literal["nominal", "fragmentation", "outage"]
+# A break-up that no radar watches for so long shows nothing.
+_WATCHED_NS: Final = 90_000_000_000
 SCENARIOS: Final[tuple[str, ...]] = get_args(Scenario)
 
 
@@ -54,7 +56,7 @@ def elements_segment(data: bytes, available_time_ns: int) -> SimulatedSegment:
 
 
 def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: int) -> int:
-    """The NORAD id that comes apart: the given one, or the first of its name that a radar sees then.
+    """The NORAD id that comes apart: the given one, or the first of its name that radars see then and 90 s later.
 
     Raises ValueError where the catalogue has no such object.
     """
@@ -65,9 +67,12 @@ def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: i
         raise ValueError(f"no object to break up is named {breakup.parent_name!r}")
     sky = Sky.of_catalogue(catalogue, objects=named, seed=seed, catalogue_error_s=0.0)
     time_ns = start_time_ns + int(breakup.after_s * 1e9)
-    plan = ObservingPlan(radar_interval_s=5.0)
-    seen = set(Observers(sky, plan, seed).radar(time_ns, time_ns + 10_000_000_000).norad_id.tolist())
-    return int(next((norad_id for norad_id in named if norad_id in seen), named[0]))
+    observers = Observers(sky, ObservingPlan(radar_interval_s=5.0), seed)
+    then, later = (
+        set(observers.radar(begin_ns, begin_ns + 10_000_000_000).norad_id.tolist())
+        for begin_ns in (time_ns, time_ns + _WATCHED_NS)
+    )
+    return int(max(named, key=lambda norad_id: (norad_id in then, norad_id in later)))
 
 
 def broken_up(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns: int, seed: int) -> tuple[Sky, bytes]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ import pytest
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray, stacked
+from sda_platform.orbits.tracking import progress
 from sda_platform.orbits.tracking.association import associate
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
-from sda_platform.orbits.tracking.slices import Reference
+from sda_platform.orbits.tracking.slices import SLICE_NS, Reference, Slice, weigh
 from sda_platform.orbits.tracking.window import Fused
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
@@ -118,6 +120,25 @@ def test_what_was_weighed_before_the_end_and_what_came_late_change_no_byte__DP3_
         if rng.random() < 0.3:
             forget()
     assert as_bytes(taken.fused(taken.every)) == at_once
+
+
+def test_only_what_is_new_and_what_a_late_reading_fell_into_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed = []
+
+    def noting(observations: ObservationArrays, *rest: Any) -> list[Slice]:
+        weighed.append(sorted({*((observations.sensor_time_ns - START_NS) // SLICE_NS).tolist()}))
+        return weigh(observations, *rest)
+
+    monkeypatch.setattr(progress, "weigh", noting)
+    taken = scene()
+    slices = (taken.observations.sensor_time_ns - START_NS) // SLICE_NS
+    late = np.flatnonzero(slices == slices[len(slices) // 3])[0]
+    begun = np.flatnonzero(slices < slices[-1])
+    forget()
+    taken.fused(np.delete(begun, late))
+    taken.fused(taken.every)
+    taken.fused(taken.every)
+    assert weighed[1:] == [[slices[late], slices[-1]]]
 
 
 def test_an_object_with_an_outlier_is_fitted_from_its_readings() -> None:

@@ -16,9 +16,8 @@ from sda_platform.fusion.offering import offer
 from sda_platform.fusion.own_element_tables import REFINED_ELEMENTS
 from sda_platform.fusion.refinement import due, refined
 from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.orbits.elements import ElementSets
 from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, some_catalogue
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, published, some_catalogue
 from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS
 
 WINDOWS = 10
@@ -39,11 +38,9 @@ def tracks(windows: pa.Table) -> pa.Table:
     return live_tracks(windows, touched, TRACK_SCHEMA.empty_table(), some_catalogue(), AS_OF_NS)
 
 
-def published() -> dict[int, dict[str, Any]]:
-    elements = some_catalogue().elements
-    columns = {name: getattr(elements, name).tolist() for name in ElementSets.__dataclass_fields__}
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return {r["norad_id"]: {**r, "object_name": f"N{r['norad_id']}", "international_designator": None} for r in rows}
+def of_catalogue() -> dict[int, dict[str, Any]]:
+    named = {"international_designator": None}
+    return {r["norad_id"]: {**r, **named, "object_name": f"N{r['norad_id']}"} for r in published(some_catalogue())}
 
 
 def changed(rows: pa.Table, **values: Any) -> pa.Table:
@@ -62,7 +59,7 @@ def test_a_track_is_due_when_it_lives_was_seen_often_and_not_refined_lately(trac
 
 
 def test_what_is_refined_is_clearly_better_than_what_was_published(windows: pa.Table, tracks: pa.Table) -> None:
-    rows = refined(windows, tracks, published(), AS_OF_NS).to_pylist()
+    rows = refined(windows, tracks, of_catalogue(), AS_OF_NS).to_pylist()
     assert len(rows) == 3
     for row in rows:
         assert row["position_sigma_m"] < row["published_sigma_m"] / 5
@@ -72,16 +69,16 @@ def test_what_is_refined_is_clearly_better_than_what_was_published(windows: pa.T
 
 def test_a_track_after_a_manoeuvre_is_refined_from_what_came_since_only(windows: pa.Table, tracks: pa.Table) -> None:
     moved = changed(tracks, manoeuvre_time_ns=START_NS + 3 * WINDOW_NS)
-    assert set(refined(windows, moved, published(), AS_OF_NS)["windows"].to_pylist()) == {WINDOWS - 3}
+    assert set(refined(windows, moved, of_catalogue(), AS_OF_NS)["windows"].to_pylist()) == {WINDOWS - 3}
     just_now = changed(tracks, manoeuvre_time_ns=START_NS + 7 * WINDOW_NS)
-    assert refined(windows, just_now, published(), AS_OF_NS).num_rows == 0, "too few windows since"
+    assert refined(windows, just_now, of_catalogue(), AS_OF_NS).num_rows == 0, "too few windows since"
 
 
 def test_they_are_offered_once_and_decoded_as_any_other_source(
     windows: pa.Table, tracks: pa.Table, tmp_path: Path
 ) -> None:
     lake, zone = lake_at(tmp_path / "lake", now_ns=AS_OF_NS), LandingZone(str(tmp_path / "landing"), ELEMENTS_FEED)
-    rows = refined(windows, tracks, published(), AS_OF_NS)
+    rows = refined(windows, tracks, of_catalogue(), AS_OF_NS)
     commit(lake, REFINED_ELEMENTS, rows.to_pylist())
     assert offer(lake, REFINED_ELEMENTS, zone) == ["refined_elements-00000001.csv"]
     assert offer(lake, REFINED_ELEMENTS, zone) == [], "the sensor may ask again and again"
@@ -99,7 +96,7 @@ def test_they_are_offered_once_and_decoded_as_any_other_source(
 
 def test_the_check_sees_a_set_that_is_no_better(windows: pa.Table, tracks: pa.Table, tmp_path: Path) -> None:
     lake = lake_at(tmp_path)
-    rows = refined(windows, tracks, published(), AS_OF_NS).to_pylist()
+    rows = refined(windows, tracks, of_catalogue(), AS_OF_NS).to_pylist()
     rows[1]["position_sigma_m"] = rows[1]["published_sigma_m"]
     commit(lake, REFINED_ELEMENTS, rows)
     log = lake.log(REFINED_ELEMENTS)

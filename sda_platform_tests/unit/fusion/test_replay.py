@@ -24,12 +24,10 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.replay.history import Span
 from sda_platform.lake.table import Table
 from sda_platform.operations.replay import replay_lake
-from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
 from sda_platform_tests.unit.fusion.test_clocks import TERM, TERM_NS, observed, satellites
 from sda_platform_tests.unit.fusion.test_discovery import readings
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, some_catalogue
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, published, some_catalogue
 from sda_platform_tests.unit.orbits.scenes import START_NS
 
 RESOURCES = {"fusion": FusionResource(window_s=30)}
@@ -42,12 +40,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows: rows)
     monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
     return lake_at(tmp_path / "lake", now_ns=TERM + 10 * TERM_NS)
-
-
-def publish(lake: Lake, propagator: Propagator) -> None:
-    elements = propagator.elements
-    columns = {name: getattr(elements, name).tolist() for name in ElementSets.__dataclass_fields__}
-    commit(lake, ORBITAL_CATALOG, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
 
 
 def observe(lake: Lake, rows: pa.Table, open_from_ns: int, fits: Iterable[dict[str, Any]] = ()) -> None:
@@ -74,7 +66,7 @@ def assert_replayed(lake: Lake, table: Table) -> None:
 
 def test_clock_offsets__F_replay(lake: Lake) -> None:
     """The second commit is believed because of the first: two terms say the same."""
-    publish(lake, satellites())
+    commit(lake, ORBITAL_CATALOG, published(satellites()))
     for number in (0, 1):
         observe(lake, observed(50.0)[number], TERM + (number + 1) * TERM_NS)
         materialize(lake, CLOCK_OFFSETS)
@@ -85,7 +77,7 @@ def test_clock_offsets__F_replay(lake: Lake) -> None:
 
 def test_provisional_elements__F_replay(lake: Lake) -> None:
     """The second commit numbers only whom the first did not."""
-    publish(lake, satellites())
+    commit(lake, ORBITAL_CATALOG, published(satellites()))
     first = pc.is_in(readings()["native_track_id"], pa.array(["0", "1", "2"]))
     for rows in (readings().filter(first), readings().filter(pc.invert(first))):
         observe(lake, rows, START_NS + 4 * WINDOW_NS)
@@ -95,7 +87,7 @@ def test_provisional_elements__F_replay(lake: Lake) -> None:
 
 def test_refined_elements__F_replay(lake: Lake) -> None:
     """The second commit leaves out whom the first refined just now."""
-    publish(lake, some_catalogue())
+    commit(lake, ORBITAL_CATALOG, published(some_catalogue()))
     seen = beacons(objects=3, windows=10)
     fits = pa.concat_tables([window_fuser(some_catalogue(), WINDOW_NS)(rows) for rows in seen])
     numbers = sorted(set(fits["norad_id"].to_pylist()))

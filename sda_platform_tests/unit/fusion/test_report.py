@@ -18,10 +18,9 @@ from sda_platform.fusion.report import recent_verdicts, report
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, watched_beacons
+from sda_platform_tests.unit.fusion.windows import WINDOW_NS, published, watched_beacons
 from sda_platform_tests.unit.orbits.scenes import START_NS, catalogue
 
 WINDOWS = 3
@@ -35,8 +34,7 @@ def lake_with(root: Path, observed: list[pa.Table], unknown: int = 0, **altered:
     known = catalogue().elements.take(np.flatnonzero(np.isin(catalogue().elements.norad_id, sorted(numbers)[unknown:])))
     propagator = Propagator(known.take(np.argsort(known.norad_id)))
     fits = pa.concat_tables([window_fuser(propagator, WINDOW_NS)(rows) for rows in observed])
-    columns = {name: getattr(propagator.elements, name).tolist() for name in ElementSets.__dataclass_fields__}
-    commit(lake, ORBITAL_CATALOG, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    commit(lake, ORBITAL_CATALOG, published(propagator))
     commit(lake, OBSERVATIONS, [row for rows in observed for row in rows.to_pylist()])
     marks = {"optical": AS_OF_NS - 30 * 10**9, "isl": AS_OF_NS - 10**10, "pipeline": AS_OF_NS - 30 * 10**9}
     lags = {"optical_source_lag_ms": 9_000, "optical_pipeline_lag_ms": 2_500, "isl_source_lag_ms": 400}

@@ -1,12 +1,13 @@
 """Builders: what radars report of real objects in consecutive fusion windows, as rows of `observations`."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
 from sda_platform_tests.unit.orbits.scenes import (
@@ -31,6 +32,12 @@ def some_catalogue() -> Propagator:
     """What the radars see now, and every fiftieth of the others: enough to be mistaken for one another."""
     chosen = np.union1d(visible("radar", START_NS, margin_deg=20.0).index, np.arange(0, len(catalogue()), 50))
     return Propagator(catalogue().elements.take(chosen))
+
+
+def published(propagator: Propagator) -> list[dict[str, Any]]:
+    """Its element sets as rows of `orbital_catalog`, without names."""
+    columns = {name: getattr(propagator.elements, name).tolist() for name in ElementSets.__dataclass_fields__}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def observed_windows(objects: int, windows: int, readings: int = 8, seed: int = 11) -> list[pa.Table]:

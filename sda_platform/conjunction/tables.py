@@ -278,6 +278,7 @@ CONJUNCTION_ASSESSMENTS = Table(
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
     },
+    looked_up=("orbital_catalog",),
 )
 CONJUNCTION_ALERTS = Table(
     "conjunction_alerts",

@@ -66,6 +66,7 @@ REFINED_ELEMENTS = Table(
             for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "bstar_per_earth_radius")
         },
     },
+    looked_up=("fused_tracks", "orbital_catalog"),
 )
 
 

@@ -95,6 +95,7 @@ FUSED_TRACKS = Table(
             for name in STATE_AND_COVARIANCE
         },
     },
+    looked_up=("orbital_catalog",),
 )
 
 

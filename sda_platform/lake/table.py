@@ -71,7 +71,8 @@ class Table:
     ``replaces_rows``: then a commit may replace the row of a key, the table as of an earlier commit is an old version
     of it, and the whole key is read.
     ``sources`` says, for columns that copy or
-    derive from other tables, which: ``{column: [(table name, column), …]}``.
+    derive from other tables, which: ``{column: [(table name, column), …]}``. Those of them that are ``looked_up`` give
+    the table nothing to do when they change; of the others every commit is consumed.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Table:
     time_column: str
     sources: Mapping[str, list[tuple[str, str]]] = field(default_factory=dict)
     replaces_rows: bool = False
+    looked_up: tuple[str, ...] = ()
 
     @property
     def app_id(self) -> str:

@@ -13,7 +13,8 @@ def unread_commits(table: Table, heads: Mapping[str, Head]) -> dict[str, int]:
     """
     commit = heads[table.name].commit
     if commit is None:
-        consumed = {source: 0 for sources in table.sources.values() for source, _ in sources}
+        made_of = {source for sources in table.sources.values() for source, _ in sources}
+        consumed = dict.fromkeys(made_of.difference(table.looked_up), 0)
     else:
         consumed = {window.table: window.upto_sequence for window in commit.checkpoint.windows}
     waiting = {name: heads[name].sequence - upto for name, upto in consumed.items()}

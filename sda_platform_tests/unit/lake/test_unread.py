@@ -7,6 +7,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import TableWindow
 from sda_platform.lake.failures.failing import FAILURE_TAG
@@ -22,8 +24,8 @@ class Ticker:
 
     def tick(self) -> dg.RunRequest | str:
         context = dg.build_sensor_context(instance=self.instance)
-        tables = (RAW_RECORDS, OBSERVATIONS)
-        answer = request_unread(context, self.lake, "hot", tables, tables, wall_s=self.wall_s)
+        readers = (RAW_RECORDS, OBSERVATIONS, FUSED_TRACKS)
+        answer = request_unread(context, self.lake, "hot", readers, (*readers, ORBITAL_CATALOG), wall_s=self.wall_s)
         return answer if isinstance(answer, dg.RunRequest) else answer.skip_message or ""
 
     def request(self) -> dg.RunRequest:
@@ -40,9 +42,10 @@ class Ticker:
         commit(self.lake, RAW_RECORDS, [{"record_number": 0}])
 
     def observe(self) -> None:
-        """Have the observations consume every raw record."""
-        head = self.lake.head(RAW_RECORDS)
-        commit(self.lake, OBSERVATIONS, windows=[TableWindow(RAW_RECORDS.name, 0, head.sequence, -1, head.version)])
+        """Have the observations consume every raw record, and the tracks these."""
+        for source, reader in ((RAW_RECORDS, OBSERVATIONS), (OBSERVATIONS, FUSED_TRACKS)):
+            head = self.lake.head(source)
+            commit(self.lake, reader, windows=[TableWindow(source.name, 0, head.sequence, -1, head.version)])
 
 
 @pytest.fixture
@@ -79,6 +82,11 @@ def test_a_table_that_has_no_commit_yet_is_not_forgotten__F_state(ticker: Ticker
     ticker.land()
     assert ticker.request().run_key
     ticker.observe()
+    assert ticker.tick() == "every commit was consumed"
+
+
+def test_what_a_table_only_looks_up_gives_it_nothing_to_do(ticker: Ticker) -> None:
+    commit(ticker.lake, ORBITAL_CATALOG, [{"norad_id": 25544}])
     assert ticker.tick() == "every commit was consumed"
 
 

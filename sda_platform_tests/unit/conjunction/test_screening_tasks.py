@@ -56,7 +56,7 @@ def test_screening_what_changed_finds_what_a_full_run_finds_of_it(
     fleet = objects.norad_id[::4].tolist()
     changed = objects.norad_id[::9].tolist()
     whole = events(objects, fleet, None, scope=scope, volumes=volumes)
-    part = events(objects, fleet, changed, scope=scope, volumes=volumes, size=7)
+    part = events(objects, fleet, changed, scope=scope, volumes=volumes, size=13)
     assert len(part) > 3
     assert part == {event for event in whole if set(event[:2]) & set(changed)}
 

@@ -19,6 +19,8 @@ BEGIN_NS = int(np.datetime64("2024-11-01", "ns").astype(np.int64))
 END_NS = BEGIN_NS + 5 * HOUR_NS
 # Many events among few objects: a wide threshold, and low orbits of one shell.
 THRESHOLD_KM = 40.0
+# Each example screens the scene anew, some of them several times.
+FEW = settings(max_examples=settings.default.max_examples // 13)
 Found = list[tuple[int, int, int, float, float]]
 
 
@@ -60,7 +62,7 @@ def test_the_scene_holds_fast_events_slow_ones_and_pairs_that_move_together() ->
     assert pairs_together(whole(), shell())
 
 
-@settings(max_examples=6, deadline=None)
+@FEW
 @given(data=st.data())
 def test_chunks_of_any_length_in_any_order_by_workers_that_start_anew_join_to_the_same_events(
     data: st.DataObject,
@@ -81,7 +83,7 @@ def sent() -> bytes:
     return pickle.dumps(Propagator(shell()))
 
 
-@settings(max_examples=4, deadline=None)
+@FEW
 @given(seed=st.integers(0, 2**32 - 1), parts=st.integers(2, 3))
 def test_any_partition_of_the_catalogue_screened_part_against_part_gives_the_same_events(seed: int, parts: int) -> None:
     owner = np.random.default_rng(seed).integers(0, parts, len(shell()))
@@ -96,7 +98,7 @@ def test_any_partition_of_the_catalogue_screened_part_against_part_gives_the_sam
     assert sorted(events) == sorted(found(whole(), shell()))
 
 
-@settings(max_examples=6, deadline=None)
+@FEW
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_the_catalogue_does_not_matter(seed: int) -> None:
     shuffled = shell().take(np.random.default_rng(seed).permutation(len(shell())))
@@ -106,7 +108,7 @@ def test_the_order_of_the_catalogue_does_not_matter(seed: int) -> None:
     assert pairs_together(again, shuffled) == pairs_together(whole(), shell())
 
 
-@settings(max_examples=6, deadline=None)
+@FEW
 @given(others=st.lists(st.integers(0, len(catalogue()) - 1), max_size=40, unique=True))
 def test_strangers_in_the_catalogue_move_no_event_of_the_others(others: list[int]) -> None:
     """Cells are as wide as the company asks for, and an object that reaches far makes them wider."""

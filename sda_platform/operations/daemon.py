@@ -1,17 +1,25 @@
-"""Dagster's daemon, looking for due sensors every second instead of every five, with the lanes' pools set up.
+"""Dagster's daemon, looking for due sensors every second instead of every five, with the lanes free and set up.
 
-    python -m sda_platform.operations.daemon -w WORKSPACE
+    python -m sda_platform.operations.daemon [--await-engine HOME] -w WORKSPACE
 
 A landing sensor may tick every two seconds, but Dagster's sensor loop wakes only every five, and half of that would be
 the largest idle part of an alert's 30 seconds. Dagster has no setting for it; a tick of ours costs milliseconds.
 """
 
 import sys
+import time
+from pathlib import Path
+
+import dagster as dg
+from dagster._core.launcher import WorkerStatus
 
 from sda_platform import faults
 from sda_platform.lake.spark.session import LANES
+from sda_platform.operations import platform_home
 
 SENSOR_LOOP_S = 1
+_AWAIT_ENGINE = "--await-engine"
+_LOOK_S = 0.1
 
 
 def quicken_sensors() -> None:
@@ -32,29 +40,57 @@ def mark_crash_points() -> None:
     sensor.check_for_debug_crash = lambda _flags, key: faults.reach(f"daemon.{key.lower()}")
 
 
-def reserve_lanes() -> None:
+def reserve_lanes(instance: dg.DagsterInstance) -> None:
     """Make the lanes' pools known before the first run asks for one.
 
     Dagster sets up a pool when a queued run first names it, but counts it only from the next look at the queue on:
     two runs that are queued together at the very start would both be let in.
     """
-    from dagster import DagsterInstance
-
-    with DagsterInstance.get() as instance:
-        for lane in LANES:
-            instance.event_log_storage.initialize_concurrency_limit_to_default(lane)
+    for lane in LANES:
+        instance.event_log_storage.initialize_concurrency_limit_to_default(lane)
 
 
-def main() -> None:
-    """Run the daemon; the arguments are those of `dagster-daemon run`."""
-    quicken_sensors()
-    mark_crash_points()
-    reserve_lanes()
+def end_abandoned_runs(instance: dg.DagsterInstance) -> list[str]:
+    """End the runs whose workers died with an earlier platform, so that their lanes are free; returns their ids.
+
+    Run monitoring would find them, too: after its first pause, and those that had not quite begun after a minute.
+    """
+    begun = [dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+    abandoned = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=begun)):
+        health = instance.run_launcher.check_run_worker_health(run)
+        if health.status is WorkerStatus.NOT_FOUND:
+            instance.report_run_failed(run, f"Its worker ended with the platform that ran it: {health.msg}.")
+            abandoned.append(run.run_id)
+    return abandoned
+
+
+def await_engine(home: Path) -> None:
+    """Return when the supervisor of ``home`` says that the engine is warm: a sensor that fires then finds all it needs.
+
+    Whatever can be loaded is loaded before.
+    """
+    while not platform_home.read_state(home).get("engine_is_warm"):
+        time.sleep(_LOOK_S)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the daemon; the arguments, but for ``--await-engine``, are those of `dagster-daemon run`."""
     from dagster._daemon.cli import main as daemon_command
 
-    sys.argv = ["dagster-daemon", "run", *sys.argv[1:]]
+    quicken_sensors()
+    mark_crash_points()
+    if _AWAIT_ENGINE in arguments:
+        position = arguments.index(_AWAIT_ENGINE)
+        _, home = arguments[position : position + 2]
+        del arguments[position : position + 2]
+        await_engine(Path(home))
+    with dg.DagsterInstance.get() as instance:
+        reserve_lanes(instance)
+        end_abandoned_runs(instance)
+    sys.argv = ["dagster-daemon", "run", *arguments]
     daemon_command()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

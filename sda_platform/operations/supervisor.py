@@ -1,8 +1,8 @@
 """`sda up`: starts the platform's processes, keeps them running, and leaves none behind.
 
     lake verified ──────────────────────┐
-    code server (one, shared) ──────────┴─ webserver ──┬── daemon
-    engine (Spark Connect server) ── lanes warmed ─────┘
+    code server (one, shared) ──────────┴─ webserver ── daemon loaded ──┬── daemon at work
+    engine (Spark Connect server) ── lanes warmed ──────────────────────┘
 
 One thread starts and watches them; a dead one is started again with growing pauses. Their addresses and ids
 are kept in ``<home>/platform.json``, their output in ``<home>/logs``. Knows the commands of Dagster and Spark
@@ -81,6 +81,7 @@ class Platform:
         self._warming: subprocess.Popen[bytes] | None = None
         self._verifying: subprocess.Popen[bytes] | None = None
         self._is_cold = True
+        self._engine_is_warm = False
         self._addresses: Addresses | None = None
         self._failure: PlatformError | None = None
         self._lock: IO[str] | None = None
@@ -180,9 +181,9 @@ class Platform:
         show = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(webserver_port), "-w", str(workspace)]
         self._start_python("webserver", show, self._webserver_answers)
         self._await("webserver", _DAGSTER_READY_S)
+        tick = ["-m", "sda_platform.operations.daemon", "--await-engine", str(self.home), "-w", str(workspace)]
+        self._start_python("daemon", tick, lambda: True)
         self._await_warm()
-        # The daemon comes last: a sensor that fires now finds everything its run needs.
-        self._start_python("daemon", ["-m", "sda_platform.operations.daemon", "-w", str(workspace)], lambda: True)
         self._report(f"the platform is up: {self._addresses.webserver}")
 
     def _sweep_left_overs(self) -> None:
@@ -304,17 +305,18 @@ class Platform:
             )
 
     def _await_warm(self) -> None:
-        """Wait for the warm-up. Its failure stops a start, because no run could succeed either."""
-        if self._warming is None:
-            return
-        deadline = time.monotonic() + _WARM_S
-        while self._warming.poll() is None:
-            if time.monotonic() > deadline:
-                self._warming.kill()
-            self._pause()
-        if self._warming.returncode:
-            raise PlatformError(f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}")
-        self._report("engine: warm")
+        """Wait for the warm-up, and let the daemon begin. A failure stops the start: no run could succeed either."""
+        if self._warming is not None:
+            deadline = time.monotonic() + _WARM_S
+            while self._warming.poll() is None:
+                if time.monotonic() > deadline:
+                    self._warming.kill()
+                self._pause()
+            if self._warming.returncode:
+                raise PlatformError(f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}")
+            self._report("engine: warm")
+        self._engine_is_warm = True
+        self._write_state()
 
     def _watch(self) -> None:
         lines = [line for service in self._services.values() if (line := service.revive(time.monotonic()))]
@@ -367,5 +369,5 @@ class Platform:
             for name, service in self._services.items()
         }
         addresses = asdict(self._addresses) if self._addresses else {}
-        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark}
+        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark, "engine_is_warm": self._engine_is_warm}
         platform_home.write_state(self.home, {**state, "addresses": addresses, "processes": processes})

@@ -1,14 +1,21 @@
 """The places where the platform reaches into Dagster: a new version that moves them must fail here."""
 
+import json
 import multiprocessing
+import threading
+from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
+from dagster._core.storage.tags import GRPC_INFO_TAG
+from dagster._core.test_utils import create_run_for_test
 from dagster._daemon import sensor
 from dagster._grpc import server
 
 from sda_platform import faults
-from sda_platform.operations import code_server, daemon
+from sda_platform.operations import code_server, daemon, platform_home
+from sda_platform.operations.processes import free_port
 
 
 def test_dagsters_server_takes_the_forkserver_for_its_run_workers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +49,29 @@ def test_dagsters_own_crash_points_of_a_tick_are_fault_points(monkeypatch: pytes
     finally:
         faults.watch(None)
     assert told == ["daemon.run_created"]
+
+
+def test_at_its_start_the_daemon_ends_runs_whose_worker_is_gone_and_leaves_the_others_r12(tmp_path: Path) -> None:
+    launcher = {"module": "sda_platform.operations.run_launcher", "class": "WatchedRunLauncher"}
+    with dg.instance_for_test(overrides={"run_launcher": launcher}, temp_dir=str(tmp_path)) as instance:
+        address = {GRPC_INFO_TAG: json.dumps({"host": "127.0.0.1", "port": free_port(0)})}
+        gone, unborn = (
+            create_run_for_test(instance, status=status, tags=address)
+            for status in (dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING)
+        )
+        waiting = create_run_for_test(instance, status=dg.DagsterRunStatus.NOT_STARTED)
+        of_another_launcher = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+        assert set(daemon.end_abandoned_runs(instance)) == {gone.run_id, unborn.run_id}
+        ended = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))]
+        assert set(ended) == {gone.run_id, unborn.run_id}
+        assert not {waiting.run_id, of_another_launcher.run_id} & set(ended)
+
+
+def test_the_daemon_waits_for_the_engine_and_then_no_more(tmp_path: Path) -> None:
+    platform_home.write_state(tmp_path, {"engine_is_warm": False})
+    waiting = threading.Thread(target=daemon.await_engine, args=(tmp_path,), daemon=True)
+    waiting.start()
+    assert waiting.is_alive()
+    platform_home.write_state(tmp_path, {"engine_is_warm": True})
+    waiting.join(10)
+    assert not waiting.is_alive()

@@ -1,0 +1,181 @@
+"""How soon a platform that was killed in the middle of a run commits again, and that it does nothing twice.
+
+    python benchmarks/restart.py [--kills 5]
+
+Starts `sda up` in a home of its own and lands a file of telescope records. Once the run that takes it has made its
+first commit, the supervisor is killed (kill -9), and its guardian ends every other process with it. The platform is
+started again, and goes on by itself. The clock runs from that start: to its word that the engine is warm, and to the
+next commit of any table. Before a figure is printed, every table's chain of checkpoints is followed, and the records
+are counted.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from platform_ingest import START_NS, optical_file
+from rich.console import Console
+from rich.table import Table as Grid
+
+from sda_platform.clock import MissionClock
+from sda_platform.formats.segments import describe_segment
+from sda_platform.ingest.lander import seal
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.verification import broken_chain
+from sda_platform.operations import guardian, platform_home
+from sda_platform.registry import TABLES
+from sda_platform.settings import Settings
+
+_PATIENCE_S = 300.0
+_RECORDS = 500
+_BEYOND_ENGINE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Seconds since the start of `sda up`."""
+
+    engine_warm_s: float
+    first_commit_s: float
+
+    @property
+    def beyond_engine_s(self) -> float:
+        """How long after the engine was ready the platform went on where it was killed."""
+        return self.first_commit_s - self.engine_warm_s
+
+
+class Killable:
+    """`sda up` in a process of its own; its output tells how far it has got."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._output = home, home / "up.out"
+        environment = {
+            **os.environ, "SDA_HOME": str(home), "SDA_WEBSERVER_PORT": "0", "SDA_ENGINE_PORT": "0",
+            "SDA_FUSION_REFRESH": "false",
+        }  # fmt: skip
+        with self._output.open("w") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "sda_platform.cli", "up"],
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    def says(self, words: str) -> bool:
+        """Whether it has printed ``words`` since its start. RuntimeError: it has ended."""
+        told = self._output.read_text()
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the platform ended:\n{told}")
+        return words in told
+
+    def kill(self) -> None:
+        """Kill the supervisor; returns when no process of the platform is left."""
+        mark = str(platform_home.read_state(self._home)["mark"])
+        self._process.kill()
+        self._process.wait()
+        _wait_for(lambda: not guardian.marked(mark), "the end of the platform's processes")
+
+
+def main() -> int:
+    """Run the benchmark; 0 when the first commit comes soon enough after the engine."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sda-restart-") as directory:
+        home = Path(directory)
+        clock = MissionClock.starting_at(START_NS)
+        clock.save(home)
+        lake = Lake(Settings(home=home).lake_uri, clock, without_session)
+        platform, restarts = Killable(home), []
+        try:
+            _wait_for(lambda: platform.says("the platform is up"), "the platform")
+            for number in range(arguments.kills):
+                _land(home, number, clock)
+                _wait_for(lambda n=number: lake.head(RAW_RECORDS).sequence > n, "the batch's first commit")
+                platform.kill()
+                began, before = time.monotonic(), _commits(lake)
+                platform = Killable(home)
+                restarts.append(_measured(platform, lake, began, before))
+                _wait_for(lambda n=number: _observed(lake) == (n + 1) * _RECORDS, "the rest of the batch")
+        finally:
+            platform.kill()
+        problems = _problems(lake, arguments.kills * _RECORDS)
+    if problems:
+        raise SystemExit("; ".join(problems))
+    return _report(restarts)
+
+
+def _measured(platform: Killable, lake: Lake, began: float, before: int) -> Restart:
+    _wait_for(lambda: platform.says("engine: warm\n"), "the engine")
+    warm = time.monotonic() - began
+    _wait_for(lambda: _commits(lake) > before, "the first commit")
+    return Restart(warm, time.monotonic() - began)
+
+
+def _land(home: Path, number: int, clock: MissionClock) -> None:
+    data = optical_file(number, _RECORDS)
+    meta = describe_segment(
+        data,
+        feed="optical",
+        segment_format="optical-jsonl",
+        sealed_time_ns=clock.now_ns(),
+        sealed_wall_time_ns=time.time_ns(),
+    )
+    seal(data, meta, Settings(home=home).landing_uri, stem=f"maui-{number}")
+
+
+def _commits(lake: Lake) -> int:
+    return sum(lake.head(table).sequence for table in TABLES)
+
+
+def _observed(lake: Lake) -> int:
+    return lake.log(OBSERVATIONS).row_count()
+
+
+def _problems(lake: Lake, records: int) -> list[str]:
+    """What was lost or done twice."""
+    problems = [f"{t.name}: {gap}" for t in TABLES for gap in broken_chain(lake.log(t).commits())]
+    for table in (RAW_RECORDS, OBSERVATIONS):
+        keys = lake.log(table).rows(table.key)
+        distinct = keys.group_by(list(table.key)).aggregate([]).num_rows
+        if not keys.num_rows == distinct == records:
+            problems.append(f"{table.name}: {keys.num_rows} rows, {distinct} of them distinct, of {records} records")
+    return problems
+
+
+def _report(restarts: list[Restart]) -> int:
+    grid = Grid("s since start", "median", "max", box=None)
+    for name in ("engine_warm_s", "first_commit_s", "beyond_engine_s"):
+        seconds = [getattr(restart, name) for restart in restarts]
+        grid.add_row(
+            name.removesuffix("_s").replace("_", " "), f"{statistics.median(seconds):.1f}", f"{max(seconds):.1f}"
+        )
+    console = Console(highlight=False, width=120)
+    console.print(grid)
+    beyond = statistics.median(restart.beyond_engine_s for restart in restarts)
+    verdict = "holds" if beyond <= _BEYOND_ENGINE_S else "missed"
+    console.print(
+        f"{len(restarts)} kills; nothing lost, nothing twice; beyond the engine's start {beyond:.1f} s "
+        f"(bound ≤ {_BEYOND_ENGINE_S:.0f} s) {verdict}"
+    )
+    return int(verdict == "missed")
+
+
+def _wait_for(is_true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not is_true():
+        if time.monotonic() > deadline:
+            raise SystemExit(f"{what} did not come within {_PATIENCE_S:.0f} s")
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from contest import Gate
-from platform_fragmentation import console, platform_at, play, provisional, taken_in
+from platform_fragmentation import console, platform_at, play, provisional, taken_in, tracked
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
@@ -33,7 +33,7 @@ from sda_platform.simulation.breakup import FIRST_FRAGMENT_ID, Breakup
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.segments import after
 
 WINDOW_NS = 30 * NANOSECONDS_PER_SECOND
 
@@ -41,12 +41,12 @@ WINDOW_NS = 30 * NANOSECONDS_PER_SECOND
 def main() -> int:
     """Run, print, and fail where a gate is missed."""
     options = _options()
-    world = _world(options.fragments, options.seconds, options.radar_capacity)
+    world = _world(options.fragments, options.begin, options.seconds, options.radar_capacity)
     truth = pa.concat_tables([segment.truth for segment in world if segment.feed == "radar"])
     truth = truth.filter(pc.greater_equal(truth["norad_id"], FIRST_FRAGMENT_ID))
     truth = truth.filter(pc.equal(truth["fault"], "none"))
     if options.platform is not None:
-        rows, gates = _through_the_platform(options.platform, world, options.seconds, options.fragments)
+        rows, gates = _through_the_platform(options.platform, world, options.begin + options.seconds, options.fragments)
     else:
         rows, gates = _by_themselves(world, truth)
     gates = [*_judged(rows, truth, options.fragments), *gates]
@@ -77,6 +77,7 @@ def _through_the_platform(
     with platform_at(home) as platform:
         play(platform, world, seconds)
         known = taken_in(platform)
+        console.print(f"{tracked(platform):,} are tracked")
         shares = [Gate(f"share {what}", count / fragments, 0.99, at_least=True) for what, count in known.items()]
         return provisional(platform), shares
 
@@ -99,11 +100,11 @@ def _judged(rows: pa.Table, truth: pa.Table, fragments: int) -> list[Gate]:
     ]
 
 
-def _world(fragments: int, seconds: float, capacity: int) -> list[SimulatedSegment]:
+def _world(fragments: int, begin: float, seconds: float, capacity: int) -> list[SimulatedSegment]:
     """What radars and links send while the pieces fly."""
     breakup = Breakup(fragments=fragments, after_s=5.0, published_after_s=None)
     world = simulate(
-        "fragmentation", start_time_ns=START_NS, duration_s=seconds, seed=7, breakup=breakup,
+        "fragmentation", start_time_ns=after(begin), duration_s=seconds, seed=7, breakup=breakup,
         objects=[member.norad_id for member in protected_fleet()], plan=ObservingPlan(radar_capacity=capacity),
     )  # fmt: skip
     return [segment for segment in world if segment.feed in ("radar", "isl")]
@@ -131,6 +132,7 @@ def _errors_m(rows: pa.Table, truth: pa.Table) -> np.ndarray:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fragments", type=int, default=1_800)
+    parser.add_argument("--begin", type=float, default=0.0, help="s into the day; at 85 three radars see the stage")
     parser.add_argument("--seconds", type=float, default=95.0, help="of observation; the break-up comes after five")
     parser.add_argument("--platform", type=Path, help="an empty directory for a whole platform to live through it")
     parser.add_argument("--radar-capacity", type=int, default=2_000, help="tracks that a radar follows at once")

@@ -21,6 +21,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.fusion.offering import offer
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.spark.engine import python_path
 from sda_platform.lake.spark.session import attach
 from sda_platform.simulation.reference import reference_catalogue
@@ -84,3 +85,11 @@ def taken_in(platform: Platform) -> dict[str, int]:
         "catalogued": pc.sum(pc.is_in(numbers, entries)).as_py() or 0,
         "screened": screening.checkpoint.counts["changed"] if screening else 0,
     }
+
+
+def tracked(platform: Platform) -> int:
+    """How many unknown objects have a confirmed track: radars saw them again once they were in the catalogue."""
+    numbers = pc.unique(platform.rows(PROVISIONAL_ELEMENTS, "norad_id")["norad_id"])
+    tracks = platform.rows(TRACKS, "norad_id", "state")
+    confirmed = tracks.filter(pc.equal(tracks["state"], "confirmed"))
+    return pc.sum(pc.is_in(numbers, confirmed["norad_id"])).as_py() or 0

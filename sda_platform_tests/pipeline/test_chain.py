@@ -23,14 +23,17 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     CONJUNCTION_MESSAGES,
 )
+from sda_platform.definitions import BY_THE_CLOCK
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.records import pack_records
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.unread import unread_commits
 from sda_platform.lake.verification import standing_keys
 from sda_platform.operations.cdm_command import alert_message
 from sda_platform.operations.trace import trace_alert
+from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.delta_tables import lose_rows
@@ -104,8 +107,16 @@ def standing_assessments(platform: Platform) -> list[dict[str, Any]]:
     return standing_keys(log, ["collision_probability"]).to_pylist()
 
 
+def unread(platform: Platform) -> set[str]:
+    """The tables with commits that wait for one of their readers, a table without any commit among these."""
+    heads = {table.name: platform.lake.head(table) for table in TABLES}
+    readers = [table for table in TABLES if table not in BY_THE_CLOCK]
+    return {name for table in readers for name in unread_commits(table, heads)}
+
+
 def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     with_catalogue(platform)
+    assert unread(platform) == set(), "a catalogue alone gives nobody else work"
     candidates = platform.rows(CONJUNCTION_CANDIDATES)
     found = sorted(
         (
@@ -148,6 +159,7 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     _others_speak(platform, alerts[0])
 
     before, receipts = platform.versions(ALL), platform.subscriber.receipts()
+    assert unread(platform) == set()
     again = platform.run("hot")
     assert set(written(again).values()) == {0}
     assert set(written(platform.run("catalog")).values()) == {0}

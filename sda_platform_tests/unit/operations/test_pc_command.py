@@ -1,12 +1,15 @@
 """`sda pc`: the risk of a conjunction data message, in words and as JSON, and one clear line where there is none."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from sda_platform.cli import main
+from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform_tests.messages_of_others import Told
 
 DATA = Path(__file__).parents[2] / "data" / "cdm"
 
@@ -29,12 +32,17 @@ def test_json_has_the_best_and_the_2d_probability_with_their_validity() -> None:
     assert found["pc_in_message"] == 4.835e-5
 
 
-def test_words_tell_the_radius_that_was_assumed_and_what_each_flag_means() -> None:
-    answer = sda_pc("--cdm", str(DATA / "leo_debris.xml"))
+def test_words_tell_the_radius_that_was_assumed_and_what_each_flag_means(tmp_path: Path) -> None:
+    message, path = Told(sigma_km=100.0).cdm(), tmp_path / "wide.xml"
+    kinds = zip(message.objects, ("PAYLOAD", "DEBRIS"), strict=True)
+    first, second = (replace(each, fields={**each.fields, "OBJECT_TYPE": kind}) for each, kind in kinds)
+    message = replace(message, objects=(first, second), hard_body_radius_m=None, comments=())
+    path.write_bytes(encode_cdm(message, "xml"))
+    answer = sda_pc("--cdm", str(path))
     assert answer.exit_code == 0, answer.output
     assert "5.5 m (object 1: 5 m assumed for payload; object 2: 0.5 m assumed for debris)" in answer.output
-    assert "curved_motion: the orbits bend within the uncertainty" in answer.output
-    assert "2D Pc 1.378e-08, not valid here" in answer.output
+    assert "extended_encounter: the encounter is long" in answer.output
+    assert "2D Pc 1.064e-10, not valid here" in answer.output
 
 
 def test_a_file_that_is_no_message_is_one_line_with_its_name_and_the_reason(tmp_path: Path) -> None:

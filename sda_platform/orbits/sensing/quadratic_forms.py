@@ -60,27 +60,28 @@ def add(forms: Any, place: Any, total: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def surprises(forms: Any, group: Any, unknowns: Any, information: Any) -> Any:
+def surprises(forms: Any, group: Any, unknowns: Any, information: Any, counted: Any) -> Any:
     """Squared misfit of each form (k,) against a fit of its group (g, 6), (g, 6, 6) that never saw it.
 
-    The fit did see it: it is taken out of its information again. Zero where the group is negative.
+    What is ``counted`` (k,) in the fit is taken out of it again. Zero where the group is negative.
     """
     found = np.zeros(len(forms))
-    left, gradient, solved = np.empty((6, 6)), np.empty(6), np.empty(6)
+    known, gradient, solved = np.empty((6, 6)), np.empty(6), np.empty(6)
     for k in range(len(forms)):
         if group[k] < 0:
             continue
-        form, y, known = forms[k], unknowns[group[k]], information[group[k]]
+        form, y, fit = forms[k], unknowns[group[k]], information[group[k]]
+        sign = -1.0 if counted[k] else 1.0
         found[k] = form[27]
         for a in range(6):
             gradient[a] = form[21 + a]
             for b in range(6):
                 normal = form[a * (a + 1) // 2 + b] if b <= a else form[b * (b + 1) // 2 + a]
-                left[a, b] = known[a, b] - normal
+                known[a, b] = fit[a, b] + sign * normal
                 gradient[a] -= normal * y[b]
             found[k] -= y[a] * (form[21 + a] + gradient[a])
-        cholesky(left)
-        found[k] += square(left, gradient, solved)
+        cholesky(known)
+        found[k] -= sign * square(known, gradient, solved)
         if math.isnan(found[k]):
             found[k] = math.inf
     return found

@@ -26,9 +26,9 @@ _MAX_ITERATIONS = 12
 # In units of the fit's own sigmas. The step itself is still taken, and what it leaves is of second order.
 _LAST_STEP = 0.1
 OUTLIER_PROBABILITY = 1e-5
-_LEAVE_TOGETHER = 0.5
+LEAVE_TOGETHER = 0.5
 # Choices may come back to an earlier one; a dozen sort out any window that can be sorted out.
-_MAX_CHOICES = 12
+MAX_CHOICES = 12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -221,10 +221,10 @@ def _choose(problem: Problem, state: _Solution, open_windows: BoolArray, must_ke
     excess = surprise / chi2.isf(OUTLIER_PROBABILITY, np.arange(1, 7))[problem.measurements.dimension[rows] - 1]
     worst = np.zeros(len(open_windows))
     np.maximum.at(worst, window, np.where(state.active[rows], excess, 0.0))
-    chosen = (excess <= 1.0) | (excess < _LEAVE_TOGETHER * worst[window])
+    chosen = (excess <= 1.0) | (excess < LEAVE_TOGETHER * worst[window])
     kept = np.bincount(window[chosen], minlength=len(open_windows))
     changed = np.bincount(window[chosen != state.active[rows]], minlength=len(open_windows)) > 0
-    again = open_windows & changed & (kept >= must_keep) & (state.choices < _MAX_CHOICES)
+    again = open_windows & changed & (kept >= must_keep) & (state.choices < MAX_CHOICES)
     taken = again[window]
     state.active[rows[taken]] = chosen[taken]
     state.choices[again] += 1

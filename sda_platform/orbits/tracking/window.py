@@ -2,20 +2,19 @@
 
 Most is done while the window is still open. What is left at its end does not look at readings any more, only at what
 slices have summed up: one assignment, one solution of six equations per object, and whether every slice agrees with
-it. Where one does not, where a clock has to be doubted, or where the state is further off than the prior explains, the
-object is fitted from its readings (``estimation``), which sorts out outliers; sums cannot.
+it; what does not is left out. Where sound readings would be missed that leave with an outlier, where a clock has to be
+doubted, or where the state is further off than the prior explains, the object is fitted from its readings
+(``estimation``).
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
@@ -25,7 +24,8 @@ from sda_platform.orbits.sensing.observations import stacked
 from sda_platform.orbits.sensing.sensors import Sensor
 from sda_platform.orbits.tracking.assignment import assign
 from sda_platform.orbits.tracking.association import exclusive_slots
-from sda_platform.orbits.tracking.estimation import OUTLIER_PROBABILITY, StateFits, fit_windows
+from sda_platform.orbits.tracking.contradictions import agreeing, excesses, solved
+from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.problem import states
 from sda_platform.orbits.tracking.slices import Reference, Slice
 
@@ -76,8 +76,7 @@ class Window:
         claim = self._number_claims(part, unit)
         self._cost[claim] += part.claim_cost
         quadratic_forms.add(part.claim_form, claim, self._forms)
-        for name in ("dimension", "readings", "doubted"):
-            self._claims[name][claim] += getattr(part, f"claim_{name}")
+        self._claims["doubted"][claim] += part.claim_doubted
         self._slices.append(part)
         self._claim_of.append(claim)
 
@@ -87,11 +86,32 @@ class Window:
         objects, of_chosen = np.unique(self._claims["candidate"][chosen], return_inverse=True)
         place = np.full(len(chosen), -1, dtype=np.int64)
         place[chosen] = of_chosen
-        group = np.concatenate([self._groups(n, place) for n in range(len(self._slices))] or [of_chosen])
+        # Of each claim of each slice the object that it is of.
+        whose = [place[claim] for claim in self._claim_of]
         forms = np.zeros((len(objects), quadratic_forms.SIZE))
         quadratic_forms.add(self._forms[chosen], of_chosen, forms)
-        fits, unknowns, information = self._solved(objects, forms, place, group)
-        suspicious = self._suspicious(place, unknowns, information)
+        left_out, suspicious = self._sorted_out(whose, forms)
+        unknowns, information = solved(forms)
+        suspicious |= ~(np.abs(unknowns).max(axis=1, initial=0.0) <= _PLAUSIBLE_SIGMAS)
+        suspicious[place[(place >= 0) & (self._claims["doubted"] > 0)]] = True
+        group, used = self._of_readings(whose, left_out)
+        counts = self._counts(whose, left_out, len(objects))
+        prior = self.reference.prior(objects)
+        r, v, covariance = states(prior, unknowns, information)
+        _, gradient, square = quadratic_forms.parts(forms)
+        fits = StateFits(
+            r_teme_km=r,
+            v_teme_km_s=v,
+            covariance_teme=covariance,
+            predicted_r_teme_km=prior.r_mid,
+            predicted_v_teme_km_s=prior.v_mid,
+            chi_square=np.maximum(square - np.einsum("gi,gi->g", gradient, unknowns), 0.0),
+            **counts,
+            unusable=np.zeros(len(objects), dtype=np.int64),
+            iterations=np.ones(len(objects), dtype=np.int64),
+            converged=np.ones(len(objects), dtype=bool),
+            used=used,
+        )
         return Fused(objects, group, self._refitted(objects, group, fits, suspicious), suspicious)
 
     def _number_units(self, part: Slice) -> IntArray:
@@ -121,8 +141,7 @@ class Window:
         columns = {
             "unit": unit[part.claim_unit[new]],
             "candidate": part.claim_candidate[new],
-            "kind": part.claim_kind[new],
-            **{name: np.zeros(new.sum()) for name in ("dimension", "readings", "doubted")},
+            "doubted": np.zeros(new.sum()),
         }
         self._claims = _extended(self._claims, columns)
         self._cost = np.concatenate([self._cost, np.zeros(new.sum())])
@@ -136,57 +155,60 @@ class Window:
         unit, candidate = self._claims["unit"], self._claims["candidate"]
         return np.asarray(assign(unit, candidate, self._cost, slot).candidate[unit] == candidate)
 
-    def _groups(self, number: int, place: IntArray) -> IntArray:
-        part = self._slices[number]
-        group = np.full(len(part.observations), -1, dtype=np.int64)
-        of_pair = place[self._claim_of[number][part.pair_claim]]
-        group[part.pair_reading[of_pair >= 0]] = of_pair[of_pair >= 0]
-        return group
+    def _sorted_out(self, whose: list[IntArray], forms: FloatArray) -> tuple[list[BoolArray], BoolArray]:
+        """Which claims of each slice are left out, and which objects (g,) that does not settle.
 
-    def _solved(
-        self, objects: IntArray, forms: FloatArray, place: IntArray, group: IntArray
-    ) -> tuple[StateFits, FloatArray, FloatArray]:
-        """The fits by sums alone, with unknowns and information in the priors' coordinates."""
-        count, prior = len(objects), self.reference.prior(objects)
-        normal, gradient, square = quadratic_forms.parts(forms)
-        information = np.asarray(normal + np.eye(6), dtype=np.float64)
-        unknowns = np.asarray(np.linalg.solve(information, gradient[:, :, None])[:, :, 0], dtype=np.float64)
-        r, v, covariance = states(prior, unknowns, information)
-        chosen = place >= 0
-
-        def total(values: IntArray) -> IntArray:
-            return np.bincount(place[chosen], values[chosen], minlength=count).astype(np.int64)
-
-        kind, readings = self._claims["kind"], self._claims["readings"]
-        fits = StateFits(
-            r_teme_km=r,
-            v_teme_km_s=v,
-            covariance_teme=covariance,
-            predicted_r_teme_km=prior.r_mid,
-            predicted_v_teme_km_s=prior.v_mid,
-            chi_square=np.maximum(square - np.einsum("gi,gi->g", gradient, unknowns), 0.0),
-            degrees_of_freedom=total(self._claims["dimension"]),
-            radar_count=total(np.where(kind == RADAR, readings, 0)),
-            optical_count=total(np.where(kind == OPTICAL, readings, 0)),
-            isl_count=total(np.where(kind == ISL, readings, 0)),
-            outliers_rejected=np.zeros(count, dtype=np.int64),
-            unusable=np.zeros(count, dtype=np.int64),
-            iterations=np.ones(count, dtype=np.int64),
-            converged=np.ones(count, dtype=bool),
-            used=group >= 0,
+        What is left out is taken out of ``forms``.
+        """
+        left_out = [np.zeros(len(objects), dtype=bool) for objects in whose]
+        unsettled = np.zeros(len(forms), dtype=bool)
+        fit = solved(forms)
+        for part, objects in zip(self._slices, whose, strict=True):
+            every = np.ones(len(objects), dtype=bool)
+            excess = excesses(part.claim_form, objects, part.claim_dimension, every, *fit)
+            unsettled[objects[excess > 1.0]] = True
+        again = np.flatnonzero(unsettled)
+        if not len(again):
+            return left_out, unsettled
+        rows = [np.flatnonzero((objects >= 0) & unsettled[objects]) for objects in whose]
+        group = np.searchsorted(again, np.concatenate([objects[k] for objects, k in zip(whose, rows, strict=True)]))
+        form, dimension, readings = (
+            np.concatenate([getattr(part, name)[k] for part, k in zip(self._slices, rows, strict=True)])
+            for name in ("claim_form", "claim_dimension", "claim_readings")
         )
-        return fits, unknowns, information
+        counted, settled = agreeing(form, group, dimension, readings, len(again))
+        forms[again] = 0.0
+        quadratic_forms.add(form[counted], again[group[counted]], forms)
+        unsettled[again] = ~settled
+        cuts = np.cumsum([len(k) for k in rows])[:-1]
+        for mask, k, kept in zip(left_out, rows, np.split(counted, cuts), strict=True):
+            mask[k] = ~kept
+        return left_out, unsettled
 
-    def _suspicious(self, place: IntArray, unknowns: FloatArray, information: FloatArray) -> BoolArray:
-        """Which objects' sums are not to be relied on."""
-        suspicious = np.asarray(~(np.abs(unknowns).max(axis=1, initial=0.0) <= _PLAUSIBLE_SIGMAS))
-        suspicious[place[(place >= 0) & (self._claims["doubted"] > 0)]] = True
-        for part, claim in zip(self._slices, self._claim_of, strict=True):
-            of_block = place[claim]
-            surprise = quadratic_forms.surprises(part.claim_form, of_block, unknowns, information)
-            bound = _bounds(int(part.claim_dimension.max(initial=0)))
-            suspicious[of_block[surprise > bound[part.claim_dimension]]] = True
-        return suspicious
+    def _of_readings(self, whose: list[IntArray], left_out: list[BoolArray]) -> tuple[IntArray, BoolArray]:
+        """The object of each reading of the window, or -1, and whether the fits use it."""
+        count = sum(len(part.observations) for part in self._slices)
+        group, used, start = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=bool), 0
+        for part, objects, out in zip(self._slices, whose, left_out, strict=True):
+            mine = objects[part.pair_claim] >= 0
+            rows, claim = start + part.pair_reading[mine], part.pair_claim[mine]
+            group[rows], used[rows] = objects[claim], ~out[claim]
+            start += len(part.observations)
+        return group, used
+
+    def _counts(self, whose: list[IntArray], left_out: list[BoolArray], count: int) -> dict[str, IntArray]:
+        """What the fits (g,) rest on."""
+        kinds = {"radar_count": RADAR, "optical_count": OPTICAL, "isl_count": ISL}
+        names = ("degrees_of_freedom", *kinds, "outliers_rejected")
+        found = {name: np.zeros(count, dtype=np.int64) for name in names}
+        for part, objects, out in zip(self._slices, whose, left_out, strict=True):
+            kept = (objects >= 0) & ~out
+            of_kind = {name: kept & (part.claim_kind == kind) for name, kind in kinds.items()}
+            np.add.at(found["degrees_of_freedom"], objects[kept], part.claim_dimension[kept])
+            np.add.at(found["outliers_rejected"], objects[out], part.claim_readings[out])
+            for name, rows in of_kind.items():
+                np.add.at(found[name], objects[rows], part.claim_readings[rows])
+        return found
 
     def _refitted(self, objects: IntArray, group: IntArray, fits: StateFits, suspicious: BoolArray) -> StateFits:
         """The fits with those of the suspicious from their readings."""
@@ -210,14 +232,8 @@ class Window:
         return fits
 
 
-@cache
-def _bounds(dimension: int) -> FloatArray:
-    """What the squared misfit of as many numbers (0, 1, ... ``dimension``) may be by chance."""
-    return np.asarray(chi2.isf(OUTLIER_PROBABILITY, np.arange(dimension + 1)))
-
-
 _UNIT_COLUMNS = ("source", "named", "time_ns", "readings")
-_CLAIM_COLUMNS = ("unit", "candidate", "kind", "dimension", "readings", "doubted")
+_CLAIM_COLUMNS = ("unit", "candidate", "doubted")
 
 
 def _extended(columns: dict[str, IntArray], more: Mapping[str, Any]) -> dict[str, IntArray]:

@@ -141,19 +141,34 @@ def test_only_what_is_new_and_what_a_late_reading_fell_into_is_weighed(monkeypat
     assert weighed[1:] == [[slices[late], slices[-1]]]
 
 
-def test_an_object_with_an_outlier_is_fitted_from_its_readings() -> None:
+def test_outliers_are_left_out_as_from_all_readings_at_once() -> None:
     taken = scene()
     rows = np.flatnonzero((taken.observations.source_kind == "radar") & (taken.tracks != ""))
-    spoiled = rows[np.unique(taken.truth[rows], return_index=True)[1][:10]]
+    spoiled = rows[np.unique(taken.truth[rows], return_index=True)[1]]
     range_m = taken.observations.range_m.copy()
     range_m[spoiled] += 400.0
-    fused = taken.fused(taken.every, range_m=range_m)
-    _, fits = taken.whole(range_m=range_m)
+    fused, (_, fits) = taken.fused(taken.every, range_m=range_m), taken.whole(range_m=range_m)
+    assert fused.refitted.mean() < 0.2 and not fused.fits.used[spoiled].any()
+    np.testing.assert_array_equal(fused.fits.outliers_rejected, fits.outliers_rejected)
+    np.testing.assert_array_equal(fused.fits.radar_count, fits.radar_count)
+    assert sigmas_apart(fused.fits, fits).max() < 0.1
+    np.testing.assert_allclose(fused.fits.chi_square, fits.chi_square, rtol=0.01)
+
+
+@pytest.mark.parametrize(("readings", "looked_at"), [(30, True), (150, False)])
+def test_sound_readings_leave_with_an_outlier_only_where_they_are_not_missed(readings: int, looked_at: bool) -> None:
+    taken = scene(objects=4, readings=readings)
+    tracked = np.flatnonzero(taken.tracks != "")
+    together = taken.observations.sensor_time_ns[tracked] // SLICE_NS * len(taken.catalogue) + taken.truth[tracked]
+    _, first, count = np.unique(together, return_index=True, return_counts=True)
+    spoiled = tracked[first[count > 1][0]]
+    range_m = taken.observations.range_m.copy()
+    range_m[spoiled] += 400.0
+    fused, (_, fits) = taken.fused(taken.every, range_m=range_m), taken.whole(range_m=range_m)
     whose = np.searchsorted(fused.objects, taken.truth[spoiled])
-    assert fused.refitted[whose].all() and not fused.fits.used[spoiled].any()
-    for field in dataclasses.fields(fits):
-        if field.name != "used":
-            np.testing.assert_array_equal(getattr(fused.fits, field.name)[whose], getattr(fits, field.name)[whose])
+    assert fused.refitted[whose] == looked_at and fits.outliers_rejected[whose] == 1
+    assert (fused.fits.outliers_rejected[whose] == 1) == looked_at and not fused.fits.used[spoiled]
+    assert sigmas_apart(fused.fits, fits)[whose] < (1e-9 if looked_at else 0.5)
 
 
 def test_a_doubted_clock_is_weighed_with_all_its_readings() -> None:

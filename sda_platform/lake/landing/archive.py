@@ -8,18 +8,16 @@ name as well, so no crash can part them. Defective segments lie in ``quarantine/
 from upath import UPath
 
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.landing.segments import segment_sha256
 
 META_SUFFIX = ".meta.json"
-_IN_QUARANTINE = "in quarantine"
+MARK_DIGITS = 12
 _LONGEST_FILE_NAME_BYTES = 255
 
 
 class Archive:
-    """What the zone of ``feed`` at ``zone_root`` handed over to a table."""
+    """What the zone at ``zone_root`` handed over to a table."""
 
-    def __init__(self, zone_root: UPath, feed: str) -> None:
-        self._feed = feed
+    def __init__(self, zone_root: UPath) -> None:
         self._sound = zone_root / "archive"
         self._defective = zone_root / "quarantine"
         self.places = (self._sound, self._defective)
@@ -30,7 +28,11 @@ class Archive:
 
     def holds_defective(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was told before."""
-        return (self._defective / _quarantined_as(name, sha256)).exists()
+        return self.quarantined(name, sha256).exists()
+
+    def quarantined(self, name: str, sha256: str) -> UPath:
+        """Where the data of a defective segment goes; of its hash the beginning will do."""
+        return self._defective / f"{name}.{sha256[:MARK_DIGITS]}"
 
     def names(self) -> dict[str, str]:
         """By hash, under which name each sound segment was consumed; its hash, where the archive does not know.
@@ -44,23 +46,16 @@ class Archive:
                 found[sha256] = name or sha256
         return found
 
-    def defective(self) -> list[SegmentRef]:
-        """The defective segments that were consumed, one row each, as far as their bytes are still there."""
-        if not self._defective.exists():
-            return []
-        found = []
-        for path in sorted(p for p in self._defective.iterdir() if not p.name.endswith(META_SUFFIX)):
-            name, _, mark = path.name.rpartition(".")
-            data = path.read_bytes()
-            sha256 = segment_sha256(self._feed, name, data, _IN_QUARANTINE)
-            if sha256.startswith(mark):
-                found.append(SegmentRef(self._feed, name, sha256, len(data), 1, _IN_QUARANTINE))
-        return found
+    def defective_names(self) -> set[tuple[str, str]]:
+        """Of each defective segment that was told its name and the beginning of its hash, likewise."""
+        files = self._defective.iterdir() if self._defective.exists() else ()
+        parts = (file.name.removesuffix(META_SUFFIX).rpartition(".") for file in files)
+        return {(name, mark) for name, _, mark in parts if name and len(mark) == MARK_DIGITS}
 
     def place(self, segment: SegmentRef) -> tuple[UPath, UPath]:
         """Where data and metadata of a consumed segment go."""
         if segment.defect is not None:
-            return segment_at(self._defective / _quarantined_as(segment.name, segment.sha256))
+            return segment_at(self.quarantined(segment.name, segment.sha256))
         data, nameless = segment_at(self._sound / segment.sha256)
         named = f"{segment.sha256}.{segment.name}{META_SUFFIX}"
         is_short = len(named.encode()) <= _LONGEST_FILE_NAME_BYTES
@@ -75,7 +70,3 @@ class Archive:
 def segment_at(data_path: UPath) -> tuple[UPath, UPath]:
     """Data and metadata of a segment, which lie side by side."""
     return data_path, data_path.with_name(data_path.name + META_SUFFIX)
-
-
-def _quarantined_as(name: str, sha256: str) -> str:
-    return f"{name}.{sha256[:12]}"

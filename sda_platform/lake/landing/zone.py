@@ -8,7 +8,7 @@ that a batch can be built again. A name may be used again once its segment is co
 bytes. Nothing here decodes records; it only counts them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from upath import UPath
@@ -29,6 +29,8 @@ from sda_platform.lake.landing.segments import (
     segment_sha256,
 )
 
+_IN_QUARANTINE = "in quarantine"
+
 
 class LandingZone:
     """One feed's zone below ``root``."""
@@ -37,7 +39,7 @@ class LandingZone:
         self.feed = feed
         self.root = UPath(root) / feed
         self._pending = self.root / "pending"
-        self.archive = Archive(self.root, feed)
+        self.archive = Archive(self.root)
         self._places = (self._pending, *self.archive.places)
 
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
@@ -141,6 +143,18 @@ class LandingZone:
         if described and data is not None and defect_of(described, data) is None:
             return False  # the defective one was sent again, whole this time
         return segment_is(segment, data or b"")
+
+    def consumed(self) -> Iterator[SegmentRef]:
+        """The segments that were consumed, as far as archive and quarantine tell; how many records each has, they do
+        not. A defective one is told where its bytes are still there."""
+        for sha256, name in sorted(self.archive.names().items()):
+            yield SegmentRef(self.feed, name, sha256, 0, 0)
+        for name, mark in sorted(self.archive.defective_names()):
+            for data in (_bytes_at(self.archive.quarantined(name, mark)), _bytes_at(self._pending / name)):
+                sha256 = segment_sha256(self.feed, name, data or b"", _IN_QUARANTINE)
+                if data is not None and sha256.startswith(mark):
+                    yield SegmentRef(self.feed, name, sha256, len(data), 1, _IN_QUARANTINE)
+                    break
 
     def archived(self, segment: SegmentRef) -> LoadedSegment:
         """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine; what a

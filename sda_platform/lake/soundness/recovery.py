@@ -18,6 +18,7 @@ from sda_platform.lake import delta_log, durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import InvariantError, LakeError, SegmentLost
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing.archive import MARK_DIGITS
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, IllegibleCommit, TableLog, commit_in
 from sda_platform.lake.soundness.examination import Depth, Examination, examine
@@ -171,9 +172,10 @@ def _archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> l
     """Those of ``segments`` that do not wait any more, wholly or in part."""
     found = []
     for zone in zones:
-        sound, own = zone.archive.names(), [segment for segment in segments if segment.zone == zone.feed]
+        sound, defective = zone.archive.names(), zone.archive.defective_names()
+        own = [segment for segment in segments if segment.zone == zone.feed]
         found += [s for s in own if s.defect is None and s.sha256 in sound]
-        found += [s for s in own if s.defect is not None and zone.archive.holds_defective(s.name, s.sha256)]
+        found += [s for s in own if s.defect is not None and (s.name, s.sha256[:MARK_DIGITS]) in defective]
     return found
 
 
@@ -183,20 +185,16 @@ def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[S
     if not zones:
         return []
     held = set(log.rows(["segment_sha256"], version=version).column("segment_sha256").to_pylist())
-    found = []
-    for zone in zones:
-        for sha256, name in sorted(zone.archive.names().items()):
-            if sha256 in held:
-                continue
-            segment = SegmentRef(zone.feed, name, sha256, 0, 0)
-            try:
-                meta = zone.archived(segment).meta
-            except SegmentLost:
-                continue  # a mark that a segment was consumed whose bytes went astray
-            if meta is not None and meta.records:
-                found.append(segment)
-        found += [segment for segment in zone.archive.defective() if segment.sha256 not in held]
-    return found
+    missing = [(zone, segment) for zone in zones for segment in zone.consumed() if segment.sha256 not in held]
+    return [segment for zone, segment in missing if segment.defect is not None or _has_records(zone, segment)]
+
+
+def _has_records(zone: LandingZone, segment: SegmentRef) -> bool:
+    try:
+        meta = zone.archived(segment).meta
+    except SegmentLost:
+        return False  # a mark that a segment was consumed whose bytes went astray
+    return meta is not None and meta.records > 0
 
 
 def _put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[str]:

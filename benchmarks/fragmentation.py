@@ -61,7 +61,7 @@ def _by_themselves(world: list[SimulatedSegment], truth: pa.Table) -> tuple[pa.T
     began = time.process_time()
     found = list(tracklets(readings))
     orbits_s = time.process_time() - began
-    rows = discovered(found, PROVISIONAL_SCHEMA.empty_table(), [], WINDOW_NS, 0)
+    rows = discovered(found, PROVISIONAL_SCHEMA.empty_table(), [], frozenset(), WINDOW_NS, 0)
     linking_s = time.process_time() - began - orbits_s
     console.print(
         f"{readings.num_rows:,} readings: {len(found):,} orbits of tracklets in {orbits_s:.0f} s; "

@@ -1,10 +1,11 @@
 """Objects that nobody knows yet: readings that match nothing become tracklets, orbits, and numbers once confirmed.
 
 Tracklets whose orbits meet are linked and fitted together, unless one sensor followed both at once. An object is
-confirmed when it was seen in three windows, or by two tracklets. Arrow in, Arrow out.
+confirmed when it was seen in three windows, or by two tracklets; one that was numbered before and is met again keeps
+its number. Arrow in, Arrow out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +16,14 @@ import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
+from sda_platform.fusion.recognition import EarlierSet, continued, earlier_sets, set_before
+from sda_platform.fusion.tables import lower_triangles
 from sda_platform.fusion.tracklets import Tracklet, observations_of
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.determination.differential_correction import Correction, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.determination.linking import link
+from sda_platform.orbits.determination.linking import link, recognised
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS
 
@@ -40,43 +43,72 @@ _VAGUEST_M = 50_000.0
 
 
 def discovered(
-    found: Sequence[Tracklet], known: pa.Table, taken: Sequence[int], window_ns: int, as_of_ns: int
+    found: Sequence[Tracklet], known: pa.Table, taken: Sequence[int], followed: Set[int], window_ns: int, as_of_ns: int
 ) -> pa.Table:
     """Element sets of confirmed objects: new ones with the next free numbers, known ones where much was added.
 
     Args:
         found: tracklets of now.
-        known: rows of `provisional_elements` that may be from some of the same readings.
+        known: rows of `provisional_elements` that may be from some of the same readings, or of the same objects.
         taken: catalogue numbers in use.
+        followed: those of objects that other readings of now are of.
         window_ns: length of a window.
         as_of_ns: mission time of the commit.
     """
-    numbers, readings = _known(known)
-    free = iter(sorted(set(ANALYST_IDS) - set(taken) - set(numbers.values())))
+    confirmed = _confirmed(found, window_ns)
+    numbers, counts = _known(known, found)
+    owners = [_owner(numbers, chain) for chain, _ in confirmed]
+    earlier = _earlier(confirmed, owners, known, followed)
+    free = iter(sorted(set(ANALYST_IDS) - set(taken) - set(known["norad_id"].to_pylist())))
     rows = []
-    for chain, orbit in _confirmed(found, window_ns):
-        names = (name for t in chain for name in (t.name, *t.readings["observation_id"].to_pylist()))
-        number = next((numbers[name] for name in names if name in numbers), None)
-        count = sum(t.readings.num_rows for t in chain)
-        if number is not None and count < _MORE_READINGS * readings[number]:
+    for (chain, alone), owner, before in zip(confirmed, owners, earlier, strict=True):
+        readings = pa.concat_tables(t.readings for t in chain)
+        if owner is not None and readings.num_rows < _MORE_READINGS * counts[owner]:
             continue
-        number = next(free, None) if number is None else number
+        joined = None if before is None else continued(before, readings, alone)
+        basis = None if joined is None else before
+        number = owner if owner is not None else basis.number if basis is not None else next(free, None)
         if number is not None:
-            rows.append(_told(number, chain, orbit, as_of_ns))
+            rows.append(_told(number, chain, joined or alone, basis, as_of_ns))
     return pa.Table.from_pylist(sorted(rows, key=lambda row: row["norad_id"]), PROVISIONAL_SCHEMA)
 
 
-def _known(known: pa.Table) -> tuple[dict[str, int], dict[int, int]]:
+def _known(known: pa.Table, found: Sequence[Tracklet]) -> tuple[dict[str, int], dict[int, int]]:
     """The number of each tracklet and reading that has one, and how many readings the newest set of a number is from.
 
-    By readings, too: the sightings of a telescope are called by the first of them, which is forgotten one day.
+    By readings, too: the sightings of a telescope are called by the first of them, which is forgotten one day. What
+    these tracklets cannot share a reading with is left out: a radar may have called others the same before.
     """
+    first_ns = min((t.readings["sensor_time_ns"][0].as_py() for t in found), default=0)
+    # An epoch lies among the set's readings, and these are no further apart than is remembered.
+    shared = known.filter(pc.greater_equal(known["epoch_time_ns"], first_ns - SIGHTING_MEMORY_NS))
     numbers: dict[str, int] = {}
-    readings: dict[int, int] = {}
-    for row in known.sort_by("epoch_time_ns").to_pylist():
+    counts: dict[int, int] = {}
+    for row in shared.sort_by("epoch_time_ns").to_pylist():
         numbers |= dict.fromkeys([*row["tracklets"], *row["observation_ids"]], row["norad_id"])
-        readings[row["norad_id"]] = row["readings"]
-    return numbers, readings
+        counts[row["norad_id"]] = row["readings"]
+    return numbers, counts
+
+
+def _owner(numbers: Mapping[str, int], chain: Sequence[Tracklet]) -> int | None:
+    names = (name for t in chain for name in (t.name, *t.readings["observation_id"].to_pylist()))
+    return next((numbers[name] for name in names if name in numbers), None)
+
+
+def _earlier(
+    confirmed: Sequence[tuple[Sequence[Tracklet], Correction]],
+    owners: Sequence[int | None],
+    known: pa.Table,
+    followed: Set[int],
+) -> list[EarlierSet | None]:
+    """What each orbit may go on: its own number's last set from other readings, or that of an object not seen now."""
+    sets = earlier_sets(known)
+    gone = [of_one[-1] for number, of_one in sets.items() if number not in followed and number not in owners]
+    again = {met: gone[which] for met, which in recognised(gone, [orbit for _, orbit in confirmed]).items()}
+    return [
+        again.get(position) if owner is None else set_before(sets.get(owner, ()), chain)
+        for position, ((chain, _), owner) in enumerate(zip(confirmed, owners, strict=True))
+    ]
 
 
 def _confirmed(found: Sequence[Tracklet], window_ns: int) -> list[tuple[list[Tracklet], Correction]]:
@@ -126,7 +158,9 @@ def _sigma_m(orbit: Correction) -> float:
     return float(np.sqrt(np.trace(orbit.covariance_teme[:3, :3]))) * 1e3
 
 
-def _told(number: int, chain: Sequence[Tracklet], orbit: Correction, as_of_ns: int) -> dict[str, Any]:
+def _told(
+    number: int, chain: Sequence[Tracklet], orbit: Correction, before: EarlierSet | None, as_of_ns: int
+) -> dict[str, Any]:
     epoch_ns = orbit.elements.epoch_time_ns // 1000 * 1000  # an OMM's epoch has microseconds
     elements = replace(orbit.elements, norad_id=np.array([number]), epoch_time_ns=epoch_ns)
     readings = pa.concat_tables(t.readings for t in chain)
@@ -141,5 +175,7 @@ def _told(number: int, chain: Sequence[Tracklet], orbit: Correction, as_of_ns: i
         "first_seen_ns": pc.min(readings["sensor_time_ns"]).as_py(),
         "chi_square": orbit.chi_square,
         "degrees_of_freedom": orbit.degrees_of_freedom,
+        "covariance": lower_triangles(orbit.covariance[None])[0].tolist(),
+        "earlier_epoch_ns": None if before is None else before.epoch_ns,
         "as_of_ns": as_of_ns,
     }

@@ -20,6 +20,7 @@ from sda_platform.fusion.discovery import (
     discovered,
 )
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.fusion.recognition import REACH_NS
 from sda_platform.fusion.refinement import ARC_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
@@ -73,34 +74,34 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
     """
     store = lake.open()
     plan = store.plan(PROVISIONAL_ELEMENTS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG, CLOCK_OFFSETS])
-    readings = closed_readings(store, plan, fusion.window_ns)
+    readings, followed = closed_readings(store, plan, fusion.window_ns)
     if not readings.num_rows:
         return nothing_new(store, plan, "no reading of the last closed windows is without an object")
     found = list(tracklets(readings))
     entries = store.log(ORBITAL_CATALOG).rows(["norad_id"], version=plan.snapshot(ORBITAL_CATALOG).version)
     numbers = store.earlier_rows(plan, ["norad_id"])["norad_id"].combine_chunks()
-    # An epoch lies among the set's readings, and these are no further apart than is remembered.
-    since_ns = pc.min(readings["sensor_time_ns"]).as_py() - SIGHTING_MEMORY_NS
+    since_ns = pc.min(readings["sensor_time_ns"]).as_py() - REACH_NS
     known = store.earlier_rows(plan, PROVISIONAL_SCHEMA.names, ds.field("epoch_time_ns") >= since_ns)
     taken = [*entries["norad_id"].to_pylist(), *numbers.to_pylist()]
-    rows = discovered(found, known, taken, fusion.window_ns, plan.as_of_ns)
+    rows = discovered(found, known, taken, followed, fusion.window_ns, plan.as_of_ns)
     facts = {"uncorrelated_readings": readings.num_rows, "tracklets": len(found)}
     if not rows.num_rows:
         return nothing_new(store, plan, "no unknown object is confirmed that was not before", **facts)
     receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
     new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], numbers))).as_py()
-    return materialized(store, receipt, new_objects=new, **facts)
+    met_again = rows.num_rows - rows["earlier_epoch_ns"].null_count
+    return materialized(store, receipt, new_objects=new, met_again=met_again, **facts)
 
 
-def closed_readings(store: Lake, plan: Plan, window_ns: int) -> pa.Table:
+def closed_readings(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, set[int]]:
     """The readings of the last closed windows that no standing fit uses, as the newest commit of fused_tracks saw.
 
-    Their clocks are corrected as those of the fits are.
+    Their clocks are corrected as those of the fits are. With the numbers of the objects that have fits there.
     """
     upto = plan.window(FUSED_TRACKS).upto_sequence
     open_from_ns, observed = closed_before(store, plan)
     if open_from_ns <= 0:
-        return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
+        return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS), set()
     since_ns, sightings_since_ns = open_from_ns - MEMORY_NS, open_from_ns - SIGHTING_MEMORY_NS
     time_ns, start_ns = ds.field("sensor_time_ns"), ds.field("window_start_ns")
     is_sighting = (ds.field("source_kind") == "optical") & (time_ns >= sightings_since_ns)
@@ -109,8 +110,9 @@ def closed_readings(store: Lake, plan: Plan, window_ns: int) -> pa.Table:
     # A fit that has no sighting any more was retracted by an entry that has, so none is taken for standing.
     has_sightings = (ds.field("optical_count") > 0) & (start_ns >= sightings_since_ns)
     fitted = (ds.field(COMMIT_SEQUENCE) <= upto) & (has_sightings | (start_ns >= since_ns))
-    used = standing_keys(store.log(FUSED_TRACKS), ["observation_ids"], where=fitted)["observation_ids"]
-    left = uncorrelated(readings, pc.list_flatten(used))
+    fits = standing_keys(store.log(FUSED_TRACKS), ["norad_id", "window_start_ns", "observation_ids"], where=fitted)
+    left = uncorrelated(readings, pc.list_flatten(fits["observation_ids"]))
+    followed = fits.filter(pc.greater_equal(fits["window_start_ns"], since_ns))["norad_id"]
     starts_ns = range(window_start(sightings_since_ns, window_ns), open_from_ns, window_ns)
     corrections = known_corrections(store, plan.snapshot(CLOCK_OFFSETS).sequence, starts_ns, window_ns)
-    return corrected_rows(left, corrections, window_ns)
+    return corrected_rows(left, corrections, window_ns), set(followed.to_pylist())

@@ -82,8 +82,23 @@ class ProvisionalElements(OwnElements):
         dtype_kwargs={"elementType": T.StringType(), "containsNull": True}, description="These, sorted."
     )
     first_seen_ns: T.LongType = pa.Field(description="Event time of the first of them.", metadata={"unit": "ns"})
-    chi_square: T.DoubleType = pa.Field(ge=0, description="Weighted sum of squared residuals after the fit.")
-    degrees_of_freedom: T.LongType = pa.Field(ge=0, description="Measured components less the six unknowns.")
+    chi_square: T.DoubleType = pa.Field(
+        ge=0, description="Weighted sum of squared residuals after the fit, with the misfit of an earlier set if any."
+    )
+    degrees_of_freedom: T.LongType = pa.Field(
+        ge=0, description="Measured components less the six unknowns, or all where an earlier set counts as evidence."
+    )
+    covariance: T.ArrayType = pa.Field(
+        nullable=True,
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="6×6 covariance of the mean elements in equinoctial form (mean motion in rad/s, e sin, e cos, "
+        "tan(i/2) sin, tan(i/2) cos, mean longitude in rad), lower triangle by rows (21 terms); null: not recorded.",
+    )
+    earlier_epoch_ns: T.LongType = pa.Field(
+        nullable=True,
+        description="Epoch of the number's earlier set that counts as evidence, from other readings; null: none.",
+        metadata={"unit": "ns"},
+    )
 
 
 PROVISIONAL_ELEMENTS = Table(
@@ -98,7 +113,7 @@ PROVISIONAL_ELEMENTS = Table(
         "first_seen_ns": [("observations", "sensor_time_ns")],
         **{
             name: [("observations", c) for c in ("range_m", "range_rate_m_s", "azimuth_rad", "elevation_rad")]
-            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "raan_deg")
+            for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "raan_deg", "covariance")
         },
     },
 )

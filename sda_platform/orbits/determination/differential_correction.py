@@ -33,19 +33,26 @@ _SMOOTHED_FROM = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Correction:
-    """Corrected elements and how far they are to be believed."""
+class UncertainElements:
+    """An element set and how far it is to be believed."""
 
     elements: ElementSets
     """One row."""
     covariance: FloatArray
     """(6, 6) of the equinoctial mean elements, in the units of ``orbits.mean_elements``."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Correction(UncertainElements):
+    """Corrected elements."""
+
     r_teme_km: FloatArray
     v_teme_km_s: FloatArray
     """(3,), (3,) at the epoch."""
     covariance_teme: FloatArray
     """(6, 6) at the epoch, km and km/s."""
     chi_square: float
+    """Of the readings in use and, where there was a prior, of how far the elements moved from it."""
     degrees_of_freedom: int
     """Measured components in use, less the six unknowns that nothing but them determines."""
     used: npt.NDArray[np.bool_]
@@ -229,14 +236,17 @@ class _Arc:
         inverse = np.linalg.pinv(rows / scale, rcond=1e-15) / scale[:, None]
         covariance = inverse @ inverse.T
         state, partials = self._states(unknowns, self.elements.epoch_time_ns)
-        unique = 0 if self.prior is not None else 6
+        unique, moved = 6, 0.0
+        if self.prior is not None:
+            step = unknowns - to_equinoctial(self.elements)[0]
+            unique, moved = 0, float(np.sum((np.linalg.inv(np.linalg.cholesky(self.prior)) @ step) ** 2))
         return Correction(
             elements=self._element_sets(unknowns[None]),
             covariance=covariance,
             r_teme_km=state[0, :3],
             v_teme_km_s=state[0, 3:],
             covariance_teme=partials[0] @ covariance @ partials[0].T,
-            chi_square=float(self.surprise(fit)[active].sum()),
+            chi_square=float(self.surprise(fit)[active].sum()) + moved,
             degrees_of_freedom=int(self.measurements.dimension[active].sum()) - unique,
             used=used,
         )

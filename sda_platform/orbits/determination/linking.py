@@ -13,14 +13,16 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2
 
-from sda_platform.orbits.determination.differential_correction import Correction
+from sda_platform.orbits.determination.differential_correction import UncertainElements
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.equinoctial import equinoctial
+from sda_platform.orbits.mean_elements import mean_elements, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
 
 BoolArray = npt.NDArray[np.bool_]
 
-_GATE = float(chi2.ppf(0.999, 6))
+GATE = float(chi2.ppf(0.999, 6))
+"""Of the squared distance of two orbits of one object: more than that is chance once in 1,000."""
 # A longitude that could be anywhere on the orbit links with everything.
 _VAGUEST_LONGITUDE_RAD = 0.5
 # Drag nobody has estimated yet, and what two-body covariance leaves out, per day: relative drift of the mean motion and
@@ -30,7 +32,7 @@ _ELEMENT_DRIFT_PER_DAY = 1e-4
 _DAY_S = 86_400.0
 
 
-def link(tracklets: Sequence[Correction], apart: BoolArray | None = None) -> list[list[int]]:
+def link(tracklets: Sequence[UncertainElements], apart: BoolArray | None = None) -> list[list[int]]:
     """Chains of positions in ``tracklets``, each chain one object's in order of time; singles are chains of one.
 
     ``apart``: (n, n) which pairs are known to be of two objects.
@@ -55,12 +57,37 @@ def link(tracklets: Sequence[Correction], apart: BoolArray | None = None) -> lis
     return chains
 
 
-def _costs(tracklets: Sequence[Correction], apart: BoolArray) -> FloatArray:
+def recognised(known: Sequence[UncertainElements], found: Sequence[UncertainElements]) -> dict[int, int]:
+    """Which of the ``known`` orbits each of those ``found`` later may go on, where neither could be of any other.
+
+    Positions in ``known`` by positions in ``found``. Nobody is chosen among several: of neighbours in a cloud of debris
+    each may well be nearest to another's prediction.
+    """
+    if not known or not found:
+        return {}
+    is_known = np.arange(len(known) + len(found)) < len(known)
+    cost = _costs([*known, *found], is_known[:, None] == is_known)[: len(known), len(known) :]
+    possible = np.isfinite(cost)
+    sole = possible & (possible.sum(axis=0) == 1) & (possible.sum(axis=1, keepdims=True) == 1)
+    return {int(later): int(earlier) for earlier, later in np.argwhere(sole)}
+
+
+def carried(orbit: UncertainElements, epoch_time_ns: int) -> UncertainElements:
+    """The orbit at another epoch, as uncertain as drag that nobody estimated leaves it; NaN where SGP4 refuses it."""
+    epoch = orbit.elements.epoch_time_ns
+    _, r, v = Propagator(orbit.elements).at([0], [epoch_time_ns])
+    motion_rad_s = to_equinoctial(orbit.elements)[:, 0]
+    (covariance,) = _moved(orbit.covariance[None], (epoch_time_ns - epoch) / 1e9, motion_rad_s)
+    there = mean_elements(r, v, epoch_time_ns, orbit.elements.bstar_per_earth_radius)
+    return UncertainElements(there, covariance)
+
+
+def _costs(tracklets: Sequence[UncertainElements], apart: BoolArray) -> FloatArray:
     """Squared Mahalanobis distance (n, n) of each tracklet to each later one it may lead to, infinite elsewhere."""
     count = len(tracklets)
     epochs = np.array([int(t.elements.epoch_time_ns[0]) for t in tracklets])
     propagator = Propagator(ElementSets.stack([t.elements for t in tracklets]))
-    there = equinoctial(np.array([t.r_teme_km for t in tracklets]), np.array([t.v_teme_km_s for t in tracklets]))
+    there = equinoctial(*propagator.at(np.arange(count), epochs)[1:])
     covariance = np.array([t.covariance for t in tracklets])
     costs = np.full((count, count), np.inf)
     for later in range(count):
@@ -79,7 +106,7 @@ def _costs(tracklets: Sequence[Correction], apart: BoolArray) -> FloatArray:
         shape = spread[chosen] / (scale[:, :, None] * scale[:, None, :])
         miss = gap[chosen] / scale
         distance = np.einsum("ni,ni->n", miss, np.linalg.solve(shape, miss[:, :, None])[:, :, 0])
-        near = (distance <= _GATE) & (distance >= 0)
+        near = (distance <= GATE) & (distance >= 0)
         costs[earlier[chosen[near]], later] = distance[near]
     return costs
 
@@ -93,7 +120,7 @@ def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray
     to_rev_per_day = _DAY_S / (2 * np.pi)
     drift = _MOTION_DRIFT_PER_DAY * motion * (epochs[later] - epochs) / 1e9 / _DAY_S
     spread = (covariance[:, 0, 0] + covariance[later, 0, 0]) * to_rev_per_day**2 + drift**2
-    return np.asarray((motion - motion[later]) ** 2 <= 2 * _GATE * spread)
+    return np.asarray((motion - motion[later]) ** 2 <= 2 * GATE * spread)
 
 
 def _moved(covariance: FloatArray, elapsed_s: FloatArray, motion_rad_s: FloatArray) -> FloatArray:

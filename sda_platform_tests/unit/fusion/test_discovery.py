@@ -37,7 +37,7 @@ def found() -> tuple[Tracklet, ...]:
 def numbered(
     known: pa.Table = NOBODY, taken: tuple[int, ...] = (), chosen: tuple[Tracklet, ...] | None = None
 ) -> pa.Table:
-    return discovered(found() if chosen is None else chosen, known, taken, WINDOW_NS, AS_OF_NS)
+    return discovered(found() if chosen is None else chosen, known, taken, frozenset(), WINDOW_NS, AS_OF_NS)
 
 
 def test_what_a_fit_uses_and_what_names_itself_is_not_unknown() -> None:

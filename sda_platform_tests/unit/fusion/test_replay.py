@@ -27,6 +27,7 @@ from sda_platform.operations.replay import replay_lake
 from sda_platform_tests.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
 from sda_platform_tests.unit.fusion.test_clocks import TERM, TERM_NS, observed, satellites
 from sda_platform_tests.unit.fusion.test_discovery import readings
+from sda_platform_tests.unit.fusion.test_recognition import TOLD_APART, TWINS, meetings, seen
 from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, published, some_catalogue
 from sda_platform_tests.unit.orbits.scenes import START_NS
 
@@ -82,6 +83,19 @@ def test_provisional_elements__F_replay(lake: Lake) -> None:
     for rows in (readings().filter(first), readings().filter(pc.invert(first))):
         observe(lake, rows, START_NS + 4 * WINDOW_NS)
         materialize(lake, PROVISIONAL_ELEMENTS)
+    assert_replayed(lake, PROVISIONAL_ELEMENTS)
+
+
+def test_provisional_elements_of_what_is_met_again__F_replay(lake: Lake) -> None:
+    """The second commit goes on under the numbers of the first, whose readings are forgotten."""
+    for meeting, middle_ns in enumerate(meetings()):
+        observe(lake, seen(meeting), middle_ns + 4 * WINDOW_NS)
+        materialize(lake, PROVISIONAL_ELEMENTS)
+    told = lake.log(PROVISIONAL_ELEMENTS).rows(["norad_id", "epoch_time_ns", "earlier_epoch_ns", "commit_sequence"])
+    first, again = ({r["norad_id"]: r for r in told.to_pylist() if r["commit_sequence"] == n} for n in (1, 2))
+    assert (len(first.keys() & again.keys()), len(again.keys() - first.keys())) == (len(TOLD_APART), len(TWINS))
+    kept = first.keys() & again.keys()
+    assert all(again[number]["earlier_epoch_ns"] == first[number]["epoch_time_ns"] for number in kept)
     assert_replayed(lake, PROVISIONAL_ELEMENTS)
 
 

@@ -87,14 +87,18 @@ def test_provisional_elements__F_replay(lake: Lake) -> None:
 
 
 def test_provisional_elements_of_what_is_met_again__F_replay(lake: Lake) -> None:
-    """The second commit goes on under the numbers of the first, whose readings are forgotten."""
+    """The second commit goes on under the numbers of the first, but that of an object which a fit follows elsewhere."""
+    elsewhere = 80_000 + min(TOLD_APART)
+    fit = {"track_id": "followed", "norad_id": elsewhere, "observation_ids": [], "optical_count": 0, "sequence": 0}
     for meeting, middle_ns in enumerate(meetings()):
-        observe(lake, seen(meeting), middle_ns + 4 * WINDOW_NS)
+        fits = [{**fit, "op": "insert", "window_start_ns": middle_ns - WINDOW_NS}] if meeting else []
+        observe(lake, seen(meeting), middle_ns + 4 * WINDOW_NS, fits)
         materialize(lake, PROVISIONAL_ELEMENTS)
     told = lake.log(PROVISIONAL_ELEMENTS).rows(["norad_id", "epoch_time_ns", "earlier_epoch_ns", "commit_sequence"])
     first, again = ({r["norad_id"]: r for r in told.to_pylist() if r["commit_sequence"] == n} for n in (1, 2))
-    assert (len(first.keys() & again.keys()), len(again.keys() - first.keys())) == (len(TOLD_APART), len(TWINS))
     kept = first.keys() & again.keys()
+    assert kept == {80_000 + piece for piece in TOLD_APART} - {elsewhere}
+    assert len(again.keys() - kept) == len({*TWINS, elsewhere})
     assert all(again[number]["earlier_epoch_ns"] == first[number]["epoch_time_ns"] for number in kept)
     assert_replayed(lake, PROVISIONAL_ELEMENTS)
 

@@ -37,7 +37,7 @@ HORIZON_H = 3.0
 _TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
 _RATES = FaultRates(late=0.1, duplicate=0.05, corrupt=0.02)
 _PLAN = ObservingPlan(radar_interval_s=5.0, isl_interval_s=5.0)
-_TURN_DEG = 0.002
+_TURN_DEG, _TURNS = 0.002, 5
 
 # Which record of which bytes: what every bronze row says of itself, and what must be there once.
 RecordId = tuple[str, int]
@@ -87,10 +87,9 @@ class World:
         return _elements("catalogue", catalogue_of([*_fleet(), *_partners()]))
 
     def new_element_sets(self) -> Delivery:
-        """Newer sets of some objects that the fleet meets: their approaches must be found anew."""
+        """Newer sets of the objects that the fleet meets: their approaches must be found, and told, anew."""
         self._updates += 1
-        chosen = self._chance.choice(_partners(), size=3, replace=False).tolist()
-        return _elements(f"update-{self._updates}", _turned(catalogue_of(chosen), self._updates))
+        return _elements(f"update-{self._updates}", _turned(catalogue_of(_partners()), self._updates))
 
     def new_messages(self) -> Delivery:
         """What others say of two encounters, in a file whose last message states a probability that is none."""
@@ -181,10 +180,11 @@ def _optical(night: int) -> Delivery:
 
 
 def _turned(catalogue: bytes, times: int) -> bytes:
-    """The same sets with a later set number, a little further along their orbits."""
+    """The same sets with a later set number, each time elsewhere along their orbits, and never far."""
+    turn_deg = _TURN_DEG * (times % _TURNS - _TURNS // 2)
     header, *lines = catalogue.decode().splitlines()
     rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
     for row in rows:
         row["ELEMENT_SET_NO"] = str(int(row["ELEMENT_SET_NO"]) + times)
-        row["MEAN_ANOMALY"] = f"{(float(row['MEAN_ANOMALY']) + _TURN_DEG * times) % 360.0:.4f}"
+        row["MEAN_ANOMALY"] = f"{(float(row['MEAN_ANOMALY']) + turn_deg) % 360.0:.4f}"
     return "\n".join([header, *(",".join(row.values()) for row in rows)]).encode() + b"\n"

@@ -15,6 +15,7 @@ from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.assets import observations
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.anticipation import Anticipation
+from sda_platform.lake.assets import body_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.bronze import land
@@ -110,7 +111,7 @@ class PlatformIngest:
 
     def observe(self) -> None:
         """What a run of `observations` does."""
-        observations(lake=self.lake_resource)
+        body_of(observations)(lake=self.lake_resource)
 
     def look(self) -> list[LoadedSegment]:
         """What a tick of the sensor and a run of `raw_records` look at before anything is decoded."""

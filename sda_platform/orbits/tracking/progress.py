@@ -21,6 +21,9 @@ from sda_platform.orbits.sensing.observations import ObservationArrays, TextArra
 from sda_platform.orbits.tracking.slices import SLICE_NS, Slice, weigh
 from sda_platform.orbits.tracking.window import Fused, Window
 
+_UNDER_WAY = b""
+"""The key of no slice."""
+
 
 def fuse_window(
     observations: ObservationArrays,
@@ -65,7 +68,10 @@ class _Progress:
             number = np.repeat(new, [end - begin for begin, end in (ranges[part] for part in new)])
             fresh = weigh(observations.take(rows), tracks[rows], number, self._window.reference)
             self._weighed.update(zip((keys[part] for part in new), fresh, strict=True))
-        for key in keys[len(self._absorbed) :]:
+        missing = keys[len(self._absorbed) :]
+        # Whatever cuts this short leaves sums that nobody may build on.
+        self._absorbed = [_UNDER_WAY]
+        for key in missing:
             self._window.absorb(self._weighed[key])
         self._absorbed = keys
         self._weighed = {key: self._weighed[key] for key in keys}

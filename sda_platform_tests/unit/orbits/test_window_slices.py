@@ -15,7 +15,7 @@ from sda_platform.orbits.tracking.association import associate
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.slices import SLICE_NS, Reference, Slice, weigh
-from sda_platform.orbits.tracking.window import Fused
+from sda_platform.orbits.tracking.window import Fused, Window
 from sda_platform_tests.unit.orbits.scenes import (
     SECOND_NS,
     START_NS,
@@ -139,6 +139,26 @@ def test_only_what_is_new_and_what_a_late_reading_fell_into_is_weighed(monkeypat
     taken.fused(taken.every)
     taken.fused(taken.every)
     assert weighed[1:] == [[slices[late], slices[-1]]]
+
+
+def test_a_window_cut_short_while_it_was_summed_up_counts_no_reading_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = scene()
+    forget()
+    at_once = as_bytes(taken.fused(taken.every))
+    forget()
+    taken.fused(taken.every[: len(taken.tracks) // 2])
+    absorb, absorbed = Window.absorb, []
+
+    def failing(self: Window, part: Slice) -> None:
+        absorbed.append(part)
+        if len(absorbed) == 3:
+            raise MemoryError
+        absorb(self, part)
+
+    with monkeypatch.context() as patch, pytest.raises(MemoryError):
+        patch.setattr(Window, "absorb", failing)
+        taken.fused(taken.every)
+    assert as_bytes(taken.fused(taken.every)) == at_once
 
 
 def test_outliers_are_left_out_as_from_all_readings_at_once() -> None:

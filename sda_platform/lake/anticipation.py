@@ -43,11 +43,10 @@ class Anticipation:
         for uri in self._uris:
             if self._ended.is_set():
                 return
-            if delta_log.newest_version(uri) < 0:
-                continue
             try:
-                # Of all statements the one that needs the state and reads no row.
-                self._session().sql(f"DESCRIBE DETAIL delta.`{uri}`").collect()
+                if delta_log.newest_version(uri) >= 0:
+                    # Of all statements the one that needs the state and reads no row.
+                    self._session().sql(f"DESCRIBE DETAIL delta.`{uri}`").collect()
             except Exception as error:  # the commit will meet whatever it is, and tell
                 logger.info("the state of %s was not anticipated: %s", uri, str(error).split("\n")[0])
                 return

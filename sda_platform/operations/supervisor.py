@@ -81,7 +81,6 @@ class Platform:
         self._warming: subprocess.Popen[bytes] | None = None
         self._verifying: subprocess.Popen[bytes] | None = None
         self._is_cold = True
-        self._engine_is_warm = False
         self._addresses: Addresses | None = None
         self._failure: PlatformError | None = None
         self._lock: IO[str] | None = None
@@ -148,6 +147,7 @@ class Platform:
         try:
             self._bring_up()
             self._started.set()
+            self._write_state()  # for which the daemon waits
             while not self._stop_wanted.wait(_TICK_S):
                 self._watch()
         except PlatformError as failure:
@@ -181,7 +181,7 @@ class Platform:
         show = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(webserver_port), "-w", str(workspace)]
         self._start_python("webserver", show, self._webserver_answers)
         self._await("webserver", _DAGSTER_READY_S)
-        tick = ["-m", "sda_platform.operations.daemon", "--await-engine", str(self.home), "-w", str(workspace)]
+        tick = ["-m", "sda_platform.operations.daemon", "--await-platform", str(self.home), "-w", str(workspace)]
         self._start_python("daemon", tick, lambda: True)
         self._await_warm()
         self._report(f"the platform is up: {self._addresses.webserver}")
@@ -305,18 +305,17 @@ class Platform:
             )
 
     def _await_warm(self) -> None:
-        """Wait for the warm-up, and let the daemon begin. A failure stops the start: no run could succeed either."""
-        if self._warming is not None:
-            deadline = time.monotonic() + _WARM_S
-            while self._warming.poll() is None:
-                if time.monotonic() > deadline:
-                    self._warming.kill()
-                self._pause()
-            if self._warming.returncode:
-                raise PlatformError(f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}")
-            self._report("engine: warm")
-        self._engine_is_warm = True
-        self._write_state()
+        """Wait for the warm-up. Its failure stops a start, because no run could succeed either."""
+        if self._warming is None:
+            return
+        deadline = time.monotonic() + _WARM_S
+        while self._warming.poll() is None:
+            if time.monotonic() > deadline:
+                self._warming.kill()
+            self._pause()
+        if self._warming.returncode:
+            raise PlatformError(f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}")
+        self._report("engine: warm")
 
     def _watch(self) -> None:
         lines = [line for service in self._services.values() if (line := service.revive(time.monotonic()))]
@@ -369,5 +368,5 @@ class Platform:
             for name, service in self._services.items()
         }
         addresses = asdict(self._addresses) if self._addresses else {}
-        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark, "engine_is_warm": self._engine_is_warm}
+        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark, "is_up": self._started.is_set()}
         platform_home.write_state(self.home, {**state, "addresses": addresses, "processes": processes})

@@ -67,11 +67,11 @@ def test_at_its_start_the_daemon_ends_runs_whose_worker_is_gone_and_leaves_the_o
         assert not {waiting.run_id, of_another_launcher.run_id} & set(ended)
 
 
-def test_the_daemon_waits_for_the_engine_and_then_no_more(tmp_path: Path) -> None:
-    platform_home.write_state(tmp_path, {"engine_is_warm": False})
-    waiting = threading.Thread(target=daemon.await_engine, args=(tmp_path,), daemon=True)
+def test_the_daemon_waits_for_the_platform_and_then_no_more(tmp_path: Path) -> None:
+    platform_home.write_state(tmp_path, {"is_up": False})
+    waiting = threading.Thread(target=daemon.await_platform, args=(tmp_path,), daemon=True)
     waiting.start()
     assert waiting.is_alive()
-    platform_home.write_state(tmp_path, {"engine_is_warm": True})
+    platform_home.write_state(tmp_path, {"is_up": True})
     waiting.join(10)
     assert not waiting.is_alive()

@@ -18,13 +18,14 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 import numpy as np
 import pyarrow as pa
+from patience import wait_for
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -45,7 +46,6 @@ from sda_platform.operations.running import progress_printer, running
 from sda_platform.settings import Settings
 
 PROMISE_S = 30.0
-_PATIENCE_S = 240.0
 _BEACONS, _BEACON_INTERVAL_NS = 10, 7 * 10**9
 _POSITION_SIGMA_M, _VELOCITY_SIGMA_M_S = 20.0, 0.02
 
@@ -73,8 +73,8 @@ def main() -> int:
         clock.save(settings.home)
         with running(settings, say):
             land_catalogue(settings, clock)
-            _wait_for(lambda: bool(standing_alerts(settings)), "the first alerts")
-            _wait_for(lambda: not _unfinished(settings), "the catalogue's run to end")
+            wait_for(lambda: bool(standing_alerts(settings)), "the first alerts")
+            wait_for(lambda: not _unfinished(settings), "the catalogue's run to end")
             say(f"{len(standing_alerts(settings))} alerts hold; now the landings")
             count, measured = arguments.warm_up + arguments.landings, []
             for number, landing in enumerate(_measure(settings, clock, count, random.Random(arguments.seed))):
@@ -97,7 +97,7 @@ def _measure(settings: Settings, clock: MissionClock, count: int, chance: random
         alert = chance.choice(_ahead(settings, clock))
         sealed_ns = _land_beacons(settings, clock, catalogue, alert.norad_id_1, generator)
         received_ns = _await_receipt(settings, sealed_ns)
-        _wait_for(lambda: not _unfinished(settings), "the run to end")
+        wait_for(lambda: not _unfinished(settings), "the run to end")
         yield Landing((received_ns - sealed_ns) / 1e9, _stages(settings, sealed_ns, received_ns))
 
 
@@ -141,7 +141,7 @@ def _await_receipt(settings: Settings, sealed_ns: int) -> int:
         later = [r[4] for r in SqliteSubscriber(settings.home / "subscriber.sqlite").receipts() if r[4] > sealed_ns]
         return min(later, default=None)
 
-    _wait_for(lambda: first() is not None, "the alert")
+    wait_for(lambda: first() is not None, "the alert")
     return first() or 0
 
 
@@ -205,14 +205,6 @@ def _unfinished(settings: Settings) -> bool:
 
 def _instance(settings: Settings) -> dg.DagsterInstance:
     return dg.DagsterInstance.from_config(str(settings.home / "dagster"))
-
-
-def _wait_for(is_true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not is_true():
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{what} did not come within {_PATIENCE_S:.0f} s")
-        time.sleep(0.2)
 
 
 if __name__ == "__main__":

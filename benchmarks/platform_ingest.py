@@ -91,7 +91,7 @@ class PlatformIngest:
         clock.save(home)
         self.landing_root = home / "landing"
         self.lake = Lake(str(home / "lake"), clock, lambda: spark.spark_session, "benchmark")
-        self.lake_resource = LakeResource(uri=str(home / "lake"), home=str(home), spark=spark)
+        self._lake_resource = LakeResource(uri=str(home / "lake"), home=str(home), spark=spark)
         self._landing = LandingResource(
             root=str(self.landing_root),
             max_segments=max_segments,
@@ -103,15 +103,15 @@ class PlatformIngest:
     def land(self) -> None:
         """What a run of `raw_records` does."""
         self.anticipate()
-        land(self.lake_resource, self._landing, RAW_RECORDS, ["optical"], decode_segments, tell=lambda _: None)
+        land(self._lake_resource, self._landing, RAW_RECORDS, ["optical"], decode_segments, tell=lambda _: None)
 
     def anticipate(self) -> Anticipation:
         """What a run does at its start; returns at once."""
-        return self.lake_resource.anticipate([RAW_RECORDS.name, OBSERVATIONS.name])
+        return self._lake_resource.anticipate([RAW_RECORDS.name, OBSERVATIONS.name])
 
     def observe(self) -> None:
         """What a run of `observations` does."""
-        body_of(observations)(lake=self.lake_resource)
+        body_of(observations)(lake=self._lake_resource)
 
     def look(self) -> list[LoadedSegment]:
         """What a tick of the sensor and a run of `raw_records` look at before anything is decoded."""

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from patience import wait_for
 from platform_ingest import START_NS, optical_file
 from rich.console import Console
 from rich.table import Table as Grid
@@ -34,7 +34,6 @@ from sda_platform.operations import guardian, platform_home
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 
-_PATIENCE_S = 300.0
 _RECORDS = 500
 _BEYOND_ENGINE_S = 3.0
 
@@ -81,7 +80,7 @@ class Killable:
         mark = str(platform_home.read_state(self._home)["mark"])
         self._process.kill()
         self._process.wait()
-        _wait_for(lambda: not guardian.marked(mark), "the end of the platform's processes")
+        wait_for(lambda: not guardian.marked(mark), "the end of the platform's processes")
 
 
 def main() -> int:
@@ -96,15 +95,15 @@ def main() -> int:
         lake = Lake(Settings(home=home).lake_uri, clock, without_session)
         platform, restarts = Killable(home), []
         try:
-            _wait_for(lambda: platform.says("the platform is up"), "the platform")
+            wait_for(lambda: platform.says("the platform is up"), "the platform")
             for number in range(arguments.kills):
                 _land(home, number, clock)
-                _wait_for(lambda n=number: lake.head(RAW_RECORDS).sequence > n, "the batch's first commit")
+                wait_for(lambda n=number: lake.head(RAW_RECORDS).sequence > n, "the batch's first commit")
                 platform.kill()
                 began, before = time.monotonic(), _commits(lake)
                 platform = Killable(home)
                 restarts.append(_measured(platform, lake, began, before))
-                _wait_for(lambda n=number: _observed(lake) == (n + 1) * _RECORDS, "the rest of the batch")
+                wait_for(lambda n=number: _observed(lake) == (n + 1) * _RECORDS, "the rest of the batch")
         finally:
             platform.kill()
         problems = _problems(lake, arguments.kills * _RECORDS)
@@ -114,9 +113,9 @@ def main() -> int:
 
 
 def _measured(platform: Killable, lake: Lake, began: float, before: int) -> Restart:
-    _wait_for(lambda: platform.says("engine: warm\n"), "the engine")
+    wait_for(lambda: platform.says("engine: warm\n"), "the engine")
     warm = time.monotonic() - began
-    _wait_for(lambda: _commits(lake) > before, "the first commit")
+    wait_for(lambda: _commits(lake) > before, "the first commit")
     return Restart(warm, time.monotonic() - began)
 
 
@@ -167,14 +166,6 @@ def _report(restarts: list[Restart]) -> int:
         f"(bound ≤ {_BEYOND_ENGINE_S:.0f} s) {verdict}"
     )
     return int(verdict == "missed")
-
-
-def _wait_for(is_true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not is_true():
-        if time.monotonic() > deadline:
-            raise SystemExit(f"{what} did not come within {_PATIENCE_S:.0f} s")
-        time.sleep(0.05)
 
 
 if __name__ == "__main__":

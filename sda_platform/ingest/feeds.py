@@ -25,7 +25,7 @@ class Feed:
 OBSERVATION_FEEDS = (
     Feed(
         "radar",
-        "Frames of 14 X-band radars, as received by UDP.",
+        "Frames of radars, as received by UDP.",
         NANOSECONDS_PER_SECOND // 10,
         600 * NANOSECONDS_PER_SECOND,
         "no",
@@ -34,7 +34,7 @@ OBSERVATION_FEEDS = (
     ),
     Feed(
         "optical",
-        "Records of 4 telescopes, as polled from their archive.",
+        "Records of telescopes, as polled from their archive.",
         30 * NANOSECONDS_PER_SECOND,
         36 * 3600 * NANOSECONDS_PER_SECOND,
         "last 24 h",

@@ -7,6 +7,7 @@ files, watches tables and reads the subscriber, as a user would.
 
 import shutil
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,11 +27,12 @@ from sda_platform.operations.alerts import StandingAlert, alert_grid, standing_a
 from sda_platform.operations.platform_home import take_lock
 from sda_platform.operations.running import progress_printer, running
 from sda_platform.operations.supervisor import Platform
+from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.observers import ObservingPlan
-from sda_platform.simulation.reference import reference_catalogue
+from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
 MISSION_START = "2024-11-01T00:00:00Z"
@@ -40,6 +42,7 @@ _POLL_S = 0.5
 _HORIZON_H = 24.0
 # The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
 _MOST_OBJECTS = 200
+_SURVEYED_OBJECTS = 30
 # The sensors have observed for a while when the first alerts come: an object is tracked from its third window on.
 _ALREADY_OBSERVED_NS = 90 * NANOSECONDS_PER_SECOND
 
@@ -139,7 +142,7 @@ class Demo:
         scenario, start_ns, seed = self.scenario, self._clock.now_ns() - _ALREADY_OBSERVED_NS, self.seed
         while True:
             objects = _objects_of_interest(standing_alerts(self._live))
-            self._say(f"simulating {self.minutes:g} min of 14 radars, 4 telescopes and links on {len(objects)} objects")
+            self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
             duration_s = self.minutes * 60.0
             yield from observed_world(scenario, start_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
             scenario, start_ns, seed = (
@@ -184,8 +187,9 @@ def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
 def observed_world(
     scenario: str, *, start_ns: int, duration_s: float, seed: int, objects: Sequence[int]
 ) -> Iterator[SimulatedSegment]:
-    """The simulated segments of a scenario around these objects.
+    """The simulated segments of a scenario around these objects, and around those that telescopes survey every night.
 
+    Without the latter no telescope may see anything, and a platform that waits for its first word closes no window.
     A break-up is into 1,800 pieces that nobody publishes, under radars that can follow as many at once.
     """
     return simulate(
@@ -193,7 +197,7 @@ def observed_world(
         start_time_ns=start_ns,
         duration_s=duration_s,
         seed=seed,
-        objects=objects,
+        objects=[*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
         breakup=Breakup(fragments=1_800, published_after_s=None),
         plan=ObservingPlan(radar_capacity=2_000),
     )
@@ -214,6 +218,11 @@ def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: 
 def _objects_of_interest(alerts: Iterable[StandingAlert]) -> list[int]:
     met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
     return list(dict.fromkeys([*(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
+
+
+def _sensors() -> str:
+    kinds = Counter(sensor.kind for sensor in sensor_registry().values())
+    return f"{kinds['radar']} radars, {kinds['optical']} telescopes"
 
 
 def _failed_runs(dagster_home: Path) -> list[str]:

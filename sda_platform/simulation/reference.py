@@ -4,6 +4,10 @@ import gzip
 from importlib import resources
 from typing import Final
 
+import pyarrow.compute as pc
+
+from sda_platform.formats.element_sets import decode_element_sets
+
 REFERENCE_TIME_NS: Final = 1_730_419_200_000_000_000
 """2024-11-01T00:00:00Z, the instant the catalogue is meant for."""
 
@@ -13,3 +17,15 @@ def reference_catalogue() -> bytes:
     name = "celestrak_on_orbit_2024-11-01.omm.csv.gz"
     packed = resources.files("sda_platform.simulation").joinpath("data", name).read_bytes()
     return gzip.decompress(packed)
+
+
+def geostationary_objects(count: int) -> list[int]:
+    """Catalogue numbers of about ``count`` geostationary objects, from all around the belt.
+
+    Some telescope sees some of them at any time, while most low orbits are dark at night and drowned by day.
+    """
+    table = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
+    motion, inclination = table["mean_motion_rev_per_day"], table["inclination_deg"]
+    stays = pc.and_(pc.greater(motion, 0.99), pc.less(motion, 1.015))
+    numbers = table["norad_id"].filter(pc.and_(stays, pc.less(inclination, 0.2)))
+    return [int(number) for number in numbers.to_pylist()[:: max(1, len(numbers) // count)]]

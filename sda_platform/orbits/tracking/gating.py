@@ -1,9 +1,11 @@
 """Coarse gating: which catalogued objects could possibly be the one an observation saw.
 
-Predictions are SGP4 at knots and cubic Hermite between; a k-d tree answers for observations that have a
-position, a distance from the ray for those that only have a direction. The radius adds up everything that can
-separate a true pair, so the coarse gate loses nothing; it decides nothing either (see
-``association``).
+Predictions are SGP4 at knots and cubic Hermite between; k-d trees answer for observations that have a position, a
+distance from the ray for those that only have a direction. The radius adds up everything that can separate a true
+pair, so the coarse gate loses nothing; it decides nothing either (see ``association``).
+
+What is seen in a crowd, as of a satellite that has just come apart, would be paired with all of it: there the trees are
+of the very moment, and what is off sideways by more than elements are is left out.
 """
 
 from __future__ import annotations
@@ -11,16 +13,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
+import numpy.typing as npt
 from scipy.spatial import cKDTree
 
 from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.linearisation import OPTICAL, RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
+
+BoolArray = npt.NDArray[np.bool_]
 
 _DAY_NS = 86_400_000_000_000
 # Cubic Hermite errs by step^4 / 384 times the fourth derivative: metres in a low circular orbit, tens of
@@ -28,33 +34,59 @@ _DAY_NS = 86_400_000_000_000
 _KNOT_NS = 120_000_000_000
 _INTERPOLATION_KM = 0.2
 _BIN_NS = 6_000_000_000
+_MOMENT_NS = 250_000_000
+# More objects than these near an observation are a crowd.
+_CROWD = 30
 _FASTEST_KM_S = 11.3
 # An element set that could be further off than this finds nothing trustworthy, only coincidences.
 _LARGEST_PRIOR_RADIUS_KM = 500.0
+# Bounds of what is looked for together: most objects are known to a few kilometres, a few to a hundred.
+_CLASSES_KM = (8.0, 30.0)
 _HORIZON_SINE = -0.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Predictions:
-    """Objects that propagate across one knot interval: position in the catalogue and state at both knots."""
+    """Objects (n,) that propagate across one knot interval, the best known first."""
 
     index: IntArray
+    """(n,) position in the catalogue."""
     start_ns: int
     r_teme_km: FloatArray
     v_teme_km_s: FloatArray
+    """(n, 2, 3) each, at both knots."""
+    prior_km: FloatArray
+    """(n, 3) how far off the elements may be: radially, along the orbit, across it."""
     prior_radius_km: FloatArray
+    """(n,) how far off they may be at all."""
 
-    def at(self, time_ns: int) -> FloatArray:
-        """Positions (n, 3) at a time within the interval."""
+    def at(self, time_ns: int) -> tuple[FloatArray, FloatArray]:
+        """Positions (n, 3) and velocities (n, 3) at a time within the interval."""
         span_s = _KNOT_NS / 1e9
         s = (time_ns - self.start_ns) / _KNOT_NS
         r, v = self.r_teme_km, self.v_teme_km_s
-        return np.asarray(
+        place = (
             (1 + 2 * s) * (1 - s) ** 2 * r[:, 0]
             + s * (1 - s) ** 2 * span_s * v[:, 0]
             + s * s * (3 - 2 * s) * r[:, 1]
             + s * s * (s - 1) * span_s * v[:, 1]
         )
+        moved = 6 * s * (1 - s) / span_s * (r[:, 1] - r[:, 0])
+        return np.asarray(place), np.asarray(moved + (1 - s) * (1 - 3 * s) * v[:, 0] + s * (3 * s - 2) * v[:, 1])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Places:
+    """Where the objects of some predictions are at one moment."""
+
+    of: _Predictions
+    time_ns: int
+    r_teme_km: FloatArray
+    v_teme_km_s: FloatArray
+    rtn: FloatArray
+    """(n, 3, 3) axes of each object."""
+    trees: list[tuple[int, float, cKDTree]]
+    """Of the objects that are about as well known as each other: the first, the largest radius, their places."""
 
 
 def coarse_candidates(
@@ -67,13 +99,11 @@ def coarse_candidates(
     for interval in np.unique(knot).tolist():
         members = np.flatnonzero(knot == interval)
         predictions = _predict(propagator, interval * _KNOT_NS, gate_sigmas)
-        bins = measurements.time_ns[members] // _BIN_NS
-        for number in np.unique(bins).tolist():
-            chosen = members[bins == number]
-            middle_ns = number * _BIN_NS + _BIN_NS // 2
-            for row, candidate in _near(measurements.take(chosen), predictions, middle_ns, gate_sigmas):
-                rows.append(chosen[row])
-                candidates.append(predictions.index[candidate])
+        if not len(predictions.index):
+            continue
+        for row, candidate in _near(measurements.take(members), predictions, gate_sigmas):
+            rows.append(members[row])
+            candidates.append(predictions.index[candidate])
     return np.concatenate(rows), np.concatenate(candidates)
 
 
@@ -86,86 +116,142 @@ def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Pred
     age_days = (start_ns - propagator.elements.epoch_time_ns[index]) / _DAY_NS
     prior = prior_covariance_rtn(r_teme_km[:, 0], v_teme_km_s[:, 0], age_days)
     # The prior follows the eccentric orbits' changing speed; a quarter more covers two minutes of it.
-    radius_km = 1.25 * gate_sigmas * np.sqrt(np.einsum("nii->n", prior[:, :3, :3]))
+    prior_km = np.nan_to_num(1.25 * gate_sigmas * np.sqrt(np.einsum("nii->ni", prior[:, :3, :3])))
+    radius_km = np.minimum(np.linalg.norm(prior_km, axis=1), _LARGEST_PRIOR_RADIUS_KM)
+    order = np.argsort(radius_km, kind="stable")
     return _Predictions(
-        index=index,
+        index=index[order],
         start_ns=start_ns,
-        r_teme_km=r_teme_km,
-        v_teme_km_s=v_teme_km_s,
-        prior_radius_km=np.minimum(np.nan_to_num(radius_km), _LARGEST_PRIOR_RADIUS_KM),
+        r_teme_km=r_teme_km[order],
+        v_teme_km_s=v_teme_km_s[order],
+        prior_km=prior_km[order],
+        prior_radius_km=radius_km[order],
     )
 
 
 @lru_cache(maxsize=8)
-def _placed(predictions: _Predictions, time_ns: int) -> tuple[FloatArray, cKDTree]:
-    """Where all objects are, (n, 3) km, and the tree of these places."""
-    r_teme_km = predictions.at(time_ns)
-    return r_teme_km, cKDTree(r_teme_km, compact_nodes=False, balanced_tree=False)
+def _places(predictions: _Predictions, time_ns: int) -> _Places:
+    r_teme_km, v_teme_km_s = predictions.at(time_ns)
+    radius_km = predictions.prior_radius_km
+    cuts = [0, *np.searchsorted(radius_km, _CLASSES_KM).tolist(), len(radius_km)]
+    trees = [
+        (first, float(radius_km[end - 1]), cKDTree(r_teme_km[first:end], compact_nodes=False, balanced_tree=False))
+        for first, end in pairwise(cuts)
+        if first < end
+    ]
+    return _Places(predictions, time_ns, r_teme_km, v_teme_km_s, rtn_basis(r_teme_km, v_teme_km_s), trees)
 
 
 def _near(
-    measurements: Measurements, predictions: _Predictions, middle_ns: int, gate_sigmas: float
+    measurements: Measurements, predictions: _Predictions, gate_sigmas: float
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    r_teme_km, tree = _placed(predictions, middle_ns)
-    elapsed_s = np.abs(measurements.time_ns - middle_ns) / 1e9
-    moved_km = _FASTEST_KM_S * (elapsed_s + gate_sigmas * measurements.time_sigma_s) + _INTERPOLATION_KM
     sighting = measurements.kind == OPTICAL
-    placed = np.flatnonzero(~sighting)
-    if len(placed) and len(r_teme_km):
-        yield _near_positions(measurements.take(placed), placed, tree, predictions, moved_km[placed], gate_sigmas)
-    # All sightings of one site and bin share the objects above its horizon.
-    _, site = np.unique(measurements.site_km[:, 0].round(0), return_inverse=True)
-    for number in np.unique(site[sighting]).tolist():
-        chosen = np.flatnonzero(sighting & (site == number))
-        yield _near_rays(measurements.take(chosen), chosen, r_teme_km, predictions, moved_km[chosen], gate_sigmas)
+    crowded = [np.zeros(0, dtype=np.int64)]
+    for rows, places in _moments(measurements, np.flatnonzero(~sighting), predictions, _BIN_NS):
+        chosen = measurements.take(rows)
+        alone = _objects_about(chosen, places, gate_sigmas) <= _CROWD
+        crowded.append(rows[~alone])
+        row, candidate, _ = _near_positions(chosen.take(alone), places, gate_sigmas)
+        yield rows[alone][row], candidate
+    for rows, places in _moments(measurements, np.concatenate(crowded), predictions, _MOMENT_NS):
+        chosen = measurements.take(rows)
+        row, candidate, gap_km = _near_positions(chosen, places, gate_sigmas)
+        close = _in_reach_sideways(chosen, places, gate_sigmas, row, candidate, gap_km)
+        yield rows[row[close]], candidate[close]
+    for rows, places in _moments(measurements, np.flatnonzero(sighting), predictions, _BIN_NS):
+        # All sightings of one site and bin share the objects above its horizon.
+        _, site = np.unique(measurements.site_km[rows, 0].round(0), return_inverse=True)
+        for number in np.unique(site).tolist():
+            chosen_rows = rows[site == number]
+            row, candidate = _near_rays(measurements.take(chosen_rows), places, gate_sigmas)
+            yield chosen_rows[row], candidate
+
+
+def _moments(
+    measurements: Measurements, rows: IntArray, predictions: _Predictions, bin_ns: int
+) -> Iterator[tuple[IntArray, _Places]]:
+    """The rows of each bin of time, and where everything is in its middle."""
+    bins = measurements.time_ns[rows] // bin_ns
+    for number in np.unique(bins).tolist():
+        yield rows[bins == number], _places(predictions, number * bin_ns + bin_ns // 2)
+
+
+def _objects_about(measurements: Measurements, places: _Places, gate_sigmas: float) -> IntArray:
+    """How many objects (m,) may be within reach."""
+    position_km = measurements.position_km()
+    reach_km = _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements)
+    counts = [
+        tree.query_ball_point(position_km, reach_km + radius_km, return_length=True)
+        for _, radius_km, tree in places.trees
+    ]
+    return np.asarray(np.sum(counts, axis=0), dtype=np.int64)
+
+
+def _moved_km(measurements: Measurements, places: _Places, gate_sigmas: float) -> FloatArray:
+    """How far anything can have come between each observation and the moment of ``places``."""
+    elapsed_s = np.abs(measurements.time_ns - places.time_ns) / 1e9
+    return np.asarray(_FASTEST_KM_S * (elapsed_s + gate_sigmas * measurements.time_sigma_s) + _INTERPOLATION_KM)
+
+
+def _spread_km(measurements: Measurements) -> FloatArray:
+    """One sigma of where observations put their objects, in the direction in which it is largest or beyond."""
+    along = np.where(measurements.kind == RADAR, measurements.value[:, 0] ** 2, 0.0)
+    first_three = measurements.variance[:, :3]
+    radar = first_three[:, 0] + along * (first_three[:, 1] + first_three[:, 2])
+    return np.sqrt(np.where(measurements.kind == RADAR, radar, first_three.sum(axis=1)))
 
 
 def _near_positions(
-    measurements: Measurements,
-    rows: IntArray,
-    tree: cKDTree,
-    predictions: _Predictions,
-    moved_km: FloatArray,
-    gate_sigmas: float,
-) -> tuple[IntArray, IntArray]:
+    measurements: Measurements, places: _Places, gate_sigmas: float
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Pairs of observation and object within reach, and the gap (p, 3) from one to the other."""
     position_km = measurements.position_km()
-    along = np.where(measurements.kind == RADAR, measurements.value[:, 0] ** 2, 0.0)
-    first_three = measurements.variance[:, :3]
-    spread = np.where(
-        measurements.kind == RADAR,
-        first_three[:, 0] + along * (first_three[:, 1] + first_three[:, 2]),
-        first_three.sum(axis=1),
-    )
-    reach_km = moved_km + gate_sigmas * np.sqrt(spread)
-    found = tree.query_ball_point(position_km, reach_km + predictions.prior_radius_km.max())
-    counts = np.fromiter(map(len, found), np.int64, len(rows))
-    row = np.repeat(np.arange(len(rows)), counts)
-    candidate = np.fromiter(chain.from_iterable(found), np.int64, len(row))
-    gap_km = np.linalg.norm(tree.data[candidate] - position_km[row], axis=1)
-    close = gap_km <= reach_km[row] + predictions.prior_radius_km[candidate]
-    return rows[row[close]], candidate[close]
+    reach_km = _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements)
+    rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+    candidates: list[IntArray] = [np.zeros(0, dtype=np.int64)]
+    for first, radius_km, tree in places.trees:
+        found = tree.query_ball_point(position_km, reach_km + radius_km)
+        counts = np.fromiter(map(len, found), np.int64, len(found))
+        rows.append(np.repeat(np.arange(len(found)), counts))
+        candidates.append(first + np.fromiter(chain.from_iterable(found), np.int64, int(counts.sum())))
+    row, candidate = np.concatenate(rows), np.concatenate(candidates)
+    gap_km = places.r_teme_km[candidate] - position_km[row]
+    close = np.linalg.norm(gap_km, axis=1) <= reach_km[row] + places.of.prior_radius_km[candidate]
+    return row[close], candidate[close], gap_km[close]
 
 
-def _near_rays(
+def _in_reach_sideways(
     measurements: Measurements,
-    rows: IntArray,
-    r_teme_km: FloatArray,
-    predictions: _Predictions,
-    moved_km: FloatArray,
+    places: _Places,
     gate_sigmas: float,
-) -> tuple[IntArray, IntArray]:
-    site_km = measurements.site_km[len(rows) // 2]
+    row: IntArray,
+    candidate: IntArray,
+    gap_km: FloatArray,
+) -> BoolArray:
+    """Which pairs (p,) are within reach along each axis of the object, moved to the time of the observation."""
+    elapsed_s = (measurements.time_ns[row] - places.time_ns) / 1e9
+    gap_km = gap_km + places.v_teme_km_s[candidate] * elapsed_s[:, None]
+    off_km = np.abs(np.einsum("pij,pj->pi", places.rtn[candidate], gap_km))
+    slack_km = _INTERPOLATION_KM + gate_sigmas * _FASTEST_KM_S * measurements.time_sigma_s[row]
+    noise_km = gate_sigmas * _spread_km(measurements)[row]
+    reach_km = slack_km[:, None] + np.hypot(places.of.prior_km[candidate], noise_km[:, None])
+    return np.asarray((off_km <= reach_km).all(axis=1))
+
+
+def _near_rays(measurements: Measurements, places: _Places, gate_sigmas: float) -> tuple[IntArray, IntArray]:
+    site_km = measurements.site_km[len(measurements) // 2]
     # The site itself moves less than two kilometres within a bin.
-    moved_km = moved_km + np.linalg.norm(measurements.site_km - site_km, axis=1)
-    line_km = r_teme_km - site_km
+    moved_km = _moved_km(measurements, places, gate_sigmas) + np.linalg.norm(measurements.site_km - site_km, axis=1)
+    prior_radius_km = places.of.prior_radius_km
+    line_km = places.r_teme_km - site_km
     distance_km = np.linalg.norm(line_km, axis=1)
     sine = line_km @ (site_km / np.linalg.norm(site_km)) / distance_km
     # Within arm's length of the prediction error an object may rise before its prediction does.
-    visible = np.flatnonzero((sine > _HORIZON_SINE) | (distance_km < 1000.0 + predictions.prior_radius_km))
+    visible = np.flatnonzero((sine > _HORIZON_SINE) | (distance_km < 1000.0 + prior_radius_km))
     line_km, distance_km = line_km[visible], distance_km[visible]
     ahead_km = line_km @ measurements.direction.T
     off_km = np.sqrt(np.maximum(distance_km[:, None] ** 2 - ahead_km**2, 0.0))
     angle = gate_sigmas * np.sqrt(measurements.variance[:, :2].sum(axis=1))
-    reach_km = moved_km + predictions.prior_radius_km[visible, None] + angle * distance_km[:, None]
+    reach_km = moved_km + prior_radius_km[visible, None] + angle * distance_km[:, None]
     candidate, row = np.nonzero((off_km <= reach_km) & (ahead_km > -reach_km))
-    return rows[row], visible[candidate]
+    return row, visible[candidate]

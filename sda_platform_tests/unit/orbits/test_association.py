@@ -1,9 +1,13 @@
 """Association against the whole real catalogue: the right object, or none."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.association import Association, ObservationArrays, Reason, _compare, associate
@@ -203,11 +207,13 @@ def test_observation_columns_must_have_one_length_and_a_source() -> None:
         )
 
 
+@pytest.mark.parametrize("companions", [0, 60])
 @pytest.mark.parametrize("kind", ["radar", "optical"])
-def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str) -> None:
-    # Against the exact residual of every observation with every object of a part of the catalogue.
+def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str, companions: int) -> None:
+    # Against the exact residual of every observation with every object of a part of the catalogue, and a crowd about
+    # each that is seen.
     truth, observations = _spread_over_a_window(kind, 40, seed=12)
-    part = catalogue().take(np.union1d(truth, np.arange(0, len(catalogue()), 20)))
+    part = _accompanied(np.union1d(truth, np.arange(0, len(catalogue()), 20)), truth, companions)
     measurements = prepare(observations, sensor_registry())
     gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
     rows, candidates = (grid.ravel() for grid in np.indices((40, len(part))))
@@ -215,8 +221,34 @@ def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str) -> None:
     accepted = set(zip(every.observation[every.inside].tolist(), every.candidate[every.inside].tolist(), strict=True))
     near = coarse_candidates(measurements, part, float(np.sqrt(gate[6])))
     found = set(zip(near[0].tolist(), near[1].tolist(), strict=True))
-    assert len(accepted) >= 39
+    assert len(accepted) >= 39 * (1 + companions // 20)
     assert not accepted - found
+
+
+def test_in_a_crowd_little_more_is_compared_than_what_may_fit() -> None:
+    # A stage that came apart minutes ago: a gate of kilometres about each piece holds thousands of pairs.
+    truth, observations = _spread_over_a_window("radar", 40, seed=12)
+    crowd = _accompanied(truth, truth, 1_000)
+    measurements = prepare(observations, sensor_registry())
+    gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
+    rows, candidates = coarse_candidates(measurements, crowd, float(np.sqrt(gate[6])))
+    fitting = _compare(measurements, crowd, rows, candidates, gate, crowd.at).inside
+    assert len(rows) < 4 * fitting.sum()
+    assert fitting.sum() > 40 * 50
+
+
+def _accompanied(part: np.ndarray, truth: np.ndarray, companions: int) -> Propagator:
+    """The objects of ``part``, and about each of ``truth`` as many more that are some kilometres off."""
+    rng = np.random.default_rng(5)
+    about = catalogue().elements.take(np.repeat(truth, companions))
+    off_deg = {
+        name: getattr(about, name) + 0.03 * rng.normal(size=len(about.norad_id))
+        for name in ("mean_anomaly_deg", "raan_deg", "inclination_deg")
+    }
+    parts = [catalogue().elements.take(part), dataclasses.replace(about, **off_deg)]
+    names = ElementSets.__dataclass_fields__
+    columns = {name: np.concatenate([getattr(elements, name) for elements in parts]) for name in names}
+    return Propagator(ElementSets.from_columns(columns))
 
 
 def test_what_the_radar_follows_as_one_is_decided_as_one() -> None:

@@ -18,6 +18,7 @@ HOST = "127.0.0.1"
 USER_ID = "sda"
 _SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_LANES = Path(__file__).with_name("lanes.xml")
 _PACKAGE_PARENT = Path(__file__).resolve().parents[3]
 
 _JAVA_OPENS = (
@@ -54,6 +55,8 @@ def spark_conf() -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": partitions,
         # A hot batch is small: planning again between the stages of a query costs more than it can ever save there.
         "spark.sql.adaptive.enabled": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": _LANES.as_uri(),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

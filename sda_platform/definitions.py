@@ -139,6 +139,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             fleet_internal=settings.screening_fleet_internal,
             volumes=settings.screening_volumes,
             objects_per_task=settings.screening_objects_per_task,
+            at_once=settings.screening_at_once,
             horizon_h=settings.screening_horizon_h,
             refresh_h=settings.screening_refresh_h,
             threshold_km=settings.screening_threshold_km,

@@ -3,6 +3,7 @@
 Holds values only. Nothing here opens a file, a socket or a session, and no other module reads the environment.
 """
 
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -79,6 +80,11 @@ class Settings(BaseSettings):
     )
     screening_objects_per_task: int = Field(
         30_000, ge=1, description="Most objects that one task screens against all: fewer for a cluster of many cores."
+    )
+    screening_at_once: int = Field(
+        default_factory=lambda: os.cpu_count() or 2,
+        ge=1,
+        description="How many of its tasks a screening runs at once: as many as the engine has cores.",
     )
     screening_horizon_h: float = Field(168.0, description="Span of a screening from its as_of, hours.")
     screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")

@@ -78,9 +78,16 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
         volumes=screening.screening_volumes(),
         objects_per_task=screening.objects_per_task,
     )
-    internal = screening.fleet_internal
-    span = {"start_ns": task.start_ns, "end_ns": task.end_ns}
-    found = screen.findings(store.session, catalogue, work, fleet, fleet_internal=internal, **span).persist()
+    found = screen.findings(
+        store.session,
+        catalogue,
+        work,
+        fleet,
+        start_ns=task.start_ns,
+        end_ns=task.end_ns,
+        fleet_internal=screening.fleet_internal,
+        at_once=screening.at_once,
+    ).persist()
     try:
         journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
         entries = transforms.candidate_corrections(screen.approaches(found), journal, task, as_of_ns=plan.as_of_ns)

@@ -20,6 +20,7 @@ class ScreeningResource(dg.ConfigurableResource["ScreeningResource"]):
     fleet_internal: bool = Field(True, description="Whether approaches between two of the fleet are candidates.")
     volumes: str = Field("", description="Screening volumes: a CSV, or `standard`; empty: a sphere of the threshold.")
     objects_per_task: int = Field(30_000, ge=1, description="Most objects that one task screens against all.")
+    at_once: int = Field(2, ge=1, description="How many tasks of a screening run at once: the engine's cores.")
     horizon_h: float = Field(168.0, description="Span of a screening from its as_of, hours.")
     refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
     threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.lake.assets import markdown_table
+from sda_platform.lake.spark.priority import give_way
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
 from sda_platform.orbits.screening.volume_search import screen_volume
@@ -89,13 +90,17 @@ def findings(
     start_ns: int,
     end_ns: int,
     fleet_internal: bool,
+    at_once: int,
 ) -> DataFrame:
-    """Everything that screening ``work`` over [start, end) finds, each finding once, in the columns of `_FOUND`."""
+    """Everything that screening ``work`` over [start, end) finds, each finding once, in the columns of `_FOUND`.
+
+    In no more than ``at_once`` tasks of Spark's: the engine has as many slots again, which a hot stage finds free.
+    """
     tasks = [(number, *span) for number in range(len(work)) for span in spans(start_ns, end_ns)]
     frame = session.createDataFrame(tasks, "sweep bigint, start_ns bigint, end_ns bigint")
     search = searcher(catalogue.propagator, np.asarray(fleet, dtype=np.int64), work, fleet_internal=fleet_internal)
     types = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
-    found = frame.repartition(max(1, len(tasks)), "sweep", "start_ns").mapInArrow(search, types)
+    found = frame.repartition(max(1, min(len(tasks), at_once))).mapInArrow(search, types)
     # A span tells a pair that moves together, or a refusal, once; what counts is the first of them all.
     when = F.when(F.col("kind") == EVENT, F.col("tca_time_ns"))
     first = F.min_by(F.struct(*_FOUND), "tca_time_ns").alias("found")
@@ -126,6 +131,7 @@ def searcher(
     """The function that carries out the tasks (sweep, start_ns, end_ns) of its batches."""
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        give_way()
         for batch in batches:
             for task in batch.to_pylist():
                 sweep = work[task["sweep"]]

@@ -21,7 +21,7 @@ from sda_platform.fusion.discovery import (
 )
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.fusion.recognition import REACH_NS
-from sda_platform.fusion.refinement import ARC_NS, due, refined
+from sda_platform.fusion.refinement import ARC_NS, TOGETHER_NS, due, refined
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.fusion.tracklets import tracklets, uncorrelated
@@ -45,6 +45,8 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """
     store = lake.open()
     plan = store.plan(REFINED_ELEMENTS, consume=[TRACKS], observe=[FUSED_TRACKS, ORBITAL_CATALOG])
+    if plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns < TOGETHER_NS:
+        return nothing_new(store, plan, "what is due within ten minutes is refined, and screened, together")
     columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
     chosen = due(store.new_rows(plan, TRACKS, columns), store.earlier_rows(plan, ["norad_id", "epoch_time_ns"]))
     if not chosen.num_rows:

@@ -18,6 +18,8 @@ from sda_platform.orbits.elements import ElementSets
 REFINED_SCHEMA = pa.schema([field for field in REFINED_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
 ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 """How far back the windows of a fit reach, event time."""
+TOGETHER_NS = 600 * NANOSECONDS_PER_SECOND
+"""Refined sets come no more often than this, mission time: screening one costs almost as much as screening many."""
 # A set that follows the last one of the object sooner tells little that is new, and has it screened again.
 _PAUSE_NS = 1800 * NANOSECONDS_PER_SECOND
 _LEAST_WINDOWS = 6

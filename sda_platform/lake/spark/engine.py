@@ -76,7 +76,8 @@ def server_conf(directory: Path, port: int) -> dict[str, str]:
     """The server's configuration: `spark_conf`, its address, and its warehouse below ``directory``."""
     conf = {
         **spark_conf(),
-        "spark.master": "local[*]",
+        # Twice as many slots as cores: a screening takes half of them, and whatever else comes finds one free.
+        "spark.master": f"local[{2 * (os.cpu_count() or 2)}]",
         "spark.app.name": "sda-engine",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.connect.grpc.binding.address": HOST,

@@ -20,9 +20,11 @@ from pyspark.sql import SparkSession
 
 from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.lake.spark import engine
+from sda_platform.lake.spark.priority import give_way
 
 LANE_TAG = "sda/lane"
 LANES = ("hot", "catalog", "maintenance")
+LESS_URGENT = ("catalog", "maintenance")
 IN_PROCESS = "local"
 _PROBE_TIMEOUT_S = 2.0
 
@@ -39,10 +41,12 @@ class SparkResource(LazyPySparkResource):
     _opening: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Learn the lane from the run's tags; opens nothing."""
+        """Learn the lane from the run's tags, and give way to more urgent ones; opens nothing."""
         run = context.run
         if run is not None:
             self._lane = run.tags.get(LANE_TAG, f"adhoc-{run.run_id}")
+        if self._lane in LESS_URGENT and self.remote != IN_PROCESS:
+            give_way()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
         """A lane's session stays for its next run; one that a run without a lane opened would stay for nobody."""

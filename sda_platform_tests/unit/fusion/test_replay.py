@@ -11,11 +11,13 @@ import pyarrow.compute as pc
 import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.clock import MissionClock
 from sda_platform.definitions import CLOCKS, OWN_ELEMENTS
 from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.fusion.refinement import TOGETHER_NS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -104,7 +106,7 @@ def test_provisional_elements_of_what_is_met_again__F_replay(lake: Lake) -> None
 
 
 def test_refined_elements__F_replay(lake: Lake) -> None:
-    """The second commit leaves out whom the first refined just now."""
+    """The second commit leaves out whom the first refined just now, and comes no sooner than ten minutes later."""
     commit(lake, ORBITAL_CATALOG, published(some_catalogue()))
     seen = beacons(objects=3, windows=10)
     fits = pa.concat_tables([window_fuser(some_catalogue(), WINDOW_NS)(rows) for rows in seen])
@@ -113,11 +115,14 @@ def test_refined_elements__F_replay(lake: Lake) -> None:
     observe(lake, seen[0], START_NS, journal)
     as_of_ns = START_NS + 10 * WINDOW_NS
     tracks = live_tracks(fits, pa.array(numbers), TRACK_SCHEMA.empty_table(), some_catalogue(), as_of_ns).to_pylist()
-    for moved in (tracks[:1], tracks):
+    for moved, elapsed_ns in ((tracks[:1], 0), (tracks, TOGETHER_NS - 1), ([], 1)):
+        lake.clock = MissionClock(lake.clock.now_ns() + elapsed_ns, 0, 0.0)
         commit(lake, TRACKS, moved)
         materialize(lake, REFINED_ELEMENTS)
     refined = lake.log(REFINED_ELEMENTS).rows(["norad_id", "commit_sequence"]).to_pylist()
     assert {row["norad_id"]: row["commit_sequence"] for row in refined} == {
         row["norad_id"]: 2 if number else 1 for number, row in enumerate(tracks)
     }
+    second = lake.log(REFINED_ELEMENTS).commits()[0]
+    assert second.checkpoint.as_of_ns == lake.clock.now_ns()
     assert_replayed(lake, REFINED_ELEMENTS)

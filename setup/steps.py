@@ -67,6 +67,7 @@ def _set_up() -> None:
     _packages()
     java = _java()
     _jars(java)
+    _kernels()
     _write_stamp(java)
     _say(f"ready after {time.monotonic() - began:.0f} s")
 
@@ -125,6 +126,11 @@ def _jars(java: Java) -> None:
     _say(f"Spark's jars (Java {java.version} at {java.executable})")
     _run([str(PYTHON), "-m", "sda_platform.lake.spark.jars"], "fetching Spark's Delta jars")
     jars.jar_paths()
+
+
+def _kernels() -> None:
+    _say("numerical kernels")
+    _run([str(PYTHON), "-m", "sda_platform.orbits.kernels"], "compiling the numerical kernels")
 
 
 def _browser() -> None:

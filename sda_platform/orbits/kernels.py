@@ -1,0 +1,84 @@
+"""Compile what is compiled, so that no first window after an installation has to wait for it.
+
+    python -m sda_platform.orbits.kernels
+
+Numba compiles a function when it is first called, and keeps it beside its source. So two satellites of no catalogue are
+seen, fitted, followed, screened and assessed once, whatever comes of it.
+"""
+
+import numpy as np
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.risk.best_probability import best_probabilities
+from sda_platform.orbits.risk.validity import Passes
+from sda_platform.orbits.screening.volume_search import screen_volume
+from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.tracking.estimation import fit_windows
+from sda_platform.orbits.tracking.progress import forget, fuse_window
+from sda_platform.orbits.tracking.track_filter import WindowFits, carry
+from sda_platform.orbits.two_body import two_body_state
+
+_EPOCH_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND
+_READINGS = 10
+
+
+def compile_all() -> None:
+    """Call everything that is compiled with arguments of the types that it is called with later."""
+    pair = Propagator(
+        ElementSets.from_columns(
+            {
+                "norad_id": [80_001, 80_002],
+                "epoch_time_ns": [_EPOCH_NS] * 2,
+                "mean_motion_rev_per_day": [15.0, 15.0],
+                "eccentricity": [0.001, 0.001],
+                "inclination_deg": [60.0, 120.0],  # whose orbits cross twice a revolution
+                "raan_deg": [0.0, 0.0],
+                "arg_of_pericenter_deg": [0.0, 0.0],
+                "mean_anomaly_deg": [0.0, 0.0],
+            }
+        )
+    )
+    objects = np.arange(2)
+    fits = _fitted(pair)
+    carry(fits, pair, objects)
+    screen_volume(pair, objects, objects, _EPOCH_NS, _EPOCH_NS + 7200 * NANOSECONDS_PER_SECOND, Volume.sphere(5.0))
+    (r_1, v_1), (r_2, v_2) = ((fits.state[n : n + 1, :3], fits.state[n : n + 1, 3:]) for n in (0, 1))
+    covariance_1, covariance_2 = fits.covariance[:1], fits.covariance[1:]
+    two_body_state(r_1, v_1, 60.0)
+    best_probabilities(Passes(r_1, v_1, covariance_1, r_2, v_2, covariance_2, np.array([0.01])))
+
+
+def _fitted(pair: Propagator) -> WindowFits:
+    """A window in which both tell where they are."""
+    forget()
+    times_ns = _EPOCH_NS + np.repeat(np.arange(_READINGS), 2) * NANOSECONDS_PER_SECOND
+    objects = np.tile([0, 1], _READINGS)
+    _, r_teme_km, v_teme_km_s = pair.at(objects, times_ns)
+    reports = ObservationArrays.from_columns(
+        {
+            "source_kind": ["isl"] * len(objects),
+            "source_id": [f"isl-{pair.elements.norad_id[n]}" for n in objects],
+            "sensor_time_ns": times_ns,
+            **dict(zip(("x_m", "y_m", "z_m"), 1e3 * r_teme_km.T, strict=True)),
+            **dict(zip(("vx_m_s", "vy_m_s", "vz_m_s"), 1e3 * v_teme_km_s.T, strict=True)),
+            "position_sigma_m": np.full(len(objects), 5.0),
+            "velocity_sigma_m_s": np.full(len(objects), 0.01),
+            "clock_quality": ["gps_locked"] * len(objects),
+            "clock_age_s": np.zeros(len(objects)),
+        }
+    )
+    middle_ns = _EPOCH_NS + 15 * NANOSECONDS_PER_SECOND
+    names = np.full(len(objects), "", dtype=np.str_)
+    fused = fuse_window(reports, names, np.arange(len(objects)), times_ns, pair, middle_ns)
+    fit_windows(reports, objects, pair, np.arange(2), np.full(2, middle_ns))
+    states = np.hstack([fused.fits.r_teme_km, fused.fits.v_teme_km_s])
+    predicted = np.hstack([fused.fits.predicted_r_teme_km, fused.fits.predicted_v_teme_km_s])
+    epochs_ns = np.full(2, middle_ns)
+    return WindowFits(fused.objects, epochs_ns, states, fused.fits.covariance_teme, predicted, np.full(2, _EPOCH_NS))
+
+
+if __name__ == "__main__":
+    compile_all()

@@ -1,0 +1,35 @@
+"""Set-up compiles what the first run would otherwise wait for."""
+
+from typing import Any
+
+import pytest
+
+from sda_platform.orbits import two_body
+from sda_platform.orbits.kernels import compile_all
+from sda_platform.orbits.risk import probability
+from sda_platform.orbits.screening import cell_list
+from sda_platform.orbits.sensing import linearisation, quadratic_forms
+
+# What the lanes call by themselves; what these call in turn is compiled with them.
+KERNELS = [
+    two_body._transitions,
+    two_body._lagrange_coefficients,
+    linearisation.innovations,
+    linearisation.normal_equations,
+    linearisation.surprises,
+    quadratic_forms.add,
+    quadratic_forms.summed,
+    quadratic_forms.surprises,
+    cell_list._search,
+    probability._quadrature,
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    compile_all()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.__module__}.{kernel.__name__}")
+def test_every_kernel_of_the_lanes_is_compiled(kernel: Any) -> None:
+    assert kernel.signatures

@@ -62,10 +62,9 @@ def discovered(
     free = iter(sorted(set(ANALYST_IDS) - set(taken) - set(known["norad_id"].to_pylist())))
     rows = []
     for (chain, alone), owner, before in zip(confirmed, owners, earlier, strict=True):
-        readings = pa.concat_tables(t.readings for t in chain)
-        if owner is not None and readings.num_rows < _MORE_READINGS * counts[owner]:
+        if owner is not None and sum(t.readings.num_rows for t in chain) < _MORE_READINGS * counts[owner]:
             continue
-        joined = None if before is None else continued(before, readings, alone)
+        joined = None if before is None else continued(before, _evidence(chain), alone)
         basis = None if joined is None else before
         number = owner if owner is not None else basis.number if basis is not None else next(free, None)
         if number is not None:
@@ -144,14 +143,18 @@ def _windows(tracklet: Tracklet, window_ns: int) -> int:
 
 
 def _fitted(chain: Sequence[Tracklet]) -> Correction | None:
-    """The orbit through all readings of the chain, or None where they are not of one object after all."""
+    """The orbit through all of the chain, or None where that is not of one object after all."""
     orbit = chain[-1].orbit
     if len(chain) > 1:
         try:
-            orbit = correct_elements(observations_of(pa.concat_tables(t.readings for t in chain)), orbit.elements)
+            orbit = correct_elements(observations_of(_evidence(chain)), orbit.elements)
         except NoOrbit:
             return None
     return orbit if orbit.is_plausible and _sigma_m(orbit) < _VAGUEST_M else None
+
+
+def _evidence(chain: Sequence[Tracklet]) -> pa.Table:
+    return pa.concat_tables(t.evidence for t in chain)
 
 
 def _sigma_m(orbit: Correction) -> float:

@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
+from sda_platform.fusion import tracklets as module_of_tracklets
 from sda_platform.fusion.checks import shared_readings
 from sda_platform.fusion.discovery import ANALYST_IDS, PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
@@ -63,6 +65,20 @@ def test_each_unknown_object_gets_one_orbit_which_is_the_true_one() -> None:
         _, place, _ = Propagator(elements).at([n], time_ns)
         assert np.linalg.norm(place - true) * 1e3 < 5 * row["position_sigma_m"]
         assert row["position_sigma_m"] < 5_000
+
+
+def test_the_orbit_of_a_long_track_is_of_readings_from_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_of_tracklets, "_MOST_DETECTIONS", 20)
+    of_all = {tracklet.name: tracklet for tracklet in found()}
+    pairs = [(short, of_all[short.name]) for short in tracklets(readings()) if short.name in of_all]
+    assert len(pairs) >= OBJECTS - 2
+    for short, whole in pairs:
+        assert short.readings["observation_id"].equals(whole.readings["observation_id"])
+        assert short.evidence.num_rows == 20 < whole.evidence.num_rows
+        assert short.evidence["sensor_time_ns"][0] == whole.readings["sensor_time_ns"][0]
+        assert short.evidence["sensor_time_ns"][-1] == whole.readings["sensor_time_ns"][-1]
+        apart = short.orbit.r_teme_km - whole.orbit.r_teme_km
+        assert np.linalg.norm(apart) < 5 * np.sqrt(np.trace(short.orbit.covariance_teme[:3, :3]))
 
 
 def test_a_clock_that_was_corrected_leaves_its_doubt_in_the_orbit__CS() -> None:

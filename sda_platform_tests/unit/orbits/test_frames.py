@@ -156,12 +156,12 @@ def test_site_position_survives_the_round_trip(latitude: float, longitude: float
     np.testing.assert_allclose(np.einsum("i,i", site_km, site_km_s), 0.0, atol=1e-9)
 
 
-def test_registry_names_fourteen_radars_and_four_telescopes() -> None:
+def test_registry_names_fourteen_radars_and_five_telescopes() -> None:
     registry = sensor_registry()
     radars = [sensor for sensor in registry.values() if sensor.kind == "radar"]
     assert [sensor.source_id for sensor in radars] == [f"radar-{number}" for number in range(1, 15)]
     telescopes = [sensor for sensor in registry.values() if sensor.kind == "optical"]
-    assert len(telescopes) == 4 and len(registry) == 18
+    assert len(telescopes) == 5 and len(registry) == 19
     assert all(sensor.range_sigma_m > 0 and sensor.azimuth_sigma_rad > 0 for sensor in radars)
     assert all(sensor.angle_sigma_rad > 0 and sensor.source_id.startswith("optical-") for sensor in telescopes)
     assert all(abs(sensor.latitude_deg) <= 90 and abs(sensor.longitude_deg) <= 180 for sensor in registry.values())

@@ -35,12 +35,13 @@ _KNOT_NS = 120_000_000_000
 _INTERPOLATION_KM = 0.2
 _BIN_NS = 6_000_000_000
 _MOMENT_NS = 250_000_000
-# More objects than these near an observation are a crowd.
+# More objects than these near an observation are a crowd; so many observations of a bin tell whether it has any.
 _CROWD = 30
+_LOOKED_AT_FIRST = 50
 _FASTEST_KM_S = 11.3
 # An element set that could be further off than this finds nothing trustworthy, only coincidences.
 _LARGEST_PRIOR_RADIUS_KM = 500.0
-# Bounds of what is looked for together: most objects are known to a few kilometres, a few to a hundred.
+# In a crowd, bounds of what is looked for together: most objects are known to a few kilometres, a few to a hundred.
 _CLASSES_KM = (8.0, 30.0)
 _HORIZON_SINE = -0.05
 
@@ -130,10 +131,10 @@ def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Pred
 
 
 @lru_cache(maxsize=8)
-def _places(predictions: _Predictions, time_ns: int) -> _Places:
+def _places(predictions: _Predictions, time_ns: int, classes_km: tuple[float, ...]) -> _Places:
     r_teme_km, v_teme_km_s = predictions.at(time_ns)
     radius_km = predictions.prior_radius_km
-    cuts = [0, *np.searchsorted(radius_km, _CLASSES_KM).tolist(), len(radius_km)]
+    cuts = [0, *np.searchsorted(radius_km, classes_km).tolist(), len(radius_km)]
     trees = [
         (first, float(radius_km[end - 1]), cKDTree(r_teme_km[first:end], compact_nodes=False, balanced_tree=False))
         for first, end in pairwise(cuts)
@@ -148,12 +149,12 @@ def _near(
     sighting = measurements.kind == OPTICAL
     crowded = [np.zeros(0, dtype=np.int64)]
     for rows, places in _moments(measurements, np.flatnonzero(~sighting), predictions, _BIN_NS):
-        chosen = measurements.take(rows)
-        alone = _objects_about(chosen, places, gate_sigmas) <= _CROWD
-        crowded.append(rows[~alone])
-        row, candidate, _ = _near_positions(chosen.take(alone), places, gate_sigmas)
-        yield rows[alone][row], candidate
-    for rows, places in _moments(measurements, np.concatenate(crowded), predictions, _MOMENT_NS):
+        in_crowd = _in_crowd(measurements.take(rows), places, gate_sigmas)
+        crowded.append(rows[in_crowd])
+        alone = rows[~in_crowd]
+        row, candidate, _ = _near_positions(measurements.take(alone), places, gate_sigmas)
+        yield alone[row], candidate
+    for rows, places in _moments(measurements, np.concatenate(crowded), predictions, _MOMENT_NS, _CLASSES_KM):
         chosen = measurements.take(rows)
         row, candidate, gap_km = _near_positions(chosen, places, gate_sigmas)
         close = _in_reach_sideways(chosen, places, gate_sigmas, row, candidate, gap_km)
@@ -168,23 +169,30 @@ def _near(
 
 
 def _moments(
-    measurements: Measurements, rows: IntArray, predictions: _Predictions, bin_ns: int
+    measurements: Measurements,
+    rows: IntArray,
+    predictions: _Predictions,
+    bin_ns: int,
+    classes_km: tuple[float, ...] = (),
 ) -> Iterator[tuple[IntArray, _Places]]:
     """The rows of each bin of time, and where everything is in its middle."""
     bins = measurements.time_ns[rows] // bin_ns
     for number in np.unique(bins).tolist():
-        yield rows[bins == number], _places(predictions, number * bin_ns + bin_ns // 2)
+        yield rows[bins == number], _places(predictions, number * bin_ns + bin_ns // 2, classes_km)
 
 
-def _objects_about(measurements: Measurements, places: _Places, gate_sigmas: float) -> IntArray:
-    """How many objects (m,) may be within reach."""
+def _in_crowd(measurements: Measurements, places: _Places, gate_sigmas: float) -> BoolArray:
+    """Which observations (m,) have a crowd about them. Where a few show none, no more are asked."""
     position_km = measurements.position_km()
-    reach_km = _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements)
-    counts = [
-        tree.query_ball_point(position_km, reach_km + radius_km, return_length=True)
-        for _, radius_km, tree in places.trees
-    ]
-    return np.asarray(np.sum(counts, axis=0), dtype=np.int64)
+    reach_km = _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements) + _CLASSES_KM[0]
+    ((_, _, tree),) = places.trees
+
+    def crowded(rows: slice) -> BoolArray:
+        near = tree.query_ball_point(position_km[rows], reach_km[rows], return_length=True)
+        return np.asarray(near > _CROWD)
+
+    few = slice(None, None, max(1, len(position_km) // _LOOKED_AT_FIRST))
+    return crowded(slice(None)) if crowded(few).any() else np.zeros(len(position_km), dtype=bool)
 
 
 def _moved_km(measurements: Measurements, places: _Places, gate_sigmas: float) -> FloatArray:

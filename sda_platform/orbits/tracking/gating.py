@@ -184,7 +184,7 @@ def _moments(
 def _in_crowd(measurements: Measurements, places: _Places, gate_sigmas: float) -> BoolArray:
     """Which observations (m,) have a crowd about them. Where a few show none, no more are asked."""
     position_km = measurements.position_km()
-    reach_km = _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements) + _CLASSES_KM[0]
+    reach_km = _reach_km(measurements, places, gate_sigmas) + _CLASSES_KM[0]
     ((_, _, tree),) = places.trees
 
     def crowded(rows: slice) -> BoolArray:
@@ -209,12 +209,17 @@ def _spread_km(measurements: Measurements) -> FloatArray:
     return np.sqrt(np.where(measurements.kind == RADAR, radar, first_three.sum(axis=1)))
 
 
+def _reach_km(measurements: Measurements, places: _Places, gate_sigmas: float) -> FloatArray:
+    """How far from where observations put them their objects may be at that moment, were their elements exact."""
+    return _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements)
+
+
 def _near_positions(
     measurements: Measurements, places: _Places, gate_sigmas: float
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Pairs of observation and object within reach, and the gap (p, 3) from one to the other."""
     position_km = measurements.position_km()
-    reach_km = _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements)
+    reach_km = _reach_km(measurements, places, gate_sigmas)
     rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
     candidates: list[IntArray] = [np.zeros(0, dtype=np.int64)]
     for first, radius_km, tree in places.trees:

@@ -8,6 +8,7 @@ import dagster as dg
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.fusion.offering import offer
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.lake.failures.attempts import unfinished_run
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 
@@ -36,7 +37,7 @@ def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
 def build_schedules(
     own_elements_job: Any, *, running: bool, only: Sequence[dg.AssetKey] | None = None
 ) -> list[dg.ScheduleDefinition]:
-    """Every two minutes, all of the job, or ``only`` some of its assets."""
+    """Every two minutes, all of the job, or ``only`` some of its assets, unless the lane still has work."""
 
     @dg.schedule(
         name="own_elements_refresh",
@@ -45,7 +46,11 @@ def build_schedules(
         default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,
         description="Tells clocks, refines tracked objects, numbers unknown ones; a run without work commits nothing.",
     )
-    def own_elements_refresh() -> dg.RunRequest:
+    def own_elements_refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        # A run that waits here would go before the catalogue's, which what the one before it found is waiting for.
+        running = unfinished_run(context.instance, [LANE])
+        if running is not None:
+            return dg.SkipReason(f"run {running[:8]} of the lane has not ended")
         return dg.RunRequest(tags={LANE_TAG: LANE}, asset_selection=only)
 
     return [own_elements_refresh]

@@ -18,6 +18,7 @@ from pyspark.sql import types as T
 
 from sda_platform.definitions import build_defs, defs
 from sda_platform.lake.resource import LandingResource
+from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
@@ -93,13 +94,25 @@ def test_resources_can_be_replaced_for_a_test() -> None:
     assert set(resources) == set(defs.resources or {})
 
 
-def test_clocks_are_told_also_where_no_elements_of_our_own_are_wanted() -> None:
+def test_clocks_are_told_also_where_no_elements_of_our_own_are_wanted(tmp_path: Path) -> None:
     chosen = Settings(own_elements=False)
     schedule = build_defs(settings=chosen).resolve_schedule_def("own_elements_refresh")
-    (request,) = schedule.evaluate_tick(dg.build_schedule_context()).run_requests or []
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        (request,) = schedule.evaluate_tick(dg.build_schedule_context(instance)).run_requests or []
     made = {key.to_user_string() for key in request.asset_selection or []}
     assert made == {"clock_offsets", "reports/fusion", "reports/conjunctions"}
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+
+
+def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_before(tmp_path: Path) -> None:
+    schedule = defs.resolve_schedule_def("own_elements_refresh")
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        waiting = dg.DagsterRun("catalog", tags={LANE_TAG: "catalog"}, status=dg.DagsterRunStatus.NOT_STARTED)
+        instance.add_run(waiting)
+        told = schedule.evaluate_tick(dg.build_schedule_context(instance))
+        assert not told.run_requests and waiting.run_id[:8] in (told.skip_message or "")
+        instance.report_run_canceled(waiting)
+        assert schedule.evaluate_tick(dg.build_schedule_context(instance)).run_requests
 
 
 def test_every_asset_has_what_a_person_needs() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, pairwise
 
 import numpy as np
@@ -84,10 +84,13 @@ class _Places:
     time_ns: int
     r_teme_km: FloatArray
     v_teme_km_s: FloatArray
-    rtn: FloatArray
-    """(n, 3, 3) axes of each object."""
     trees: list[tuple[int, float, cKDTree]]
     """Of the objects that are about as well known as each other: the first, the largest radius, their places."""
+
+    @cached_property
+    def rtn(self) -> FloatArray:
+        """Axes (n, 3, 3) of each object; asked for in crowds only."""
+        return rtn_basis(self.r_teme_km, self.v_teme_km_s)
 
 
 def coarse_candidates(
@@ -140,7 +143,7 @@ def _places(predictions: _Predictions, time_ns: int, classes_km: tuple[float, ..
         for first, end in pairwise(cuts)
         if first < end
     ]
-    return _Places(predictions, time_ns, r_teme_km, v_teme_km_s, rtn_basis(r_teme_km, v_teme_km_s), trees)
+    return _Places(predictions, time_ns, r_teme_km, v_teme_km_s, trees)
 
 
 def _near(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, CONJUNCTION_MESSAGES
+from sda_platform.definitions import BY_THE_CLOCK
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -51,6 +52,9 @@ _ALSO = {
 }
 # Of the workers that the sample kills: tables of every lane and room, each at another stage.
 SAMPLED_WORKERS = {
+    "commit.sent:clock_offsets",
+    "commit.landed:refined_elements",
+    "lake.planned:provisional_elements",
     "asset.told:observations",
     "lake.planned:tracks",
     "commit.synced:alert_deliveries",
@@ -78,16 +82,26 @@ class Case:
 
 
 def cases() -> tuple[Case, ...]:
-    """Every case, those that restart the platform last."""
+    """Every case of a platform that is fed, those that restart it last."""
     return (*_workers(), *_ends(), *_recovering(), *_control_plane(), *_between(), *_engine(), *_restarts())
+
+
+def by_the_clock() -> tuple[Case, ...]:
+    """Every case of what a schedule asks for, which `by_the_clock.run` judges in its own way."""
+    return tuple(case for table in BY_THE_CLOCK for case in _stages(table))
+
+
+def _stages(table: Table) -> Iterator[Case]:
+    """A worker killed at every stage of ``table``."""
+    for point, ids in _STAGES:
+        name = f"{point}:{table.name}"
+        yield Case(name, f"{ids} {_ALSO.get(name, '')}", Kill(name, _lands_for(table)), name in SAMPLED_WORKERS)
 
 
 def _workers() -> Iterator[Case]:
     """A worker killed at every stage of every table."""
     for table in FED_TABLES:
-        for point, ids in _STAGES:
-            name = f"{point}:{table.name}"
-            yield Case(name, f"{ids} {_ALSO.get(name, '')}", Kill(name, _lands_for(table)), name in SAMPLED_WORKERS)
+        yield from _stages(table)
     yield Case("failed commit.sent", "CP-12", Kill(f"commit.sent:{OBSERVATIONS.name}", action="fail"))
 
 

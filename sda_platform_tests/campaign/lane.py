@@ -34,10 +34,10 @@ def run_lane(job: str, home: Path, engine_address: str, settings: Mapping[str, s
 
 def main(job: str) -> int:
     """Run the lane as the environment says; the exit code is 1 where a step failed."""
+    definition = defs.resolve_job_def(job)
+    lane = {LANE_TAG: definition.run_tags[LANE_TAG]}
     with dg.DagsterInstance.ephemeral() as instance:
-        result = defs.resolve_job_def(job).execute_in_process(
-            instance=instance, raise_on_error=False, tags={LANE_TAG: job}, run_config=_QUIET
-        )
+        result = definition.execute_in_process(instance=instance, raise_on_error=False, tags=lane, run_config=_QUIET)
     failed = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     sys.stderr.write("\n".join(error.to_string() for error in failed if error))
     return 0 if result.success else 1

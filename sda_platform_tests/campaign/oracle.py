@@ -100,9 +100,14 @@ def derived(lake: Lake, twin: Lake, tables: Sequence[Table] = COMPARED) -> list[
     """O5 (and O2's sums): what each table says in the end is, value for value, what a fault-free twin's says."""
     problems = []
     for table in tables:
-        ours, theirs = (_multiset(comparable(one.log(table))) for one in (lake, twin))
-        problems += [f"{table.name}: {problem}" for problem in _differences(theirs, ours, "row")]
+        ours, theirs = (comparable(one.log(table)) for one in (lake, twin))
+        problems += [f"{table.name}: {problem}" for problem in differences(theirs, ours)]
     return problems
+
+
+def differences(expected: pa.Table, found: pa.Table) -> list[str]:
+    """O5 of two tables that must be equal to the last bit, in whatever order."""
+    return _differences(_multiset(expected), _multiset(found), "row")
 
 
 def deliveries(lake: Lake, subscriber: SqliteSubscriber) -> list[str]:
@@ -141,8 +146,7 @@ def readers(lake: Lake, session: SparkSession, tables: Sequence[Table] = TABLES)
     for table in [table for table in tables if lake.log(table).version() >= 0]:
         mine = lake.log(table).rows()
         theirs = session.read.format("delta").load(lake.log(table).uri).toArrow().select(mine.column_names)
-        differences = _differences(_multiset(mine), _multiset(theirs), "row")
-        problems += [f"{table.name}, as Spark reads it: {problem}" for problem in differences]
+        problems += [f"{table.name}, as Spark reads it: {problem}" for problem in differences(mine, theirs)]
     return problems
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform_tests.campaign import damage, oracle
+from sda_platform_tests.campaign import by_the_clock, damage, oracle
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import LaneFailed, run_lane
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
-from sda_platform_tests.campaign.report import Report
+from sda_platform_tests.campaign.report import Report, joined
 from sda_platform_tests.campaign.strikes import Input
 from sda_platform_tests.campaign.twin import lake_of, run_twin
 from sda_platform_tests.campaign.world import World
@@ -22,6 +22,7 @@ from sda_platform_tests.system.running_platform import eventually
 
 # A kill costs a run, its detection and another run: half a minute on two idle cores, and these may be busy.
 DRAIN_S = 600.0
+_NAME = "T2, a real engine, daemon and lake"
 _REPLAY_S = 3600.0
 _AGAIN = "python -m sda_platform_tests.campaign --tier t2 --seed {seed} --point {point!r}"
 
@@ -111,10 +112,15 @@ class Campaign:
             return [f"O5 {differs}"]
         return []
 
+    @property
+    def engine_address(self) -> str:
+        """Where its engine answers."""
+        return self._victim.engine_address
+
     def report(self, attempted: int) -> Report:
         """What was found in the cases ``attempted``."""
         return Report(
-            "T2, a real engine, daemon and lake",
+            _NAME,
             self._seed,
             cases=attempted,
             points_reached=frozenset(self._reached),
@@ -165,15 +171,18 @@ def run(
     home: Path,
     say: Callable[[str], None],
     *,
+    clocked: Sequence[Case] = (),
     replayed: str = FUSED_TRACKS.name,
 ) -> Report:
     """Hit a platform below ``home`` in each of the ``selected`` ways ``repeats`` times; ``say`` hears the progress.
 
-    In the end the table ``replayed`` (``all``: every one, for long) is made again from its history.
+    In the end the table ``replayed`` (``all``: every one, for long) is made again from its history, and what the clock
+    asks for is hit in the ``clocked`` ways.
     """
     with closing(Campaign(home, seed, say)) as campaign:
         campaign.begin()
         for case in [case for _ in range(repeats) for case in selected]:
             campaign.attempt(case)
         campaign.end(replayed)
-        return campaign.report(repeats * len(selected))
+        asked = by_the_clock.run(repeats, seed, clocked, home / "by-the-clock", campaign.engine_address, say)
+        return joined(_NAME, seed, [campaign.report(repeats * len(selected)), asked])

@@ -1,0 +1,148 @@
+"""T2, what the clock asks for: the workers that tell clocks and make element sets, killed at every stage they pass.
+
+A schedule starts them, and what they find depends on when it comes, so that a victim and a twin that was fed alike
+would differ by right. Here they are judged by themselves: each case has a copy of one lake, its worker is killed and
+repeated, as by the schedule's next tick, and what the tables then hold must be, to the last bit, what a run without a
+fault writes there.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from sda_platform.clock import MissionClock
+from sda_platform.definitions import BY_THE_CLOCK
+from sda_platform.faults import ORDER_FILE, Order, reached
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.simulation.breakup import Breakup
+from sda_platform.simulation.observers import ObservingPlan
+from sda_platform.simulation.world import simulate
+from sda_platform_tests.campaign import oracle
+from sda_platform_tests.campaign.cases import Case
+from sda_platform_tests.campaign.lane import LaneFailed, run_lane
+from sda_platform_tests.campaign.report import Report
+from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land
+
+_JOB = "own_elements"
+# Telescopes may see nothing in a scene as short as this.
+_SETTINGS = {
+    "SDA_SCREENING_HORIZON_H": "1",
+    "SDA_SOURCES": '["radar", "isl"]',
+    "SDA_BATCH_MAX_SEGMENTS": "1000000",
+}
+# A term of windows closes, which clocks are told by; satellites are seen in more windows than refining them takes.
+_SECONDS = 420
+_FRAGMENTS = 6
+_FOLLOWED = 4
+
+
+def run(
+    repeats: int, seed: int, selected: Sequence[Case], home: Path, engine_address: str, say: Callable[[str], None]
+) -> Report:
+    """Kill the worker at each of the ``selected`` points (of `cases.by_the_clock`) ``repeats`` times.
+
+    Raises LaneFailed where not even a run without a fault comes to its end.
+    """
+    failures, seconds, struck = [], [], set()
+    lakes = _Lakes(home, engine_address)
+    if selected:
+        lakes.begin(seed)
+    for case in [case for _ in range(repeats) for case in selected]:
+        problems, took_s, is_struck = lakes.outcome(case.name)
+        struck |= {case.name} if is_struck else set()
+        seconds.append(took_s)
+        say(f"  {case.name}: repeated in {took_s:.1f} s")
+        for problem in problems:
+            say(f"  FAILED {case.name}: {problem}")
+            failures.append(f"{case.name}, seed {seed}: {problem}")
+    missed = frozenset(case.name for case in selected) - struck
+    tries = repeats * len(selected)
+    return Report("T2, by the clock", seed, tries, frozenset(struck), missed, tuple(failures), tuple(seconds))
+
+
+@dataclass(frozen=True)
+class _Lakes:
+    """Copies of one lake below ``home``; in one of them nothing goes wrong."""
+
+    home: Path
+    engine_address: str
+
+    def begin(self, seed: int) -> None:
+        """Fill the lake that is copied, and finish the copy that the others must be like. Raises LaneFailed."""
+        landing = str(self._filled / "landing")
+        MissionClock(after(_SECONDS + 60.0), 0, 0.0).save(self._filled)
+        followed = catalogue_ids()[:_FOLLOWED]
+        catalogue = catalogue_of([*followed, *catalogue_ids()[::60]])
+        land(LandingZone(landing, "elements"), "catalogue.csv", catalogue)
+        self._run("catalog", self._filled)
+        world = simulate(
+            "fragmentation",
+            start_time_ns=START_NS,
+            duration_s=_SECONDS,
+            seed=seed,
+            objects=followed,
+            segment_seconds=20.0,
+            plan=ObservingPlan(isl_interval_s=5.0),
+            breakup=Breakup(fragments=_FRAGMENTS, after_s=5.0, published_after_s=None),
+        )
+        segments = [segment for segment in world if segment.feed in ("radar", "isl")]
+        # A run judges what is late by what the runs before it saw: the second closes the windows of the first.
+        for _, together in groupby(segments, lambda segment: segment.available_time_ns > after(_SECONDS - 30.0)):
+            for segment in together:
+                name = f"{segment.feed}-{segment.available_time_ns}.seg"
+                LandingZone(landing, segment.feed).seal(name, segment.data, segment.meta)
+            self._run("hot", self._filled)
+        shutil.copytree(self._filled, self._sound)
+        self._run(_JOB, self._sound)
+        if idle := [table.name for table in BY_THE_CLOCK if self._lake(self._sound).log(table).version() < 0]:
+            raise LaneFailed(f"{_JOB} in {self._sound} wrote nothing to {', '.join(idle)}")
+
+    def outcome(self, point: str) -> tuple[list[str], float, bool]:
+        """What is wrong after a worker died at ``point`` and was repeated; how long that took; whether it did die."""
+        # A place of its own: the engine remembers the logs that it read at a path.
+        victim = Path(tempfile.mkdtemp(prefix="victim-", dir=self.home))
+        shutil.copytree(self._filled, victim, dirs_exist_ok=True)
+        order = victim / "order"
+        Order(point).arm(order)
+        with suppress(LaneFailed):
+            self._run(_JOB, victim, {ORDER_FILE: str(order)})
+        began = time.monotonic()
+        try:
+            self._run(_JOB, victim)
+            problems = self._problems(self._lake(victim))
+        except LaneFailed as failed:
+            problems = [f"O8 {failed}"]
+        took_s, is_struck = time.monotonic() - began, point in reached(order)
+        if not problems:
+            shutil.rmtree(victim)
+        return problems, took_s, is_struck
+
+    def _problems(self, lake: Lake) -> list[str]:
+        sound = self._lake(self._sound)
+        unlike = [
+            f"O5 {table.name}: {problem}"
+            for table in BY_THE_CLOCK
+            for problem in oracle.differences(sound.log(table).rows(), lake.log(table).rows())
+        ]
+        found = [*oracle.log(lake, BY_THE_CLOCK), *oracle.files(lake, BY_THE_CLOCK)]
+        return unlike + [f"O3, O4 {problem}" for problem in found]
+
+    @property
+    def _filled(self) -> Path:
+        return self.home / "filled"
+
+    @property
+    def _sound(self) -> Path:
+        return self.home / "sound"
+
+    def _lake(self, home: Path) -> Lake:
+        return Lake(str(home / "lake"), MissionClock.load(home), without_session)
+
+    def _run(self, job: str, home: Path, more: Mapping[str, str] | None = None) -> None:
+        run_lane(job, home, self.engine_address, {**_SETTINGS, **(more or {})})

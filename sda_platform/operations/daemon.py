@@ -1,25 +1,20 @@
 """Dagster's daemon, looking for due sensors every second instead of every five, with the lanes free and set up.
 
-    python -m sda_platform.operations.daemon [--await-platform HOME] -w WORKSPACE
+    python -m sda_platform.operations.daemon -w WORKSPACE
 
 A landing sensor may tick every two seconds, but Dagster's sensor loop wakes only every five, and half of that would be
 the largest idle part of an alert's 30 seconds. Dagster has no setting for it; a tick of ours costs milliseconds.
 """
 
-import argparse
 import sys
-import time
-from pathlib import Path
 
 import dagster as dg
 from dagster._core.launcher import WorkerStatus
 
 from sda_platform import faults
 from sda_platform.lake.spark.session import LANES
-from sda_platform.operations import platform_home
 
 SENSOR_LOOP_S = 1
-_LOOK_S = 0.1
 
 
 def quicken_sensors() -> None:
@@ -65,30 +60,16 @@ def end_abandoned_runs(instance: dg.DagsterInstance) -> list[str]:
     return abandoned
 
 
-def await_platform(home: Path) -> None:
-    """Return when the supervisor of ``home`` says that it is up: a sensor that fires then finds all that its run needs.
-
-    Whatever can be loaded is loaded before.
-    """
-    while not platform_home.read_state(home).get("is_up"):
-        time.sleep(_LOOK_S)
-
-
 def main(arguments: list[str]) -> None:
-    """Run the daemon; the arguments, but for ``--await-platform``, are those of `dagster-daemon run`."""
+    """Run the daemon; the arguments are those of `dagster-daemon run`."""
     from dagster._daemon.cli import main as daemon_command
 
     quicken_sensors()
     mark_crash_points()
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--await-platform", type=Path)
-    ours, dagsters = parser.parse_known_args(arguments)
-    if ours.await_platform is not None:
-        await_platform(ours.await_platform)
     with dg.DagsterInstance.get() as instance:
         reserve_lanes(instance)
         end_abandoned_runs(instance)
-    sys.argv = ["dagster-daemon", "run", *dagsters]
+    sys.argv = ["dagster-daemon", "run", *arguments]
     daemon_command()
 
 

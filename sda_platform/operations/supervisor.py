@@ -1,8 +1,8 @@
 """`sda up`: starts the platform's processes, keeps them running, and leaves none behind.
 
-    lake verified ──────────────────────┐
-    code server (one, shared) ──────────┴─ webserver ── daemon loaded ──┬── daemon at work
-    engine (Spark Connect server) ── lanes warmed ──────────────────────┘
+    lake verified ────────────────┐
+    code server (one, shared) ────┼─ webserver ── daemon at work
+    engine (Spark Connect server) ┴─ lanes warmed
 
 One thread starts and watches them; a dead one is started again with growing pauses. Their addresses and ids
 are kept in ``<home>/platform.json``, their output in ``<home>/logs``. Knows the commands of Dagster and Spark
@@ -147,7 +147,6 @@ class Platform:
         try:
             self._bring_up()
             self._started.set()
-            self._write_state()  # for which the daemon waits
             while not self._stop_wanted.wait(_TICK_S):
                 self._watch()
         except PlatformError as failure:
@@ -181,8 +180,8 @@ class Platform:
         show = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(webserver_port), "-w", str(workspace)]
         self._start_python("webserver", show, self._webserver_answers)
         self._await("webserver", _DAGSTER_READY_S)
-        tick = ["-m", "sda_platform.operations.daemon", "--await-platform", str(self.home), "-w", str(workspace)]
-        self._start_python("daemon", tick, lambda: True)
+        # Not only once the engine is warm: what a platform that was killed left undone warms it as well.
+        self._start_python("daemon", ["-m", "sda_platform.operations.daemon", "-w", str(workspace)], lambda: True)
         self._await_warm()
         self._report(f"the platform is up: {self._addresses.webserver}")
 
@@ -368,5 +367,5 @@ class Platform:
             for name, service in self._services.items()
         }
         addresses = asdict(self._addresses) if self._addresses else {}
-        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark, "is_up": self._started.is_set()}
+        state = {"schema_version": 1, "pid": os.getpid(), "mark": self._mark}
         platform_home.write_state(self.home, {**state, "addresses": addresses, "processes": processes})

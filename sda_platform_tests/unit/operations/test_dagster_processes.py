@@ -2,7 +2,6 @@
 
 import json
 import multiprocessing
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from dagster._daemon import sensor
 from dagster._grpc import server
 
 from sda_platform import faults
-from sda_platform.operations import code_server, daemon, platform_home
+from sda_platform.operations import code_server, daemon
 from sda_platform.operations.processes import free_port
 
 
@@ -65,13 +64,3 @@ def test_at_its_start_the_daemon_ends_runs_whose_worker_is_gone_and_leaves_the_o
         ended = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))]
         assert set(ended) == {gone.run_id, unborn.run_id}
         assert not {waiting.run_id, of_another_launcher.run_id} & set(ended)
-
-
-def test_the_daemon_waits_for_the_platform_and_then_no_more(tmp_path: Path) -> None:
-    platform_home.write_state(tmp_path, {"is_up": False})
-    waiting = threading.Thread(target=daemon.await_platform, args=(tmp_path,), daemon=True)
-    waiting.start()
-    assert waiting.is_alive()
-    platform_home.write_state(tmp_path, {"is_up": True})
-    waiting.join(10)
-    assert not waiting.is_alive()

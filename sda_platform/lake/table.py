@@ -94,6 +94,14 @@ class Table:
         """The declared columns, in order."""
         return tuple(self._declared())
 
+    @property
+    def bounded_columns(self) -> tuple[str, ...]:
+        """The columns whose least and greatest value the log keeps of each file: sequences, times, numbers of objects.
+
+        Text is searched by hashes and ids, of which a file has some from everywhere; measurements are not searched.
+        """
+        return tuple(c.name for c in self.columns if isinstance(c.data_type, T.IntegralType))
+
     @cached_property
     def schema(self) -> T.StructType:
         """The Spark schema; descriptions become column comments."""

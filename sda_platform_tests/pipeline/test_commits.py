@@ -96,6 +96,16 @@ def test_rows_are_the_same_through_a_staged_file_and_through_the_connection(
     assert not (tmp_path / "direct" / "_staging").exists()
 
 
+def test_the_log_bounds_what_files_are_passed_over_by_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    log = log_of(OBSERVATIONS, tmp_path)
+    append(log, planned(log), observations(spark, "a", "b").coalesce(1))
+    (stats,) = pa.table(DeltaTable(log.uri).get_add_actions(flatten=True)).to_pylist()
+    assert (stats["num_records"], stats["min.sensor_time_ns"], stats["max.commit_sequence"]) == (2, 5, 1)
+    bounded = {name.partition(".")[2] for name, value in stats.items() if name.startswith("max.") and value is not None}
+    assert bounded <= set(OBSERVATIONS.bounded_columns)
+    assert not {"observation_id", "range_m"} & bounded
+
+
 def test_an_empty_commit_still_carries_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     log = log_of(OBSERVATIONS, tmp_path)
     receipt = append(log, planned(log), observations(spark))

@@ -57,6 +57,8 @@ def spark_conf() -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": _LANES.as_uri(),
+        # Two fifths smaller than with the default, and what is written twice, read back and synced is as much less.
+        "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -9,6 +9,7 @@ from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.fusion.offering import offer
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.lake.failures.attempts import unfinished_run
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 
@@ -26,9 +27,14 @@ def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
         default_status=dg.DefaultSensorStatus.RUNNING,
         description="Seals the platform's own element sets into the landing zone of elements, each commit once.",
     )
-    def own_elements(lake: LakeResource, landing: LandingResource) -> dg.SkipReason:
-        zone = landing.zone(ELEMENTS_FEED)
-        offered = [name for table in OWN_ELEMENTS for name in offer(lake.open(), table, zone)]
+    def own_elements(
+        context: dg.SensorEvaluationContext, lake: LakeResource, landing: LandingResource
+    ) -> dg.SkipReason:
+        store = lake.open()
+        # A hint that spares making every segment again at every tick; offering once more changes nothing.
+        newest = " ".join(store.log(table).head().checkpoint_sha256 for table in OWN_ELEMENTS)
+        offered = [] if context.cursor == newest else _offer_all(store, landing)
+        context.update_cursor(newest)
         return dg.SkipReason(f"offered {', '.join(offered)}" if offered else "nothing new to offer")
 
     return [own_elements]
@@ -37,7 +43,7 @@ def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
 def build_schedules(
     own_elements_job: Any, *, running: bool, only: Sequence[dg.AssetKey] | None = None
 ) -> list[dg.ScheduleDefinition]:
-    """Every two minutes, all of the job, or ``only`` some of its assets, unless the lane still has work."""
+    """Every two minutes, all of the job, or ``only`` some of its assets, unless the lane has work or is about to."""
 
     @dg.schedule(
         name="own_elements_refresh",
@@ -46,11 +52,22 @@ def build_schedules(
         default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,
         description="Tells clocks, refines tracked objects, numbers unknown ones; a run without work commits nothing.",
     )
-    def own_elements_refresh(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    def own_elements_refresh(
+        context: dg.ScheduleEvaluationContext, lake: LakeResource, landing: LandingResource
+    ) -> dg.RunRequest | dg.SkipReason:
         # A run that waits here would go before the catalogue's, which what the one before it found is waiting for.
+        _offer_all(lake.open(), landing)
+        if waiting := landing.zone(ELEMENTS_FEED).pending_names():
+            return dg.SkipReason(f"the catalogue takes what waits for it first: {', '.join(sorted(waiting)[:3])}")
         running = unfinished_run(context.instance, [LANE])
         if running is not None:
             return dg.SkipReason(f"run {running[:8]} of the lane has not ended")
         return dg.RunRequest(tags={LANE_TAG: LANE}, asset_selection=only)
 
     return [own_elements_refresh]
+
+
+def _offer_all(store: Lake, landing: LandingResource) -> list[str]:
+    """Offer every commit of own elements; the names of the segments that were not there yet."""
+    zone = landing.zone(ELEMENTS_FEED)
+    return [name for table in OWN_ELEMENTS for name in offer(store, table, zone)]

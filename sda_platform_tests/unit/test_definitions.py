@@ -14,14 +14,18 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from pyspark.sql import types as T
 
 from sda_platform.definitions import build_defs, defs
+from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
+from sda_platform_tests.delta_tables import commit, lake_at
+from sda_platform_tests.segments import START_NS
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
 # Numbers that count, number, rank or identify, and pure ratios: they have no unit.
@@ -95,24 +99,60 @@ def test_resources_can_be_replaced_for_a_test() -> None:
 
 
 def test_clocks_are_told_also_where_no_elements_of_our_own_are_wanted(tmp_path: Path) -> None:
-    chosen = Settings(own_elements=False)
-    schedule = build_defs(settings=chosen).resolve_schedule_def("own_elements_refresh")
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        (request,) = schedule.evaluate_tick(dg.build_schedule_context(instance)).run_requests or []
+    defined = build_defs(settings=Settings(home=tmp_path, own_elements=False))
+    schedule = defined.resolve_schedule_def("own_elements_refresh")
+    with (
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+        dg.build_schedule_context(instance, resources=opened(defined)) as context,
+    ):
+        (request,) = schedule.evaluate_tick(context).run_requests or []
     made = {key.to_user_string() for key in request.asset_selection or []}
     assert made == {"clock_offsets", "reports/fusion", "reports/conjunctions"}
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
 
 
+def opened(defined: dg.Definitions) -> dict[str, Any]:
+    """What the schedule of own elements uses."""
+    resources = defined.resources or {}
+    return {name: resources[name] for name in ("lake", "landing")}
+
+
 def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_before(tmp_path: Path) -> None:
-    schedule = defs.resolve_schedule_def("own_elements_refresh")
+    defined = build_defs(settings=Settings(home=tmp_path))
+    schedule, resources = defined.resolve_schedule_def("own_elements_refresh"), opened(defined)
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+
+        def tick() -> ScheduleExecutionData:
+            with dg.build_schedule_context(instance, resources=resources) as context:
+                return schedule.evaluate_tick(context)
+
         waiting = dg.DagsterRun("catalog", tags={LANE_TAG: "catalog"}, status=dg.DagsterRunStatus.NOT_STARTED)
         instance.add_run(waiting)
-        told = schedule.evaluate_tick(dg.build_schedule_context(instance))
+        told = tick()
         assert not told.run_requests and waiting.run_id[:8] in (told.skip_message or "")
         instance.report_run_canceled(waiting)
-        assert schedule.evaluate_tick(dg.build_schedule_context(instance)).run_requests
+        assert tick().run_requests
+        lake = lake_at(tmp_path / "lake")
+        commit(lake, PROVISIONAL_ELEMENTS, [{"norad_id": 80_000, "epoch_time_ns": START_NS}])
+        told = tick()
+        assert not told.run_requests, "what was found and not offered yet waits, too"
+        assert "provisional_elements-00000001.csv" in (told.skip_message or "")
+
+
+def test_what_was_found_is_offered_once_whatever_the_sensor_remembers(tmp_path: Path) -> None:
+    defined = build_defs(settings=Settings(home=tmp_path))
+    sensor, resources = defined.resolve_sensor_def("own_elements"), opened(defined)
+    commit(lake_at(tmp_path / "lake"), PROVISIONAL_ELEMENTS, [{"norad_id": 80_000, "epoch_time_ns": START_NS}])
+    told = []
+    cursor = None
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        for forgets in (False, False, True):
+            remembered = None if forgets else cursor
+            with dg.build_sensor_context(instance, cursor=remembered, resources=resources) as context:
+                tick = sensor.evaluate_tick(context)
+            cursor = tick.cursor
+            told.append(tick.skip_message)
+    assert told == ["offered provisional_elements-00000001.csv", *["nothing new to offer"] * 2]
 
 
 def test_every_asset_has_what_a_person_needs() -> None:

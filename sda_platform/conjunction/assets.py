@@ -62,7 +62,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     Objects with new element sets are screened at once; everything is screened again when the horizon has moved.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_CANDIDATES, consume=[ORBITAL_CATALOG])
+    plan = store.plan(CONJUNCTION_CANDIDATES, consume=[ORBITAL_CATALOG], under={"screening": screening.recorded()})
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
     catalogue = catalogue_at(store, plan.window(ORBITAL_CATALOG).upto_version)
     bounds = {"horizon_ns": screening.horizon_ns, "refresh_ns": screening.refresh_ns}
@@ -116,7 +116,12 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
     as a track changes, every open event of its object is assessed anew.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_ASSESSMENTS, consume=[CONJUNCTION_CANDIDATES, TRACKS], observe=[ORBITAL_CATALOG])
+    plan = store.plan(
+        CONJUNCTION_ASSESSMENTS,
+        consume=[CONJUNCTION_CANDIDATES, TRACKS],
+        observe=[ORBITAL_CATALOG],
+        under={"screening": screening.recorded()},
+    )
     if plan.is_empty:
         return nothing_new(store, plan)
     tracked = pc.unique(store.new_rows(plan, TRACKS, ["norad_id"]).column("norad_id")).to_pylist()

@@ -44,7 +44,12 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     fitted again even then, and so have windows that `clock_offsets` tells a correction of.
     """
     store = lake.open()
-    plan = store.plan(FUSED_TRACKS, consume=[OBSERVATIONS, RAW_RECORDS, CLOCK_OFFSETS], observe=[ORBITAL_CATALOG])
+    plan = store.plan(
+        FUSED_TRACKS,
+        consume=[OBSERVATIONS, RAW_RECORDS, CLOCK_OFFSETS],
+        observe=[ORBITAL_CATALOG],
+        under={"fusion": fusion.recorded()},
+    )
     if plan.is_empty or plan.snapshot(ORBITAL_CATALOG).sequence == 0:
         return nothing_new(
             store, plan, "nothing new upstream" if plan.is_empty else "no catalogue to associate with yet"

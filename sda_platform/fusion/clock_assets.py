@@ -40,7 +40,9 @@ def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
     can't be told, as the two depend on each other in turns.
     """
     store = lake.open()
-    plan = store.plan(CLOCK_OFFSETS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG])
+    plan = store.plan(
+        CLOCK_OFFSETS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG], under={"fusion": fusion.recorded()}
+    )
     open_from_ns, known = closed_before(store, plan)
     term_length_ns = WINDOWS_IN_TERM * fusion.window_ns
     until_ns = term_of(open_from_ns, fusion.window_ns)

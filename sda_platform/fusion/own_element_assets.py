@@ -75,7 +75,12 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
     they are tracked and screened like any other.
     """
     store = lake.open()
-    plan = store.plan(PROVISIONAL_ELEMENTS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG, CLOCK_OFFSETS])
+    plan = store.plan(
+        PROVISIONAL_ELEMENTS,
+        consume=[FUSED_TRACKS],
+        observe=[ORBITAL_CATALOG, CLOCK_OFFSETS],
+        under={"fusion": fusion.recorded()},
+    )
     readings, followed = closed_readings(store, plan, fusion.window_ns)
     if not readings.num_rows:
         return nothing_new(store, plan, "no reading of the last closed windows is without an object")

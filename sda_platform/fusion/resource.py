@@ -1,14 +1,14 @@
-"""How the fusion cuts time: windows and lateness, as a Dagster resource so that a run records them."""
+"""How the fusion cuts time: windows and lateness, as a Dagster resource whose settings commits record."""
 
-import dagster as dg
 from pydantic import Field
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.watermarks import Lateness
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.lake.settings_of_record import RecordedResource
 
 
-class FusionResource(dg.ConfigurableResource["FusionResource"]):
+class FusionResource(RecordedResource["FusionResource"]):
     """Window length and lateness, seconds of event time."""
 
     window_s: int = Field(30, description="Length of a fusion window (DP3-F5).")

@@ -13,8 +13,12 @@ from typing import Any
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
 
 # 2: windows name the hash of the checkpoint at which they end; a recovery is recorded.
-SCHEMA_VERSION = 2
+# 3: settings that decide what rows say are recorded.
+SCHEMA_VERSION = 3
 GENESIS = "genesis"
+
+# By the name of the resource that has them, the settings under which rows were made.
+Settings = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ class Checkpoint:
     counts: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
     recovery: Recovery | None = None
+    settings: Settings | None = None
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> str:
@@ -138,5 +143,5 @@ class Checkpoint:
 
 
 def _present(facts: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What version 1 did not know is left out where it is absent: its checkpoints keep their text, and their hash."""
+    """What earlier versions did not know is left out where it is absent: their checkpoints keep their text and hash."""
     return {name: value for name, value in facts if value is not None or name == "defect"}

@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from sda_platform import faults
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit
-from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.checkpoint import SegmentRef, Settings
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.segments import LoadedSegment
@@ -72,8 +72,18 @@ class Lake:
             log.make_durable(head.commit_version, head.version)
         return head
 
-    def plan(self, table: Table, *, consume: Sequence[Table], observe: Sequence[Table] = ()) -> Plan:
-        """Plan to consume what ``consume`` committed since; ``observe`` are read whole and pinned."""
+    def plan(
+        self,
+        table: Table,
+        *,
+        consume: Sequence[Table],
+        observe: Sequence[Table] = (),
+        under: Settings | None = None,
+    ) -> Plan:
+        """Plan to consume what ``consume`` committed since; ``observe`` are read whole and pinned.
+
+        ``under`` are the settings that decide what the rows say, by the resource of the definitions that has them.
+        """
         head = self.head(table)
         consumed = head.commit.checkpoint.windows if head.commit else ()
         for source in consume:
@@ -87,6 +97,7 @@ class Lake:
             observed=[(source, self.head(source)) for source in observe],
             now_ns=self.clock.now_ns(),
             run_id=self.run_id,
+            settings=under,
         )
         return _planned(plan)
 

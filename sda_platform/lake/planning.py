@@ -7,7 +7,7 @@ that see the same heads make the same plan; the log decides which of them commit
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sda_platform.lake.checkpoint import Checkpoint, Recovery, SegmentRef, TableSnapshot, TableWindow
+from sda_platform.lake.checkpoint import Checkpoint, Recovery, SegmentRef, Settings, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
@@ -27,6 +27,7 @@ class Plan:
     snapshots: tuple[TableSnapshot, ...] = ()
     segments: tuple[SegmentRef, ...] = ()
     recovery: Recovery | None = None
+    settings: Settings | None = None
     previous: Checkpoint | None = field(default=None, compare=False)
 
     @property
@@ -63,6 +64,7 @@ class Plan:
             snapshots=self.snapshots,
             segments=self.segments,
             recovery=self.recovery,
+            settings=self.settings,
             counts=dict(counts or {}),
             watermarks=dict(watermarks or {}),
         )
@@ -76,8 +78,9 @@ def plan_windows(
     now_ns: int,
     run_id: str,
     observed: Sequence[tuple[Table, Head]] = (),
+    settings: Settings | None = None,
 ) -> Plan:
-    """Plan to consume what each upstream table committed since this table's head.
+    """Plan to consume what each upstream table committed since this table's head, under these ``settings``.
 
     ``as_of`` never runs backwards, whatever the clock does. Where the newest checkpoint cannot be read, the plan starts
     from the newest that can, and says so in ``recovery``: the table may hold what it finds. Raises InvariantError when
@@ -94,6 +97,7 @@ def plan_windows(
         windows=tuple(_next_window(table, previous, source, source_head) for source, source_head in upstream),
         snapshots=tuple(TableSnapshot(t.name, h.version, h.sequence) for t, h in observed),
         recovery=head.recovery,
+        settings=settings,
         previous=previous,
     )
 

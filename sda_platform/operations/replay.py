@@ -16,7 +16,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.assets import body_of
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import TableLog
+from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.replay.comparison import Comparison, compare
 from sda_platform.lake.replay.history import EVERY_COMMIT, History, Span, history
 from sda_platform.lake.replay.replaying import ReplayingLake, seed
@@ -70,12 +70,18 @@ def make_again(
         for done, commit in enumerate(replayed.commits):
             tell(table, done, of)
             lake = _Opened(ReplayingLake(live, table, shadow_uri, replayed, commit))
-            given = {**harmless, "lake": lake, "context": _Untold()}
+            given = {**_under_settings_of(commit, harmless), "lake": lake, "context": _Untold()}
             body(**{name: given[name] for name in needs})
             if shadow.find(commit.sequence) is None:
                 break  # the comparison tells it; later commits would build on what is not there
     tell(table, of, of)
     return shadow
+
+
+def _under_settings_of(commit: Commit, resources: Mapping[str, Any]) -> dict[str, Any]:
+    """``resources`` with the settings under which ``commit`` was made, as far as it recorded them."""
+    recorded = commit.checkpoint.settings or {}
+    return {**resources, **{name: resources[name].as_recorded(settings) for name, settings in recorded.items()}}
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
+from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -20,6 +21,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_MESSAGES,
 )
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import VersionGone
@@ -120,6 +122,13 @@ def test_another_division_of_the_same_data_gives_other_tracks__70(lived: Platfor
     }
     assert differences(FUSED_TRACKS, lived.rows(FUSED_TRACKS), again["as divided"].rows()) == []
     assert differences(FUSED_TRACKS, lived.rows(FUSED_TRACKS), again["together"].rows()) != []
+
+
+def test_a_commit_is_made_again_under_the_settings_that_it_was_made_under__37(lived: Platform, tmp_path: Path) -> None:
+    others = {"fusion": FusionResource(window_s=60), "screening": ScreeningResource(horizon_h=0.1, threshold_km=1.0)}
+    tables = (FUSED_TRACKS, CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS)
+    found = replay_lake(lived.lake, str(tmp_path / "shadow"), {**resources(lived), **others}, tables=tables)
+    assert [(each.table, each.differences) for each in found] == [(table.name, ()) for table in tables]
 
 
 def test_a_lost_an_altered_and_a_doubled_row_are_named(lived: Platform, copied: Lake, tmp_path: Path) -> None:

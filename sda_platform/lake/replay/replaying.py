@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit as door
-from sda_platform.lake.checkpoint import Checkpoint, SegmentRef
+from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.segments import LoadedSegment
@@ -60,11 +60,20 @@ class ReplayingLake(Lake):
         return super().log(table) if table is self._target else self._live.log(table)
 
     @override
-    def plan(self, table: Table, *, consume: Sequence[Table], observe: Sequence[Table] = ()) -> Plan:
-        """The recorded plan. Raises NotReplayable where it consumed other tables than are asked for now.
+    def plan(
+        self,
+        table: Table,
+        *,
+        consume: Sequence[Table],
+        observe: Sequence[Table] = (),
+        under: Settings | None = None,
+    ) -> Plan:
+        """The recorded plan, with the settings that it recorded.
 
-        Raises InvariantError where an input is not the one that was consumed.
+        Raises NotReplayable where it consumed other tables than are asked for now, InvariantError where an input is not
+        the one that was consumed.
         """
+        del under
         now = sorted(source.name for source in (*consume, *observe))
         if (then := _inputs(self._recorded)) != now:
             raise NotReplayable(self._refusal(then, now))
@@ -131,6 +140,7 @@ class ReplayingLake(Lake):
             snapshots=recorded.snapshots,
             segments=recorded.segments,
             recovery=recorded.recovery,
+            settings=recorded.settings,
             previous=self._before.checkpoint if self._before else None,
             nonce=recorded.nonce,
         )

@@ -21,6 +21,7 @@ from sda_platform.lake.errors import InvariantError
 GOLDEN = Path(__file__).parents[2] / "data" / "checkpoints"
 V1_SHA256 = "ade859c5fb5387e6a9650650f11bb37709c240eb1510491afeccb47af33d5da8"
 V2_SHA256 = "ea867007aa3be29b7413ecab48e1b1326b574929002a5602789a2cf0d224cfd8"
+V3_SHA256 = "49b90e6415a098edeb83cfbf925c7d6807e794ade135e80d3360222d26e6e3bf"
 
 V1 = Checkpoint(
     table="fused_tracks",
@@ -39,12 +40,13 @@ V1 = Checkpoint(
     watermarks={"radar": 1_730_419_205_000_000_000, "pipeline": 1_730_419_175_000_000_000},
     schema_version=1,
 )
-CHECKPOINT = replace(
+V2 = replace(
     V1,
     windows=(replace(V1.windows[0], upto_sha256="cd" * 32), V1.windows[1]),
     recovery=Recovery(40, 41, "commit 41 (version 42): not a checkpoint"),
     schema_version=2,
 )
+CHECKPOINT = replace(V2, settings={"fusion": {"window_s": 30, "sources": ["radar", "isl"]}}, schema_version=3)
 
 texts = st.text(max_size=20)
 numbers = st.integers(-(2**63), 2**63 - 1)
@@ -66,6 +68,7 @@ checkpoints = st.builds(
     maps,
     maps,
     st.none() | st.builds(Recovery, numbers, numbers, texts),
+    st.none() | st.dictionaries(texts, st.dictionaries(texts, numbers | texts | st.booleans(), max_size=3), max_size=2),
 )
 
 
@@ -79,7 +82,7 @@ def test_a_checkpoint_survives_its_json(checkpoint: Checkpoint) -> None:
 
 @pytest.mark.parametrize(
     ("version", "checkpoint", "sha256"),
-    [(1, V1, V1_SHA256), (2, CHECKPOINT, V2_SHA256)],
+    [(1, V1, V1_SHA256), (2, V2, V2_SHA256), (3, CHECKPOINT, V3_SHA256)],
 )
 def test_a_checkpoint_of_any_version_reads_and_hashes_the_same_for_ever(
     version: int, checkpoint: Checkpoint, sha256: str
@@ -92,7 +95,7 @@ def test_a_checkpoint_of_any_version_reads_and_hashes_the_same_for_ever(
 
 def test_a_newer_platforms_checkpoint_is_refused_before_anything_is_written_on_top_of_it() -> None:
     text = replace(CHECKPOINT, schema_version=SCHEMA_VERSION + 1).to_json()
-    with pytest.raises(InvariantError, match="fused_tracks has schema version 3, this platform knows up to 2: update"):
+    with pytest.raises(InvariantError, match="fused_tracks has schema version 4, this platform knows up to 3: update"):
         Checkpoint.from_json(text)
 
 
@@ -120,6 +123,7 @@ def test_the_hash_covers_every_field() -> None:
     changed = {
         "table": "x", "sequence": 1, "previous_sha256": "x", "as_of_ns": 1, "run_id": "x", "nonce": "x", "windows": (),
         "snapshots": (), "segments": (), "counts": {}, "watermarks": {}, "recovery": None,
+        "settings": None,
         "schema_version": 0,
     }  # fmt: skip
     hashes = {replace(CHECKPOINT, **{name: value}).sha256 for name, value in changed.items()}

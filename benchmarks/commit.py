@@ -25,6 +25,7 @@ from rich.console import Console
 
 from sda_platform.formats.observations import decode_segments
 from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.commit import table_properties
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.decoding import decode_batch
 from sda_platform.lake.landing.segments import LoadedSegment
@@ -120,7 +121,7 @@ def skip(home: Path, spark: SparkResource, rounds: int) -> Result:
 
 
 def _append_plainly(lake: Lake, inputs: Inputs, names: Sequence[str], sequence: int) -> None:
-    """Read, decode, append: the metadata is taken at its word."""
+    """Read, decode, append to a table that is laid out like ours: the metadata is taken at its word."""
     segments = []
     for name in names:
         data, meta = (inputs.plain / name).read_bytes(), inputs.metas[name]
@@ -128,7 +129,8 @@ def _append_plainly(lake: Lake, inputs: Inputs, names: Sequence[str], sequence: 
     rows = lake.frame(RAW_RECORDS, decode_batch(RAW_RECORDS, segments, decode_segments).rows)
     stamped = rows.withColumn(COMMIT_SEQUENCE, F.lit(sequence).cast("long"))
     columns = [c.name for c in RAW_RECORDS.columns]
-    stamped.select(*columns).write.format("delta").mode("append").save(lake.log(RAW_RECORDS).uri)
+    writer = stamped.select(*columns).write.format("delta").mode("append")
+    writer.options(**(table_properties(RAW_RECORDS) if sequence == 1 else {})).save(lake.log(RAW_RECORDS).uri)
 
 
 def _require_equal_rows(ours: Path, plain: Path) -> None:

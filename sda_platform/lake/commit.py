@@ -85,7 +85,7 @@ def with_spark(log: TableLog, plan: Plan, rows: DataFrame) -> Callable[[Checkpoi
         writer = declared.write.format("delta").mode("append")
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
         writer = writer.option("userMetadata", checkpoint.to_json()).option("mergeSchema", adds_columns)
-        writer.options(**(_properties(plan.table) if plan.base_version < 0 else {})).save(log.uri)
+        writer.options(**(table_properties(plan.table) if plan.base_version < 0 else {})).save(log.uri)
 
     return write
 
@@ -112,7 +112,7 @@ def merge(
     def write() -> None:
         if plan.base_version < 0:
             empty = session.createDataFrame([], plan.table.schema).write.format("delta")
-            empty.mode("ignore").options(**_properties(plan.table)).save(log.uri)
+            empty.mode("ignore").options(**table_properties(plan.table)).save(log.uri)
         declared.createOrReplaceTempView(view)
         try:
             with _transaction_conf(session, plan, checkpoint):
@@ -126,7 +126,7 @@ def merge(
 def copy(session: SparkSession, target: TableLog, rows: pa.Table) -> None:
     """Begin a shadow table with these rows of another, each with the sequence that wrote it there."""
     content = session.createDataFrame(rows.combine_chunks() if rows.num_rows else [], target.table.schema)
-    content.write.format("delta").options(**_properties(target.table)).save(target.uri)
+    content.write.format("delta").options(**table_properties(target.table)).save(target.uri)
 
 
 def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
@@ -161,7 +161,7 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
     )
 
 
-def _properties(table: Table) -> dict[str, str]:
+def table_properties(table: Table) -> dict[str, str]:
     """What is set on a table when it is made.
 
     Bounds are kept of the columns by which files are passed over; those of all cost a quarter of an append.

@@ -1,5 +1,6 @@
 """What brings our own element sets to the catalogue, and when they and the sensors' clocks are determined."""
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from sda_platform.fusion.offering import offer
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.lake.failures.attempts import unfinished_run
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing.backlog import backlog_of
 from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 
@@ -57,7 +59,10 @@ def build_schedules(
     ) -> dg.RunRequest | dg.SkipReason:
         # A run that waits here would go before the catalogue's, which what the one before it found is waiting for.
         _offer_all(lake.open(), landing)
-        if waiting := landing.zone(ELEMENTS_FEED).pending_names():
+        zone = landing.zone(ELEMENTS_FEED)
+        waiting = zone.pending_names()
+        # What nobody takes (its check is red by then) holds up neither clocks nor what else there is to find.
+        if waiting and (backlog_of(zone, time.time()).oldest_s or 0.0) <= landing.backlog_max_age_s:
             return dg.SkipReason(f"the catalogue takes what waits for it first: {', '.join(sorted(waiting)[:3])}")
         running = unfinished_run(context.instance, [LANE])
         if running is not None:

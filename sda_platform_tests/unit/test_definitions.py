@@ -137,6 +137,8 @@ def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_bef
         told = tick()
         assert not told.run_requests, "what was found and not offered yet waits, too"
         assert "provisional_elements-00000001.csv" in (told.skip_message or "")
+        resources["landing"] = LandingResource(root=str(tmp_path / "landing"), backlog_max_age_s=0.0)
+        assert tick().run_requests, "what waits for too long, because nobody takes it, holds up nothing"
 
 
 def test_what_was_found_is_offered_once_whatever_the_sensor_remembers(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,6 +40,13 @@ _INPUTS = (
     "setup/steps.py",
     "setup/system_packages.py",
     "sda_platform/lake/spark/jars.py",
+)
+# Where systems keep the certificates that they trust, for a Python that was built to look elsewhere.
+_CERTIFICATE_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Alpine
+    "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, Red Hat
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/cert.pem",  # macOS
 )
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -191,12 +200,24 @@ def _run(command: list[str], doing: str, *, visible: bool = False) -> None:
             text=True,
             check=False,
             cwd=ROOT,
-            env={**os.environ, "VIRTUAL_ENV": str(VENV)},
+            env={**_trusting_the_system(os.environ), "VIRTUAL_ENV": str(VENV)},
         )
     if done.returncode:
         said = (done.stderr or "see the lines above").strip()[-1500:]
         failure = f"{doing} failed (exit code {done.returncode})"
         raise SetupFailed(f"{failure}:\n{said}\nMend it and run `make setup` again.")
+
+
+def _trusting_the_system(environment: Mapping[str, str]) -> dict[str, str]:
+    """``environment``, in which pip and uv trust the certificates that the system trusts; a user's choice stays.
+
+    Both ship a list of public authorities. A company's own authority is only in the system's store.
+    """
+    chosen = {"UV_SYSTEM_CERTS": "1", **environment}
+    bundle = next(filter(os.path.isfile, [ssl.get_default_verify_paths().cafile or "", *_CERTIFICATE_BUNDLES]), None)
+    if bundle and not {"PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"} & environment.keys():
+        chosen["PIP_CERT"] = bundle
+    return chosen
 
 
 def _runs(command: list[str]) -> bool:

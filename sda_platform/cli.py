@@ -28,6 +28,7 @@ _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isa
 @click.option(
     "--home", type=click.Path(path_type=Path), help="The platform's home directory (default: SDA_HOME or var)."
 )
+@click.version_option(package_name="sda-platform", message="sda-platform %(version)s")
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
     """Space domain awareness: from raw frames to conjunction alerts, each delivered exactly once."""

@@ -38,6 +38,10 @@ class Settings(BaseSettings):
         "", description="Where people reach the Dagster UI, for links; empty: this machine, at webserver_port."
     )
 
+    webserver_host: str = Field(
+        "127.0.0.1",
+        description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
+    )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; a free one is taken when it is busy.")
     engine_port: int = Field(15002, description="Port of the local engine; a free one is taken when it is busy.")
     sensor_interval_s: int = Field(2, description="Least time between two ticks of a landing sensor, seconds.")

@@ -30,6 +30,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     platform = Platform(
         settings.home,
         {**os.environ, "SDA_SCREENING_HORIZON_H": str(settings.screening_horizon_h)},
+        webserver_host=settings.webserver_host,
         webserver_port=settings.webserver_port,
         engine_port=settings.engine_port,
         driver_memory=settings.driver_memory,

@@ -64,6 +64,7 @@ class Platform:
         home: Path,
         environment: Mapping[str, str] | None = None,
         *,
+        webserver_host: str = "127.0.0.1",
         webserver_port: int = 3000,
         engine_port: int = 15002,
         driver_memory: str = "3g",
@@ -72,7 +73,7 @@ class Platform:
     ) -> None:
         self.home = home.absolute()
         self._inherited = dict(os.environ if environment is None else environment)
-        self._webserver_port, self._engine_port = webserver_port, engine_port
+        self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
         self._mark = uuid.uuid4().hex
         self._report: Callable[[str], None] = lambda _line: None
@@ -177,7 +178,7 @@ class Platform:
             self._begin_warming()
         self._await("code-server", _DAGSTER_READY_S)
         self._await_verified()
-        show = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", str(webserver_port), "-w", str(workspace)]
+        show = ["-m", "dagster_webserver", "-h", self._webserver_host, "-p", str(webserver_port), "-w", str(workspace)]
         self._start_python("webserver", show, self._webserver_answers)
         self._await("webserver", _DAGSTER_READY_S)
         # Not only once the engine is warm: what a platform that was killed left undone warms it as well.

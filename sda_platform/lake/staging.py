@@ -7,6 +7,7 @@ it is older than any commit takes, and the batch is made again from its inputs.
 
 import time
 import uuid
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -49,5 +50,6 @@ class Staging:
 
     def _sweep(self) -> None:
         for path in self._place.iterdir():
-            if time.time() - path.stat().st_mtime > _STALE_S:
-                path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # its run has removed it meanwhile
+                if time.time() - path.stat().st_mtime > _STALE_S:
+                    path.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import types as T
 from upath import UPath
@@ -129,6 +130,21 @@ def damage_checkpoint(lake: Lake, table: Table, version: int, text: str = "{torn
             action["commitInfo"]["userMetadata"] = text
     file.write_text("\n".join(json.dumps(action, separators=(",", ":")) for action in actions))
     hadoop_checksum(UPath(file)).unlink(missing_ok=True)  # which Spark would compare
+
+
+def checksum_pages(lake: Lake, table: Table, version: int) -> Path:
+    """Write the one data file of a commit again with a checksum for each page, as Spark writes it; returns the file.
+
+    delta-rs writes none.
+    """
+    log = commit_file(lake, table, version)
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    add = next(action["add"] for action in actions if "add" in action)
+    file = Path(lake.log(table).uri) / add["path"]
+    pq.write_table(pq.read_table(file), file, compression="zstd", write_page_checksum=True)
+    add["size"] = file.stat().st_size
+    log.write_text("\n".join(json.dumps(action, separators=(",", ":")) for action in actions))
+    return file
 
 
 def lose_rows(lake: Lake, table: Table, predicate: str) -> None:

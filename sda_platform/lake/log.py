@@ -5,6 +5,7 @@ Sensors, checks, planning and the command line read here. Only `lake.commit` wri
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 SEARCH_DEPTH = 100
 _LIVE_FILES = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("num_records", pa.int64())])
 _SMALL_BATCH_ROWS = 1_024
+# Spark writes a checksum with each page; without this option Arrow returns a page that differs from it.
+_VERIFIED = ds.ParquetFragmentScanOptions(pre_buffer=True, page_checksum_verification=True)
 
 
 @dataclass(frozen=True)
@@ -212,12 +215,9 @@ class TableLog:
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
         dataset = self._dataset(delta)
-        try:
-            return self._filled(dataset.to_table(columns=_stored(dataset, names), filter=where), names)
-        except FileNotFoundError as error:
-            if version is None:
-                raise
-            raise self._gone(version) from error
+        with self._reading(version):
+            found = dataset.to_table(columns=_stored(dataset, names), filter=where, fragment_scan_options=_VERIFIED)
+        return self._filled(found, names)
 
     def rows_of(
         self, sequences: tuple[int, int], columns: Sequence[str] | None = None, version: int | None = None
@@ -233,20 +233,27 @@ class TableLog:
         names = [c.name for c in self.table.columns]
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
         dataset = self._dataset(delta)
-        found = dataset.head(
-            count,
-            columns=_stored(dataset, names),
-            filter=_committed_in(sequences),
-            batch_size=_SMALL_BATCH_ROWS,
-            batch_readahead=1,
-            fragment_readahead=1,
-        )
+        with self._reading():
+            found = dataset.head(
+                count,
+                columns=_stored(dataset, names),
+                filter=_committed_in(sequences),
+                batch_size=_SMALL_BATCH_ROWS,
+                batch_readahead=1,
+                fragment_readahead=1,
+                fragment_scan_options=_VERIFIED,
+            )
         return self._filled(found, names)
+
+    def stored_columns(self) -> frozenset[str]:
+        """The names of the stored table's columns; where there is none yet, those that are declared."""
+        delta = self._open()
+        fields = delta.schema().fields if delta else self.table.columns
+        return frozenset(field.name for field in fields)
 
     def absent_columns(self) -> list[Column]:
         """The declared columns that the stored table does not have yet: an earlier version of the platform wrote it."""
-        delta = self._open()
-        stored = {field.name for field in delta.schema().fields} if delta else {c.name for c in self.table.columns}
+        stored = self.stored_columns()
         return [column for column in self.table.columns if column.name not in stored]
 
     def _filled(self, found: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -269,6 +276,23 @@ class TableLog:
         # process that is ending just then is aborted ("terminate called without an active exception").
         root, path = fs.FileSystem.from_uri(self.uri)
         return delta.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(path, root))
+
+    @contextmanager
+    def _reading(self, version: int | None = None) -> Iterator[None]:
+        """Raise VersionGone or InvariantError, with the remedy, for what a read of data files reports."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            if version is None:
+                raise
+            raise self._gone(version) from error
+        except OSError as error:
+            if error.errno is not None:  # the system's, not the content's
+                raise
+            raise InvariantError(
+                f"{self.table.name}: a data file is not as it was written ({error}); `sda verify --deep` names the "
+                "file, and docs/exactly-once.md says what to do"
+            ) from error
 
     def _gone(self, version: int) -> VersionGone:
         return VersionGone(

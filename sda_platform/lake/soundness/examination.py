@@ -8,21 +8,20 @@ other from Delta's own checkpoint on, and every live data file is opened (spec: 
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 from urllib.parse import unquote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from upath import UPath
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.log import TableLog
+from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.soundness.content import ContentDamaged, rows_by_columns, rows_by_footer
 from sda_platform.lake.verification import broken_chain
 
 # Of a version: the commit, its checksum as Delta and as Hadoop (hidden) keep it, Delta's checkpoint.
@@ -35,7 +34,8 @@ class Depth(IntEnum):
     """How far one looks. Each looks at all that the one before does.
 
     NEWEST: into the data files since Delta's checkpoint; others may write meanwhile. PRESENCE: at the name and size of
-    every data file. FOOTERS: into each of them. COLUMNS: at all it holds.
+    every data file, and at all columns of the newest commit's files. FOOTERS: into each of them. COLUMNS: at all it
+    holds. Columns are compared with the checksum that Spark wrote with each page.
     """
 
     NEWEST = 1
@@ -96,14 +96,14 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
     if torn or damage:
         return replace(found, damage=tuple(damage))
     try:
-        opened, in_files = _damaged_files(log, files, first, depth)
         # In a run, exactly_once looks at the chain.
         chain = broken_chain(log.commits()) if depth > Depth.NEWEST else []
-        sequence = log.head().sequence if depth > Depth.NEWEST else 0
+        head = log.head() if depth > Depth.NEWEST else Head()
+        opened, in_files = _damaged_files(log, files, first, depth, unsynced_from=head.commit_version)
     except (InvariantError, DeltaError) as error:
         return replace(found, damage=(Damage(f"the log cannot be read: {error}"),))
     damage = [*map(Damage, chain), *in_files]
-    return replace(found, sequence=sequence, files_seen=opened, damage=tuple(damage))
+    return replace(found, sequence=head.sequence, files_seen=opened, damage=tuple(damage))
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class _LogFiles:
 
     def _opens(self, name: str) -> bool:
         return (
-            _rows_in_footer(self.directory / name) is not None
+            _has_footer(self.directory / name)
             if _is_checkpoint(name)
             else _is_json((self.directory / name).read_text(errors="replace"))
         )
@@ -187,12 +187,26 @@ def _lost_commits(files: _LogFiles, torn: Sequence[str]) -> list[Damage]:
     return [Damage(f"version {min(beyond)} is missing, files derived from it are there", min(beyond))] if beyond else []
 
 
-def _damaged_files(log: TableLog, files: _LogFiles, first: int, depth: Depth) -> tuple[int, list[Damage]]:
-    """How many live data files were looked at, and those that are missing, torn or shorter than they were."""
+def _damaged_files(
+    log: TableLog, files: _LogFiles, first: int, depth: Depth, *, unsynced_from: int
+) -> tuple[int, list[Damage]]:
+    """How many live data files were looked at, and those that are missing, torn, shorter or other than they were.
+
+    A power loss can take single pages of what was not synced: of the files that came with version ``unsynced_from``
+    or later. Of those the columns are read at every depth but the first.
+    """
     added_by = _newest_additions(log.uri, files, first)
     chosen = [add for add in log.live_files().to_pylist() if depth > Depth.NEWEST or unquote(add["path"]) in added_by]
+
+    def depth_of(name: str) -> Depth:
+        version = added_by.get(name, -1)
+        if depth > Depth.NEWEST and version >= max(unsynced_from, 0):
+            return Depth.COLUMNS
+        return max(depth, Depth.FOOTERS) if version >= 0 else depth
+
+    names = log.stored_columns()
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
-        told = list(pool.map(lambda add: _file_problem(log.uri, add, depth, added_by), chosen))
+        told = list(pool.map(lambda add: _file_problem(log.uri, add, depth_of(unquote(add["path"])), names), chosen))
     wrong = [(unquote(add["path"]), problem) for add, problem in zip(chosen, told, strict=True) if problem]
     if not wrong:
         return len(chosen), []
@@ -213,41 +227,33 @@ def _newest_additions(uri: str, files: _LogFiles, first: int) -> dict[str, int]:
     }
 
 
-def _file_problem(uri: str, add: dict[str, Any], depth: Depth, newest: Mapping[str, int]) -> str | None:
-    name = unquote(add["path"])
-    path = UPath(uri) / name
+def _file_problem(uri: str, add: dict[str, Any], depth: Depth, names: frozenset[str]) -> str | None:
+    path = UPath(uri) / unquote(add["path"])
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return "is missing"
     if size != add["size_bytes"]:
         return f"has {size} bytes, not {add['size_bytes']}"
-    if depth < Depth.FOOTERS and name not in newest:
+    if depth < Depth.FOOTERS:
         return None
-    rows = _rows_in_columns(path) if depth is Depth.COLUMNS else _rows_in_footer(path)
-    if rows is None:
-        return "cannot be read"
+    try:
+        rows = rows_by_columns(path, names) if depth is Depth.COLUMNS else rows_by_footer(path)
+    except ContentDamaged as damage:
+        return str(damage)
     return f"has {rows} rows, not {add['num_records']}" if add["num_records"] not in (None, rows) else None
-
-
-def _rows_in_footer(path: UPath) -> int | None:
-    try:
-        with path.open("rb") as file:
-            return int(pq.read_metadata(file).num_rows)
-    except (OSError, pa.ArrowException):
-        return None
-
-
-def _rows_in_columns(path: UPath) -> int | None:
-    try:
-        with path.open("rb") as file:
-            return int(pq.read_table(file).num_rows)
-    except (OSError, pa.ArrowException):
-        return None
 
 
 def _is_checkpoint(name: str) -> bool:
     return name.endswith(".parquet")
+
+
+def _has_footer(path: UPath) -> bool:
+    try:
+        rows_by_footer(path)
+    except ContentDamaged:
+        return False
+    return True
 
 
 def _is_json(text: str) -> bool:

@@ -8,8 +8,10 @@ A repair may die anywhere and be repeated: input is put back before the log is t
 is moved last, and nothing is deleted.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from deltalake.exceptions import DeltaError
 
@@ -28,6 +30,8 @@ from sda_platform.lake.table import Table
 SET_ASIDE = "_lost"
 _VERSION_DIGITS = 20
 _NO_VERSION = -1
+_MOST_LOOKS = 5
+_BETWEEN_LOOKS_S = 0.5
 
 # By name of a bronze table: the zones it takes its segments from.
 Sources = Mapping[str, Sequence[LandingZone]]
@@ -65,22 +69,46 @@ class Finding:
 
 
 def recover(
-    lake: Lake, tables: Sequence[Table], sources: Sources, *, depth: Depth = Depth.PRESENCE, repair: bool
+    lake: Lake,
+    tables: Sequence[Table],
+    sources: Sources,
+    *,
+    depth: Depth = Depth.PRESENCE,
+    repair: bool,
+    wait: Callable[[float], object] = time.sleep,
 ) -> list[Finding]:
     """Examine every table and, with ``repair``, mend it; findings in the order of ``tables``.
 
     ``tables`` are in the order in which data flows, and are taken from the end: where both a commit and the one that
-    consumed it were lost, both are made again. While it repairs, nobody else may write.
+    consumed it were lost, both are made again. While it repairs, nobody else may write. Without ``repair`` others may:
+    a problem is then reported when a second look, after ``wait`` (seconds), finds the same.
     """
     found = []
     for table in reversed(tables):
-        finding = _look(lake.log(table), sources.get(table.name, ()), depth)
+        look = partial(_look, lake.log(table), sources.get(table.name, ()), depth)
+        finding = look() if repair else _confirmed(look, wait)
         faults.reach("recovery.examined")
         if repair and finding.problems:
             finding = _mend(lake, tables, table, sources.get(table.name, ()), finding)
             faults.reach("recovery.repaired")
         found.append(finding)
     return found[::-1]
+
+
+def _confirmed(look: Callable[[], Finding], wait: Callable[[float], object]) -> Finding:
+    """What two looks in succession agree on; the last of `_MOST_LOOKS` where none do.
+
+    A commit, OPTIMIZE or VACUUM between the reading of the log and that of the files looks like damage, but once.
+    """
+    finding = look()
+    for _ in range(_MOST_LOOKS - 1):
+        if not finding.problems:
+            break
+        wait(_BETWEEN_LOOKS_S)
+        before, finding = finding, look()
+        if finding.problems == before.problems:
+            break
+    return finding
 
 
 def _look(log: TableLog, zones: Sequence[LandingZone], depth: Depth) -> Finding:

@@ -1,15 +1,20 @@
 """What a power loss, or worse, leaves of a lake: found at the next start, mended where nothing is lost by it."""
 
+import random
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.checks import log_is_sound
+from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.segments import RETURNED
 from sda_platform.lake.landing.zone import LandingZone
@@ -18,9 +23,11 @@ from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.soundness.recovery import SET_ASIDE, Finding, recover
 from sda_platform.lake.table import Table
 from sda_platform_tests.crashes import crashes
-from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, lake_at
+from sda_platform_tests.delta_tables import checksum_pages, commit, commit_file, damage_checkpoint, lake_at
 from sda_platform_tests.segments import land, radar_segment
 
+# Arrow's words for a page that differs from its checksum.
+MISMATCH = "cannot be read (could not verify page integrity, CRC checksum verification failed for page_ordinal 0)"
 TABLES = (RAW_RECORDS, OBSERVATIONS)
 
 
@@ -266,15 +273,84 @@ def test_a_torn_checkpoint_of_deltas_own_is_dispensable_cp_14(lake: Lake, zone: 
     assert (lake.head(RAW_RECORDS).sequence, started(lake, zone)["raw_records"].outcome) == (2, "sound")
 
 
-def test_a_page_that_rotted_is_seen_when_columns_are_read_spec_99(lake: Lake, zone: LandingZone) -> None:
-    consume(lake, zone, "a")
-    file = newest_data_file(lake)
+def many_records(lake: Lake) -> Path:
+    """Commit 3,000 records as Spark would; returns their data file."""
+    rows = [{"record_number": n, "segment_sha256": f"{n:064x}", "payload": f"{n}".encode()} for n in range(3_000)]
+    commit(lake, RAW_RECORDS, rows)
+    return checksum_pages(lake, RAW_RECORDS, lake.log(RAW_RECORDS).version())
+
+
+def reads_as(file: Path, expected: pa.Table) -> bool:
+    """Whether a reader that compares no checksums gets these rows."""
+    try:
+        return bool(pq.read_table(file).equals(expected))
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def test_no_single_bit_flip_changes_what_is_read_unseen_D5(lake: Lake) -> None:
+    file, log, chance = many_records(lake), lake.log(RAW_RECORDS), random.Random(7)
+    written, expected = file.read_bytes(), pq.read_table(file)
+    assert examine(log, Depth.COLUMNS).is_sound
+    unseen, returned = [], []
+    for bit in chance.sample(range(8 * len(written)), 150):
+        rotted = bytearray(written)
+        rotted[bit // 8] ^= 1 << (bit % 8)
+        file.write_bytes(rotted)
+        if examine(log, Depth.COLUMNS).is_sound and not reads_as(file, expected):
+            unseen.append(bit)
+        try:
+            rows = log.rows()
+        except (InvariantError, pa.ArrowException):
+            continue
+        if not rows.equals(expected.select(rows.column_names).cast(rows.schema)):
+            returned.append(bit)
+    assert (unseen, returned) == ([], [])
+
+
+def test_a_file_that_differs_from_its_hadoop_checksums_is_found_D5(lake: Lake) -> None:
+    file, log = many_records(lake), lake.log(RAW_RECORDS)
     data = bytearray(file.read_bytes())
-    data[4:200] = bytes(196)
-    file.write_bytes(bytes(data))
+    parts = [bytes(data[start : start + 512]) for start in range(0, len(data), 512)]
+    sums = b"".join(zlib.crc32(part).to_bytes(4, "big") for part in parts)
+    file.with_name(f".{file.name}.crc").write_bytes(b"crc\0" + (512).to_bytes(4, "big") + sums)
+    assert examine(log, Depth.COLUMNS).is_sound
+    data[-10] ^= 1  # in the footer, of which Parquet keeps no checksum
+    file.write_bytes(data)
+    assert examine(log, Depth.COLUMNS).problems == [
+        f"live data files: {file.name} differs from the checksums that Hadoop kept of it"
+    ]
+
+
+def test_a_page_that_never_reached_the_disk_is_found_at_a_start_D5(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    lost = many_records(lake)
+    data = bytearray(lost.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 4096] = bytes(4096)
+    lost.write_bytes(data)
+    finding = started(lake, zone)[RAW_RECORDS.name]
+    assert (finding.outcome, finding.problems) == ("repaired", [f"live data files: {lost.name} {MISMATCH}"])
+    assert lake.head(RAW_RECORDS).sequence == 1, "the commit is made again"
+
+
+def test_a_page_of_an_older_commit_that_rotted_is_named_by_a_deep_look_and_refused_spec_99_D5(
+    lake: Lake, zone: LandingZone
+) -> None:
+    consume(lake, zone, "a")
+    file = many_records(lake)
+    consume(lake, zone, "b")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
     log = lake.log(RAW_RECORDS)
-    assert (examine(log, Depth.PRESENCE).is_sound, examine(log, Depth.COLUMNS).is_sound) == (True, False)
-    assert log.row_count() == 1, "the statistics know nothing of it"
+    assert (examine(log, Depth.FOOTERS).is_sound, log.row_count()) == (True, 3_002), "footers and statistics are whole"
+    finding = started(lake, zone, depth=Depth.COLUMNS)[RAW_RECORDS.name]
+    assert (finding.outcome, finding.problems) == ("damaged", [f"live data files: {file.name} {MISMATCH}"])
+    assert file.name in str(finding.refused)
+    assert "Restore" in str(finding.refused)
+    with pytest.raises(InvariantError, match="`sda verify --deep` names the file"):
+        log.rows()
 
 
 def test_while_others_write_only_what_is_settled_is_judged(lake: Lake, zone: LandingZone) -> None:
@@ -282,6 +358,24 @@ def test_while_others_write_only_what_is_settled_is_judged(lake: Lake, zone: Lan
     (newest(lake).parent / f".{1:020d}.json.crc").write_bytes(b"of a commit that is being renamed")
     log = lake.log(RAW_RECORDS)
     assert (examine(log, Depth.NEWEST).is_sound, examine(log, Depth.PRESENCE).is_sound) == (True, False)
+
+
+def test_a_verification_beside_a_busy_platform_reports_only_what_remains_D20(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    derived = newest(lake).parent / f".{1:020d}.json.crc"
+    derived.write_bytes(b"of a commit that is being renamed")
+    waits: list[float] = []
+
+    def renamed_meanwhile(seconds: float) -> None:
+        waits.append(seconds)
+        derived.unlink(missing_ok=True)
+
+    sources = {RAW_RECORDS.name: [zone]}
+    found = recover(lake, TABLES, sources, depth=Depth.FOOTERS, repair=False, wait=renamed_meanwhile)
+    assert ([finding.problems for finding in found], waits) == ([[], []], [0.5])
+    newest_data_file(lake).unlink()
+    found = recover(lake, TABLES, sources, depth=Depth.FOOTERS, repair=False, wait=renamed_meanwhile)
+    assert "is missing" in found[0].problems[0], "what is really damaged is reported after the second look"
 
 
 def test_a_lost_table_is_built_again_from_the_archive_f_state(lake: Lake, zone: LandingZone, tmp_path: Path) -> None:

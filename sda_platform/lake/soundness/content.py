@@ -1,0 +1,66 @@
+"""Whether the content of a data file is what was written: by its footer, or by every column and checksum of it."""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from upath import UPath
+
+from sda_platform.lake.delta_log import hadoop_checksum
+
+# Hadoop's checksum file: this mark, the bytes per checksum (4 bytes), then the CRC-32 of each stretch; big-endian.
+_HADOOP_MARK = b"crc\0"
+_CRC_BYTES = 4
+_STRETCHES_READ_AT_ONCE = 8_192
+
+
+class ContentDamaged(Exception):
+    """The content is not what was written; the text says in which respect, without the file's name."""
+
+
+def rows_by_footer(path: UPath) -> int:
+    """Rows of a Parquet file as its footer says. Raises ContentDamaged where it cannot be read."""
+    with _reading(), path.open("rb") as file:
+        return int(pq.read_metadata(file).num_rows)
+
+
+def rows_by_columns(path: UPath, names: frozenset[str]) -> int:
+    """Rows of a Parquet file, of which every page is read and compared with its checksum.
+
+    Spark writes a checksum with each page, and on a local disk Hadoop keeps checksums of the whole file. Raises
+    ContentDamaged where a checksum differs, a page cannot be decoded, or a column is not one of the table's ``names``.
+    """
+    _compare_hadoop_checksums(path)
+    with _reading(), path.open("rb") as file, pq.ParquetFile(file, page_checksum_verification=True) as content:
+        unknown = sorted(set(content.schema_arrow.names) - names)
+        if unknown:
+            raise ContentDamaged(f"has a column {unknown[0]!r}, which the table does not have")
+        return sum(batch.num_rows for batch in content.iter_batches(use_threads=False))
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise ContentDamaged(f"cannot be read ({' '.join(str(error).split())})") from error
+
+
+def _compare_hadoop_checksums(path: UPath) -> None:
+    """Raise ContentDamaged where Hadoop kept checksums of the file and one differs."""
+    kept = hadoop_checksum(path)
+    sums = kept.read_bytes() if kept.exists() else b""
+    if not sums.startswith(_HADOOP_MARK):
+        return
+    stretch = int.from_bytes(sums[len(_HADOOP_MARK) :][:_CRC_BYTES], "big")
+    expected = memoryview(sums)[len(_HADOOP_MARK) + _CRC_BYTES :]
+    position = 0
+    with _reading(), path.open("rb") as file:
+        while data := file.read(stretch * _STRETCHES_READ_AT_ONCE):
+            parts = [data[start : start + stretch] for start in range(0, len(data), stretch)]
+            found = b"".join(zlib.crc32(part).to_bytes(_CRC_BYTES, "big") for part in parts)
+            if found != expected[position : position + len(found)]:
+                raise ContentDamaged("differs from the checksums that Hadoop kept of it")
+            position += len(found)

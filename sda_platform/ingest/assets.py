@@ -14,10 +14,10 @@ from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.lateness import late_observations, raw_records_of
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.lake import within
 from sda_platform.lake.landing.bronze import land
 from sda_platform.lake.landing.zone_asset import zone_asset
 from sda_platform.lake.resource import LakeResource, LandingResource
+from sda_platform.lake.time_spans import time_spans, within
 
 landing_zones = [
     zone_asset(
@@ -55,8 +55,7 @@ def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
     if plan.is_empty:
         return nothing_new(store, plan)
     times = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns"]).column("sensor_time_ns")
-    bounds = pc.min_max(times).as_py()
-    known = store.snapshot(plan, OBSERVATIONS).where(within("sensor_time_ns", (bounds["min"] or 0, bounds["max"] or 0)))
+    known = store.snapshot(plan, OBSERVATIONS).where(within("sensor_time_ns", time_spans(times)))
     receipt = store.append(plan, transforms.new_observations(store.window(plan, RAW_RECORDS), known))
     valid = len(times) - times.null_count
     return materialized(store, receipt, valid=valid, duplicates=valid - receipt.rows_written)

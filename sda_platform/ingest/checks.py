@@ -24,6 +24,7 @@ from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.lake.time_spans import stored_within
 from sda_platform.lake.verification import (
     consumed_rows,
     joined_keys,
@@ -42,8 +43,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     valid = valid.filter(pc.is_null(valid.column("error_kind")))
     if not valid.num_rows:
         return []
-    bounds = pc.min_max(valid.column("sensor_time_ns"))
-    near = (ds.field("sensor_time_ns") >= bounds["min"]) & (ds.field("sensor_time_ns") <= bounds["max"])
+    near = stored_within("sensor_time_ns", valid.column("sensor_time_ns"))
     earlier = log.rows(["observation_id"], near & (ds.field(COMMIT_SEQUENCE) <= after)).column("observation_id")
     expected = valid.column("observation_id")
     expected = expected.filter(pc.invert(pc.is_in(expected, earlier.combine_chunks())))

@@ -8,6 +8,7 @@ from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import TableWindow
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.time_spans import stored_within
 
 _LATE_COLUMNS = ("segment_sha256", "segment_name", "record_number", "received_time_ns", "source_id", "sensor_time_ns")
 
@@ -39,8 +40,7 @@ def late_observations(store: Lake, window: TableWindow) -> pa.Table:
 
 def raw_records_of(store: Lake, observations: pa.Table) -> pa.Table:
     """The raw records of the segments that these observations came in."""
-    received = pc.min_max(observations["received_time_ns"])
-    near = (ds.field("received_time_ns") >= received["min"]) & (ds.field("received_time_ns") <= received["max"])
+    near = stored_within("received_time_ns", observations["received_time_ns"])
     near &= ds.field("segment_sha256").isin(pc.unique(observations["segment_sha256"]).to_pylist())
     columns = ["segment_sha256", "record_number", "feed", "payload", "segment_format"]
     return store.log(RAW_RECORDS).rows(columns, near)

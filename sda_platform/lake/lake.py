@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -196,8 +196,3 @@ def _planned(plan: Plan) -> Plan:
     if not plan.is_empty:
         faults.reach("lake.planned", plan.table.name)
     return plan
-
-
-def within(column: str, bounds_ns: tuple[int, int]) -> Column:
-    """Whether ``column`` lies in the closed interval; written so that file statistics prune."""
-    return F.col(column).between(F.lit(bounds_ns[0]), F.lit(bounds_ns[1]))

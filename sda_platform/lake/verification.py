@@ -15,6 +15,7 @@ from sda_platform.lake.checkpoint import GENESIS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.time_spans import stored_within
 
 # Commits that one verification covers: the newest, and enough before it that a run which died unverified is caught up.
 REVIEWED_COMMITS = 5
@@ -76,19 +77,11 @@ def duplicate_keys(log: TableLog, commits: Sequence[Commit]) -> list[str]:
     times = log.rows_of(span, [table.time_column]).column(table.time_column)
     if not len(times):
         return []
-    keys = log.rows(table.key, None if table.replaces_rows else _near(table, times))
+    keys = log.rows(table.key, None if table.replaces_rows else stored_within(table.time_column, times))
     repeated = keys.group_by(list(table.key)).aggregate([([], "count_all")])
     repeated = repeated.filter(pc.greater(repeated.column("count_all"), 1))
     shown = ", ".join(str(tuple(row[k] for k in table.key)) for row in repeated.slice(0, 3).to_pylist())
     return [f"{repeated.num_rows} keys occur more than once, such as {shown}"] if repeated.num_rows else []
-
-
-def _near(table: Table, times: pa.ChunkedArray) -> ds.Expression:
-    """The rows at which duplicates of rows at ``times`` can be."""
-    bounds = pc.min_max(times)
-    time = ds.field(table.time_column)
-    near = (time >= bounds["min"]) & (time <= bounds["max"])
-    return near if times.null_count == 0 else near | time.is_null()
 
 
 def unbalanced_segments(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table as Grid
 
-from sda_platform.settings import Settings
+from sda_platform.settings import Settings, UnknownSetting
 
 # Output that is piped keeps its columns: nobody folds a table by hand.
 _console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
@@ -37,6 +37,8 @@ def main(context: click.Context, home: Path | None) -> None:
     except ValidationError as error:
         wrong = "; ".join(f"SDA_{str(e['loc'][0]).upper()}={e['input']!r}: {e['msg']}" for e in error.errors())
         raise click.ClickException(f"a setting cannot be used: {wrong}") from None
+    except UnknownSetting as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _for_people(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,17 +4,34 @@ Holds values only. Nothing here opens a file, a socket or a session, and no othe
 """
 
 import os
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX: Final = "SDA_"
+OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "SDA_DAGSTER_POSTGRES_URL": "Dagster's storage; `dagster.yaml` reads it",
+        "SDA_FAULTS": "the order file of a fault campaign",
+        "SDA_PLATFORM_ID": "the mark of a running platform's processes",
+    }
+)
+"""Variables with the prefix that are no settings, and what they are for."""
+
+
+class UnknownSetting(Exception):
+    """The environment has a variable with the platform's prefix that names no setting."""
 
 
 class Settings(BaseSettings):
     """The platform's settings; each is overridden by ``SDA_<NAME>`` in the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SDA_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     home: Path = Field(Path("var"), description="Directory of everything the platform keeps on this machine.")
     lake: str = Field("", description="URI of the lake (path, s3://, abfs://, gs://); empty: <home>/lake.")
@@ -94,6 +111,12 @@ class Settings(BaseSettings):
     screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
     screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _environment_is_known(cls, values: Any) -> Any:
+        require_known_variables(os.environ)
+        return values
+
     @property
     def lake_uri(self) -> str:
         """Where the tables are."""
@@ -108,3 +131,20 @@ class Settings(BaseSettings):
     def landing_uri(self) -> str:
         """Where the landing zones are."""
         return self.landing or str(self.home.absolute() / "landing")
+
+
+def require_known_variables(environment: Mapping[str, str]) -> None:
+    """Raise UnknownSetting where ``environment`` has a variable with the prefix that names no setting.
+
+    Names are compared without regard to case, as settings are read. Values are not shown: they may be secret.
+    """
+    known = {*(PREFIX + name.upper() for name in Settings.model_fields), *OTHER_VARIABLES}
+    unknown = sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
+    if unknown:
+        raise UnknownSetting("; ".join(_refusal(name, known) for name in unknown))
+
+
+def _refusal(name: str, known: set[str]) -> str:
+    close = get_close_matches(name.upper(), sorted(known), n=1)
+    remedy = f"did you mean {close[0]}?" if close else "unset it; sda_platform/settings.py lists the settings"
+    return f"{name} is not a setting: {remedy}"

@@ -9,10 +9,13 @@ fork of it is as clean as a fresh start. Dagster has no setting for this; its se
 """
 
 import multiprocessing
+import os
 import sys
 from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 from typing import Any
+
+from sda_platform.settings import require_known_variables
 
 PRELOADED = ("sda_platform.operations.preload",)
 
@@ -41,6 +44,7 @@ def fork_run_workers() -> None:
 
 def main() -> None:
     """Serve definitions; the arguments are those of `dagster api grpc`."""
+    require_known_variables(os.environ)
     fork_run_workers()
     # Now, not at the first run: the imports take their seconds while the engine warms up.
     forkserver.ensure_running()

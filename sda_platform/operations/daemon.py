@@ -6,6 +6,7 @@ A landing sensor may tick every two seconds, but Dagster's sensor loop wakes onl
 the largest idle part of an alert's 30 seconds. Dagster has no setting for it; a tick of ours costs milliseconds.
 """
 
+import os
 import sys
 
 import dagster as dg
@@ -13,6 +14,7 @@ from dagster._core.launcher import WorkerStatus
 
 from sda_platform import faults
 from sda_platform.lake.spark.session import LANES
+from sda_platform.settings import require_known_variables
 
 SENSOR_LOOP_S = 1
 
@@ -62,6 +64,7 @@ def end_abandoned_runs(instance: dg.DagsterInstance) -> list[str]:
 
 def main(arguments: list[str]) -> None:
     """Run the daemon; the arguments are those of `dagster-daemon run`."""
+    require_known_variables(os.environ)
     from dagster._daemon.cli import main as daemon_command
 
     quicken_sensors()

@@ -1,6 +1,6 @@
 """Two processes, each with its own engine, write one table: every sequence lands once, and a zombie lands nothing.
 
-``SDA_RACE_COMMITS`` sets for how many commits they race (the soak asks for more).
+``RACE_COMMITS`` sets for how many commits they race (the soak asks for more).
 """
 
 import json
@@ -20,7 +20,7 @@ from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.delta_tables import lake_at
 from sda_platform_tests.racing_writer import ids_of
 
-COMMITS = int(os.environ.get("SDA_RACE_COMMITS", "10"))
+COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
 _PATIENCE_S = 240.0
 
 

@@ -6,6 +6,7 @@ It also proves that the engine works: it answers queries, finds its Python, comm
 below SCRATCH.
 """
 
+import os
 import shutil
 import sys
 import threading
@@ -19,6 +20,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from sda_platform.lake.spark import engine
 from sda_platform.lake.spark.session import LANES, session_id
+from sda_platform.settings import require_known_variables
 
 
 def warm_lane(remote: str, lane: str, scratch: Path | None = None) -> float:
@@ -57,6 +59,7 @@ def _commit(spark: SparkSession, rows: DataFrame, scratch: Path) -> None:
 
 def main(arguments: list[str]) -> int:
     """Warm every lane at once; says how long each took. The exit code is 1 when one of them failed."""
+    require_known_variables(os.environ)
     remote, scratch = arguments
     failures: list[str] = []
 

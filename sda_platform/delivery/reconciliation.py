@@ -50,7 +50,7 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Batch) -
     What it holds beyond the journal is reported and left alone: it may know better, and nothing is rolled back.
     """
     window = plan.window(CONJUNCTION_ALERTS)
-    told = told_mark(store, plan.previous)
+    told = told_mark(plan.previous)
     found = subscriber.mark()
     if found in (told, told + mark_change(pending.entries)):
         return Reconciled(told)
@@ -62,14 +62,9 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Batch) -
     return Reconciled(told, resent, difference.ahead)
 
 
-def told_mark(store: Lake, ledger_head: Checkpoint | None) -> Mark:
-    """What a subscriber holds that has everything the ledger's newest checkpoint says was delivered."""
-    if ledger_head is None:
-        return Mark()
-    if _COUNT in ledger_head.counts:
-        return Mark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST])
-    window = ledger_head.window(CONJUNCTION_ALERTS.name)  # written before checkpoints carried the mark
-    return mark_of(last_entries(store, window.upto_sequence if window else 0).values())
+def told_mark(ledger_head: Checkpoint | None) -> Mark:
+    """The mark of a subscriber that holds everything that was delivered up to the ledger's newest manifest."""
+    return Mark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST]) if ledger_head else Mark()
 
 
 def counts_of(told: Mark) -> dict[str, int]:

@@ -20,14 +20,10 @@ def late_observations(store: Lake, window: TableWindow) -> pa.Table:
     """
     found = [OBSERVATIONS.arrow_schema.empty_table().select(_LATE_COLUMNS)]
     log = store.log(FUSED_TRACKS)
-    reach = 0 if window.is_empty else log.version() - window.after_version
-    for checkpoint in (commit.checkpoint for commit in log.commits(limit=reach)):
+    commits = [] if window.is_empty else log.commits(None, after=window.after_sequence)
+    for checkpoint in (commit.checkpoint for commit in commits if commit.sequence <= window.upto_sequence):
         consumed = checkpoint.window(OBSERVATIONS.name)
-        in_window = window.after_sequence < checkpoint.sequence <= window.upto_sequence
-        # Earlier versions of the platform only counted what was late.
-        if not in_window or consumed is None or FIRST_OPEN_WINDOW not in checkpoint.watermarks:
-            continue
-        if not checkpoint.counts["late"]:
+        if consumed is None or not checkpoint.counts["late"]:
             continue
         arrived = store.log(OBSERVATIONS).rows_of(
             (consumed.after_sequence, consumed.upto_sequence), [*_LATE_COLUMNS, "reprocess_count"]

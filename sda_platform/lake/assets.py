@@ -71,7 +71,6 @@ def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeRe
         "as_of_mission_time": iso(plan.as_of_ns),
         "consumed": dg.MetadataValue.md(_consumed(plan)),
         "preview": dg.MetadataValue.md(_preview(lake, table, plan.sequence)),
-        **({"recovered_from": plan.recovery.reason} if plan.recovery else {}),
         **facts,
     }
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(str(plan.sequence)))

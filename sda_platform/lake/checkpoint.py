@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
+from sda_platform.lake.errors import IllegibleCheckpoint, OtherSchemaVersion
 
-# 2: windows name the hash of the checkpoint at which they end; a recovery is recorded.
-# 3: settings that decide what rows say are recorded.
-SCHEMA_VERSION = 3
+# The only version that is read and written. A change of the stored form raises it.
+SCHEMA_VERSION = 4
 GENESIS = "genesis"
 
 # By the name of the resource that has them, the settings under which rows were made.
@@ -25,8 +24,8 @@ Settings = Mapping[str, Mapping[str, Any]]
 class TableWindow:
     """The commits ``(after_sequence, upto_sequence]`` of an upstream table, and the Delta versions that held them.
 
-    ``upto_sha256`` is the hash of the upstream checkpoint at ``upto_sequence``: should that commit be lost and made
-    again, it is another one, and is not mistaken for what was consumed. None in checkpoints of schema version 1.
+    ``upto_sha256`` is the hash of the upstream manifest at ``upto_sequence`` (`GENESIS` where that is 0). A commit that
+    was lost and made again has another hash, so it is not mistaken for the one that was consumed.
     """
 
     table: str
@@ -34,7 +33,7 @@ class TableWindow:
     upto_sequence: int
     after_version: int
     upto_version: int
-    upto_sha256: str | None = None
+    upto_sha256: str = GENESIS
 
     @property
     def is_empty(self) -> bool:
@@ -70,23 +69,6 @@ class SegmentRef:
 
 
 @dataclass(frozen=True)
-class Recovery:
-    """How a commit found its footing where checkpoints before it could not be read.
-
-    It continued from the checkpoint of ``after_sequence``. What the commits ``(after_sequence, upto_sequence]`` had
-    consumed is unknown, so their input was read again, and rows that they hold were not added a second time.
-    """
-
-    after_sequence: int
-    upto_sequence: int
-    reason: str
-
-    def doubts(self, sequence: int) -> bool:
-        """Whether the commit ``sequence`` is one of those that could not be read."""
-        return self.after_sequence < sequence <= self.upto_sequence
-
-
-@dataclass(frozen=True)
 class Checkpoint:
     """What one commit consumed and under which identity it was made."""
 
@@ -101,7 +83,6 @@ class Checkpoint:
     segments: tuple[SegmentRef, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
-    recovery: Recovery | None = None
     settings: Settings | None = None
     schema_version: int = SCHEMA_VERSION
 
@@ -121,27 +102,35 @@ class Checkpoint:
 
     @classmethod
     def from_json(cls, text: str) -> "Checkpoint":
-        """Read a checkpoint of any known schema version.
+        """Read a manifest.
 
-        Raises IllegibleCheckpoint for text that is no checkpoint, InvariantError for that of a newer platform.
+        Raises IllegibleCheckpoint for text that is no manifest, OtherSchemaVersion for one of another schema version.
         """
         try:
             facts: dict[str, Any] = json.loads(text)
             version = int(facts["schema_version"])
-            if version > SCHEMA_VERSION:
-                raise InvariantError(
-                    f"checkpoint of {facts.get('table')} has schema version {version}, this platform knows up to "
-                    f"{SCHEMA_VERSION}: update the platform before it writes this table"
-                )
+            if version != SCHEMA_VERSION:
+                raise OtherSchemaVersion(_other_version(str(facts.get("table")), version))
             for name, kind in (("windows", TableWindow), ("snapshots", TableSnapshot), ("segments", SegmentRef)):
                 facts[name] = tuple(kind(**each) for each in facts[name])
-            if "recovery" in facts:
-                facts["recovery"] = Recovery(**facts["recovery"])
             return cls(**facts)
         except (KeyError, TypeError, ValueError) as error:
             raise IllegibleCheckpoint(f"not a checkpoint: {error!r} in {text[:120]!r}") from error
 
 
 def _present(facts: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What earlier versions did not know is left out where it is absent: their checkpoints keep their text and hash."""
+    """Leave out what is None, except ``defect``."""
     return {name: value for name, value in facts if value is not None or name == "defect"}
+
+
+def _other_version(table: str, version: int) -> str:
+    remedy = (
+        "update the platform before it writes this table"
+        if version > SCHEMA_VERSION
+        else "use the version of the platform that wrote the lake, or move all tables away and run "
+        "`sda verify --deep --repair`, which rebuilds them from the archive"
+    )
+    return (
+        f"a commit manifest of {table} has schema version {version}, this version of the platform reads "
+        f"{SCHEMA_VERSION}: {remedy}"
+    )

@@ -79,7 +79,7 @@ def append(
 def with_spark(log: TableLog, plan: Plan, rows: DataFrame) -> Callable[[Checkpoint], None]:
     """How Spark appends ``rows`` under a checkpoint. Raises SchemaMismatch."""
     adds_columns = _adds_columns(log)
-    declared = _as_declared(plan, _not_yet_held(log, plan, rows))
+    declared = _as_declared(plan, rows)
 
     def write(checkpoint: Checkpoint) -> None:
         writer = declared.write.format("delta").mode("append")
@@ -187,15 +187,6 @@ def _as_declared(plan: Plan, rows: DataFrame) -> DataFrame:
     return stamped.select(
         *[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in plan.table.columns]
     )
-
-
-def _not_yet_held(log: TableLog, plan: Plan, rows: DataFrame) -> DataFrame:
-    """``rows`` without those that commits hold whose checkpoints cannot be read; in a sound table, all of them."""
-    if plan.recovery is None:
-        return rows
-    stored = rows.sparkSession.read.format("delta").load(log.uri)
-    doubted = F.col(COMMIT_SEQUENCE) > plan.recovery.after_sequence
-    return rows.join(stored.where(doubted).select(*plan.table.key), list(plan.table.key), "left_anti")
 
 
 @contextmanager

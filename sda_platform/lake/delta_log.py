@@ -64,10 +64,11 @@ def _checkpointed_version(uri: str) -> int:
 def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """The actions of these kinds among the lines of a commit file. Raises ValueError where one is torn.
 
+    Only a line feed ends a line: a text in an action may contain other characters that Python splits at, as U+2028.
     Lines of other kinds are not parsed: a commit of a thousand files is read for its one ``commitInfo``.
     """
     starts = tuple(f'{{"{kind}"' for kind in kinds)
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line.startswith(starts):
             yield from json.loads(line).items()
 

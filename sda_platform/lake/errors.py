@@ -14,7 +14,11 @@ class InvariantError(LakeError):
 
 
 class IllegibleCheckpoint(InvariantError):
-    """A commit of the platform holds a text that is no checkpoint: it was damaged after it was written."""
+    """A commit of the platform holds a text that is no manifest: it was damaged after it was written."""
+
+
+class OtherSchemaVersion(InvariantError):
+    """A commit manifest has a schema version that this version of the platform does not read."""
 
 
 class SchemaMismatch(LakeError):

@@ -50,8 +50,7 @@ def nothing_waits(upstream: Sequence[Table]) -> NewestNs:
         for source in upstream:
             window = commit.checkpoint.window(source.name) if commit else None
             consumed = window.upto_sequence if window else 0
-            commits = store.log(source).commits()
-            waiting += [c.checkpoint.as_of_ns for c in commits if c.checkpoint.sequence > consumed]
+            waiting += [c.checkpoint.as_of_ns for c in store.log(source).commits(None, after=consumed)]
         return min(waiting)
 
     return newest_ns

@@ -3,10 +3,10 @@
 Sensors, checks, planning and the command line read here. Only `lake.commit` writes, through Spark.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -17,12 +17,12 @@ from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint, Recovery, TableWindow
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, VersionGone
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
-# How far back a head is searched: commits that are not ours (OPTIMIZE, VACUUM) lie between two of ours at most.
-SEARCH_DEPTH = 100
+# How many commits a list holds if nothing else is asked for.
+NEWEST_COMMITS = 100
 _LIVE_FILES = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("num_records", pa.int64())])
 _SMALL_BATCH_ROWS = 1_024
 # Spark writes a checksum with each page; without this option Arrow returns a page that differs from it.
@@ -50,45 +50,25 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class IllegibleCommit:
-    """A commit of the platform whose checkpoint was damaged; its transaction still tells its sequence."""
-
-    version: int
-    sequence: int
-    checkpoint_sha256: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Head:
-    """Where a table stands. ``sequence`` 0 and ``version`` -1: nothing was ever committed.
+    """The newest state of a table. ``sequence`` 0 and ``version`` -1: nothing was ever committed.
 
-    ``commit`` is the newest whose checkpoint can be read. Where that is not the newest of all, ``illegible`` is.
+    ``version`` is the newest of all, ``commit`` the platform's newest, which may be below it.
     """
 
     version: int = -1
     sequence: int = 0
     commit: Commit | None = None
-    illegible: IllegibleCommit | None = None
 
     @property
     def checkpoint_sha256(self) -> str:
-        """What the next checkpoint must name as its predecessor."""
-        newest = self.illegible or self.commit
-        return newest.checkpoint_sha256 if newest else GENESIS
+        """What the next manifest must name as its predecessor."""
+        return self.commit.checkpoint_sha256 if self.commit else GENESIS
 
     @property
     def commit_version(self) -> int:
         """The Delta version of the platform's newest commit; -1 where there is none."""
-        newest = self.illegible or self.commit
-        return newest.version if newest else -1
-
-    @property
-    def recovery(self) -> Recovery | None:
-        """From where the next plan continues, unless from the newest commit."""
-        if self.illegible is None:
-            return None
-        return Recovery(self.commit.sequence if self.commit else 0, self.sequence, self.illegible.reason)
+        return self.commit.version if self.commit else -1
 
 
 class TableLog:
@@ -99,89 +79,85 @@ class TableLog:
         self.uri = uri
 
     def head(self) -> Head:
-        """Where the table stands. A checkpoint that was damaged is skipped to the one before.
+        """The table's newest state, however many commits of others (OPTIMIZE, VACUUM) came after the platform's last.
 
-        Raises InvariantError when the log lost a commit, or no checkpoint can be read.
+        Raises InvariantError when the log lost a commit, IllegibleCheckpoint when the newest manifest is damaged.
         """
-        version = self.version()
-        if version < 0:
-            return Head()
-        entries = self.entries_from(version, SEARCH_DEPTH)
-        newest = next(entries, None)
-        if newest is None or newest.version != version:
+        version, newest, is_emptied = self.version(), None, False
+        for number, text in self._texts_from(version):
+            newest = commit_in(self.table, number, text)
+            if newest is not None:
+                break
+            is_emptied = is_emptied or not text.strip()
+        if version >= 0 and (newest is None or is_emptied):
             self._require_newest(newest.sequence if newest else 0, version)
-        if newest is None:
-            return Head(version)
-        sequence = newest.sequence
-        if isinstance(newest, Commit):
-            return Head(version, sequence, newest)
-        legible = next((entry for entry in entries if isinstance(entry, Commit)), None)
-        if legible is None and version >= SEARCH_DEPTH:
-            raise InvariantError(
-                f"{self.table.name}: none of the newest {SEARCH_DEPTH} commits has a checkpoint that can be read: "
-                "restore the table's log from a backup"
-            )
-        return Head(version, sequence, legible, newest)
+        return Head(version, newest.sequence if newest else 0, newest)
 
     def _require_newest(self, sequence: int, version: int) -> None:
         """Raise InvariantError unless the table's newest transaction of ours up to ``version`` is ``sequence``.
 
-        Asked where the newest version is not ours: it may be somebody else's, or emptied.
+        Delta's own checkpoint keeps the transaction of a commit whose file was emptied or removed.
         """
         delta = self._open(version)
         known = delta.transaction_version(self.table.app_id) if delta else None
         if (known or 0) != sequence:
             raise InvariantError(
-                f"{self.table.name}: the log says sequence {known} was committed, but its newest checkpoint is "
-                f"{sequence or 'none'} within {SEARCH_DEPTH} commits: a commit was lost or emptied"
+                f"{self.table.name}: the log says sequence {known} was committed, but its newest manifest is "
+                f"{sequence or 'none'}: a commit was lost or emptied; restore {self.uri} from a backup"
             )
 
-    def commits(self, limit: int = SEARCH_DEPTH) -> list[Commit]:
-        """Our commits among the newest ``limit`` of the log, newest first, without those that cannot be read."""
-        return [e for e in self.entries_from(self.version(), limit) if isinstance(e, Commit)]
+    def commits(self, limit: int | None = NEWEST_COMMITS, *, after: int = 0) -> list[Commit]:
+        """The platform's newest commits, newest first: at most ``limit``, of sequences above ``after``.
+
+        Commits of others do not count. Where the log was cut, the list ends there.
+        """
+        newer = takewhile(lambda commit: commit.sequence > after, self.commits_from(self.version()))
+        return list(islice(newer, limit))
 
     def find(self, sequence: int) -> Commit | None:
-        """The commit with this sequence number, if it is among the newest and can be read."""
-        for entry in self.entries_from(self.version(), SEARCH_DEPTH):
-            if entry.sequence <= sequence:
-                return entry if isinstance(entry, Commit) and entry.sequence == sequence else None
-        return None
+        """The commit with this sequence number, if the log holds it."""
+        return next((c for c in self.commits(None, after=sequence - 1) if c.sequence == sequence), None)
 
     def end_of(self, window: TableWindow) -> Commit | None:
-        """The commit at which ``window`` on this table ended; None before the first, or where it cannot be read."""
-        entry = next(self.entries_from(window.upto_version, 1), None)
-        return entry if isinstance(entry, Commit) else None
+        """The commit at which ``window`` on this table ended; None before the first."""
+        end = next(self._texts_from(window.upto_version), None)
+        return commit_in(self.table, *end) if end else None
 
     def confirm(self, window: TableWindow) -> None:
         """Raise InvariantError unless the log still holds the commit at which ``window`` on this table ended.
 
         A commit that was lost and made again has another nonce, hence another hash.
         """
-        if window.upto_sha256 is None:
-            return
-        entry = next(self.entries_from(window.upto_version, 1), None)
-        if entry is None or entry.checkpoint_sha256 != window.upto_sha256:
+        end = self.end_of(window)
+        if (end.checkpoint_sha256 if end else GENESIS) != window.upto_sha256:
             raise InvariantError(
                 f"{self.table.name}: commit {window.upto_sequence} (version {window.upto_version}) is not the one that "
                 "was consumed: it was lost, or the table was restored or replaced; what consumed it must be rebuilt"
             )
 
-    def entries_from(self, version: int, limit: int) -> Iterator[Commit | IllegibleCommit]:
-        """Our commits from ``version`` downwards, newest first, among ``limit`` versions.
+    def commits_from(self, version: int) -> Iterator[Commit]:
+        """The platform's commits from ``version`` downwards, newest first, down to sequence 1 or where the log was cut.
 
-        Read from the log's own files, one per version: delta-rs' ``history`` may return commits that came after the
-        loaded version, and label them with its numbers.
+        Each is read when it is asked for. Raises InvariantError, IllegibleCheckpoint for what cannot be read.
         """
-        for number in range(version, max(-1, version - limit), -1):
-            file = delta_log.commit_file(self.uri, number)
+        for number, text in self._texts_from(version):
+            commit = commit_in(self.table, number, text)
+            if commit is not None:
+                yield commit
+                if commit.sequence == 1:
+                    return
+
+    def _texts_from(self, version: int) -> Iterator[tuple[int, str]]:
+        """Versions and texts of the log's own files from ``version`` downwards, as far as there are any.
+
+        delta-rs' ``history`` is not used: it may return commits that came after the loaded version, and label them with
+        its numbers.
+        """
+        for number in range(version, -1, -1):
             try:
-                entry = commit_in(self.table, number, file.read_text(errors="replace"))
+                yield number, delta_log.commit_file(self.uri, number).read_text(errors="replace")
             except FileNotFoundError:
                 return
-            except ValueError as error:
-                raise InvariantError(f"{file.parent}: version {number} is not readable: {error}") from error
-            if entry is not None:
-                yield entry
 
     def make_durable(self, first_version: int, last_version: int) -> None:
         """Return once these versions would survive a power loss; see `delta_log.make_durable`."""
@@ -306,28 +282,32 @@ def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
     return [name for name in names if name in stored]
 
 
-def commit_in(table: Table, version: int, text: str) -> Commit | IllegibleCommit | None:
-    """What a version's file tells of a commit of ours; None where it is another's, or emptied.
+def commit_in(table: Table, version: int, text: str) -> Commit | None:
+    """The commit of the platform in a version's file; None where it is another writer's, or emptied.
 
-    Raises ValueError where a line of it is torn.
+    Raises IllegibleCheckpoint where the manifest is damaged, InvariantError where a line is torn.
     """
     info: dict[str, Any] = {}
     sequence = None
-    for kind, action in delta_log.actions(text, "commitInfo", "txn"):
-        if kind == "commitInfo":
-            info = action
-        elif action["appId"] == table.app_id:
-            sequence = int(action["version"])
+    try:
+        for kind, action in delta_log.actions(text, "commitInfo", "txn"):
+            if kind == "commitInfo":
+                info = action
+            elif action["appId"] == table.app_id:
+                sequence = int(action["version"])
+    except ValueError as error:
+        raise InvariantError(f"{table.name}: version {version} of the log is not readable: {error}") from error
     if sequence is None:
         return None
-    told = str(info.get("userMetadata", ""))
     try:
-        checkpoint = Checkpoint.from_json(told)
+        checkpoint = Checkpoint.from_json(str(info.get("userMetadata", "")))
         if checkpoint.sequence != sequence:
-            raise IllegibleCheckpoint(f"its checkpoint says sequence {checkpoint.sequence}")
+            raise IllegibleCheckpoint(f"it says sequence {checkpoint.sequence}")
     except IllegibleCheckpoint as error:
-        sha256 = hashlib.sha256(told.encode()).hexdigest()
-        return IllegibleCommit(version, sequence, sha256, f"commit {sequence} (version {version}): {error}")
+        raise IllegibleCheckpoint(
+            f"{table.name}: the manifest of commit {sequence} (version {version}) is damaged: {error}; "
+            "stop the platform and run `sda verify`, which reports what can be repaired"
+        ) from error
     if checkpoint.table != table.name:
         raise InvariantError(f"a commit of {checkpoint.table} lies in the log of {table.name}")
     return Commit(version, int(info["timestamp"]), _rows_written(info), checkpoint)

@@ -7,7 +7,7 @@ that see the same heads make the same plan; the log decides which of them commit
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sda_platform.lake.checkpoint import Checkpoint, Recovery, SegmentRef, Settings, TableSnapshot, TableWindow
+from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
@@ -26,7 +26,6 @@ class Plan:
     windows: tuple[TableWindow, ...] = ()
     snapshots: tuple[TableSnapshot, ...] = ()
     segments: tuple[SegmentRef, ...] = ()
-    recovery: Recovery | None = None
     settings: Settings | None = None
     previous: Checkpoint | None = field(default=None, compare=False)
 
@@ -63,7 +62,6 @@ class Plan:
             windows=self.windows,
             snapshots=self.snapshots,
             segments=self.segments,
-            recovery=self.recovery,
             settings=self.settings,
             counts=dict(counts or {}),
             watermarks=dict(watermarks or {}),
@@ -82,9 +80,8 @@ def plan_windows(
 ) -> Plan:
     """Plan to consume what each upstream table committed since this table's head, under these ``settings``.
 
-    ``as_of`` never runs backwards, whatever the clock does. Where the newest checkpoint cannot be read, the plan starts
-    from the newest that can, and says so in ``recovery``: the table may hold what it finds. Raises InvariantError when
-    an upstream table has fewer commits than this one already consumed (it was restored or replaced).
+    ``as_of`` never decreases, whatever the clock does. Raises InvariantError when an upstream table has fewer commits
+    than this one already consumed (it was restored, replaced or lost).
     """
     previous = head.commit.checkpoint if head.commit else None
     return Plan(
@@ -96,7 +93,6 @@ def plan_windows(
         run_id=run_id,
         windows=tuple(_next_window(table, previous, source, source_head) for source, source_head in upstream),
         snapshots=tuple(TableSnapshot(t.name, h.version, h.sequence) for t, h in observed),
-        recovery=head.recovery,
         settings=settings,
         previous=previous,
     )
@@ -114,7 +110,7 @@ def _next_window(table: Table, previous: Checkpoint | None, source: Table, head:
     if head.sequence < after_sequence:
         raise InvariantError(
             f"{table.name} has consumed {source.name} up to sequence {after_sequence}, but {source.name} now ends at "
-            f"{head.sequence}: it was restored or replaced, and {table.name} must be rebuilt"
+            f"{head.sequence}: it was restored, replaced or lost, and {table.name} must be rebuilt"
         )
     return TableWindow(
         source.name,
@@ -122,5 +118,5 @@ def _next_window(table: Table, previous: Checkpoint | None, source: Table, head:
         head.sequence,
         after_version,
         max(after_version, head.commit_version),
-        head.checkpoint_sha256 if head.sequence else None,
+        head.checkpoint_sha256,
     )

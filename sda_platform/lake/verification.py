@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from sda_platform.lake.checkpoint import GENESIS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import Table
 from sda_platform.lake.time_spans import stored_within
 
 # Commits that one verification covers: the newest, and enough before it that a run which died unverified is caught up.
@@ -22,16 +22,11 @@ REVIEWED_COMMITS = 5
 
 
 def reviewed_span(commits: Sequence[Commit]) -> tuple[int, int]:
-    """``(after, upto]`` sequences that a verification covers, given the commits newest first.
-
-    A commit that read the input of damaged ones again is reviewed together with them: their sums only balance so.
-    """
+    """``(after, upto]`` sequences that a verification covers, given the commits newest first."""
     if not commits:
         return (0, 0)
     upto = commits[0].sequence
-    after = max(0, upto - REVIEWED_COMMITS)
-    recoveries = [c.checkpoint.recovery for c in commits if c.sequence > after]
-    return (min([after, *(r.after_sequence for r in recoveries if r)]), upto)
+    return (max(0, upto - REVIEWED_COMMITS), upto)
 
 
 def consumed_rows(store: Lake, commits: Sequence[Commit], source: Table, columns: Sequence[str]) -> pa.Table:
@@ -52,9 +47,7 @@ def broken_chain(commits: Sequence[Commit]) -> list[str]:
     """Gaps and forks in a table's checkpoints, and upstream commits skipped or consumed twice; newest first."""
     problems = []
     for newer, older in pairwise(c.checkpoint for c in commits):
-        if newer.recovery and newer.recovery.after_sequence == older.sequence:
-            pass  # it names the last of those between them, which cannot be read
-        elif newer.sequence != older.sequence + 1:
+        if newer.sequence != older.sequence + 1:
             problems.append(f"sequence {newer.sequence} follows {older.sequence}")
         elif newer.previous_sha256 != older.sha256:
             problems.append(f"sequence {newer.sequence} names another predecessor than sequence {older.sequence}")
@@ -87,20 +80,16 @@ def duplicate_keys(log: TableLog, commits: Sequence[Commit]) -> list[str]:
 def unbalanced_segments(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Segments of a bronze table whose stored rows differ from the records that landed: valid + dead = landed."""
     after, _ = span = reviewed_span(commits)
-    recoveries = [c.checkpoint.recovery for c in commits if c.checkpoint.recovery]
-    rows = log.rows_of(span, ["segment_sha256", COMMIT_SEQUENCE])
-    grouped = rows.group_by("segment_sha256").aggregate([([], "count_all"), (COMMIT_SEQUENCE, "min")])
-    stored = {row["segment_sha256"]: row for row in grouped.to_pylist()}
+    grouped = log.rows_of(span, ["segment_sha256"]).group_by("segment_sha256").aggregate([([], "count_all")])
+    stored = {row["segment_sha256"]: row["count_all"] for row in grouped.to_pylist()}
     problems = []
     for checkpoint in (c.checkpoint for c in commits if c.sequence > after):
         for segment in checkpoint.segments:
-            found = stored.pop(segment.sha256, {}).get("count_all", 0)
+            found = stored.pop(segment.sha256, 0)
             if found != segment.records:
                 problems.append(f"{segment.zone}/{segment.name}: {segment.records} records landed, {found} rows stored")
     return problems + [
-        f"{row['count_all']} rows of a segment {sha256[:12]}… that no commit names"
-        for sha256, row in stored.items()
-        if not any(recovery.doubts(row[f"{COMMIT_SEQUENCE}_min"]) for recovery in recoveries)
+        f"{count} rows of a segment {sha256[:12]}… that no commit names" for sha256, count in stored.items()
     ]
 
 

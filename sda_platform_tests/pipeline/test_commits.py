@@ -23,7 +23,7 @@ from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.verification import broken_chain
-from sda_platform_tests.delta_tables import damage_checkpoint, lake_at, rows_of
+from sda_platform_tests.delta_tables import rows_of
 
 TXN_CONF = (
     "spark.databricks.delta.write.txnAppId",
@@ -126,30 +126,6 @@ def test_column_descriptions_are_stored_in_the_table(spark: SparkSession, tmp_pa
     append(log, planned(log), observations(spark, "a"))
     stored = spark.read.format("delta").load(log.uri).schema
     assert stored["range_m"].metadata["comment"] == "Slant range."
-
-
-def test_rows_of_a_commit_whose_checkpoint_was_damaged_are_not_added_again_spec_26(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = lake_at(tmp_path)
-    log = lake.log(OBSERVATIONS)
-    append(log, planned(log), observations(spark, "a"))
-    append(log, planned(log), observations(spark, "b", "c"))
-    damage_checkpoint(lake, OBSERVATIONS, 1)
-    assert planned(log).recovery == log.head().recovery is not None
-    receipt = append(log, planned(log), observations(spark, "b", "c", "d"))
-    assert (ids(log), receipt.rows_written) == (["a", "b", "c", "d"], 1)
-    assert (planned(log).recovery, broken_chain(log.commits())) == (None, [])
-
-
-def test_a_merge_after_a_damaged_checkpoint_changes_nothing_that_is_there(spark: SparkSession, tmp_path: Path) -> None:
-    lake = lake_at(tmp_path)
-    log = lake.log(ORBITAL_CATALOG)
-    merged(spark, log, (1, 10, 0))
-    merged(spark, log, (2, 10, 0))
-    damage_checkpoint(lake, ORBITAL_CATALOG, log.version())
-    assert merged(spark, log, (2, 10, 0), (3, 10, 0)) == 1
-    assert catalogue(log) == {1: "10/0", 2: "10/0", 3: "10/0"}
 
 
 def test_what_a_commit_wrote_is_on_disk_before_anybody_hears_of_it_spec_97(

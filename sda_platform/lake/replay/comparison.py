@@ -1,7 +1,6 @@
 """Whether a replayed history equals the live one: every row and every checkpoint, commit by commit."""
 
 import hashlib
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
@@ -39,7 +38,7 @@ def compare(live: TableLog, shadow: TableLog, replayed: History) -> Comparison:
     Where commits replace rows, the state after the last of them is compared, at its version (raises VersionGone).
     """
     hashed, count, found = hashlib.sha256(), 0, list(_strays(live, replayed))
-    again = {commit.sequence: commit for commit in shadow.commits(sys.maxsize)}
+    again = {commit.sequence: commit for commit in shadow.commits(None)}
     for commit in replayed.commits:
         told = _checkpoint_differences(commit, again.get(commit.sequence))
         found += [f"sequence {commit.sequence}: {line}" for line in told]

@@ -56,7 +56,7 @@ def history(log: TableLog, span: Span) -> History | None:
 
     Raises NotReplayable when the log lacks one of them, or the one before the first.
     """
-    known = log.commits(sys.maxsize)[::-1]
+    known = log.commits(None)[::-1]
     chosen = tuple(c for c in known if c.checkpoint in span)
     if not chosen:
         return None

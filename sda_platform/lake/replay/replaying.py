@@ -139,7 +139,6 @@ class ReplayingLake(Lake):
             windows=recorded.windows,
             snapshots=recorded.snapshots,
             segments=recorded.segments,
-            recovery=recorded.recovery,
             settings=recorded.settings,
             previous=self._before.checkpoint if self._before else None,
             nonce=recorded.nonce,

@@ -19,8 +19,8 @@ from deltalake.exceptions import DeltaError
 from upath import UPath
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, OtherSchemaVersion
+from sda_platform.lake.log import Head, TableLog, commit_in
 from sda_platform.lake.soundness.content import ContentDamaged, rows_by_columns, rows_by_footer
 from sda_platform.lake.verification import broken_chain
 
@@ -46,10 +46,14 @@ class Depth(IntEnum):
 
 @dataclass(frozen=True)
 class Damage:
-    """What is not as it was committed, in words; from which version on, where the versions before it are sound."""
+    """What is not as it was committed, in words; from which version on, where the versions before it are sound.
+
+    ``remedy`` is what a person does, where neither a repair nor a backup is what helps.
+    """
 
     told: str
     from_version: int | None = None
+    remedy: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
     lost = _lost_commits(files, torn) if depth > Depth.NEWEST else []
     first = files.first_to_read()
     found = replace(found, torn=torn, commits_read=files.last_commit + 1 - first)
-    damage = [*_damaged_commits(files, first), *lost]
+    damage = [*_damaged_commits(log, files, first), *lost]
     if torn or damage:
         return replace(found, damage=tuple(damage))
     try:
@@ -101,7 +105,7 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
         head = log.head() if depth > Depth.NEWEST else Head()
         opened, in_files = _damaged_files(log, files, first, depth, unsynced_from=head.commit_version)
     except (InvariantError, DeltaError) as error:
-        return replace(found, damage=(Damage(f"the log cannot be read: {error}"),))
+        return replace(found, damage=(_damage_of(error),))
     damage = [*map(Damage, chain), *in_files]
     return replace(found, sequence=head.sequence, files_seen=opened, damage=tuple(damage))
 
@@ -161,8 +165,8 @@ class _LogFiles:
         return any(v == version and _is_checkpoint(n) and n not in torn for n, v in self.others.items())
 
 
-def _damaged_commits(files: _LogFiles, first: int) -> list[Damage]:
-    """The first version that is missing or cannot be read, if there is one.
+def _damaged_commits(log: TableLog, files: _LogFiles, first: int) -> list[Damage]:
+    """The first version that is missing or cannot be read, or whose manifest cannot, if there is one.
 
     An emptied version that others follow stands for a commit that was lost before it was told, and was made again: if
     anything was built on it, the chain of checkpoints shows that.
@@ -175,10 +179,21 @@ def _damaged_commits(files: _LogFiles, first: int) -> list[Damage]:
             continue
         if not text.strip():
             return [Damage(f"version {version} is empty", version)]
-        if not all(map(_is_json, text.splitlines())) or not any(delta_log.actions(text, "commitInfo")):
-            is_last = version == files.last_commit
+        is_last = version == files.last_commit
+        if not all(map(_is_json, filter(None, text.split("\n")))) or not any(delta_log.actions(text, "commitInfo")):
             return [Damage(f"version {version} is torn", version if is_last else None)]
+        try:
+            commit_in(log.table, version, text)
+        except InvariantError as error:
+            return [_damage_of(error, version)]
     return []
+
+
+def _damage_of(error: Exception, version: int | None = None) -> Damage:
+    """What an error says that was raised when commits, or the one of ``version``, were read."""
+    if isinstance(error, OtherSchemaVersion):
+        return Damage(str(error), remedy="its rows are not damaged")
+    return Damage(str(error), version if isinstance(error, IllegibleCheckpoint) else None)
 
 
 def _lost_commits(files: _LogFiles, torn: Sequence[str]) -> list[Damage]:

@@ -22,7 +22,7 @@ from sda_platform.lake.errors import InvariantError, LakeError, SegmentLost
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.archive import MARK_DIGITS
 from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.log import Commit, IllegibleCommit, TableLog, commit_in
+from sda_platform.lake.log import Commit, TableLog, commit_in
 from sda_platform.lake.soundness.examination import Depth, Examination, examine
 from sda_platform.lake.table import Table
 
@@ -139,6 +139,8 @@ def _undo_newest(
 ) -> list[str]:
     """Undo the newest commit, where the damage is in it. Raises LostCommit where that would lose rows."""
     told = "; ".join(damage.told for damage in examination.damage)
+    if remedies := [damage.remedy for damage in examination.damage if damage.remedy]:
+        raise InvariantError(f"{log.table.name}: {told}; {'; '.join(remedies)}")
     firsts = [damage.from_version for damage in examination.damage]
     first = min((version for version in firsts if version is not None), default=0)
     if None in firsts:
@@ -146,13 +148,11 @@ def _undo_newest(
     undone = _commits_from(log, first)
     if len(undone) > 1:
         raise LostCommit(_refusal(log, told, f"{len(undone)} commits are affected, and all but the last were told"))
-    before = next(log.entries_from(first - 1, first), None)
+    before = next(log.commits_from(first - 1), None)
     if consumers := _consumers(lake, tables, log.table, before.sequence if before else 0):
         raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(consumers)}"))
-    if undone and isinstance(undone[0], Commit):
-        segments = _archived(undone[0].checkpoint.segments, zones)
-    else:
-        segments = _unheld(log, zones, first - 1)
+    legible = undone[0] if undone else None
+    segments = _archived(legible.checkpoint.segments, zones) if legible else _unheld(log, zones, first - 1)
     return [*_put_back(segments, zones), *_set_aside(log, _files_from(log, first))]
 
 
@@ -164,14 +164,14 @@ def _refusal(log: TableLog, told: str, why: str) -> str:
     )
 
 
-def _commits_from(log: TableLog, first: int) -> list[Commit | IllegibleCommit | None]:
-    """The platform's commits from version ``first`` on; None for one that nobody can read, since it may be ours."""
-    found: list[Commit | IllegibleCommit | None] = []
+def _commits_from(log: TableLog, first: int) -> list[Commit | None]:
+    """The platform's commits from version ``first`` on; None for one that cannot be read, since it may be one."""
+    found: list[Commit | None] = []
     for version in sorted({_version_of(name) for name in _files_from(log, first)} - {_NO_VERSION}):
         try:
             text = delta_log.commit_file(log.uri, version).read_text(errors="replace")
             commit = commit_in(log.table, version, text)
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, InvariantError):
             found.append(None)
             continue
         if commit is not None or not text.strip():

@@ -53,13 +53,6 @@ def test_each_late_observation_finds_its_bytes(lake: Lake) -> None:
     assert set(raw_records_of(lake, late).column("record_number").to_pylist()) >= {2, 4}
 
 
-def test_commits_of_an_earlier_version_only_counted_what_was_late(tmp_path: Path) -> None:
-    lake = lake_at(tmp_path)
-    commit(lake, OBSERVATIONS, [observed(0, 10)])
-    commit(lake, FUSED_TRACKS, windows=[genesis_window(OBSERVATIONS)], counts={"late": 1})
-    assert numbers(lake, genesis_window(FUSED_TRACKS)) == []
-
-
 @pytest.mark.parametrize(
     ("told", "problems"),
     [([2, 4], []), ([2], ["1 letters missing"]), ([2, 4, 5], ["1 letters unexpected"])],

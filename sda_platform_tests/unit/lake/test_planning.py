@@ -1,13 +1,11 @@
 """Plans: what the next commit would consume, as a pure function of the heads."""
 
-from dataclasses import replace
-
 import pytest
 
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint, Recovery, SegmentRef, TableSnapshot, TableWindow
+from sda_platform.lake.checkpoint import GENESIS, Checkpoint, SegmentRef, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.log import Commit, Head, IllegibleCommit
+from sda_platform.lake.log import Commit, Head
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.table import Table
 
@@ -100,20 +98,3 @@ def test_what_a_plan_does_not_name_cannot_be_read_through_it() -> None:
         made.window(DEAD_LETTERS)
     with pytest.raises(KeyError, match="the plan for observations does not read raw_records"):
         made.snapshot(RAW_RECORDS)
-
-
-def test_after_damaged_checkpoints_the_plan_goes_on_from_the_newest_that_can_be_read_spec_26() -> None:
-    """Its windows begin there, so no input is left out; the sequence goes on, so no commit is overwritten."""
-    legible = head_of(OBSERVATIONS, 5, 9, TableWindow("raw_records", 1, 3, 1, 4))
-    head = replace(legible, version=11, sequence=6, illegible=IllegibleCommit(10, 6, "e" * 64, "torn"))
-    made = plan(head, (RAW_RECORDS, head_of(RAW_RECORDS, 7, 11)))
-    assert (made.sequence, made.previous_sha256, made.recovery) == (7, "e" * 64, Recovery(5, 6, "torn"))
-    assert made.checkpoint("nonce").recovery == made.recovery
-    assert made.windows[0].after_sequence == 3
-
-
-def test_an_upstream_whose_newest_checkpoint_is_damaged_is_read_up_to_its_newest_rows() -> None:
-    upstream = replace(
-        head_of(RAW_RECORDS, 3, 4), version=6, sequence=4, illegible=IllegibleCommit(5, 4, "e" * 64, "torn")
-    )
-    assert plan(Head(), (RAW_RECORDS, upstream)).windows == (TableWindow("raw_records", 0, 4, -1, 5, "e" * 64),)

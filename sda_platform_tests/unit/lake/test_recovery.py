@@ -3,6 +3,7 @@
 import random
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.checkpoint import SCHEMA_VERSION, SegmentRef
 from sda_platform.lake.checks import log_is_sound
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
@@ -248,10 +249,35 @@ def test_an_emptied_version_whose_batch_was_made_again_is_no_damage(lake: Lake, 
     assert started(lake, zone)["raw_records"].outcome == "sound"
 
 
-def test_a_damaged_checkpoint_is_no_damage_to_the_rows(lake: Lake, zone: LandingZone) -> None:
+def test_a_damaged_manifest_in_the_newest_commit_is_made_again_where_it_was_not_consumed(
+    lake: Lake, zone: LandingZone
+) -> None:
     consume(lake, zone, "a")
+    consume(lake, zone, "b")
+    damage_checkpoint(lake, RAW_RECORDS, 1)
+    assert not log_is_sound(lake.log(RAW_RECORDS), Path(lake.uri)).passed
+    assert started(lake, zone)["raw_records"].outcome == "repaired"
+    assert (lake.head(RAW_RECORDS).sequence, zone.pending_names()) == (1, ["b"])
+
+
+def test_a_damaged_manifest_is_refused_by_name_where_it_was_consumed(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    observe(lake)
     damage_checkpoint(lake, RAW_RECORDS, 0)
-    assert started(lake, zone)["raw_records"].outcome == "sound"
+    refused = str(started(lake, zone)["raw_records"].refused)
+    assert "the manifest of commit 1 (version 0) is damaged" in refused
+    assert "the rows were consumed by observations. Restore" in refused
+
+
+def test_a_manifest_of_another_schema_version_is_refused_and_left_alone_spec_37(lake: Lake, zone: LandingZone) -> None:
+    consume(lake, zone, "a")
+    older = replace(lake.log(RAW_RECORDS).commits()[0].checkpoint, schema_version=SCHEMA_VERSION - 1)
+    damage_checkpoint(lake, RAW_RECORDS, 0, older.to_json())
+    found = started(lake, zone)["raw_records"]
+    assert found.outcome == "damaged"
+    assert "use the version of the platform that wrote the lake" in str(found.refused)
+    assert "lost data" not in str(found.refused)
+    assert commit_file(lake, RAW_RECORDS, 0).exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"{torn", b'{"version": 99}'])

@@ -1,6 +1,5 @@
 """Each oracle of exactly-once, shown to see what it guards: the same tables whole, then broken."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from sda_platform.delivery.checks import deliveries_balance
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.checks import dead_letters_balance, observations_balance
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checkpoint import Recovery, SegmentRef
+from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.checks import Balance
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
@@ -30,13 +29,11 @@ from sda_platform.lake.verification import (
     broken_chain,
     broken_journals,
     duplicate_keys,
-    reviewed_span,
     unbalanced_segments,
 )
 from sda_platform_tests.delta_tables import (
     commit,
     commit_file,
-    damage_checkpoint,
     genesis_window,
     lake_at,
     lose_rows,
@@ -107,34 +104,8 @@ def test_a_log_whose_newest_commit_is_gone_but_remembered_has_no_head(lake: Lake
     commit(lake, OBSERVATIONS)
     DeltaTable(lake.log(OBSERVATIONS).uri).create_checkpoint()
     commit_file(lake, OBSERVATIONS, 1).write_text("")
-    with pytest.raises(InvariantError, match="sequence 2 was committed, but its newest checkpoint is 1"):
+    with pytest.raises(InvariantError, match="sequence 2 was committed, but its newest manifest is 1"):
         lake.head(OBSERVATIONS)
-
-
-def test_a_recovery_is_part_of_a_whole_chain(lake: Lake) -> None:
-    """Rows of the damaged commit are nobody's surplus, and the commit that made good for it is its successor."""
-    sound, torn = (SegmentRef("radar", name, name * 64, 1, 1) for name in "ab")
-    commit(lake, RAW_RECORDS, [record(sound.sha256, 0)], segments=[sound])
-    commit(lake, RAW_RECORDS, [record(torn.sha256, 0)], segments=[torn])
-    damage_checkpoint(lake, RAW_RECORDS, 1)
-    head = lake.head(RAW_RECORDS)
-    commit(lake, RAW_RECORDS, sequence=3, previous_sha256=head.checkpoint_sha256, recovery=head.recovery)
-    log = lake.log(RAW_RECORDS)
-    assert broken_chain(log.commits()) == []
-    assert problems(lake, RAW_RECORDS, unbalanced_segments) == []
-    damage_checkpoint(lake, RAW_RECORDS, 2, replace(log.commits()[0].checkpoint, recovery=None).to_json())
-    assert broken_chain(log.commits()) == ["sequence 3 follows 1"]
-    assert problems(lake, RAW_RECORDS, unbalanced_segments) == [
-        f"1 rows of a segment {torn.sha256[:12]}… that no commit names"
-    ]
-
-
-def test_a_recovery_is_reviewed_together_with_the_commits_it_made_good_for(lake: Lake) -> None:
-    for _ in range(REVIEWED_COMMITS):
-        commit(lake, OBSERVATIONS)
-    reviewed = lake.log(OBSERVATIONS).commits()
-    commit(lake, OBSERVATIONS, sequence=12, recovery=Recovery(3, 11, "torn"))
-    assert (reviewed_span(reviewed), reviewed_span(lake.log(OBSERVATIONS).commits())) == ((0, 5), (3, 12))
 
 
 def test_a_commit_of_another_table_in_the_log_is_seen(lake: Lake) -> None:

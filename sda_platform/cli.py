@@ -138,17 +138,19 @@ def status(settings: Settings, as_json: bool) -> None:
 
 @main.command()
 @click.option("--deep", is_flag=True, help="Read every column of every file, and compare the archive with the tables.")
-@click.option("--repair", is_flag=True, help="Mend what can be, as `sda up` does; no platform may run meanwhile.")
+@click.option(
+    "--repair", is_flag=True, help="Mend what can be, as `sda up` does; refused while a platform uses home or lake."
+)
 @click.pass_obj
 @_for_people
 def verify(settings: Settings, deep: bool, repair: bool) -> None:
     """Is every commit and data file of the lake what it was when it was written? Exit code 1: something is amiss."""
     from sda_platform.lake.soundness.examination import Depth
     from sda_platform.operations import verification
-    from sda_platform.operations.platform_home import take_lock
+    from sda_platform.operations.platform_home import take_locks
 
     depth = Depth.COLUMNS if deep else Depth.FOOTERS
-    with take_lock(settings.home.absolute()) if repair else nullcontext():
+    with take_locks(settings.home.absolute(), settings.lake_uri) if repair else nullcontext():
         findings = verification.verify(settings, depth, repair=repair)
     for line in verification.lines(findings):
         _console.print(line)

@@ -120,7 +120,7 @@ class Settings(BaseSettings):
     @property
     def lake_uri(self) -> str:
         """Where the tables are."""
-        return self.lake or str(self.home.absolute() / "lake")
+        return _place(self.lake or str(self.home / "lake"))
 
     @property
     def shown_ui_url(self) -> str:
@@ -130,7 +130,12 @@ class Settings(BaseSettings):
     @property
     def landing_uri(self) -> str:
         """Where the landing zones are."""
-        return self.landing or str(self.home.absolute() / "landing")
+        return _place(self.landing or str(self.home / "landing"))
+
+
+def _place(uri: str) -> str:
+    """``uri``, where it is a path made absolute."""
+    return uri if "://" in uri else str(Path(uri).absolute())
 
 
 def require_known_variables(environment: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ from deltalake.exceptions import DeltaError
 from sda_platform.conjunction.listings import ListingError
 from sda_platform.ingest.partner_files import PartnerFileError
 from sda_platform.lake.errors import LakeError
+from sda_platform.operations.lake_lock import LakeInUse
 from sda_platform.operations.pc_command import MessageError
 from sda_platform.operations.platform_home import AlreadyRunning
 from sda_platform.operations.screen_catalogue import ScreeningInputError
@@ -18,6 +19,7 @@ EXPECTED: tuple[type[Exception], ...] = (
     DeltaError,  # a log that cannot be read; `sda verify` tells what is wrong with it
     ListingError,
     LakeError,
+    LakeInUse,
     MessageError,
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
     PartnerFileError,

@@ -7,8 +7,11 @@ ends. Stdlib only.
 import fcntl
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
+
+from sda_platform.operations.lake_lock import take_lake_lock
 
 STATE_FILE = "platform.json"
 LOCK_FILE = "platform.lock"
@@ -35,6 +38,18 @@ def take_lock(home: Path) -> IO[str]:
             "use that one, stop it, or choose another home with SDA_HOME"
         ) from None
     return lock
+
+
+def take_locks(home: Path, lake_uri: str) -> ExitStack:
+    """Become the platform of ``home`` and of its lake until the returned stack is closed.
+
+    Raises AlreadyRunning or `lake_lock.LakeInUse`.
+    """
+    with ExitStack() as held:
+        held.enter_context(take_lock(home))
+        if lake := take_lake_lock(lake_uri, home):
+            held.enter_context(lake)
+        return held.pop_all()
 
 
 def running_platform(home: Path) -> dict[str, Any] | None:

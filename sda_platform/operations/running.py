@@ -29,7 +29,13 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     chosen_subscriber(settings.subscriber, settings.home)
     platform = Platform(
         settings.home,
-        {**os.environ, "SDA_SCREENING_HORIZON_H": str(settings.screening_horizon_h)},
+        {
+            **os.environ,
+            # Its processes work in the home: a relative path would lead elsewhere there.
+            "SDA_LAKE": settings.lake_uri,
+            "SDA_LANDING": settings.landing_uri,
+            "SDA_SCREENING_HORIZON_H": str(settings.screening_horizon_h),
+        },
         webserver_host=settings.webserver_host,
         webserver_port=settings.webserver_port,
         engine_port=settings.engine_port,

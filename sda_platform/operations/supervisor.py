@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Self
+from typing import Self
 
 from sda_platform.lake.spark import engine
 from sda_platform.lake.spark.jars import JarsMissing
@@ -84,7 +84,7 @@ class Platform:
         self._is_cold = True
         self._addresses: Addresses | None = None
         self._failure: PlatformError | None = None
-        self._lock: IO[str] | None = None
+        self._locks = contextlib.ExitStack()
         self._thread: threading.Thread | None = None
         self._stop_wanted, self._started, self._ended = (
             threading.Event(),
@@ -110,10 +110,10 @@ class Platform:
         ``progress`` is called with lines for people, then and later, from the watching thread. Called on the
         main thread it also takes over SIGINT, SIGTERM and SIGHUP: the first of them raises KeyboardInterrupt
         here or in `wait`, later ones are ignored while the platform stops. Raises
-        platform_home.AlreadyRunning, or PlatformError with the reason.
+        platform_home.AlreadyRunning, lake_lock.LakeInUse, or PlatformError with the reason.
         """
         self._report = progress or self._report
-        self._lock = platform_home.take_lock(self.home)
+        self._locks = platform_home.take_locks(self.home, self._inherited.get("SDA_LAKE") or str(self.home / "lake"))
         self._listen_for_signals()
         # The kernel ends a leashed process with the *thread* that started it, so one thread starts and
         # watches all.
@@ -347,8 +347,7 @@ class Platform:
             if process is not None:
                 process.wait()
         platform_home.clear_state(self.home)
-        if self._lock is not None:
-            self._lock.close()
+        self._locks.close()
 
     def _listen_for_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():

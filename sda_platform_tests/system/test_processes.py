@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.operations import guardian, platform_home
+from sda_platform.operations.lake_lock import LakeInUse, take_lake_lock
 from sda_platform.operations.processes import LONGEST_PAUSE_S, Service, free_port, stop_all
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -112,6 +113,34 @@ def test_one_platform_per_home(tmp_path: Path) -> None:
         platform_home.take_lock(tmp_path)
     lock.close()
     assert platform_home.running_platform(tmp_path) is None
+
+
+def test_one_platform_per_lake_spec_87_90_D13(tmp_path: Path) -> None:
+    lake, other_lake = str(tmp_path / "lake"), str(tmp_path / "other")
+    held = platform_home.take_locks(tmp_path / "a", lake)
+    holder = rf"the platform of {tmp_path}/a \(process {os.getpid()} on .+\): stop that platform, or choose another"
+    with pytest.raises(LakeInUse, match=holder):
+        platform_home.take_locks(tmp_path / "b", f"file://{lake}")
+    platform_home.take_locks(tmp_path / "b", other_lake).close()
+    held.close()
+    platform_home.take_locks(tmp_path / "b", lake).close()
+    assert take_lake_lock("s3://bucket/lake", tmp_path) is None
+
+
+def test_the_lock_of_a_lake_ends_with_its_holder_D13(tmp_path: Path) -> None:
+    hold = (
+        "import sys, time; from pathlib import Path; from sda_platform.operations.lake_lock import take_lake_lock\n"
+        "lock = take_lake_lock(sys.argv[1], Path('home')); print('held', flush=True); time.sleep(60)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", hold, str(tmp_path)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
+    with pytest.raises(LakeInUse, match=f"process {holder.pid}"):
+        take_lake_lock(str(tmp_path), tmp_path / "home")
+    holder.kill()
+    holder.communicate()
+    lock = take_lake_lock(str(tmp_path), tmp_path / "home")
+    assert lock is not None
+    lock.close()
 
 
 def test_a_busy_port_is_replaced_by_a_free_one() -> None:

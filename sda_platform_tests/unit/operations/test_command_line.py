@@ -1,6 +1,7 @@
 """The command line: what it prints, and that a user's mistake ends in one line instead of a traceback."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS
 from sda_platform.lake.checkpoint import TableWindow
-from sda_platform.operations.platform_home import take_lock
+from sda_platform.operations.platform_home import take_lock, take_locks
 from sda_platform.registry import TABLES
+from sda_platform.settings import Settings
 from sda_platform_tests.delta_tables import commit, commit_file, lake_at
 from sda_platform_tests.segments import START_NS, after
 
@@ -75,6 +77,28 @@ def test_verify_does_not_repair_beneath_a_running_platform(home: Path) -> None:
     with take_lock(home):
         answer = sda(home, "verify", "--repair")
     assert (answer.exit_code, "a platform already runs" in answer.output) == (1, True)
+
+
+@pytest.mark.parametrize("command", [("up",), ("verify", "--repair")])
+def test_a_second_home_on_a_lake_in_use_is_refused_D13(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    lake = tmp_path / "shared-lake"
+    monkeypatch.setenv("SDA_LAKE", str(lake))
+    with take_locks(tmp_path / "first", str(lake)):
+        answer = sda(home, *command)
+    assert answer.exit_code == 1
+    assert f"the lake {lake} is in use by the platform of {tmp_path}/first (process {os.getpid()}" in answer.output
+    assert "Traceback" not in answer.output
+
+
+def test_the_place_of_a_lake_does_not_depend_on_the_working_directory_of_a_process_D13(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Settings(lake="lake", landing="in").lake_uri == str(tmp_path / "lake")
+    assert Settings(lake="lake", landing="in").landing_uri == str(tmp_path / "in")
+    assert Settings(lake="s3://bucket/lake").lake_uri == "s3://bucket/lake"
 
 
 def test_where_nothing_was_committed_there_is_nothing_to_replay(home: Path) -> None:

@@ -5,6 +5,7 @@ So data is synced before it gets its name, and the directory after. An object st
 durable once it returns. A file system may bring its own (the simulated one of the tests does).
 """
 
+import errno
 import os
 from collections.abc import Iterable
 from itertools import takewhile
@@ -13,20 +14,74 @@ from upath import UPath
 
 from sda_platform import faults
 
+# What file systems answer that have no hard links; there `create` is not exclusive.
+_WITHOUT_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
 
 def write(path: UPath, data: bytes) -> None:
     """Write ``data`` to ``path`` so that it is there whole or not at all, and there for good on return."""
+    partial = _partial(path, data)
+    partial.rename(path)
+    faults.reach("durable.renamed")
+    sync([path.parent])
+
+
+def create(path: UPath, data: bytes) -> bool:
+    """As `write`, where there is no file at ``path`` yet; False, and nothing is changed, where there is one.
+
+    Of several processes that create one path at once, one gets True: a local link and an object store's conditional
+    put are exclusive.
+    """
+    if path.exists():
+        return False
+    if not is_synced_by_hand(path):
+        return _put_if_absent(path, data)
+    partial = _partial(path, data)
+    is_new = _give_new_name(partial, path)
+    if partial.exists():
+        partial.unlink()
+    faults.reach("durable.renamed")
+    sync([path.parent])
+    return is_new
+
+
+def _give_new_name(partial: UPath, path: UPath) -> bool:
+    """Name the file ``partial`` also, or only, ``path``; False where that name is taken."""
+    if path.protocol in ("", "file"):
+        try:
+            os.link(str(partial), str(path))
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _WITHOUT_LINKS:
+                raise
+        else:
+            return True
+    if path.exists():
+        return False
+    partial.rename(path)
+    return True
+
+
+def _put_if_absent(path: UPath, data: bytes) -> bool:
     make_directory(path.parent)
-    # Two processes that write the same file each have a partial one.
+    try:
+        path.fs.pipe_file(path.path, data, mode="create")
+    except FileExistsError:
+        return False
+    return True
+
+
+def _partial(path: UPath, data: bytes) -> UPath:
+    """The synced partial file that becomes ``path``; two processes that write the same file each have one."""
+    make_directory(path.parent)
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with partial.open("wb") as file:
         file.write(data)
     faults.reach("durable.written")
     sync([partial])
     faults.reach("durable.synced")
-    partial.rename(path)
-    faults.reach("durable.renamed")
-    sync([path.parent])
+    return partial
 
 
 def make_directory(path: UPath) -> None:

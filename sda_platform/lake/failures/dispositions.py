@@ -162,9 +162,20 @@ _OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyTy
         InjectedFault: Disposition.TRANSIENT,  # a test's stand-in for any of these
     }
 )
-# A disk that is full, read-only or failing is mended by a person, without a change to input or code.
+# A disk that is full, read-only or failing, and a missing permission, are mended without a change to input or code.
 _OF_THE_MACHINE: Final = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ESTALE}
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EIO,
+        errno.EAGAIN,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ESTALE,
+        errno.EACCES,
+        errno.EPERM,
+    }
 )
 # The engine tells its own troubles in words: of its machine, its session, its workers, and of concurrent maintenance.
 _OF_THE_ENGINE: Final = (

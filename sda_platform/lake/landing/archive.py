@@ -5,6 +5,8 @@ name under which it came, since a table's rows tell that name, too. The one rena
 name as well, so no crash can part them. Defective segments lie in ``quarantine/``, under their own name.
 """
 
+import hashlib
+
 from upath import UPath
 
 from sda_platform.lake.checkpoint import SegmentRef
@@ -12,6 +14,9 @@ from sda_platform.lake.checkpoint import SegmentRef
 META_SUFFIX = ".meta.json"
 MARK_DIGITS = 12
 _LONGEST_FILE_NAME_BYTES = 255
+# What a name in quarantine may have: a mark, the metadata's suffix and those of a partial file are added to it.
+_LONGEST_QUARANTINED_BYTES = 200
+_SHORTENED_MARK_DIGITS = 16
 
 
 class Archive:
@@ -27,12 +32,12 @@ class Archive:
         return (self._sound / sha256).exists()
 
     def holds_defective(self, name: str, sha256: str) -> bool:
-        """Whether this defective segment was told before."""
+        """Whether this defective segment was reported before."""
         return self.quarantined(name, sha256).exists()
 
     def quarantined(self, name: str, sha256: str) -> UPath:
         """Where the data of a defective segment goes; of its hash the beginning will do."""
-        return self._defective / f"{name}.{sha256[:MARK_DIGITS]}"
+        return self._defective / f"{quarantined_name(name)}.{sha256[:MARK_DIGITS]}"
 
     def names(self) -> dict[str, str]:
         """By hash, under which name each sound segment was consumed; its hash, where the archive does not know.
@@ -65,6 +70,16 @@ class Archive:
         """Where the metadata of a consumed segment is; archives of earlier versions have it by the hash alone."""
         data, meta = self.place(segment)
         return meta if meta.exists() else segment_at(data)[1]
+
+
+def quarantined_name(name: str) -> str:
+    """The name that a segment has in quarantine: its own, shortened by a hash where the file system needs that."""
+    encoded = name.encode()
+    if len(encoded) <= _LONGEST_QUARANTINED_BYTES:
+        return name
+    mark = hashlib.sha256(encoded).hexdigest()[:_SHORTENED_MARK_DIGITS]
+    kept = encoded[: _LONGEST_QUARANTINED_BYTES - _SHORTENED_MARK_DIGITS - 1].decode("utf-8", "ignore")
+    return f"{kept}~{mark}"
 
 
 def segment_at(data_path: UPath) -> tuple[UPath, UPath]:

@@ -55,7 +55,10 @@ def _fresh(
         zone = by_feed[found.feed]
         if found.is_lone and zone.is_whole(found.name):
             continue  # it was sealed since it was found lone: no orphan any more
-        segment = zone.read(found)
+        try:
+            segment = zone.read(found)
+        except PermissionError:
+            continue  # it waits, and the check `no_orphans` names it, until it can be read
         is_told = segment.defect is not None and zone.archive.holds_defective(segment.name, segment.sha256)
         if segment.sha256 in taken or is_told or _is_held(found, segment, zones):
             zone.discard_duplicate(segment.name)

@@ -2,8 +2,9 @@
 
 A writer that died, a network share that forgot a file, a clean-up that was killed: each leaves data without metadata,
 metadata without data, or a partial file. None is touched while its writer may still be at work. Once it has not
-changed for the grace time, it is told (`sda status`, the check `no_orphans`) and taken by the next batch as a
-defective segment, which makes it a dead letter and puts its bytes into quarantine; a partial file is removed.
+changed for the grace time, it is reported (`sda status`, the check `no_orphans`) and taken by the next batch as a
+defective segment, which makes it a dead letter and puts its bytes into quarantine; a partial file is removed. What is
+no regular file, and what this process may not read, is reported and stays where it is: a person mends that.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,26 +13,31 @@ from dataclasses import dataclass
 from upath import UPath
 
 from sda_platform.lake.landing.archive import META_SUFFIX
+from sda_platform.lake.landing.listing import changed_s, is_local, shown_name, status
 from sda_platform.lake.landing.segments import PendingSegment
 from sda_platform.lake.landing.zone import LandingZone
 
 _LONE_DATA = "data without metadata"
 _LONE_METADATA = "metadata without data"
+_PARTIAL = "partial file of a writer that died"
+_NO_FILE = "no regular file; nothing reads or removes it"
+_UNREADABLE = "cannot be read by this platform; give it read permission"
 
 
 @dataclass(frozen=True)
 class Orphan:
     """A file that no segment accounts for. ``changed_s`` is the wall time of its last change; ``name`` the segment
-    that it would have been, None for what is none."""
+    that it would have been, None for what is none; ``is_partial`` marks what may be removed."""
 
     path: UPath
     reason: str
     changed_s: float
     name: str | None = None
+    is_partial: bool = False
 
     def told(self, wall_s: float) -> str:
         """The orphan in words, with its age at ``wall_s``."""
-        return f"{self.path}: {self.reason}, {wall_s - self.changed_s:,.0f} s old"
+        return f"{shown_name(str(self.path))}: {self.reason}, {wall_s - self.changed_s:,.0f} s old"
 
 
 def find_orphans(zone: LandingZone, before_s: float) -> list[Orphan]:
@@ -45,11 +51,12 @@ def orphaned_names(zone: LandingZone, before_s: float) -> list[str]:
 
 
 def take_orphans(zone: LandingZone, before_s: float) -> list[PendingSegment]:
-    """The same orphans, as the defective segments that they are; partial files, of which nobody knew, are removed."""
+    """The same orphans as defective segments; partial files, on which no sender relies, are removed."""
     segments = []
     for orphan in find_orphans(zone, before_s):
-        if orphan.name is None:
+        if orphan.is_partial:
             orphan.path.unlink(missing_ok=True)
+        if orphan.name is None:
             continue
         described = zone.describe(orphan.name)
         meta = described.meta if described else None
@@ -68,18 +75,28 @@ def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
 
 
 def _lone_files(zone: LandingZone) -> Iterator[Orphan]:
-    names = set(zone.pending_files())
-    for name in names:
-        is_meta, is_partial = name.endswith(META_SUFFIX), name.startswith(".")
+    listing = zone.listing()
+    names = {*listing.files, *listing.unreadable}
+    for name in listing.files:
+        is_meta = name.endswith(META_SUFFIX)
         segment = name.removesuffix(META_SUFFIX)
-        if not is_partial and (segment if is_meta else name + META_SUFFIX) in names:
+        if (segment if is_meta else name + META_SUFFIX) in names:
             continue
-        path = zone.root / "pending" / name
-        try:
-            changed_s = path.stat().st_mtime
-        except FileNotFoundError:
+        path = zone.pending_path(name)
+        found = status(path)
+        if found is None:
             continue
-        if is_partial:
-            yield Orphan(path, "partial file of a writer that died", changed_s)
+        if name.startswith("."):
+            yield Orphan(path, _PARTIAL, changed_s(found), is_partial=True)
         else:
-            yield Orphan(path, _LONE_METADATA if is_meta else _LONE_DATA, changed_s, segment)
+            yield Orphan(path, _LONE_METADATA if is_meta else _LONE_DATA, changed_s(found), segment)
+    for reason, apart in ((_UNREADABLE, listing.unreadable), (_NO_FILE, listing.others)):
+        yield from (Orphan(path, reason, _age(path)) for path in map(zone.pending_path, apart))
+
+
+def _age(path: UPath) -> float:
+    """The time of change of whatever lies at ``path``; links are not followed."""
+    try:
+        return changed_s(path.lstat() if is_local(path) else path.stat())
+    except FileNotFoundError:
+        return 0.0

@@ -9,7 +9,7 @@ bytes. Nothing here decodes records; it only counts them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from contextlib import suppress
 
 from upath import UPath
 
@@ -18,7 +18,8 @@ from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
-from sda_platform.lake.landing.archive import META_SUFFIX, Archive, segment_at
+from sda_platform.lake.landing.archive import META_SUFFIX, Archive
+from sda_platform.lake.landing.listing import Listing, bytes_at, changed_s, is_local, list_directory, path_of, status
 from sda_platform.lake.landing.segments import (
     LoadedSegment,
     PendingSegment,
@@ -50,14 +51,15 @@ class LandingZone:
         if self.archive.holds(segment_sha256(self.feed, name, data, None)):
             return False
         data_path, meta_path = self._waiting(name)
-        waiting = _bytes_at(data_path)
-        if waiting is not None and waiting != data:
+        is_new = durable.create(data_path, data)
+        if not is_new and bytes_at(data_path) != data:
             raise SegmentConflict(f"{data_path}: other bytes wait under this name; give the new ones another")
-        if waiting is not None and meta_path.exists():
-            # Whoever put it there may have died before it was there for good.
+        if not is_new and meta_path.exists():
+            # The writer that put it there may have died before it was there for good.
             durable.sync([data_path, meta_path, self._pending])
             return False
-        durable.write(data_path, data)
+        if not is_new:
+            durable.write(data_path, data)  # an earlier attempt left it alone here: it may not be synced, and is old
         faults.reach("landing.data_written")
         durable.write(meta_path, meta.to_json().encode())
         if not data_path.exists() and not self.archive.holds(meta.sha256):
@@ -68,8 +70,11 @@ class LandingZone:
 
     def pending(self) -> list[PendingSegment]:
         """The segments that wait, oldest seal first. Reads metadata only."""
-        found = (self.describe(name) for name in self.pending_names())
-        segments = [segment for segment in found if segment is not None]  # None: consumed meanwhile
+        segments = []
+        for name in self.pending_names():
+            with suppress(PermissionError):  # taken away since the listing, which leaves out what cannot be read
+                segment = self.describe(name)
+                segments += [segment] if segment is not None else []  # None: consumed meanwhile
         return sorted(segments, key=lambda s: (s.sealed_time_ns, s.name))
 
     def pending_names(self) -> list[str]:
@@ -78,21 +83,29 @@ class LandingZone:
         return sorted(name for name in found if name + META_SUFFIX in found)
 
     def pending_files(self) -> list[str]:
-        """Names of all files that wait, partial ones of a writer at work among them."""
-        return [p.name for p in self._pending.iterdir()] if self._pending.exists() else []
+        """Names of all files that wait and can be read, partial ones of a writer at work among them."""
+        return list(self.listing().files)
+
+    def listing(self) -> Listing:
+        """Everything that lies in ``pending/``."""
+        return list_directory(self._pending)
+
+    def pending_path(self, name: str) -> UPath:
+        """The path of the file in ``pending/`` that is listed as ``name``."""
+        return path_of(self._pending, name)
 
     def waiting(self, names: Iterable[str]) -> list[WaitingSegment]:
         """What the directory tells of these segments; of a lone file what there is. A consumed one is left out."""
         return [found for name in names if (found := self._look(name)) is not None]
 
     def _look(self, name: str) -> WaitingSegment | None:
-        data, meta = map(_stat, self._waiting(name))
+        data, meta = map(status, self._waiting(name))
         last = meta or data
-        return None if last is None else WaitingSegment(name, data.st_size if data else 0, last.st_mtime)
+        return None if last is None else WaitingSegment(name, data.st_size if data else 0, changed_s(last))
 
     def read(self, segment: PendingSegment) -> LoadedSegment:
         """The segment's data and, where it is not what its metadata promises, the defect in words."""
-        data = _bytes_at(self._pending / segment.name) or b""
+        data = bytes_at(self.pending_path(segment.name)) or b""
         defect = defect_of(segment, data)
         if segment.meta is not None and is_known_by_bytes(segment.name, defect):
             sha256 = segment.meta.sha256  # as was just seen
@@ -102,7 +115,7 @@ class LandingZone:
 
     def is_whole(self, name: str) -> bool:
         """Whether both data and metadata wait under this name."""
-        return all(path.exists() for path in self._waiting(name))
+        return all(status(path) is not None for path in self._waiting(name))
 
     def acknowledge(self, segments: Sequence[SegmentRef]) -> None:
         """The table holds these segments: move them away, metadata first, for good on return. May be repeated.
@@ -121,7 +134,7 @@ class LandingZone:
 
     def _move_away(self, segment: SegmentRef) -> None:
         (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self.archive.place(segment)
-        data, moved = _bytes_at(waiting), False
+        data, moved = bytes_at(waiting), False
         if self._is_own(segment, data):
             _move(waiting_meta, resting_meta)
             faults.reach("landing.metadata_moved")
@@ -130,7 +143,10 @@ class LandingZone:
         # Where its data is gone, or was replaced since it was read, it must still be known as consumed; and a defective
         # one that was completed since it was read is kept as it was told.
         if not moved and not resting.exists():
-            durable.write(resting, data if data and segment_is(segment, data) else b"")
+            # By way of `pending`, where partial files are swept; nothing sweeps the places at rest.
+            partial = self._pending / f".{resting.name}"
+            durable.write(partial, data if data and segment_is(segment, data) else b"")
+            _move(partial, resting)
 
     def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
         """Whether what waits under the segment's name, ``data`` or metadata alone, is the segment."""
@@ -150,7 +166,7 @@ class LandingZone:
         for sha256, name in sorted(self.archive.names().items()):
             yield SegmentRef(self.feed, name, sha256, 0, 0)
         for name, mark in sorted(self.archive.defective_names()):
-            for data in (_bytes_at(self.archive.quarantined(name, mark)), _bytes_at(self._pending / name)):
+            for data in (bytes_at(self.archive.quarantined(name, mark)), bytes_at(self.pending_path(name))):
                 sha256 = segment_sha256(self.feed, name, data or b"", _IN_QUARANTINE)
                 if data is not None and sha256.startswith(mark):
                     yield SegmentRef(self.feed, name, sha256, len(data), 1, _IN_QUARANTINE)
@@ -164,7 +180,7 @@ class LandingZone:
         """
         resting, at_rest = self.archive.place(segment)[0], self.archive.metadata(segment)
         places = [(resting, at_rest), *map(self._waiting, _names_of(segment))]
-        found = [(data, beside) for path, beside in places if (data := _bytes_at(path)) is not None]
+        found = [(data, beside) for path, beside in places if (data := bytes_at(path)) is not None]
         data, beside = next(((data, beside) for data, beside in found if segment_is(segment, data)), (None, at_rest))
         if data is None:
             told = f"has other bytes ({len(found[0][0])}, not {segment.bytes})" if found else "is missing"
@@ -186,8 +202,8 @@ class LandingZone:
         self._make_places()
         names = [self._free_name(segment) for segment in segments]
         for segment, name in zip(segments, names, strict=True):
-            resting, waiting = self.archive.place(segment)[0], self._pending / name
-            if segment_is(segment, _bytes_at(resting) or b""):
+            resting, waiting = self.archive.place(segment)[0], self.pending_path(name)
+            if segment_is(segment, bytes_at(resting) or b""):
                 _move(resting, waiting)
             else:  # it waits already, and must not be known as consumed
                 resting.unlink(missing_ok=True)
@@ -204,7 +220,7 @@ class LandingZone:
         """The name under which ``segment`` can wait again, or does already. Raises SegmentLost, SegmentConflict."""
         data = self.archived(segment).data
         for name in _names_of(segment):
-            if _bytes_at(self._pending / name) in (None, data):
+            if bytes_at(self.pending_path(name)) in (None, data):
                 return name
         told = "other bytes wait under the name of what is to be restored"
         raise SegmentConflict(f"{self._pending / segment.name}: {told}")
@@ -217,11 +233,11 @@ class LandingZone:
 
     def describe(self, name: str) -> PendingSegment | None:
         """The segment that waits under ``name``, as its metadata tells it; None where there is none."""
-        return self._describe(name, self._pending / f"{name}{META_SUFFIX}")
+        return self._describe(name, self._waiting(name)[1])
 
     def _describe(self, name: str, meta_path: UPath) -> PendingSegment | None:
         """What the metadata at ``meta_path`` says of the segment ``name``; None where there is none."""
-        text = _bytes_at(meta_path)
+        text = bytes_at(meta_path)
         if text is None:
             return None
         try:
@@ -236,7 +252,7 @@ class LandingZone:
 
     def _waiting(self, name: str) -> tuple[UPath, UPath]:
         """Data and metadata of what waits under ``name``."""
-        return segment_at(self._pending / name)
+        return self.pending_path(name), self.pending_path(name + META_SUFFIX)
 
     def _make_places(self) -> None:
         for place in self._places:
@@ -248,22 +264,10 @@ def _names_of(segment: SegmentRef) -> list[str]:
     return [segment.name, *([segment.sha256] if is_known_by_bytes(segment.name, segment.defect) else [])]
 
 
-def _stat(path: UPath) -> Any:
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
-
-
-def _bytes_at(path: UPath) -> bytes | None:
-    try:
-        return bytes(path.read_bytes())
-    except FileNotFoundError:
-        return None
-
-
 def _move(source: UPath, target: UPath) -> bool:
-    """Rename ``source``; False where it is not there (any more)."""
+    """Rename the regular file ``source``; False where there is none (any more)."""
+    if is_local(source) and status(source) is None:
+        return False
     try:
         source.rename(target)
     except FileNotFoundError:

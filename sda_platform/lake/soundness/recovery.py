@@ -20,7 +20,7 @@ from sda_platform.lake import delta_log, durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import InvariantError, LakeError, SegmentLost
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.archive import MARK_DIGITS
+from sda_platform.lake.landing.archive import MARK_DIGITS, quarantined_name
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, TableLog, commit_in
 from sda_platform.lake.soundness.examination import Depth, Examination, examine
@@ -203,7 +203,9 @@ def _archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> l
         sound, defective = zone.archive.names(), zone.archive.defective_names()
         own = [segment for segment in segments if segment.zone == zone.feed]
         found += [s for s in own if s.defect is None and s.sha256 in sound]
-        found += [s for s in own if s.defect is not None and (s.name, s.sha256[:MARK_DIGITS]) in defective]
+        found += [
+            s for s in own if s.defect is not None and (quarantined_name(s.name), s.sha256[:MARK_DIGITS]) in defective
+        ]
     return found
 
 

@@ -26,6 +26,8 @@ from sda_platform_tests.segments import committed, described, land, put, radar_s
 DATA = radar_segment(3)
 OTHER = radar_segment(3, first_track=100)
 META = described(DATA).to_json().encode()
+# A file is as old as its last change of content or name; only times to come can be set as a test needs them.
+T0 = 4_000_000_000.0
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def zone(tmp_path: Path) -> LandingZone:
     return LandingZone(str(tmp_path), "radar")
 
 
-def place(zone: LandingZone, name: str, data: bytes, changed_s: float = 1000.0) -> None:
+def place(zone: LandingZone, name: str, data: bytes, changed_s: float = T0) -> None:
     put(zone, name, data)
     os.utime(Path(str(zone.root)) / "pending" / name, (changed_s, changed_s))
 
@@ -49,14 +51,14 @@ def files(zone: LandingZone, folder: str) -> set[str]:
 
 def test_lone_files_are_orphans_once_they_have_not_changed_for_the_grace_time(zone: LandingZone) -> None:
     land(zone, "whole", OTHER)
-    place(zone, "lone", DATA, 1000)
-    place(zone, "ghost.meta.json", META, 1001)
-    place(zone, ".half.7.tmp", b"half", 1002)
-    assert find_orphans(zone, 999) == []
-    assert orphaned_names(zone, 1000) == ["lone"]
-    found = find_orphans(zone, 1002)
+    place(zone, "lone", DATA, T0)
+    place(zone, "ghost.meta.json", META, T0 + 1)
+    place(zone, ".half.7.tmp", b"half", T0 + 2)
+    assert find_orphans(zone, T0 - 1) == []
+    assert orphaned_names(zone, T0) == ["lone"]
+    found = find_orphans(zone, T0 + 2)
     pending = zone.root / "pending"
-    assert [orphan.told(1062) for orphan in found] == [
+    assert [orphan.told(T0 + 62) for orphan in found] == [
         f"{pending}/.half.7.tmp: partial file of a writer that died, 60 s old",
         f"{pending}/ghost.meta.json: metadata without data, 61 s old",
         f"{pending}/lone: data without metadata, 62 s old",
@@ -68,7 +70,7 @@ def test_whichever_of_data_and_metadata_comes_first_has_the_grace_time_to_be_fol
     zone: LandingZone, name: str
 ) -> None:
     place(zone, name, DATA if name == "a" else META)
-    assert take(zone, before_s=999) == []
+    assert take(zone, before_s=T0 - 1) == []
     put(zone, "a" if name != "a" else "a.meta.json", META if name == "a" else DATA)
     assert [(s.data, s.defect) for s in take(zone)] == [(DATA, None)]
 
@@ -128,9 +130,9 @@ def test_an_orphan_that_is_completed_while_it_is_told_is_kept_as_told_and_consum
 
 def test_partial_files_of_dead_writers_are_swept_and_those_of_living_ones_left(zone: LandingZone) -> None:
     """CP-04: a partial file is never read."""
-    place(zone, ".dead.1.tmp", b"half", 1000)
-    place(zone, ".alive.2.tmp", b"half", 1001)
-    assert take(zone, before_s=1000) == []
+    place(zone, ".dead.1.tmp", b"half", T0)
+    place(zone, ".alive.2.tmp", b"half", T0 + 1)
+    assert take(zone, before_s=T0) == []
     assert files(zone, "pending") == {".alive.2.tmp"}
 
 
@@ -142,12 +144,12 @@ def test_a_clock_that_jumped_back_makes_no_orphan(zone: LandingZone) -> None:
 
 
 def test_the_backlog_counts_segments_bytes_and_the_age_of_the_oldest(zone: LandingZone) -> None:
-    assert backlog_of(zone, 2000) == Backlog(0, 0, None)
-    for name, data, came_s in (("a", DATA, 1990), ("b", OTHER, 1970)):
+    assert backlog_of(zone, T0) == Backlog(0, 0, None)
+    for name, data, came_s in (("a", DATA, T0 - 10), ("b", OTHER, T0 - 30)):
         land(zone, name, data)
         os.utime(Path(str(zone.root)) / "pending" / f"{name}.meta.json", (came_s, came_s))
     place(zone, "lone", DATA)
-    assert backlog_of(zone, 2000) == Backlog(2, 2 * len(DATA), 30)
+    assert backlog_of(zone, T0) == Backlog(2, 2 * len(DATA), 30)
 
 
 def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
@@ -162,9 +164,9 @@ def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
 
 def test_the_check_is_red_while_an_orphan_lies_in_a_zone(zone: LandingZone, tmp_path: Path) -> None:
     landing = LandingResource(root=str(tmp_path), orphan_grace_s=60.0)
+    put(zone, "lone", DATA)
     assert outcome(no_orphans, landing).passed
-    place(zone, "lone", DATA)
-    found = outcome(no_orphans, landing)
+    found = outcome(no_orphans, LandingResource(root=str(tmp_path), orphan_grace_s=-1.0))
     assert not found.passed
     assert "lone: data without metadata" in str(found.description)
 
@@ -175,11 +177,10 @@ def test_the_check_is_red_while_a_segment_waits_for_longer_than_the_setting_allo
     (backlog,) = (c for c in CHECKS if {k.name for k in c.check_keys} == {"backlog"} and check in str(c.check_keys))
     zone = LandingZone(str(tmp_path), feeds[check])
     land(zone, "a", DATA)
-    assert outcome(backlog, LandingResource(root=str(tmp_path), backlog_max_age_s=60.0)).passed
-    os.utime(Path(str(zone.root)) / "pending" / "a.meta.json", (1000, 1000))
-    found = outcome(backlog, LandingResource(root=str(tmp_path), backlog_max_age_s=60.0))
+    assert outcome(backlog, LandingResource(root=str(tmp_path), backlog_max_age_s=3600.0)).passed
+    found = outcome(backlog, LandingResource(root=str(tmp_path), backlog_max_age_s=0.0))
     assert not found.passed
-    assert str(found.description).startswith(f"{zone.feed}: 1 segment waits (216 bytes), the oldest for 1,")
+    assert str(found.description).startswith(f"{zone.feed}: 1 segment waits (216 bytes), the oldest for ")
 
 
 def outcome(check: dg.AssetChecksDefinition, landing: LandingResource) -> Any:

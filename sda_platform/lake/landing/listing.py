@@ -107,7 +107,8 @@ def _local(directory: UPath) -> Listing:
 
 def _remote(directory: UPath) -> Listing:
     directory.fs.invalidate_cache(directory.path)  # some clients of object stores keep their first listing
-    files, others = [], []
+    files: list[str] = []
+    others: list[str] = []
     for info in directory.fs.ls(directory.path, detail=True):
         name = str(info["name"]).rstrip("/").rpartition("/")[2]
         (files if info["type"] == "file" else others).append(name)

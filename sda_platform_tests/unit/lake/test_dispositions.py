@@ -43,7 +43,7 @@ def spark_lost(code: grpc.StatusCode, text: str = "Socket closed") -> Exception:
         (AnalysisException("[UNRESOLVED_COLUMN] x"), Disposition.PERMANENT),
         (OSError(errno.ENOSPC, "full"), Disposition.TRANSIENT),
         (OSError(errno.EROFS, "read-only"), Disposition.TRANSIENT),
-        (PermissionError(errno.EACCES, "no"), Disposition.PERMANENT),
+        (PermissionError(errno.EACCES, "no"), Disposition.TRANSIENT),
         (ConnectionResetError("x"), Disposition.TRANSIENT),
         (TimeoutError("x"), Disposition.TRANSIENT),
         (sqlite3.OperationalError("database is locked"), Disposition.TRANSIENT),

@@ -17,6 +17,10 @@ class IllegibleCheckpoint(InvariantError):
     """A commit of the platform holds a text that is no manifest: it was damaged after it was written."""
 
 
+class TableLost(InvariantError):
+    """A table has no log any more, although others consumed its rows or its landing zones gave it records."""
+
+
 class OtherSchemaVersion(InvariantError):
     """A commit manifest has a schema version that this version of the platform does not read."""
 

@@ -4,7 +4,8 @@ An asset's body is these four verbs in this order. The class joins the pieces of
 `landing`, `commit`) for one place, one clock and one run; it decides nothing itself.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,16 +13,18 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from upath import UPath
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit
+from sda_platform.lake import commit, delta_log
 from sda_platform.lake.checkpoint import SegmentRef, Settings
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.segments import LoadedSegment
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.lost_tables import require_new
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -99,10 +102,15 @@ class Lake:
             run_id=self.run_id,
             settings=under,
         )
-        return _planned(plan)
+        return self._planned(plan)
 
-    def take(self, zones: Sequence[LandingZone], head: Head, **bounds: Any) -> list[LoadedSegment]:
-        """The next segments of ``zones`` within ``bounds``; see `intake.take`."""
+    def take(self, zones: Sequence[LandingZone], table: Table, head: Head, **bounds: Any) -> list[LoadedSegment]:
+        """The next segments of ``zones`` for ``table`` at ``head``, within ``bounds``; see `intake.take`.
+
+        Raises TableLost where there is no table, but the zones gave it records before.
+        """
+        if head.version < 0:
+            require_new(self.log(table), zones=zones)
         return intake.take(zones, head, **bounds)
 
     def acknowledge(self, zones: Sequence[LandingZone], table: Table) -> None:
@@ -111,7 +119,27 @@ class Lake:
 
     def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
         """Plan to consume these segments, which were taken when the table stood at ``head``."""
-        return _planned(plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id))
+        return self._planned(plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id))
+
+    def _planned(self, plan: Plan) -> Plan:
+        """``plan``, before anything of it is carried out; the failpoint is only hit by one with work.
+
+        Raises TableLost where it would create a table that another one has consumed before.
+        """
+        if plan.is_empty:
+            return plan
+        if plan.base_version < 0:
+            require_new(self.log(plan.table), self._stored_logs(plan.table))
+        faults.reach("lake.planned", plan.table.name)
+        return plan
+
+    def _stored_logs(self, table: Table) -> Iterator[TableLog]:
+        """The logs that the lake holds besides that of ``table``, found by their directories; of each only the head
+        may be asked for."""
+        root = UPath(self.uri)
+        for directory in root.iterdir() if root.exists() else ():
+            if directory.name != table.name and delta_log.log_directory(str(directory)).exists():
+                yield TableLog(replace(table, name=directory.name), str(directory))
 
     def window(self, plan: Plan, source: Table) -> DataFrame:
         """The rows of the plan's window on ``source``."""
@@ -189,10 +217,3 @@ class Lake:
         receipt = commit.merge(self.session, self.log(plan.table), plan, rows, update_when=update_when)
         faults.reach("lake.committed", plan.table.name)
         return receipt
-
-
-def _planned(plan: Plan) -> Plan:
-    """``plan``, at the point before anything of it is carried out; one without work is none that a fault could meet."""
-    if not plan.is_empty:
-        faults.reach("lake.planned", plan.table.name)
-    return plan

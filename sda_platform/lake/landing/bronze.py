@@ -30,7 +30,7 @@ def land(
     store, zones = lake.open(), landing.zones(feeds)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
-    taken = store.take(zones, head, **landing.batch_bounds, orphaned_before_s=landing.orphaned_before_s())
+    taken = store.take(zones, table, head, **landing.batch_bounds, orphaned_before_s=landing.orphaned_before_s())
     faults.reach("bronze.taken", table.name)
     batch = decode_batch(table, taken, decoder)
     plan = store.plan_landing(table, head, batch.segments)

@@ -88,7 +88,7 @@ class ReplayingLake(Lake):
         return replace(self._plan(), segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
 
     @override
-    def take(self, zones: Sequence[LandingZone], head: Head, **bounds: Any) -> list[LoadedSegment]:
+    def take(self, zones: Sequence[LandingZone], table: Table, head: Head, **bounds: Any) -> list[LoadedSegment]:
         """The segments that the commit consumed, from archive and quarantine."""
         by_feed = {zone.feed: zone for zone in zones}
         return [by_feed[segment.zone].archived(segment) for segment in self._recorded.segments]

@@ -75,6 +75,11 @@ class Examination:
         return not self.torn and not self.damage
 
     @property
+    def is_absent(self) -> bool:
+        """Whether the table has no log."""
+        return self.version < 0 and self.is_sound
+
+    @property
     def problems(self) -> list[str]:
         """What is amiss, in words."""
         return [*(f"{name} is torn or points nowhere" for name in self.torn), *(d.told for d in self.damage)]
@@ -192,7 +197,7 @@ def _damaged_commits(log: TableLog, files: _LogFiles, first: int) -> list[Damage
 def _damage_of(error: Exception, version: int | None = None) -> Damage:
     """What an error says that was raised when commits, or the one of ``version``, were read."""
     if isinstance(error, OtherSchemaVersion):
-        return Damage(str(error), remedy="its rows are not damaged")
+        return Damage(str(error), remedy="Its rows are not damaged")
     return Damage(str(error), version if isinstance(error, IllegibleCheckpoint) else None)
 
 

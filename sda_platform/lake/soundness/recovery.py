@@ -9,8 +9,8 @@ is moved last, and nothing is deleted.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from deltalake.exceptions import DeltaError
@@ -18,12 +18,13 @@ from deltalake.exceptions import DeltaError
 from sda_platform import faults
 from sda_platform.lake import delta_log, durable
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.errors import InvariantError, LakeError, SegmentLost
+from sda_platform.lake.errors import InvariantError, LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.archive import MARK_DIGITS, quarantined_name
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, TableLog, commit_in
-from sda_platform.lake.soundness.examination import Depth, Examination, examine
+from sda_platform.lake.lost_tables import consumers, has_rows, remedy, why_lost
+from sda_platform.lake.soundness.examination import Damage, Depth, Examination, examine
 from sda_platform.lake.table import Table
 
 # In a table's log: what was set aside. Delta, Spark and VACUUM pass over it.
@@ -85,7 +86,7 @@ def recover(
     """
     found = []
     for table in reversed(tables):
-        look = partial(_look, lake.log(table), sources.get(table.name, ()), depth)
+        look = partial(_look, lake, tables, table, sources.get(table.name, ()), depth)
         finding = look() if repair else _confirmed(look, wait)
         faults.reach("recovery.examined")
         if repair and finding.problems:
@@ -111,8 +112,14 @@ def _confirmed(look: Callable[[], Finding], wait: Callable[[float], object]) -> 
     return finding
 
 
-def _look(log: TableLog, zones: Sequence[LandingZone], depth: Depth) -> Finding:
+def _look(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[LandingZone], depth: Depth) -> Finding:
+    log = lake.log(table)
     examination = examine(log, depth)
+    if examination.is_absent:
+        # At full depth what the zones consumed is put back.
+        lost = why_lost(table, _downstream(lake, tables, table), zones if depth < Depth.COLUMNS else ())
+        damage = (Damage(lost, remedy=remedy(log)),) if lost else ()
+        examination = replace(examination, damage=damage)
     is_searched = depth is Depth.COLUMNS and examination.is_sound
     return Finding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
 
@@ -140,7 +147,7 @@ def _undo_newest(
     """Undo the newest commit, where the damage is in it. Raises LostCommit where that would lose rows."""
     told = "; ".join(damage.told for damage in examination.damage)
     if remedies := [damage.remedy for damage in examination.damage if damage.remedy]:
-        raise InvariantError(f"{log.table.name}: {told}; {'; '.join(remedies)}")
+        raise InvariantError(f"{told}. {'. '.join(remedies)}")
     firsts = [damage.from_version for damage in examination.damage]
     first = min((version for version in firsts if version is not None), default=0)
     if None in firsts:
@@ -149,19 +156,15 @@ def _undo_newest(
     if len(undone) > 1:
         raise LostCommit(_refusal(log, told, f"{len(undone)} commits are affected, and all but the last were told"))
     before = next(log.commits_from(first - 1), None)
-    if consumers := _consumers(lake, tables, log.table, before.sequence if before else 0):
-        raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(consumers)}"))
+    if named_by := consumers(_downstream(lake, tables, log.table), log.table, before.sequence if before else 0):
+        raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(named_by)}"))
     legible = undone[0] if undone else None
     segments = _archived(legible.checkpoint.segments, zones) if legible else _unheld(log, zones, first - 1)
     return [*_put_back(segments, zones), *_set_aside(log, _files_from(log, first))]
 
 
 def _refusal(log: TableLog, told: str, why: str) -> str:
-    return (
-        f"{log.table.name} lost data that cannot be made again: {told}; {why}. Restore {log.uri} from a backup; "
-        "without one, move all tables away and run `sda verify --deep --repair`: it puts the archived segments back, "
-        "and the platform builds the tables from them anew"
-    )
+    return f"{log.table.name} lost data that cannot be made again: {told}; {why}. {remedy(log)}"
 
 
 def _commits_from(log: TableLog, first: int) -> list[Commit | None]:
@@ -179,21 +182,9 @@ def _commits_from(log: TableLog, first: int) -> list[Commit | None]:
     return found
 
 
-def _consumers(lake: Lake, tables: Sequence[Table], source: Table, after_sequence: int) -> list[str]:
-    """The tables that have, or may have, read commits of ``source`` after this sequence."""
-    found = []
-    for table in tables[tables.index(source) + 1 :]:
-        try:
-            head = lake.log(table).head()
-        except (InvariantError, DeltaError):
-            found.append(f"perhaps {table.name}, which is damaged itself")
-            continue
-        checkpoint = head.commit.checkpoint if head.commit else None
-        read = [w.upto_sequence for w in checkpoint.windows if w.table == source.name] if checkpoint else []
-        read += [s.sequence for s in checkpoint.snapshots if s.table == source.name] if checkpoint else []
-        if any(sequence > after_sequence for sequence in read):
-            found.append(table.name)
-    return found
+def _downstream(lake: Lake, tables: Sequence[Table], source: Table) -> Iterator[TableLog]:
+    """The logs of the tables that come after ``source`` in the order in which data flows."""
+    return (lake.log(table) for table in tables[tables.index(source) + 1 :])
 
 
 def _archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[SegmentRef]:
@@ -216,15 +207,7 @@ def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[S
         return []
     held = set(log.rows(["segment_sha256"], version=version).column("segment_sha256").to_pylist())
     missing = [(zone, segment) for zone in zones for segment in zone.consumed() if segment.sha256 not in held]
-    return [segment for zone, segment in missing if segment.defect is not None or _has_records(zone, segment)]
-
-
-def _has_records(zone: LandingZone, segment: SegmentRef) -> bool:
-    try:
-        meta = zone.archived(segment).meta
-    except SegmentLost:
-        return False  # a mark that a segment was consumed whose bytes went astray
-    return meta is not None and meta.records > 0
+    return [segment for zone, segment in missing if has_rows(zone, segment)]
 
 
 def _put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[str]:

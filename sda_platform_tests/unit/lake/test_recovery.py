@@ -1,6 +1,7 @@
 """What a power loss, or worse, leaves of a lake: found at the next start, mended where nothing is lost by it."""
 
 import random
+import shutil
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import SCHEMA_VERSION, SegmentRef
 from sda_platform.lake.checks import log_is_sound
-from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.errors import InvariantError, TableLost
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.segments import RETURNED
 from sda_platform.lake.landing.zone import LandingZone
@@ -407,10 +408,78 @@ def test_a_verification_beside_a_busy_platform_reports_only_what_remains_D20(lak
 def test_a_lost_table_is_built_again_from_the_archive_f_state(lake: Lake, zone: LandingZone, tmp_path: Path) -> None:
     segments = [consume(lake, zone, name) for name in ("a", f"{RETURNED}b")]
     Path(lake.log(RAW_RECORDS).uri).rename(tmp_path / "moved away")
-    assert started(lake, zone)["raw_records"].outcome == "sound"
+    assert started(lake, zone)["raw_records"].outcome == "damaged"
     found = started(lake, zone, depth=Depth.COLUMNS)["raw_records"]
     assert (found.outcome, found.problems[0][:49]) == ("repaired", "rows of 2 consumed segments are not in the table:")
     assert {(s.name, zone.read(s).sha256) for s in zone.pending()} == {(s.name, s.sha256) for s in segments}
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+    assert len(lake.take([zone], RAW_RECORDS, lake.head(RAW_RECORDS), max_segments=9, max_bytes=10**6)) == 2
+
+
+def lose_the_table(table: Path) -> None:
+    shutil.rmtree(table)
+
+
+def lose_the_log(table: Path) -> None:
+    shutil.rmtree(table / "_delta_log")
+
+
+lost_table = pytest.mark.parametrize("lose", [lose_the_table, lose_the_log])
+
+
+@lost_table
+def test_a_lost_table_that_was_consumed_is_refused_at_every_start_spec_84(
+    lake: Lake, zone: LandingZone, lose: Callable[[Path], None]
+) -> None:
+    for name in "abc":
+        consume(lake, zone, name)
+    observe(lake)
+    lose(Path(lake.log(RAW_RECORDS).uri))
+    for depth in (Depth.PRESENCE, Depth.COLUMNS):
+        found = started(lake, zone, depth=depth)
+        assert (found["raw_records"].outcome, found["observations"].outcome) == ("damaged", "sound")
+        refused = str(found["raw_records"].refused)
+        assert "raw_records is missing, but observations consumed it: it was lost. Restore" in refused
+        assert zone.pending_names() == []
+
+
+@lost_table
+def test_a_lost_table_whose_zones_gave_it_records_is_refused_at_start_and_at_plan_time_spec_84(
+    lake: Lake, zone: LandingZone, lose: Callable[[Path], None]
+) -> None:
+    consume(lake, zone, "a")
+    lose(Path(lake.log(RAW_RECORDS).uri))
+    told = r"raw_records is missing, but its zones have consumed segments, such as radar/a: it was lost. Restore"
+    assert told in str(started(lake, zone)["raw_records"].refused)
+    land(zone, "b", radar_segment(1, first_track=77))
+    with pytest.raises(TableLost, match=told):
+        lake.take([zone], RAW_RECORDS, lake.head(RAW_RECORDS), max_segments=9, max_bytes=10**6)
+
+
+@lost_table
+def test_no_plan_begins_a_table_again_that_others_consumed_spec_84(
+    lake: Lake, zone: LandingZone, lose: Callable[[Path], None]
+) -> None:
+    consume(lake, zone, "a")
+    observe(lake)
+    commit(lake, DEAD_LETTERS, windows=lake.plan(DEAD_LETTERS, consume=[OBSERVATIONS]).windows)
+    lose(Path(lake.log(OBSERVATIONS).uri))
+    with pytest.raises(TableLost, match="observations is missing, but dead_letters consumed it: it was lost"):
+        lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+    with pytest.raises(InvariantError, match="it was lost, or the table was restored"):
+        lake.plan(DEAD_LETTERS, consume=[OBSERVATIONS])
+
+
+def test_a_table_that_another_run_creates_meanwhile_is_not_lost_spec_84(lake: Lake, zone: LandingZone) -> None:
+    before = lake.head(RAW_RECORDS)
+    consume(lake, zone, "a")
+    assert lake.take([zone], RAW_RECORDS, before, max_segments=9, max_bytes=10**6) == []
+
+
+def test_a_table_is_new_where_nothing_was_consumed_spec_84(lake: Lake, zone: LandingZone) -> None:
+    land(zone, "a", radar_segment(1))
+    assert {f.outcome for f in started(lake, zone).values()} == {"sound"}
+    assert len(lake.take([zone], RAW_RECORDS, lake.head(RAW_RECORDS), max_segments=9, max_bytes=10**6)) == 1
 
 
 def test_a_defective_segment_of_a_lost_commit_is_told_again_too_f_state(

@@ -100,7 +100,7 @@ class LiveRows:
         """Their columns."""
         return self.table.schema
 
-    def to_table(self, columns: Sequence[str], filter: Any) -> pa.Table:  # noqa: A002
+    def to_table(self, columns: Sequence[str], filter: Any, **_: Any) -> pa.Table:  # noqa: A002
         """Some columns of the rows for which ``filter``, if any, holds."""
         return (self.table if filter is None else _filtered(self.table, filter)).select(columns)
 
@@ -120,6 +120,10 @@ class SimulatedLog(TableLog):
         path = delta_log.table_directory(self.uri).path
         delta = SimulatedDelta(self._disk, path, version, self.table.arrow_schema)
         return delta if delta.version() >= 0 else None
+
+    def stored_columns(self) -> frozenset[str]:
+        """The columns of the simulated files: all that are declared."""
+        return frozenset(self.table.arrow_schema.names)
 
     def _dataset(self, delta: Any) -> Any:
         return delta.rows()

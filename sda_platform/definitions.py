@@ -117,7 +117,7 @@ HOT_READERS = tuple(t for t in TABLES if t not in (*CATALOG_READERS, *BY_THE_CLO
 
 def default_resources(settings: Settings) -> dict[str, Any]:
     """The resources that ``settings`` describe; building them opens nothing."""
-    spark = SparkResource(remote=settings.spark_remote)
+    spark = SparkResource(remote=settings.spark_remote, lake_uri=settings.lake_uri)
     return {
         "lake": LakeResource(uri=settings.lake_uri, home=str(settings.home.absolute()), spark=spark),
         "landing": LandingResource(

@@ -16,6 +16,7 @@ from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, SegmentRef, TableWindow
+from sda_platform.lake.commit import Mode
 from sda_platform.lake.delta_log import hadoop_checksum
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -74,18 +75,18 @@ def commit(
     return checkpoint
 
 
-def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table) -> Callable[[Checkpoint], None]:
-    """How delta-rs appends Arrow rows, in the place of `lake.commit.with_spark`.
+def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[Checkpoint], None]:
+    """How delta-rs writes Arrow rows, in the place of `lake.commit.with_spark`.
 
     It checks no transaction id by itself, and knows no other writer, as one Spark server does; so both is done here.
     """
-    declared = stamped(plan, rows)
+    declared = stamped(plan, rows) if mode == "append" else rows
 
     def write(checkpoint: Checkpoint) -> None:
         with _one_at_a_time(Path(log.uri)):
             stored = DeltaTable(log.uri) if DeltaTable.is_deltatable(log.uri) else None
             if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
-                _write(stored or log.uri, plan.table, declared, checkpoint)
+                _write(stored or log.uri, plan.table, declared, checkpoint, mode)
 
     return write
 
@@ -104,11 +105,13 @@ def stamped(plan: Plan, rows: pa.Table) -> pa.Table:
     return rows.append_column(COMMIT_SEQUENCE, sequences).select(plan.table.arrow_schema.names)
 
 
-def _write(target: DeltaTable | str, table: Table, rows: pa.Table, checkpoint: Checkpoint) -> None:
+def _write(
+    target: DeltaTable | str, table: Table, rows: pa.Table, checkpoint: Checkpoint, mode: Mode = "append"
+) -> None:
     write_deltalake(
         target,
         rows.cast(table.arrow_schema),
-        mode="append",
+        mode=mode,
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": checkpoint.to_json()},
             app_transactions=[Transaction(table.app_id, checkpoint.sequence)],

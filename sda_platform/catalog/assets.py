@@ -41,6 +41,7 @@ def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
     plan = store.plan(ORBITAL_CATALOG, consume=[ELEMENT_SETS])
     if plan.is_empty:
         return nothing_new(store, plan)
-    best = transforms.best_per_object(store.window(plan, ELEMENT_SETS))
-    receipt = store.merge(plan, best, update_when=transforms.REPLACES)
+    current = store.frame(ORBITAL_CATALOG, store.current_rows(plan))
+    changed = transforms.improvements(store.window(plan, ELEMENT_SETS), current)
+    receipt = store.replace(plan, changed.toArrow())
     return materialized(store, receipt)

@@ -6,18 +6,23 @@ from pyspark.sql import functions as F
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
-# The total order that decides which of two element sets of one object is the better. Segment and record break the
-# last ties, so that the catalogue does not depend on the order of arrival.
+# The total order by which one element set of an object is better than another. Segment and record decide the last ties,
+# so that the catalogue does not depend on the order of arrival; a set that is in force stays before one that equals it.
 _ORDER = (
-    "struct({0}epoch_time_ns, {0}source_priority, coalesce({0}element_set_number, 0L), coalesce({0}originator, ''), "
-    "{0}segment_sha256, {0}record_number)"
+    "struct(epoch_time_ns, source_priority, coalesce(element_set_number, 0L), coalesce(originator, ''), "
+    "segment_sha256, record_number, is_current)"
 )
-REPLACES = f"{_ORDER.format('new.')} > {_ORDER.format('old.')}"
+_COLUMNS = [c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]
 
 
-def best_per_object(element_sets: DataFrame) -> DataFrame:
-    """The best usable element set of each object in ``element_sets``."""
-    columns = [c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]
-    usable = element_sets.where(F.col("error_kind").isNull())
-    best = F.max_by(F.struct(*columns), F.expr(_ORDER.format("")))
-    return usable.groupBy("norad_id").agg(best.alias("row")).select("row.*")
+def improvements(element_sets: DataFrame, current: DataFrame) -> DataFrame:
+    """The catalogue entries that ``element_sets`` replace or add: for each object its best set, unless it has that.
+
+    ``element_sets``: new rows of `element_sets`. ``current``: all rows of `orbital_catalog`. The result has the
+    columns of `orbital_catalog` without ``commit_sequence``, one row for each object that changes.
+    """
+    usable = element_sets.where(F.col("error_kind").isNull()).select(*_COLUMNS, F.lit(False).alias("is_current"))
+    known = current.select(*_COLUMNS, F.lit(True).alias("is_current"))
+    best = F.max_by(F.struct(*_COLUMNS, "is_current"), F.expr(_ORDER))
+    rows = usable.unionByName(known).groupBy("norad_id").agg(best.alias("row")).select("row.*")
+    return rows.where(~F.col("is_current")).select(*_COLUMNS)

@@ -93,11 +93,11 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     touched = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id"))
     held = plan.window(FUSED_TRACKS).upto_sequence
     windows = standing_windows(store, held, touched, plan.as_of_ns - TRACK_MEMORY_NS)
-    previous = store.log(TRACKS).rows(TRACK_SCHEMA.names, version=plan.base_version)
+    previous = store.current_rows(plan).select(TRACK_SCHEMA.names)
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
     rows = live_tracks(windows, touched, previous, propagator, plan.as_of_ns)
     counts = {"touched": len(touched), "windows": windows.num_rows}
-    receipt = store.merge(plan, store.frame(TRACKS, rows), update_when="new.as_of_ns >= old.as_of_ns")
+    receipt = store.replace(plan, rows)
     return materialized(store, receipt, **counts, **_lives(store))
 
 

@@ -15,6 +15,8 @@ from sda_platform.lake.errors import IllegibleCheckpoint, OtherSchemaVersion
 # The only version that is read and written. A change of the stored form raises it.
 SCHEMA_VERSION = 4
 GENESIS = "genesis"
+CHANGED_ROWS = "changed_rows"
+"""Among the counts of a commit that overwrites its table: how many rows are new or replaced."""
 
 # By the name of the resource that has them, the settings under which rows were made.
 Settings = Mapping[str, Mapping[str, Any]]

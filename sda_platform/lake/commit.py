@@ -7,17 +7,17 @@ nothing either, so what landed is synced here before anybody hears of it.
 """
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sda_platform import faults
-from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.checkpoint import CHANGED_ROWS, Checkpoint
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.planning import Plan
@@ -30,12 +30,10 @@ _TABLE_PROPERTIES = {
     "delta.logRetentionDuration": "interval 3650 days",
     "delta.enableDeletionVectors": "false",
 }
-_TXN_APP_ID = "spark.databricks.delta.write.txnAppId"
-_TXN_VERSION = "spark.databricks.delta.write.txnVersion"
-_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
-# What makes ready to append a plan's rows (a frame of its own kind) to a table, and then does so under a checkpoint.
-Engine = Callable[[TableLog, Plan, Any], Callable[[Checkpoint], None]]
+Mode = Literal["append", "overwrite"]
+# Prepares to write a plan's rows (a frame of the engine's own kind) in a mode; the result writes them under a manifest.
+Engine = Callable[[TableLog, Plan, Any, Mode], Callable[[Checkpoint], None]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Receipt:
 
     @property
     def rows_written(self) -> int:
-        """Rows that the commit added (or, for a merge, inserted and updated)."""
+        """Rows that the commit added or replaced."""
         return self.commit.rows_written
 
 
@@ -72,55 +70,47 @@ def append(
     the sequence, SchemaMismatch when the columns are not the table's.
     """
     checkpoint = plan.checkpoint(nonce or new_nonce(), counts, watermarks)
-    write = (engine or with_spark)(log, plan, rows)
-    return settle(log, plan, checkpoint, lambda: write(checkpoint))
+    write = (engine or with_spark)(log, plan, rows, "append")
+    return settle(log, plan, checkpoint, partial(write, checkpoint))
 
 
-def with_spark(log: TableLog, plan: Plan, rows: DataFrame) -> Callable[[Checkpoint], None]:
-    """How Spark appends ``rows`` under a checkpoint. Raises SchemaMismatch."""
+def overwrite(
+    log: TableLog,
+    plan: Plan,
+    rows: Any,
+    *,
+    changed: int,
+    engine: Engine | None = None,
+    nonce: str | None = None,
+    counts: Mapping[str, int] | None = None,
+) -> Receipt:
+    """Write ``rows`` as the whole new content of the table, as the plan's commit.
+
+    Each row has a ``commit_sequence``: the plan's own in ``changed`` of them, which the manifest counts, and the one
+    that it had before in the others. Raises as `append` does.
+    """
+    checkpoint = plan.checkpoint(nonce or new_nonce(), {**(counts or {}), CHANGED_ROWS: changed})
+    write = (engine or with_spark)(log, plan, rows, "overwrite")
+    return settle(log, plan, checkpoint, partial(write, checkpoint))
+
+
+def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callable[[Checkpoint], None]:
+    """Prepare Spark's write of ``rows``. Raises SchemaMismatch.
+
+    Transaction id and manifest are options of this one write. In the session's configuration they would be those of
+    whichever statement set them last: a statement outlives its client, and commits with what it then finds there.
+    """
     adds_columns = _adds_columns(log)
-    declared = _as_declared(plan, rows)
+    stamped = rows if mode == "overwrite" else rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
+    declared = _as_declared(plan.table, stamped)
 
     def write(checkpoint: Checkpoint) -> None:
-        writer = declared.write.format("delta").mode("append")
+        writer = declared.write.format("delta").mode(mode)
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
         writer = writer.option("userMetadata", checkpoint.to_json()).option("mergeSchema", adds_columns)
         writer.options(**(table_properties(plan.table) if plan.base_version < 0 else {})).save(log.uri)
 
     return write
-
-
-def merge(
-    session: SparkSession,
-    log: TableLog,
-    plan: Plan,
-    rows: DataFrame,
-    *,
-    update_when: str,
-    counts: Mapping[str, int] | None = None,
-) -> Receipt:
-    """Merge ``rows`` (one per key) into the table: insert new keys, replace a row where ``update_when`` holds.
-
-    ``update_when`` compares ``new`` and ``old``. The transaction ids go through the session's conf, the only way that
-    MERGE takes them; that is safe because a lane's session has one writer. Raises as `append` does.
-    """
-    checkpoint = plan.checkpoint(new_nonce(), counts)
-    declared = _as_declared(plan, rows)
-    view = f"{plan.table.name}_{uuid.uuid4().hex[:8]}"
-    adds_columns = _adds_columns(log)
-
-    def write() -> None:
-        if plan.base_version < 0:
-            empty = session.createDataFrame([], plan.table.schema).write.format("delta")
-            empty.mode("ignore").options(**table_properties(plan.table)).save(log.uri)
-        declared.createOrReplaceTempView(view)
-        try:
-            with _transaction_conf(session, plan, checkpoint):
-                session.sql(_merge_sql(log.uri, view, plan.table.key, update_when, adds_columns)).collect()
-        finally:
-            session.catalog.dropTempView(view)
-
-    return settle(log, plan, checkpoint, write)
 
 
 def copy(session: SparkSession, target: TableLog, rows: pa.Table) -> None:
@@ -146,7 +136,7 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
     landed = log.find(plan.sequence)
     if landed is not None and landed.checkpoint.nonce == checkpoint.nonce:
         faults.reach("commit.landed", plan.table.name)
-        # What others committed in between (OPTIMIZE; the empty table that a merge starts from) is beneath ours.
+        # What others committed in between (OPTIMIZE) is beneath ours.
         log.make_durable(plan.base_version + 1, landed.version)
         faults.reach("commit.synced", plan.table.name)
         return Receipt(plan, landed)
@@ -181,30 +171,6 @@ def _adds_columns(log: TableLog) -> bool:
     return bool(absent)
 
 
-def _as_declared(plan: Plan, rows: DataFrame) -> DataFrame:
-    plan.table.check_schema(rows.schema)
-    stamped = rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
-    return stamped.select(
-        *[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in plan.table.columns]
-    )
-
-
-@contextmanager
-def _transaction_conf(session: SparkSession, plan: Plan, checkpoint: Checkpoint) -> Iterator[None]:
-    conf = {_TXN_APP_ID: plan.table.app_id, _TXN_VERSION: str(plan.sequence), _USER_METADATA: checkpoint.to_json()}
-    for name, value in conf.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in conf:
-            session.conf.unset(name)
-
-
-def _merge_sql(uri: str, view: str, key: Sequence[str], update_when: str, adds_columns: bool) -> str:
-    evolution = "WITH SCHEMA EVOLUTION " if adds_columns else ""
-    on = " AND ".join(f"new.{column} = old.{column}" for column in key)
-    return (
-        f"MERGE {evolution}INTO delta.`{uri}` AS old USING {view} AS new ON {on} "
-        f"WHEN MATCHED AND {update_when} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
-    )
+def _as_declared(table: Table, rows: DataFrame) -> DataFrame:
+    table.check_schema(rows.schema)
+    return rows.select(*[F.col(c.name).alias(c.name, metadata={"comment": c.description}) for c in table.columns])

@@ -1,6 +1,6 @@
 """The lake as the rooms see it: plan what is new, read it, commit what follows.
 
-An asset's body is these four verbs in this order. The class joins the pieces of the kernel (`planning`, `log`,
+An asset's body is these verbs in this order. The class joins the pieces of the kernel (`planning`, `log`,
 `landing`, `commit`) for one place, one clock and one run; it decides nothing itself.
 """
 
@@ -26,6 +26,7 @@ from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.lost_tables import require_new
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
+from sda_platform.lake.replacement import with_changes
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
@@ -41,7 +42,7 @@ def without_session() -> SparkSession:
 class Lake:
     """The tables below ``uri``, seen from one run."""
 
-    # What appends, and what tells its attempts apart: those of a stand-in for Spark are others.
+    # What writes, and the identity of its attempts: those of a stand-in for Spark are others.
     engine: commit.Engine = staticmethod(commit.with_spark)
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
 
@@ -173,13 +174,17 @@ class Lake:
         before = ds.field(COMMIT_SEQUENCE) < plan.sequence
         return self.log(plan.table).rows(columns, before if where is None else before & where)
 
+    def current_rows(self, plan: Plan) -> pa.Table:
+        """The plan's own table, one whose rows are replaced, as the plan pins it; Arrow, without the engine."""
+        return self.log(plan.table).rows(version=plan.base_version)
+
     def written_rows(self, receipt: Receipt, columns: Sequence[str]) -> pa.Table:
         """Some columns of the rows that a commit wrote, as Arrow, without the engine."""
         return self.log(receipt.plan.table).rows_of((receipt.plan.sequence - 1, receipt.plan.sequence), columns)
 
-    def frame(self, table: Table, rows: pa.Table) -> DataFrame:
-        """Arrow rows in the columns of ``table`` (without the kernel's own) as a DataFrame."""
-        fields = [f for f in table.schema.fields if f.name != COMMIT_SEQUENCE]
+    def frame(self, table: Table, rows: pa.Table, *, stamped: bool = False) -> DataFrame:
+        """Arrow rows in the columns of ``table`` as a DataFrame; with their ``commit_sequence`` only if ``stamped``."""
+        fields = [f for f in table.schema.fields if stamped or f.name != COMMIT_SEQUENCE]
         content = rows.select([f.name for f in fields])
         if content.nbytes >= _STAGED_FROM_BYTES:
             return self.session.read.schema(T.StructType(fields)).parquet(self._staging.put(content))
@@ -211,9 +216,25 @@ class Lake:
         faults.reach("lake.committed", plan.table.name)
         return receipt
 
-    def merge(self, plan: Plan, rows: DataFrame, *, update_when: str) -> Receipt:
-        """Commit ``rows`` as a merge on the table's key; see `lake.commit.merge`."""
-        faults.reach("lake.transformed", plan.table.name)
-        receipt = commit.merge(self.session, self.log(plan.table), plan, rows, update_when=update_when)
-        faults.reach("lake.committed", plan.table.name)
+    def replace(self, plan: Plan, changed: pa.Table, *, counts: Mapping[str, int] | None = None) -> Receipt:
+        """Commit ``changed`` rows (Arrow, one per key) in the place of the rows with their keys.
+
+        All other rows stay as they were, with the sequence that wrote them; see `lake.commit.overwrite`.
+        """
+        table = plan.table
+        content = with_changes(table, self.current_rows(plan), changed, plan.sequence)
+        faults.reach("lake.transformed", table.name)
+        try:
+            receipt = commit.overwrite(
+                self.log(table),
+                plan,
+                self.frame(table, content, stamped=True),
+                changed=changed.num_rows,
+                engine=self.engine,
+                nonce=self.new_nonce(),
+                counts=counts,
+            )
+        finally:
+            self._staging.clear()
+        faults.reach("lake.committed", table.name)
         return receipt

@@ -17,7 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint, TableWindow
+from sda_platform.lake.checkpoint import CHANGED_ROWS, GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, VersionGone
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
@@ -310,15 +310,13 @@ def commit_in(table: Table, version: int, text: str) -> Commit | None:
         ) from error
     if checkpoint.table != table.name:
         raise InvariantError(f"a commit of {checkpoint.table} lies in the log of {table.name}")
-    return Commit(version, int(info["timestamp"]), _rows_written(info), checkpoint)
+    return Commit(version, int(info["timestamp"]), _rows_written(info, checkpoint), checkpoint)
 
 
-def _rows_written(entry: dict[str, Any]) -> int:
+def _rows_written(entry: dict[str, Any], checkpoint: Checkpoint) -> int:
+    """Rows that are new or replaced; an overwrite's own metrics count the rows that it kept, too."""
     metrics = entry.get("operationMetrics") or {}
-    names = (
-        ("numTargetRowsInserted", "numTargetRowsUpdated") if entry.get("operation") == "MERGE" else ("numOutputRows",)
-    )
-    return sum(int(metrics.get(name) or 0) for name in names)
+    return int(checkpoint.counts.get(CHANGED_ROWS, metrics.get("numOutputRows") or 0))
 
 
 def _committed_in(sequences: tuple[int, int]) -> ds.Expression:

@@ -17,7 +17,7 @@ from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import Table
 
 _LANE = "maintenance"
-# A merge that came first makes Delta refuse the compaction; the next attempt sees it.
+# Delta refuses a compaction of files that an overwrite has replaced meanwhile; the next attempt starts from those.
 _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
 
 

@@ -68,8 +68,8 @@ class Table:
 
     ``key`` identifies a row; ``time_column`` is an instant that follows from the key, so that a search for the
     duplicates of some rows need only read the files that cover their times. Rows stay as they were written, unless
-    ``replaces_rows``: then a commit may replace the row of a key, the table as of an earlier commit is an old version
-    of it, and the whole key is read.
+    ``replaces_rows``: then a commit writes the whole table again, with other rows for some keys. The table as of an
+    earlier commit is an old version of it, and a search for duplicates reads the whole key.
     ``sources`` says, for columns that copy or
     derive from other tables, which: ``{column: [(table name, column), …]}``. Those of them that are ``looked_up`` give
     the table nothing to do when they change; of the others every commit is consumed.

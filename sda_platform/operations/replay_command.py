@@ -53,8 +53,7 @@ def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
 
     def session() -> SparkSession:
         if not opened:
-            # The transaction of a merge lies in its session's conf, so that no session may have two writers.
-            opened.append(attach(remote, f"replay-{uuid.uuid4().hex}"))
+            opened.append(attach(remote, f"replay-{uuid.uuid4().hex}", lake_uri=settings.lake_uri))
         return opened[0]
 
     try:

@@ -31,7 +31,7 @@ from sda_platform_tests.campaign.simulator import exhaustive
 
 Planting = Callable[[], AbstractContextManager[Any]]
 
-_append, _engine_append, _take, _read = SimulatedLake.append, SimulatedEngine.append, intake.take, LandingZone.read
+_append, _engine_write, _take, _read = SimulatedLake.append, SimulatedEngine.write, intake.take, LandingZone.read
 _recorded_window = simulated_oracle.recorded_window
 
 
@@ -67,14 +67,14 @@ def _drawn() -> Iterator[Case]:
     yield from (Case(seed=seed) for seed in range(1, 200))
 
 
-def _without_transaction(engine: SimulatedEngine, path: str, transaction: Transaction, rows: Any) -> None:
+def _without_transaction(engine: SimulatedEngine, path: str, transaction: Transaction, rows: Any, mode: Any) -> None:
     """Nothing tells Delta which write this is."""
-    _engine_append(engine, path, replace(transaction, app_id="none", version=engine.jobs + 1), rows)
+    _engine_write(engine, path, replace(transaction, app_id="none", version=engine.jobs + 1), rows, mode)
 
 
-def _with_fresh_ids(engine: SimulatedEngine, path: str, transaction: Transaction, rows: Any) -> None:
+def _with_fresh_ids(engine: SimulatedEngine, path: str, transaction: Transaction, rows: Any, mode: Any) -> None:
     """Each write under an application id of its own."""
-    _engine_append(engine, path, replace(transaction, app_id=f"{transaction.app_id}.{engine.jobs}"), rows)
+    _engine_write(engine, path, replace(transaction, app_id=f"{transaction.app_id}.{engine.jobs}"), rows, mode)
 
 
 def _take_above_the_mark(zones: Sequence[LandingZone], head: Head, **bounds: Any) -> list[LoadedSegment]:
@@ -135,8 +135,8 @@ def _all_up_to(commit: Commit) -> tuple[int, int]:
 
 
 PLANTED_BUGS = (
-    PlantedBug("no txn", partial(patch.object, SimulatedEngine, "append", _without_transaction), _undisturbed),
-    PlantedBug("txn but fresh ids", partial(patch.object, SimulatedEngine, "append", _with_fresh_ids), _undisturbed),
+    PlantedBug("no txn", partial(patch.object, SimulatedEngine, "write", _without_transaction), _undisturbed),
+    PlantedBug("txn but fresh ids", partial(patch.object, SimulatedEngine, "write", _with_fresh_ids), _undisturbed),
     PlantedBug("max-name mark", partial(patch.object, intake, "take", _take_above_the_mark), _undisturbed),
     PlantedBug(
         "mark advanced on failed commit",

@@ -144,7 +144,7 @@ class Victim:
 
     def session(self, name: str) -> SparkSession:
         """A session of our own on its engine."""
-        address = engine.session_url(self.engine_address, session_id(name))
+        address = engine.session_url(self.engine_address, session_id(name, self._running.lake.uri))
         session = SparkSession.builder.remote(address).create()
         # At the exit of this process a client asks its engine to clear a cache, for ten minutes if that was killed.
         atexit.unregister(session.client._cleanup_ml_cache)

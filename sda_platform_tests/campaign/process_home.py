@@ -50,7 +50,7 @@ class DeltaRsLake(Lake):
         """As the lake's resource: here it is the lake itself."""
         return self
 
-    def frame(self, table: Table, rows: pa.Table) -> Any:
+    def frame(self, table: Table, rows: pa.Table, *, stamped: bool = False) -> Any:
         """Arrow rows are the engine's frames here."""
         return rows
 

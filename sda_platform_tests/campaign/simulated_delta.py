@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.commit import Mode
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.disk import Disk, mount, parent
@@ -60,6 +61,11 @@ class SimulatedDelta:
         """The newest version."""
         return self._version
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The live files."""
+        return tuple(self._files)
+
     def transaction_version(self, app_id: str) -> int | None:
         """The last transaction of this application."""
         return self._transactions.get(app_id)
@@ -87,6 +93,8 @@ class SimulatedDelta:
                 self._transactions[action["appId"]] = action["version"]
             elif kind == "add":
                 self._files[action["path"]] = action
+            elif kind == "remove":
+                del self._files[action["path"]]
 
 
 @dataclass(frozen=True)
@@ -136,7 +144,14 @@ class SimulatedEngine:
     disk: Disk
     jobs: int = 0
 
-    def append(self, path: str, transaction: Transaction, rows: pa.Table, began: SimulatedDelta | None = None) -> None:
+    def write(
+        self,
+        path: str,
+        transaction: Transaction,
+        rows: pa.Table,
+        mode: Mode = "append",
+        began: SimulatedDelta | None = None,
+    ) -> None:
         """Commit ``rows``; ``began`` is the state that was seen at its beginning, unless that is now.
 
         Raises ConcurrentTransaction.
@@ -151,10 +166,13 @@ class SimulatedEngine:
         name, data = f"part-{job:05d}.parquet", _as_parquet(rows)
         self.disk.write(f"{path}/{name}", data)
         partial = f"{path}/_delta_log/.{job}.tmp"
-        self.disk.write(partial, "\n".join(_actions(transaction, name, len(data), rows.num_rows)).encode())
+        removed = began.files if mode == "overwrite" else ()
+        self.disk.write(partial, "\n".join(_actions(transaction, name, len(data), rows.num_rows, removed)).encode())
         version = began.version() + 1
         while not self._publish(partial, f"{path}/_delta_log/{version:020d}.json"):
             now = SimulatedDelta(self.disk, path)
+            if not set(removed) <= set(now.files):
+                raise ConcurrentTransaction(f"{path}: files that the commit removes were removed meanwhile")
             if (now.transaction_version(transaction.app_id) or 0) >= transaction.version:
                 raise ConcurrentTransaction(f"{transaction.app_id} {transaction.version} was committed meanwhile")
             version += 1
@@ -193,7 +211,7 @@ class HeldTable(SimulatedLog):
     def write(self, checkpoint: Checkpoint, rows: pa.Table, *, began: SimulatedDelta | None = None) -> None:
         """Append as Delta does. Raises ConcurrentTransaction."""
         transaction = Transaction(self.table.app_id, checkpoint.sequence, checkpoint.to_json())
-        self._engine.append(self._path, transaction, rows, began)
+        self._engine.write(self._path, transaction, rows, began=began)
 
 
 def _filtered(rows: pa.Table, where: Any) -> pa.Table:
@@ -233,7 +251,7 @@ def _actions_in(commit: bytes) -> list[tuple[str, dict[str, Any]]]:
     return [action for line in commit.splitlines() for action in json.loads(line).items()]
 
 
-def _actions(transaction: Transaction, name: str, size: int, count: int) -> Iterator[str]:
+def _actions(transaction: Transaction, name: str, size: int, count: int, removed: Sequence[str] = ()) -> Iterator[str]:
     info = {
         "timestamp": 0,
         "operation": "WRITE",
@@ -244,3 +262,5 @@ def _actions(transaction: Transaction, name: str, size: int, count: int) -> Iter
     yield json.dumps({"txn": {"appId": transaction.app_id, "version": transaction.version}}, separators=(",", ":"))
     added = {"path": name, "size": size, "stats": json.dumps({"numRecords": count})}
     yield json.dumps({"add": added}, separators=(",", ":"))
+    for path in removed:
+        yield json.dumps({"remove": {"path": path}}, separators=(",", ":"))

@@ -8,6 +8,7 @@ import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import delta_log
 from sda_platform.lake.checkpoint import Checkpoint
-from sda_platform.lake.commit import Receipt
+from sda_platform.lake.commit import Mode, Receipt
 from sda_platform.lake.errors import SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import bronze
@@ -94,7 +95,7 @@ class SimulatedLake(Lake):
     def __init__(self, world: "World", run_id: str) -> None:
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)
         self.world = world
-        self.engine = world.appending
+        self.engine = world.writing
         self.new_nonce = world.new_nonce
 
     def open(self) -> "SimulatedLake":
@@ -105,7 +106,7 @@ class SimulatedLake(Lake):
         """The table's log on the simulated disk."""
         return SimulatedLog(table, f"{self.uri}/{table.name}", self.world.disk)
 
-    def frame(self, table: Table, rows: pa.Table) -> Any:
+    def frame(self, table: Table, rows: pa.Table, *, stamped: bool = False) -> Any:
         """Arrow rows are the engine's frames here."""
         return rows
 
@@ -237,13 +238,15 @@ class World:
         self._runs += 1
         run_lane(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s), self.subscriber)
 
-    def appending(self, log: TableLog, plan: Plan, rows: pa.Table) -> Callable[[Checkpoint], None]:
-        """How the engine, which works in a process of its own, appends ``rows``."""
-        path, declared = delta_log.table_directory(log.uri).path, stamped(plan, rows)
+    def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[Checkpoint], None]:
+        """How the engine, which works in a process of its own, writes ``rows``."""
+        path = delta_log.table_directory(log.uri).path
+        declared = stamped(plan, rows) if mode == "append" else rows
 
         def write(checkpoint: Checkpoint) -> None:
             transaction = Transaction(plan.table.app_id, plan.sequence, checkpoint.to_json())
-            self.scheduler.wait(self.scheduler.start(ENGINE, lambda: self.engine.append(path, transaction, declared)))
+            job = partial(self.engine.write, path, transaction, declared, mode)
+            self.scheduler.wait(self.scheduler.start(ENGINE, job))
 
         return write
 

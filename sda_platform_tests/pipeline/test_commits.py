@@ -10,12 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.catalog.transforms import REPLACES, best_per_object
+from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.commit import append, merge
-from sda_platform.lake.errors import CommitConflict, SchemaMismatch
+from sda_platform.lake.commit import Receipt, append
+from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan, plan_segments
@@ -24,12 +24,6 @@ from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.delta_tables import rows_of
-
-TXN_CONF = (
-    "spark.databricks.delta.write.txnAppId",
-    "spark.databricks.delta.write.txnVersion",
-    "spark.databricks.delta.commitInfo.userMetadata",
-)
 
 
 def log_of(table: Table, root: Path) -> TableLog:
@@ -131,10 +125,9 @@ def test_column_descriptions_are_stored_in_the_table(spark: SparkSession, tmp_pa
 def test_what_a_commit_wrote_is_on_disk_before_anybody_hears_of_it_spec_97(
     spark: SparkSession, tmp_path: Path, synced: Counter[str]
 ) -> None:
-    """The empty table that a merge starts from included."""
     for log, write in (
         (log_of(OBSERVATIONS, tmp_path), lambda log: append(log, planned(log), observations(spark, "a", "b"))),
-        (log_of(ORBITAL_CATALOG, tmp_path), lambda log: merged(spark, log, (1, 10, 0))),
+        (log_of(ORBITAL_CATALOG, tmp_path), lambda log: improved(spark, log, (1, 10, 0))),
     ):
         write(log)
         data_files = [Path(file).name for file in DeltaTable(log.uri).file_uris()]
@@ -143,7 +136,7 @@ def test_what_a_commit_wrote_is_on_disk_before_anybody_hears_of_it_spec_97(
         synced.clear()
 
 
-def elements(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
+def element_sets(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
     """Element sets (norad_id, epoch, priority), as landed."""
     rows = (
         {
@@ -155,7 +148,20 @@ def elements(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
         }
         for n, e, p in sets
     )
-    return best_per_object(frame(spark, ELEMENT_SETS, *rows))
+    return frame(spark, ELEMENT_SETS, *rows)
+
+
+def improved(spark: SparkSession, log: TableLog, *sets: tuple[int, int, int], plan: Plan | None = None) -> Receipt:
+    """Commit these element sets to the catalogue, as its asset does."""
+    lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
+    plan = plan or planned(log)
+    current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
+    return lake.replace(plan, improvements(element_sets(spark, *sets), current).toArrow())
+
+
+def sequences(log: TableLog) -> dict[int, int]:
+    rows = log.rows(["norad_id", COMMIT_SEQUENCE])
+    return dict(zip(rows.column("norad_id").to_pylist(), rows.column(COMMIT_SEQUENCE).to_pylist(), strict=True))
 
 
 def catalogue(log: TableLog) -> dict[int, str]:
@@ -163,37 +169,63 @@ def catalogue(log: TableLog) -> dict[int, str]:
     return dict(zip(rows.column("norad_id").to_pylist(), rows.column("object_name").to_pylist(), strict=True))
 
 
-def merged(spark: SparkSession, log: TableLog, *sets: tuple[int, int, int]) -> int:
-    return merge(spark, log, planned(log), elements(spark, *sets), update_when=REPLACES).rows_written
-
-
-def test_merging_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:
+def test_overwriting_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:
     log = log_of(ORBITAL_CATALOG, tmp_path)
     plan = planned(log)
-    merge(spark, log, plan, elements(spark, (1, 10, 0)), update_when=REPLACES)
+    improved(spark, log, (1, 10, 0), plan=plan)
     version = log.version()
     with pytest.raises(CommitConflict):
-        merge(spark, log, plan, elements(spark, (1, 99, 0)), update_when=REPLACES)
+        improved(spark, log, (1, 99, 0), plan=plan)
     assert (catalogue(log), log.version()) == ({1: "10/0"}, version)
 
 
-def test_a_merge_leaves_no_transaction_behind_in_its_session(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_overwrite_that_was_overtaken_is_refused_and_takes_no_row_back__D1(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     log = log_of(ORBITAL_CATALOG, tmp_path)
-    merged(spark, log, (1, 10, 0))
-    with pytest.raises(Exception, match=r"no such column|cannot be resolved|UNRESOLVED"):
-        merge(spark, log, planned(log), elements(spark, (1, 11, 0)), update_when="new.nonsense > 1")
-    assert [spark.conf.get(name, None) for name in TXN_CONF] == [None] * 3
-    assert not [t for t in spark.catalog.listTables() if t.name.startswith(ORBITAL_CATALOG.name)]
+    improved(spark, log, (1, 10, 0))
+    overtaken = planned(log, "overtaken")
+    improved(spark, log, (2, 10, 0))
+    with pytest.raises(CommitConflict, match="run run committed sequence 2 first"):
+        improved(spark, log, (3, 10, 0), plan=overtaken)
+    assert (catalogue(log), broken_chain(log.commits())) == ({1: "10/0", 2: "10/0"}, [])
+
+
+def test_rows_that_do_not_change_keep_their_sequence_and_are_not_counted__D1(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = log_of(ORBITAL_CATALOG, tmp_path)
+    written = [
+        improved(spark, log, *sets).rows_written
+        for sets in ([(1, 10, 0), (2, 10, 0)], [(2, 11, 0), (3, 10, 0)], [(1, 9, 0)])
+    ]
+    assert written == [2, 2, 0]
+    assert sequences(log) == {1: 1, 2: 2, 3: 2}
+    assert [c.rows_written for c in log.commits()] == written[::-1]
+    lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
+    changed = lake.new_rows(lake.plan(OBSERVATIONS, consume=[ORBITAL_CATALOG]), ORBITAL_CATALOG, ["norad_id"])
+    assert sorted(changed.column("norad_id").to_pylist()) == [1, 2, 3]
+    assert sorted(log.rows_of((1, 3), ["norad_id"]).column("norad_id").to_pylist()) == [2, 3]
+
+
+def test_a_key_that_changes_twice_in_one_commit_is_an_invariant_error(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
+    rows = rows_of(ORBITAL_CATALOG, [{"norad_id": 1}, {"norad_id": 1}])
+    with pytest.raises(
+        InvariantError, match=r"orbital_catalog: rows that change have a key \(norad_id\) more than once"
+    ):
+        lake.replace(planned(lake.log(ORBITAL_CATALOG)), rows)
+    assert lake.head(ORBITAL_CATALOG).sequence == 0
 
 
 def test_only_a_better_element_set_changes_the_catalogue(spark: SparkSession, tmp_path: Path) -> None:
     """By epoch, then source: a re-landed, an older and a less trusted set change nothing."""
     log = log_of(ORBITAL_CATALOG, tmp_path)
-    assert merged(spark, log, (1, 10, 5), (2, 10, 5), (2, 9, 9)) == 2
-    assert merged(spark, log, (1, 10, 5), (2, 9, 9)) == 0
-    assert merged(spark, log, (1, 10, 4)) == 0
+    assert improved(spark, log, (1, 10, 5), (2, 10, 5), (2, 9, 9)).rows_written == 2
+    assert improved(spark, log, (1, 10, 5), (2, 9, 9)).rows_written == 0
+    assert improved(spark, log, (1, 10, 4)).rows_written == 0
     assert catalogue(log) == {1: "10/5", 2: "10/5"}
-    assert merged(spark, log, (1, 10, 6), (2, 11, 0), (3, 1, 0)) == 3
+    assert improved(spark, log, (1, 10, 6), (2, 11, 0), (3, 1, 0)).rows_written == 3
     assert catalogue(log) == {1: "10/6", 2: "11/0", 3: "1/0"}
     assert broken_chain(log.commits()) == []
 
@@ -204,7 +236,7 @@ def test_the_catalogue_does_not_depend_on_the_order_in_which_sets_arrive(spark: 
     for n, order in enumerate((batches, batches[::-1])):
         log = log_of(ORBITAL_CATALOG, tmp_path / str(n))
         for sets in order:
-            merged(spark, log, *sets)
+            improved(spark, log, *sets)
         found.append(
             log.rows([c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]).sort_by("norad_id")
         )

@@ -1,6 +1,7 @@
 """What the kernel leaves in a log, and what others do to it between its steps, as Spark and delta-rs see it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,12 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.commit import append
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.planning import Plan
 from sda_platform.lake.soundness.recovery import recover
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.delta_tables import lake_at
 from sda_platform_tests.pipeline.platform_run import Platform
-from sda_platform_tests.pipeline.test_commits import catalogue, ids, log_of, merged, observations, planned
+from sda_platform_tests.pipeline.test_commits import catalogue, ids, improved, log_of, observations, planned
 
 POINTS = ["commit.planned", "commit.sent", "commit.landed", "commit.synced"]
 
@@ -65,13 +67,35 @@ def test_optimize_and_vacuum_may_come_between_any_two_steps_spec_22_101(
     assert broken_chain(log.commits()) == []
 
 
-def test_maintenance_may_come_before_a_merge_is_repeated_spec_101(spark: SparkSession, tmp_path: Path) -> None:
+def test_maintenance_may_come_before_an_overwrite_is_repeated_spec_101(spark: SparkSession, tmp_path: Path) -> None:
     log = log_of(ORBITAL_CATALOG, tmp_path)
-    merged(spark, log, (1, 10, 0))
+    improved(spark, log, (1, 10, 0))
     at("commit.landed", lambda: optimize_and_vacuum(spark, log))
-    assert merged(spark, log, (1, 11, 0), (2, 10, 0)) == 2
-    assert merged(spark, log, (1, 11, 0), (2, 10, 0)) == 0
+    assert improved(spark, log, (1, 11, 0), (2, 10, 0)).rows_written == 2
+    assert improved(spark, log, (1, 11, 0), (2, 10, 0)).rows_written == 0
     assert catalogue(log) == {1: "11/0", 2: "10/0"}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_optimize_and_vacuum_may_come_between_any_two_steps_of_an_overwrite__D1(
+    spark: SparkSession, tmp_path: Path, point: str
+) -> None:
+    log = log_of(ORBITAL_CATALOG, tmp_path)
+    improved(spark, log, (1, 10, 0))
+    improved(spark, log, (2, 10, 0))
+    plan = planned(log)
+    at(point, lambda: optimize_and_vacuum(spark, log))
+    assert improved(spark, log, (2, 11, 0), plan=plan).commit.sequence == 3
+    optimize_and_vacuum(spark, log)
+    with pytest.raises(CommitConflict):
+        improved(spark, log, (3, 10, 0), plan=planned_before(log, plan))
+    assert catalogue(log) == {1: "10/0", 2: "11/0"}
+    assert broken_chain(log.commits()) == []
+
+
+def planned_before(log: TableLog, plan: Plan) -> Plan:
+    """``plan`` once more, over files that are still there."""
+    return replace(plan, base_version=log.version())
 
 
 def test_the_maintenance_job_compacts_tables_and_changes_no_row(platform: Platform, spark: SparkSession) -> None:

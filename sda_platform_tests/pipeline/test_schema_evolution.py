@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.catalog.transforms import REPLACES, best_per_object
+from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.letters import read_letters
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS
@@ -17,7 +17,7 @@ from sda_platform.lake.contract import schema_differences
 from sda_platform.lake.errors import SchemaMismatch
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform_tests.delta_tables import commit, rows_of
 
 VERSION_1 = ("error_class", "source_id", "segment_format", "rejected_time_ns", "retry_count")
@@ -64,15 +64,17 @@ def test_a_table_that_has_not_got_a_column_yet_is_read_as_if_it_were_null(lake: 
     assert lake.new_rows(plan, OBSERVATIONS, ["reprocess_count"]).column(0).to_pylist() == [None]
 
 
-def test_a_merge_adds_columns_too(lake: Lake) -> None:
-    commit(lake, older(ORBITAL_CATALOG, "object_name"), [{"norad_id": 1, "epoch_time_ns": 1}])
+def test_an_overwrite_adds_columns_too(lake: Lake) -> None:
+    commit(lake, older(ORBITAL_CATALOG, "object_name"), [{"norad_id": n, "epoch_time_ns": 1} for n in (1, 3)])
     fresh = rows_of(ELEMENT_SETS, [{"norad_id": n, "epoch_time_ns": 5, "object_name": "us"} for n in (1, 2)])
-    rows = best_per_object(lake.session.createDataFrame(fresh))
+    plan = planned(lake, ORBITAL_CATALOG)
+    current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
 
-    lake.merge(planned(lake, ORBITAL_CATALOG), rows, update_when=REPLACES)
+    lake.replace(plan, improvements(lake.session.createDataFrame(fresh), current).toArrow())
 
-    stored = lake.log(ORBITAL_CATALOG).rows(["norad_id", "object_name"]).sort_by("norad_id")
-    assert stored.to_pylist() == [{"norad_id": 1, "object_name": "us"}, {"norad_id": 2, "object_name": "us"}]
+    stored = lake.log(ORBITAL_CATALOG).rows(["norad_id", "object_name", COMMIT_SEQUENCE]).sort_by("norad_id")
+    names, sequences = stored.column("object_name").to_pylist(), stored.column(COMMIT_SEQUENCE).to_pylist()
+    assert (names, sequences) == (["us", "us", None], [2, 2, 1])
 
 
 def test_a_column_that_must_not_be_null_cannot_come_late(lake: Lake) -> None:

@@ -1,8 +1,9 @@
 """The Spark resource: one setting chooses between the local engine, a remote one and a session in this process.
 
-Runs attach to the engine with a session id that is constant per lane, so that the lane's Python workers and caches
-stay warm from run to run; they never stop that session. Nothing here starts an engine: a dead one fails the run at
-once with a message, because the Connect client by itself would retry for minutes.
+Runs attach to the engine with a session id that is constant per lake and lane, so that the lane's Python workers and
+caches stay warm from run to run; they never stop that session. Platforms that share an engine share no session.
+Nothing here starts an engine: a dead one fails the run at once with a message, because the Connect client by itself
+would retry for minutes.
 """
 
 import os
@@ -37,6 +38,9 @@ class SparkResource(LazyPySparkResource):
 
     spark_config: dict[str, Any] = Field(default_factory=dict)
     remote: str = Field(description="sc://host:port of a Spark Connect engine, or 'local'.")
+    lake_uri: str = Field(
+        "", description="The lake whose runs use the session; platforms with other lakes have others."
+    )
     _lane: str = PrivateAttr(default="adhoc")
     _opening: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
@@ -57,11 +61,11 @@ class SparkResource(LazyPySparkResource):
     def _init_session(self) -> None:
         with self._opening:  # the steps' thread and the one that anticipates their commits may both be first
             if self._spark_session is None:
-                self._spark_session = attach(self.remote, self._lane, self.spark_config)
+                self._spark_session = attach(self.remote, self._lane, self.spark_config, lake_uri=self.lake_uri)
 
 
-def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None) -> SparkSession:
-    """The session of ``lane`` on the engine at ``remote``. Raises EngineUnavailable when nobody answers there."""
+def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None, *, lake_uri: str = "") -> SparkSession:
+    """The session of ``lane`` and lake on the engine at ``remote``. Raises EngineUnavailable where none answers."""
     if remote == IN_PROCESS:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2]").appName("sda")
@@ -73,15 +77,15 @@ def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None) -> 
             "no Spark engine: start one with `sda up`, or set SDA_SPARK_REMOTE to sc://host:port or to 'local'"
         )
     probe(remote)
-    session = SparkSession.builder.remote(engine.session_url(remote, session_id(lane))).getOrCreate()
+    session = SparkSession.builder.remote(engine.session_url(remote, session_id(lane, lake_uri))).getOrCreate()
     for name, value in (extra_conf or {}).items():
         session.conf.set(name, value)
     return session
 
 
-def session_id(lane: str) -> str:
-    """The constant Connect session id of a lane."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"sda-platform/lane/{lane}"))
+def session_id(lane: str, lake_uri: str) -> str:
+    """The constant Connect session id of a lane of the platform whose lake is at ``lake_uri``: a hash of both."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"sda-platform/lake/{lake_uri.rstrip('/')}/lane/{lane}"))
 
 
 def probe(remote: str) -> None:

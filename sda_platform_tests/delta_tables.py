@@ -124,6 +124,13 @@ def commit_file(lake: Lake, table: Table, version: int) -> Path:
     return Path(lake.log(table).uri) / "_delta_log" / f"{version:020d}.json"
 
 
+def newest_data_file(lake: Lake, table: Table) -> Path:
+    """The data file that the newest version added."""
+    delta = DeltaTable(lake.log(table).uri)
+    before = DeltaTable(lake.log(table).uri, version=delta.version() - 1).file_uris() if delta.version() else []
+    return Path((set(delta.file_uris()) - set(before)).pop())
+
+
 def damage_checkpoint(lake: Lake, table: Table, version: int, text: str = "{torn") -> None:
     """Replace the checkpoint's text in a commit; its rows and its transaction stay."""
     file = commit_file(lake, table, version)

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from upath import UPath
 
-from sda_platform.lake import durable
+from sda_platform.lake import durable, unsynced
 
 LAST_CHECKPOINT = "_last_checkpoint"
 
@@ -87,11 +87,12 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
     """Return once these versions, and the data files that they added, would survive a power loss.
 
     Delta's log stores sync nothing. Files that are gone (VACUUM) are passed over; what a table that lives in an
-    object store holds is durable already.
+    object store holds is durable already. Raises SyncFailed where a sync fails, or one failed before.
     """
     if not durable.is_synced_by_hand(table_directory(uri)):
         return
     table, log = table_directory(uri), log_directory(uri)
+    unsynced.require_none(log)
     versions = range(max(0, first_version), last_version + 1)
     files = [log / LAST_CHECKPOINT]
     for version in versions:
@@ -99,5 +100,8 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
         files += [commit, *(log / f"{version:020d}{ending}" for ending in (".crc", ".checkpoint.parquet"))]
         files += added_files(uri, commit.read_text())
     present = [each for file in files for each in (file, hadoop_checksum(file)) if each.exists()]
-    durable.sync(present)
-    durable.sync(sorted({file.parent for file in present} | {table, table.parent}, key=str))
+    directories = sorted({file.parent for file in present} | {table, table.parent}, key=str)
+    try:
+        durable.sync([*present, *directories])
+    except OSError as error:
+        raise unsynced.recorded(log, error) from error

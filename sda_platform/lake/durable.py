@@ -93,17 +93,33 @@ def make_directory(path: UPath) -> None:
 
 def is_synced_by_hand(path: UPath) -> bool:
     """Whether files there need `sync`: on a local file system they do, in an object store a put is durable."""
-    return path.protocol in ("", "file") or hasattr(path.fs, "fsync")
+    return _is_local(path) or hasattr(path.fs, "fsync")
 
 
 def sync(paths: Iterable[UPath]) -> None:
-    """Return once these files and directories are on disk."""
+    """Return once these files and directories are on disk. Raises OSError, with the path."""
     for path in paths:
-        if path.protocol in ("", "file"):
+        if _is_local(path):
             descriptor = os.open(str(path), os.O_RDONLY)
             try:
                 os.fsync(descriptor)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(path)) from error
             finally:
                 os.close(descriptor)
         elif hasattr(path.fs, "fsync"):
             path.fs.fsync(path.path)
+
+
+def forget_cached(path: UPath) -> None:
+    """Have the next read of a local file come from the disk, as far as the system allows; elsewhere do nothing."""
+    if _is_local(path) and hasattr(os, "posix_fadvise"):
+        descriptor = os.open(str(path), os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+def _is_local(path: UPath) -> bool:
+    return path.protocol in ("", "file")

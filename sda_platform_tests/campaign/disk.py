@@ -25,11 +25,12 @@ LOSSES: tuple[Loss, ...] = ("drop", "reorder", "tear")
 
 @dataclass(eq=False)
 class File:
-    """Content as a reader sees it, and as it is on disk."""
+    """Content as a reader sees it, and as it is on disk. ``is_clean``: the system writes no more of ``data``."""
 
     data: bytes = b""
     durable: bytes = b""
     mtime_s: float = 0.0
+    is_clean: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class Disk:
         for part in (data[: len(data) // 2], data):
             self.step("write", path)
             self._need_space(path)
-            file.data, file.mtime_s = part, self.now_s()
+            file.data, file.mtime_s, file.is_clean = part, self.now_s(), False
             self.pending.append(Content(file, part))
 
     def read(self, path: str) -> bytes:
@@ -129,14 +130,26 @@ class Disk:
         self._change(Entry(went=path))
 
     def sync(self, path: str) -> None:
-        """Make durable the content of a file, or the names in a directory."""
-        self.step("sync", path)
+        """Make durable the content of a file, or the names in a directory.
+
+        Where that fails (a step raises OSError) the pages of a file count as clean, as on Linux: they are not written
+        any more, and the next sync succeeds.
+        """
+        try:
+            self.step("sync", path)
+        except OSError:
+            failed = self.names.get(path)
+            if failed is not None:
+                failed.is_clean = True
+                self._settle_content(failed)
+            raise
         if path not in self.names:
             raise FileNotFoundError(path)
         file = self.names[path]
         if file is not None:
-            file.durable = file.data
-            self.pending = [c for c in self.pending if not (isinstance(c, Content) and c.file is file)]
+            if not file.is_clean:
+                file.durable = file.data
+            self._settle_content(file)
             return
         settled: list[Entry] = []
         wanted: set[str] = set()
@@ -166,7 +179,7 @@ class Disk:
         self.names, self.pending = dict(self.durable), []
         for file in self.names.values():
             if file is not None:
-                file.data = file.durable
+                file.data, file.is_clean = file.durable, False
 
     def below(self, directory: str) -> Iterator[str]:
         """The files somewhere below ``directory``, without a step: for oracles."""
@@ -178,6 +191,9 @@ class Disk:
         if file is None:
             raise FileNotFoundError(path)
         return file
+
+    def _settle_content(self, file: File) -> None:
+        self.pending = [c for c in self.pending if not (isinstance(c, Content) and c.file is file)]
 
     def _need_space(self, path: str) -> None:
         if self.is_full:

@@ -34,6 +34,7 @@ from sda_platform.lake.landing.segments import segment_sha256
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.soundness.examination import Depth
 from sda_platform.lake.soundness.recovery import LostCommit, recover
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform_tests.campaign.disk import Disk, Loss, mount
@@ -284,10 +285,10 @@ class World:
             receipt for receipt in self.receipts if (receipt.plan.table, receipt.plan.sequence) != forgotten
         ]
 
-    def recover(self) -> None:
+    def recover(self, depth: Depth = Depth.PRESENCE) -> None:
         """What the platform does at its start, before anything may write. Raises LostCommit where it refuses."""
         zones = {RAW_RECORDS.name: Zones(LANDING, self.now_s).zones(FEEDS)}
-        for finding in recover(self.lake("recovery"), TABLES, zones, repair=True):
+        for finding in recover(self.lake("recovery"), TABLES, zones, depth=depth, repair=True):
             if finding.outcome == "damaged":
                 raise LostCommit(f"{finding.examination.table}: {finding.problems}; {finding.refused}")
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+from sda_platform.lake import durable
 from sda_platform.lake.delta_log import hadoop_checksum
 
 # Hadoop's checksum file: this mark, the bytes per checksum (4 bytes), then the CRC-32 of each stretch; big-endian.
@@ -27,11 +28,12 @@ def rows_by_footer(path: UPath) -> int:
 
 
 def rows_by_columns(path: UPath, names: frozenset[str]) -> int:
-    """Rows of a Parquet file, of which every page is read and compared with its checksum.
+    """Rows of a Parquet file, of which every page is read from the disk and compared with its checksum.
 
     Spark writes a checksum with each page, and on a local disk Hadoop keeps checksums of the whole file. Raises
     ContentDamaged where a checksum differs, a page cannot be decoded, or a column is not one of the table's ``names``.
     """
+    durable.forget_cached(path)
     _compare_hadoop_checksums(path)
     with _reading(), path.open("rb") as file, pq.ParquetFile(file, page_checksum_verification=True) as content:
         unknown = sorted(set(content.schema_arrow.names) - names)

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from deltalake.exceptions import DeltaError
 from upath import UPath
 
-from sda_platform.lake import delta_log
+from sda_platform.lake import delta_log, durable, unsynced
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, OtherSchemaVersion
 from sda_platform.lake.log import Head, TableLog, commit_in
 from sda_platform.lake.soundness.content import ContentDamaged, rows_by_columns, rows_by_footer
@@ -58,7 +58,10 @@ class Damage:
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found. ``torn`` are files that Delta derives from the commits and can do without."""
+    """What was found. ``torn`` are files that Delta derives from the commits and can do without.
+
+    ``unsynced`` is the sync that failed (`lake.unsynced`): what was read may not be on disk.
+    """
 
     table: str
     version: int = -1
@@ -67,11 +70,17 @@ class Examination:
     files_seen: int = 0
     torn: tuple[str, ...] = ()
     damage: tuple[Damage, ...] = ()
+    unsynced: str | None = None
     seconds: float = 0.0
 
     @property
     def is_sound(self) -> bool:
         """Whether nothing is amiss."""
+        return self.reads_as_written and self.unsynced is None
+
+    @property
+    def reads_as_written(self) -> bool:
+        """Whether what was read is what was written."""
         return not self.torn and not self.damage
 
     @property
@@ -82,7 +91,8 @@ class Examination:
     @property
     def problems(self) -> list[str]:
         """What is amiss, in words."""
-        return [*(f"{name} is torn or points nowhere" for name in self.torn), *(d.told for d in self.damage)]
+        failed = [] if self.unsynced is None else [f"a sync failed: {self.unsynced}"]
+        return [*(f"{name} is torn or points nowhere" for name in self.torn), *(d.told for d in self.damage), *failed]
 
 
 def examine(log: TableLog, depth: Depth) -> Examination:
@@ -92,10 +102,14 @@ def examine(log: TableLog, depth: Depth) -> Examination:
 
 
 def _examined(log: TableLog, depth: Depth) -> Examination:
-    files = _LogFiles.below(delta_log.log_directory(log.uri))
-    found = Examination(log.table.name, files.last_commit)
+    directory = delta_log.log_directory(log.uri)
+    files = _LogFiles.below(directory)
+    found = Examination(log.table.name, files.last_commit, unsynced=unsynced.reason(directory))
     if not files.commits and not files.others:
         return found
+    if depth is Depth.COLUMNS:
+        for name in files.names:
+            durable.forget_cached(directory / name)
     # While others write, what Delta derives from a commit comes and goes.
     torn = files.torn() if depth > Depth.NEWEST else ()
     lost = _lost_commits(files, torn) if depth > Depth.NEWEST else []
@@ -134,6 +148,11 @@ class _LogFiles:
             {name: version for name, version in versions.items() if not name.endswith(".json")},
             delta_log.LAST_CHECKPOINT in names,
         )
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the commits and of what Delta derives from them."""
+        return [*(f"{version:020d}.json" for version in self.commits), *self.others]
 
     @property
     def last_commit(self) -> int:

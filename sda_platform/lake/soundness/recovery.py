@@ -16,7 +16,7 @@ from functools import partial
 from deltalake.exceptions import DeltaError
 
 from sda_platform import faults
-from sda_platform.lake import delta_log, durable
+from sda_platform.lake import delta_log, durable, unsynced
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import InvariantError, LakeError
 from sda_platform.lake.lake import Lake
@@ -90,7 +90,7 @@ def recover(
         finding = look() if repair else _confirmed(look, wait)
         faults.reach("recovery.examined")
         if repair and finding.problems:
-            finding = _mend(lake, tables, table, sources.get(table.name, ()), finding)
+            finding = _mend(lake, tables, table, sources.get(table.name, ()), finding, depth)
             faults.reach("recovery.repaired")
         found.append(finding)
     return found[::-1]
@@ -120,25 +120,43 @@ def _look(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[Lan
         lost = why_lost(table, _downstream(lake, tables, table), zones if depth < Depth.COLUMNS else ())
         damage = (Damage(lost, remedy=remedy(log)),) if lost else ()
         examination = replace(examination, damage=damage)
-    is_searched = depth is Depth.COLUMNS and examination.is_sound
+    is_searched = depth is Depth.COLUMNS and examination.reads_as_written
     return Finding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
 
 
-def _mend(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[LandingZone], found: Finding) -> Finding:
+def _mend(
+    lake: Lake,
+    tables: Sequence[Table],
+    table: Table,
+    zones: Sequence[LandingZone],
+    found: Finding,
+    depth: Depth,
+) -> Finding:
     """Mend what can be, and look again: only a table that is sound afterwards counts as repaired."""
     log, examination = lake.log(table), found.examination
     try:
+        if depth < Depth.COLUMNS:  # what is in memory only looks sound
+            unsynced.require_none(delta_log.log_directory(log.uri))
         done = [*_set_aside(log, examination.torn), *_put_back(found.unheld, zones)]
         if examination.damage:
             done += _undo_newest(lake, tables, log, zones, examination)
+        done += _cleared(log, examination)
     except (LakeError, DeltaError) as refusal:
         return Finding(examination, found.unheld, refused=str(refusal))
     again = examine(log, Depth.PRESENCE)
     if again.damage and not examination.damage:  # the torn files hid it
-        further = _mend(lake, tables, table, zones, Finding(again))
+        further = _mend(lake, tables, table, zones, Finding(again), depth)
         return Finding(examination, found.unheld, (*done, *further.repaired), further.refused)
     refused = f"{table.name}: after the repair still {'; '.join(again.problems)}" if again.problems else None
     return Finding(examination, found.unheld, tuple(done), refused)
+
+
+def _cleared(log: TableLog, examination: Examination) -> list[str]:
+    """Remove the mark of a failed sync: all that is left of the table was read from the disk."""
+    if examination.unsynced is None:
+        return []
+    unsynced.clear(delta_log.log_directory(log.uri))
+    return ["cleared the mark of a failed sync: everything was read from the disk"]
 
 
 def _undo_newest(

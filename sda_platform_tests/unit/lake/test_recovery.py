@@ -25,7 +25,14 @@ from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.soundness.recovery import SET_ASIDE, Finding, recover
 from sda_platform.lake.table import Table
 from sda_platform_tests.crashes import crashes
-from sda_platform_tests.delta_tables import checksum_pages, commit, commit_file, damage_checkpoint, lake_at
+from sda_platform_tests.delta_tables import (
+    checksum_pages,
+    commit,
+    commit_file,
+    damage_checkpoint,
+    lake_at,
+    newest_data_file,
+)
 from sda_platform_tests.segments import land, radar_segment
 
 # Arrow's words for a page that differs from its checksum.
@@ -71,13 +78,6 @@ def newest(lake: Lake, table: Table = RAW_RECORDS) -> Path:
     return commit_file(lake, table, max(int(f.stem) for f in Path(lake.log(table).uri, "_delta_log").glob("*.json")))
 
 
-def newest_data_file(lake: Lake) -> Path:
-    files = set(DeltaTable(lake.log(RAW_RECORDS).uri).file_uris())
-    version = DeltaTable(lake.log(RAW_RECORDS).uri).version()
-    before = DeltaTable(lake.log(RAW_RECORDS).uri, version=version - 1).file_uris() if version else []
-    return Path((files - set(before)).pop())
-
-
 def empty(lake: Lake) -> None:
     newest(lake).write_text("")
 
@@ -98,16 +98,16 @@ def lose_but_for_hadoops_checksum(lake: Lake) -> None:
 
 
 def zero_the_data(lake: Lake) -> None:
-    file = newest_data_file(lake)
+    file = newest_data_file(lake, RAW_RECORDS)
     file.write_bytes(bytes(file.stat().st_size))
 
 
 def truncate_the_data(lake: Lake) -> None:
-    newest_data_file(lake).write_bytes(b"PAR1")
+    newest_data_file(lake, RAW_RECORDS).write_bytes(b"PAR1")
 
 
 def lose_the_data(lake: Lake) -> None:
-    newest_data_file(lake).unlink()
+    newest_data_file(lake, RAW_RECORDS).unlink()
 
 
 POWER_LOSSES = [
@@ -222,7 +222,7 @@ def test_a_recovery_that_dies_anywhere_is_carried_on_cp_r1_r3(
 
 def test_damage_before_the_newest_commit_is_refused_f_live(lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
-    gone = newest_data_file(lake)
+    gone = newest_data_file(lake, RAW_RECORDS)
     consume(lake, zone, "b")
     gone.unlink()
     found = started(lake, zone)["raw_records"]
@@ -400,7 +400,7 @@ def test_a_verification_beside_a_busy_platform_reports_only_what_remains_D20(lak
     sources = {RAW_RECORDS.name: [zone]}
     found = recover(lake, TABLES, sources, depth=Depth.FOOTERS, repair=False, wait=renamed_meanwhile)
     assert ([finding.problems for finding in found], waits) == ([[], []], [0.5])
-    newest_data_file(lake).unlink()
+    newest_data_file(lake, RAW_RECORDS).unlink()
     found = recover(lake, TABLES, sources, depth=Depth.FOOTERS, repair=False, wait=renamed_meanwhile)
     assert "is missing" in found[0].problems[0], "what is really damaged is reported after the second look"
 

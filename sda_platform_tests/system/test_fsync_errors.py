@@ -1,0 +1,67 @@
+"""A real process whose n-th fsync fails: `strace` has the kernel answer EIO once, as it does after a failed write."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.soundness.examination import Depth
+from sda_platform.lake.soundness.recovery import recover
+from sda_platform.lake.unsynced import SyncFailed
+from sda_platform_tests.delta_tables import commit, lake_at
+
+pytestmark = pytest.mark.timeout(300)
+
+# One commit, then what every run does before it builds on one.
+WRITER = """
+import sys
+from pathlib import Path
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform_tests.delta_tables import commit, lake_at
+
+lake = lake_at(Path(sys.argv[1]))
+commit(lake, RAW_RECORDS, [{}])
+lake.head(RAW_RECORDS)
+"""
+
+
+def with_failing_fsync(when: int, command: list[str], log: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``command``; its ``when``-th fsync fails with EIO, the others succeed."""
+    inject = ["strace", "-f", "-o", str(log), "-e", "trace=fsync", "-e", f"inject=fsync:error=EIO:when={when}"]
+    return subprocess.run([*inject, *command], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_strace(tmp_path_factory: pytest.TempPathFactory) -> None:
+    if shutil.which("strace") is None:
+        pytest.skip("strace is not installed (Debian package strace)")
+    sync = [sys.executable, "-c", "import os; os.fsync(os.open('.', os.O_RDONLY))"]
+    tried = with_failing_fsync(1, sync, tmp_path_factory.mktemp("strace") / "log")
+    if "Input/output error" not in tried.stderr:
+        pytest.skip(f"strace cannot inject errors here: {tried.stderr.strip().splitlines()[-1:]}")
+
+
+def test_whichever_fsync_of_a_commit_fails_the_table_stops_until_it_was_verified_D7(tmp_path: Path) -> None:
+    stopped = []
+    for when in range(1, 30):
+        place, log = tmp_path / str(when) / "lake", tmp_path / f"{when}.strace"
+        ended = with_failing_fsync(when, [sys.executable, "-c", WRITER, str(place)], log)
+        if "(INJECTED)" not in log.read_text():
+            assert ended.returncode == 0, ended.stderr
+            break
+        lake = lake_at(place)
+        assert ended.returncode == 1
+        assert "SyncFailed: raw_records: a sync failed: " in ended.stderr, ended.stderr
+        # A second process, for which every fsync succeeds.
+        with pytest.raises(SyncFailed, match="sda verify --deep --repair"):
+            lake.head(RAW_RECORDS)
+        (refused,) = recover(lake, [RAW_RECORDS], {}, repair=True)
+        assert refused.outcome == "damaged"
+        (repaired,) = recover(lake, [RAW_RECORDS], {}, depth=Depth.COLUMNS, repair=True)
+        assert (repaired.outcome, lake.head(RAW_RECORDS).sequence) == ("repaired", 1)
+        commit(lake, RAW_RECORDS, [{}])
+        stopped.append(when)
+    assert len(stopped) >= 4, "the data file, the commit and their directories were synced"

@@ -185,6 +185,11 @@ class Disk:
         """The files somewhere below ``directory``, without a step: for oracles."""
         return (path for path, file in self.names.items() if file is not None and path.startswith(directory + "/"))
 
+    def is_durable(self, path: str) -> bool:
+        """Whether a power loss leaves the file as it is; a file that is gone cannot be lost."""
+        file = self.names.get(path)
+        return file is None or (self.durable.get(path) is file and file.durable == file.data)
+
     def file(self, path: str) -> File:
         """The file of this name. Raises FileNotFoundError."""
         file = self.names.get(path)

@@ -15,12 +15,16 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform_tests.campaign.disk import LOSSES, Loss
 from sda_platform_tests.campaign.scheduling import Process, Scheduler
 from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises, waiting
-from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, Delivery, World, delivery
+from sda_platform_tests.campaign.simulated_partner import Delivery, delivery
+from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, World
 
 _REPLAY = "python -m sda_platform_tests.campaign.simulator --case"
 Fault = Literal["none", "kill", "kill-engine", "kill-all", "full", "drop", "reorder", "tear", "lie"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
+Story = Literal["plain", "twice", "nights"]
+IDLE_NIGHTS = 60
 DRAINING_RUNS = 12
+REFUSED = "O8: it does not start"
 NANOSECONDS_PER_HOUR = 3600 * NANOSECONDS_PER_SECOND
 
 
@@ -31,9 +35,13 @@ class Case:
     At ``step`` of the first process ``fault`` strikes: ``kill`` ends that process (the engine goes on),
     ``kill-engine`` the engine (the process is told), ``kill-all`` both; ``full`` leaves the disk without space until
     the process ends; ``lie`` ends all, and the disk has forgotten the newest commit of the records, which it had
-    confirmed; the others are a power loss. Where ``rival`` is set, a second writer begins and ends while the first is
-    at that step. ``seed`` 0 is this bare history; any other draws files, writers, their interleaving and several
-    faults by chance.
+    confirmed; the others are a power loss. Where ``rival`` is set, a second process begins and ends while the first is
+    at that step, and ``step`` counts from there: a second writer, or, with ``foreign``, a compaction of every table
+    that nobody syncs. Where ``again`` is set, everything is tried again, and ``then`` strikes at this step of it.
+
+    ``story`` is what the partner and the nights bring: ``plain`` files; a file that comes ``twice`` under two names,
+    and another under one of the two; or 60 idle ``nights`` of another tool's commits between two files. ``seed`` 0 is
+    this bare history; any other draws files, writers, their interleaving and several faults by chance.
     """
 
     batches: int = 1
@@ -41,9 +49,15 @@ class Case:
     step: int = 0
     rival: int | None = None
     seed: int = 0
+    foreign: int = 0
+    again: int = 0
+    then: Fault = "none"
+    story: Story = "plain"
 
     def __str__(self) -> str:
-        return ",".join(f"{name}={value}" for name, value in asdict(self).items() if value is not None)
+        plain = Case()
+        shown = {name: value for name, value in asdict(self).items() if value != getattr(plain, name)}
+        return ",".join(f"{name}={value}" for name, value in {"batches": self.batches, **shown}.items())
 
     @classmethod
     def parse(cls, text: str) -> "Case":
@@ -52,7 +66,7 @@ class Case:
         facts: dict[str, Any] = dict(part.split("=", 1) for part in text.split(","))
         if unknown := set(facts) - known:
             raise ValueError(f"{text!r}: unknown {', '.join(sorted(unknown))}; known are {', '.join(sorted(known))}")
-        facts |= {name: int(value) for name, value in facts.items() if name != "fault"}
+        facts |= {name: int(value) for name, value in facts.items() if name not in ("fault", "then", "story")}
         return cls(**facts)
 
 
@@ -62,51 +76,83 @@ def outcome(case: Case, *, trace: bool = False, held: set[bytes] | None = None) 
     ``held`` are states of a world from which it drained as it must: a history that comes to one of them need not be
     followed to its end again, and one that holds adds its own.
     """
-    world = World(_drawn_files(random.Random(case.seed)) if case.seed else _plain_files(case.batches))
+    world = World(_drawn_files(random.Random(case.seed)) if case.seed else _files(case))
     try:
         problems = _drawn_history(world, case.seed) if case.seed else _cut_history(world, case)
         state = world.state() if held is not None and world.scheduler.is_idle else None
         if held is None or state not in held:
-            problems += _drain(world) or contradictions(world)
+            # A platform that refuses to start does nothing.
+            problems += [] if any(map(_is_refusal, problems)) else _drain(world) or contradictions(world)
         if held is not None and state is not None and not problems:
             held.add(state)
     except Exception as error:  # an oracle that cannot read the tables is a finding too
         problems = [f"{type(error).__name__}: {error}"]
     finally:
         faults.watch(None)
+    if world.may_refuse:
+        problems = [problem for problem in problems if not _is_refusal(problem)]
     if trace:
         sys.stdout.write("".join(f"{n:4} {line}\n" for n, line in enumerate(world.scheduler.trace, 1)))
     return [f"{problem} [replay: {_REPLAY} {case}]" for problem in problems]
 
 
-def length(batches: int) -> tuple[int, int]:
-    """Steps and looks of the fault-free history of so many files."""
-    world = World(_plain_files(batches))
-    world.start("main", lambda: _live(world))
+def _is_refusal(problem: str) -> bool:
+    return problem.startswith(REFUSED)
+
+
+def length(case: Case) -> tuple[int, int]:
+    """Steps and looks of the history of ``case`` without its faults."""
+    world = World(_files(case))
+    world.start("main", lambda: _live(world, case.story))
     world.scheduler.run(_newest)
     faults.watch(None)
     return world.scheduler.steps, world.scheduler.looks
 
 
-def _plain_files(count: int) -> list[Delivery]:
+def steps_of(case: Case, kind: str, place: str) -> list[int]:
+    """The steps of ``kind`` (such as ``unlink``) below ``place`` in that history."""
+    world = World(_files(case))
+    world.start("main", lambda: _live(world, case.story))
+    world.scheduler.run(_newest)
+    faults.watch(None)
+    lines = enumerate(world.scheduler.trace, 1)
+    return [number for number, line in lines if f": {kind} " in line and place in line]
+
+
+def _files(case: Case) -> list[Delivery]:
     """Names in no order, one feed twice, one name twice."""
-    return [delivery(1, "radar", "b", 2), delivery(2, "isl", "a", 1), delivery(3, "radar", "a", 1)][:count]
+    if case.story == "twice":
+        first = delivery(1, "radar", "b", 2)
+        return [first, first.again("a"), first.again("a"), delivery(2, "radar", "b", 1)]
+    return [delivery(1, "radar", "b", 2), delivery(2, "isl", "a", 1), delivery(3, "radar", "a", 1)][: case.batches]
 
 
 def _drawn_files(chance: random.Random) -> list[Delivery]:
-    """Names in any order, but no two alike: a lander makes them of the content."""
+    """Names in any order, none twice, since a lander makes them of the content; but a partner may send a file again,
+    or another one under a name that it used."""
     feeds = [chance.choice(("radar", "isl")) for _ in range(chance.randint(1, 4))]
-    return [
+    files = [
         delivery(n, feed, f"{chance.choice('abc')}-{n}", chance.randint(1, 3), chance.random() < 0.1)
         for n, feed in enumerate(feeds, 1)
     ]
+    for number in range(len(files) + 1, len(files) + 1 + chance.choice((0, 0, 1, 2))):
+        known = chance.choice(files)
+        again = known.again(chance.choice((known.name, f"again-{number}")))
+        other = delivery(number, known.feed, known.name, 1)
+        files.insert(chance.randint(0, len(files)), chance.choice((again, again, other)))
+    return files
 
 
-def _live(world: World) -> None:
+def _live(world: World, story: Story) -> None:
     """What a platform does when nothing happens to it."""
-    for file in tuple(world.unsent):
-        world.land(file)
+    while world.unsent:
+        if story == "twice":
+            world.land_all()
+        else:
+            world.land(world.unsent[0])
         world.run_lane()
+        if story == "nights" and world.unsent:
+            world.pass_nights(IDLE_NIGHTS)
 
 
 def _work(world: World) -> None:
@@ -126,15 +172,21 @@ def _run_until(scheduler: Scheduler, step: float) -> None:
 
 def _cut_history(world: World, case: Case) -> list[str]:
     scheduler = world.scheduler
-    first = world.start("first", lambda: _live(world))
+    first = world.start("first", lambda: _live(world, case.story))
     if case.rival is not None:
         rival, number = case.rival, scheduler.steps + scheduler.looks
         scheduler.run(lambda ready: None if scheduler.steps + scheduler.looks >= number + rival else _newest(ready))
-        second = world.start("second", world.run_lane)
+        second = world.start("second", world.compact_unsynced if case.foreign else world.run_lane)
         scheduler.run(lambda ready: None if second.is_over else _newest(ready))
+        _run_until(scheduler, scheduler.steps + case.step)
     else:
         _run_until(scheduler, case.step or math.inf)
-    return _strike(world, first, case.fault, random.Random(str(case)))
+    problems = _strike(world, first, case.fault, random.Random(str(case)))
+    if case.again and not problems:
+        second = world.start("again", lambda: _live(world, case.story))
+        _run_until(scheduler, scheduler.steps + case.again)
+        problems = _strike(world, second, case.then, random.Random(str(case)))
+    return problems
 
 
 def _strike(world: World, victim: Process, fault: Fault, chance: random.Random) -> list[str]:
@@ -174,7 +226,7 @@ def _restart(world: World, loss: Loss, chance: random.Random) -> list[str]:
     else:
         recovery = world.start("recovery", world.recover)
         world.scheduler.run(_newest)
-    return [f"O8: it does not start: {recovery.failure}"] if recovery.failure else []
+    return [f"{REFUSED}: {recovery.failure}"] if recovery.failure else []
 
 
 def _drawn_history(world: World, seed: int) -> list[str]:
@@ -183,10 +235,14 @@ def _drawn_history(world: World, seed: int) -> list[str]:
     for _ in range(chance.randint(1, 3)):
         lander = world.start("lander", world.land_all)
         writers = [world.start(f"writer-{n}", lambda: _work(world)) for n in range(chance.randint(1, 2))]
+        if chance.random() < 0.3:
+            world.start("maintenance", world.maintain)
         last = world.scheduler.steps + chance.randint(1, 120)
         stays = chance.choice((0.5, 0.9, 0.99))
         world.scheduler.run(_by_chance(world.scheduler, chance, stays, last))
         problems += _strike(world, chance.choice(writers), chance.choice(FAULTS), chance)
+        if any(map(_is_refusal, problems)):
+            return problems
         lander.kill()  # one lander at a time: the next one finds what this one left
         world.now_ns += chance.choice((0, 1, -1, 24, -24)) * NANOSECONDS_PER_HOUR
     return problems

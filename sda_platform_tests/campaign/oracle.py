@@ -5,6 +5,7 @@ opened, columns are read (``count()`` answers from statistics, even when a file 
 written is the campaign's own.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,15 +69,15 @@ def log(lake: Lake, tables: Sequence[Table] = TABLES) -> list[str]:
         versions = sorted(directory.glob("[0-9]*.json"))
         if [int(path.stem) for path in versions] != list(range(len(versions))):
             problems.append(f"{table.name}: the log's versions have a gap")
-        taken = [int(sequence) for path in versions for sequence in _transactions(path, table.app_id)]
+        commits = [commit for path in versions for commit in _commits_in(path, table.app_id)]
+        taken = [sequence for sequence, _ in commits]
         if taken != list(range(1, len(taken) + 1)):
             problems.append(f"{table.name}: its transactions are {_told(taken)}, not 1 to {len(taken)} once each")
-        checkpoints = [c.checkpoint for c in reversed(lake.log(table).commits(limit=len(versions) + 1))]
-        if [c.sequence for c in checkpoints] != taken:
-            problems.append(f"{table.name}: {len(taken)} transactions, but {len(checkpoints)} checkpoints")
-        for older, newer in pairwise(checkpoints):
-            if newer.previous_sha256 != older.sha256:
-                problems.append(f"{table.name}: checkpoint {newer.sequence} does not name the one before it")
+        for (_, older), (sequence, newer) in pairwise(commits):
+            if _facts(newer).get("previous_sha256") != hashlib.sha256(older.encode()).hexdigest():
+                problems.append(f"{table.name}: the manifest of {sequence} does not name the one before it")
+        wrong = [sequence for sequence, text in commits if _facts(text).get("sequence") != sequence]
+        problems += [f"{table.name}: transaction {sequence} has another's manifest, or none" for sequence in wrong]
     return problems
 
 
@@ -150,9 +151,19 @@ def readers(lake: Lake, session: SparkSession, tables: Sequence[Table] = TABLES)
     return problems
 
 
-def _transactions(path: Path, app_id: str) -> list[int]:
-    actions = [json.loads(line) for line in path.read_text().splitlines() if line]
-    return [a["txn"]["version"] for a in actions if "txn" in a and a["txn"]["appId"] == app_id]
+def _commits_in(path: Path, app_id: str) -> list[tuple[int, str]]:
+    """Sequence and manifest text of the transaction of ``app_id`` in one version's file, if it has one."""
+    actions = [action for line in path.read_text().split("\n") if line for action in json.loads(line).items()]
+    texts = [action.get("userMetadata", "") for kind, action in actions if kind == "commitInfo"]
+    found = [action["version"] for kind, action in actions if kind == "txn" and action["appId"] == app_id]
+    return [(sequence, "".join(texts)) for sequence in found]
+
+
+def _facts(text: str) -> dict[str, object]:
+    try:
+        return dict(json.loads(text))
+    except ValueError:
+        return {}
 
 
 def _wrong_with(path: Path, action: Mapping[str, object]) -> str:

@@ -1,4 +1,6 @@
-"""O10: the eleven bugs that a campaign must catch, planted one at a time into the code under test.
+"""O10: bugs that the campaign must catch, planted one at a time into the code under test.
+
+The first eleven are those of the requirements; the others are such as earlier versions of T0 did not see.
 
 Each is what a well-meant change would do: it replaces one function of the kernel (or of the stand-in for the engine's
 client, where the real one needs a JVM) for as long as it is planted. `caught` looks for evidence where the bug shows.
@@ -8,31 +10,41 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, cast
 from unittest.mock import patch
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery import outbox
+from sda_platform.delivery import dispatch, outbox
+from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import durable
+from sda_platform.lake import commit, durable
+from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.commit import Receipt
-from sda_platform.lake.errors import CommitConflict
+from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.segments import LoadedSegment
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head, TableLog
 from sda_platform.lake.planning import Plan
 from sda_platform_tests.campaign import simulated_oracle, simulated_platform
-from sda_platform_tests.campaign.histories import Case, Fault, outcome
+from sda_platform_tests.campaign.histories import Case, Fault, outcome, steps_of
 from sda_platform_tests.campaign.report import Report
-from sda_platform_tests.campaign.simulated_delta import SimulatedEngine, Transaction
+from sda_platform_tests.campaign.simulated_engine import SimulatedEngine, Transaction
 from sda_platform_tests.campaign.simulated_platform import LANDING, SimulatedLake, alerts_of
-from sda_platform_tests.campaign.simulator import exhaustive
+from sda_platform_tests.campaign.simulated_reading import StoredCommit
+from sda_platform_tests.campaign.simulator import AT_THE_END, exhaustive, foreign_commits, twice_struck
 
 Planting = Callable[[], AbstractContextManager[Any]]
 
 _append, _engine_write, _take, _read = SimulatedLake.append, SimulatedEngine.write, intake.take, LandingZone.read
-_recorded_window = simulated_oracle.recorded_window
+_recorded_window, _settle, _seal, _head = (
+    simulated_oracle.recorded_window,
+    commit.settle,
+    LandingZone.seal,
+    TableLog.head,
+)
+_planned_batch = outbox.planned_batch
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,14 @@ def _undisturbed() -> Iterator[Case]:
 
 def _cut(*faults: Fault, batches: Sequence[int] = (1, 2)) -> Iterator[Case]:
     yield from (case for case in exhaustive(batches) if case.rival is None and case.fault in faults)
+
+
+def _with_rival() -> Iterator[Case]:
+    yield from (case for case in exhaustive((1,)) if case.rival is not None and case.fault == "none")
+
+
+def _after_idle_nights() -> Iterator[Case]:
+    yield Case(2, story="nights")
 
 
 def _drawn() -> Iterator[Case]:
@@ -122,6 +142,87 @@ def _read_on_trust(zone: LandingZone, segment: Any) -> LoadedSegment:
     return replace(loaded, defect=None, sha256=segment.meta.sha256) if segment.meta else loaded
 
 
+class _ChangedLog:
+    """A table's log with its answers to `commit.settle` changed."""
+
+    def __init__(self, log: TableLog, nonce: str | None = None) -> None:
+        self._log, self._nonce = log, nonce
+
+    def find(self, sequence: int) -> Commit | None:
+        """The commit of this sequence; with a ``nonce``, as if it had that one."""
+        found = self._log.find(sequence)
+        if found is None or self._nonce is None:
+            return found
+        return replace(found, checkpoint=replace(found.checkpoint, nonce=self._nonce))
+
+    def make_durable(self, first_version: int, last_version: int) -> None:
+        """Sync; without a ``nonce``, the newest version only."""
+        self._log.make_durable(last_version if self._nonce is None else first_version, last_version)
+
+
+def _settle_any_nonce(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+    """Whatever is committed at the sequence counts as ours."""
+    return _settle(cast("TableLog", _ChangedLog(log, checkpoint.nonce)), plan, checkpoint, write)
+
+
+def _settle_on_success(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+    """An engine that reports no error has committed."""
+    try:
+        write()
+    except Exception:
+        return _settle(log, plan, checkpoint, lambda: None)
+    return Receipt(plan, log.commits()[0])
+
+
+def _settle_newest_only(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+    """What other tools committed beneath ours is not synced."""
+    return _settle(cast("TableLog", _ChangedLog(log)), plan, checkpoint, write)
+
+
+def _plant_batch_ids() -> AbstractContextManager[Any]:
+    """Each attempt draws the id of its batch anew."""
+    numbers = count()
+
+    def planned(plan: Plan, subscriber: str, alerts: Any) -> outbox.Batch:
+        batch = _planned_batch(plan, subscriber, alerts)
+        return replace(batch, id=f"{batch.id}|{next(numbers)}")
+
+    return patch.object(dispatch, "planned_batch", planned)
+
+
+def _discard_data_first(zone: LandingZone, name: str) -> None:
+    """A duplicate's data goes before its metadata."""
+    data, meta = zone._waiting(name)
+    data.unlink(missing_ok=True)
+    meta.unlink(missing_ok=True)
+
+
+def _seal_unsynced(zone: LandingZone, name: str, data: bytes, meta: SegmentMeta) -> bool:
+    """What waits already is taken for durable."""
+    if zone.describe(name) is not None and zone._waiting(name)[0].exists():
+        return False
+    return _seal(zone, name, data, meta)
+
+
+def _head_within(depth: int) -> Callable[[TableLog], Head]:
+    """A head is searched among so many versions only."""
+
+    def head(log: TableLog) -> Head:
+        found = _head(log)
+        if found.version - found.commit_version >= depth:
+            raise InvariantError(f"no commit of ours within {depth} versions")
+        return found
+
+    return head
+
+
+def _while_discarding() -> Iterator[Case]:
+    """A kill between the two steps of dropping a duplicate, and one in the repetition."""
+    twice = Case(story="twice")
+    for step in steps_of(twice, "unlink", "/pending/"):
+        yield from (replace(twice, fault="kill", step=step, again=n, then="kill-all") for n in range(1, 13))
+
+
 def _append_miscounted(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> Receipt:
     """One record is lost and another doubled, which no count tells."""
     if plan.table is RAW_RECORDS and rows.num_rows > 1:
@@ -129,9 +230,9 @@ def _append_miscounted(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any)
     return _append(lake, plan, rows, **facts)
 
 
-def _all_up_to(commit: Commit) -> tuple[int, int]:
+def _all_up_to(stored: StoredCommit) -> tuple[int, int]:
     """A replay that takes what is there, in one batch."""
-    return (0, _recorded_window(commit)[1])
+    return (0, _recorded_window(stored)[1])
 
 
 PLANTED_BUGS = (
@@ -160,4 +261,25 @@ PLANTED_BUGS = (
     ),
     PlantedBug("count-only check", partial(patch.object, SimulatedLake, "append", _append_miscounted), _undisturbed),
     PlantedBug("seq reset", partial(patch.object, TableLog, "head", lambda _log: Head()), _undisturbed),
+    PlantedBug("any nonce is ours", partial(patch.object, commit, "settle", _settle_any_nonce), _with_rival),
+    PlantedBug("no error is success", partial(patch.object, commit, "settle", _settle_on_success), _with_rival),
+    PlantedBug("batch ids drawn anew", _plant_batch_ids, partial(_cut, "kill-all", batches=(1,))),
+    PlantedBug(
+        "foreign commits not synced",
+        partial(patch.object, commit, "settle", _settle_newest_only),
+        lambda: (case for case in foreign_commits() if case.fault == "tear" and case.step == AT_THE_END),
+    ),
+    PlantedBug(
+        "duplicate's data dropped first",
+        partial(patch.object, LandingZone, "discard_duplicate", _discard_data_first),
+        _while_discarding,
+    ),
+    PlantedBug(
+        "resealed without sync",
+        partial(patch.object, LandingZone, "seal", _seal_unsynced),
+        partial(twice_struck, Case(1), "kill", "drop", (8, 16, 24, 32)),
+    ),
+    PlantedBug(
+        "head within 100 versions", partial(patch.object, TableLog, "head", _head_within(100)), _after_idle_nights
+    ),
 )

@@ -9,6 +9,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, islice, zip_longest
 
 from sda_platform_tests.campaign.disk import LOSSES
@@ -16,6 +17,7 @@ from sda_platform_tests.campaign.histories import FAULTS, Case, Fault, length, o
 from sda_platform_tests.campaign.report import Report
 
 MAX_FAILURES = 20
+AT_THE_END = 10_000
 _PORTION = 64
 _WORKERS = multiprocessing.get_context("forkserver")
 _WORKERS.set_forkserver_preload([outcome.__module__])
@@ -25,13 +27,42 @@ _Tried = list[tuple[list[str], float]]
 
 
 def exhaustive(batches: Iterable[int] = (1, 2, 3)) -> Iterator[Case]:
-    """Every fault at every step of the bare histories, and a rival at every step of the shortest."""
+    """Every fault at every step of the bare histories; a rival at every step of the shortest, and somebody else's
+    commits at every step of the next; the other stories."""
+    losses: tuple[Fault, ...] = ("none", *LOSSES)
     for count in batches:
-        steps, looks = length(count)
+        steps, looks = length(Case(count))
         yield from (Case(count, fault, step) for step in range(1, steps + 1) for fault in FAULTS if fault != "none")
         if count == 1:
-            losses: tuple[Fault, ...] = ("none", *LOSSES)
             yield from (Case(count, fault, 0, rival) for rival in range(1, steps + looks + 1) for fault in losses)
+            yield from twice_struck(Case(count), "kill", "drop", (8, 16, 24, 32))
+            yield from _of_the_stories()
+        if count == 2:
+            yield from foreign_commits()
+
+
+def foreign_commits() -> Iterator[Case]:
+    """An unsynced compaction of every table at every step, and a power loss at once, soon or at the end."""
+    for rival in range(1, sum(length(Case(2))) + 1):
+        yield from (Case(2, fault, step, rival, foreign=1) for fault in LOSSES for step in (0, 3, AT_THE_END))
+
+
+def twice_struck(of: Case, fault: Fault, then: Fault, at_steps: Iterable[int]) -> Iterator[Case]:
+    """``fault`` at every step, and ``then`` at some steps of the repetition."""
+    steps, _ = length(of)
+    for again in at_steps:
+        yield from (replace(of, fault=fault, step=step, again=again, then=then) for step in range(1, steps + 1))
+
+
+def _of_the_stories() -> Iterator[Case]:
+    """A file that comes twice, with every fault at every step, and with kills in the repetition; and idle nights."""
+    twice, nights = Case(story="twice"), Case(2, story="nights")
+    steps, _ = length(twice)
+    yield from (replace(twice, fault=fault, step=n) for n in range(1, steps + 1) for fault in FAULTS if fault != "none")
+    yield from twice_struck(twice, "kill", "kill-all", range(1, 9))
+    yield from twice_struck(twice, "reorder", "kill-all", range(1, 9))
+    steps, _ = length(nights)
+    yield from (replace(nights, fault=fault, step=n) for n in range(1, steps + 1, steps // 10) for fault in FAULTS)
 
 
 def run(

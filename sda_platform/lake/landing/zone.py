@@ -226,9 +226,14 @@ class LandingZone:
         raise SegmentConflict(f"{self._pending / segment.name}: {told}")
 
     def discard_duplicate(self, name: str) -> None:
-        """Drop a second delivery of bytes that were consumed."""
+        """Drop a second delivery of bytes that were consumed.
+
+        Its metadata is gone for good before its data is: left alone, it would describe the next file of this name.
+        """
         data_path, meta_path = self._waiting(name)
-        meta_path.unlink(missing_ok=True)
+        if meta_path.exists():
+            meta_path.unlink(missing_ok=True)
+            durable.sync([self._pending])
         data_path.unlink(missing_ok=True)
 
     def describe(self, name: str) -> PendingSegment | None:

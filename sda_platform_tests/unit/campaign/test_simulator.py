@@ -5,7 +5,8 @@ import math
 import pytest
 
 from sda_platform_tests.campaign.histories import Case, outcome
-from sda_platform_tests.campaign.simulator import run
+from sda_platform_tests.campaign.simulated_partner import delivery
+from sda_platform_tests.campaign.simulator import AT_THE_END, exhaustive, foreign_commits, run
 
 
 def test_a_batch_survives_any_fault_at_any_step_and_so_do_drawn_histories() -> None:
@@ -26,3 +27,24 @@ def test_a_case_is_replayed_exactly_from_its_text(capsys: pytest.CaptureFixture[
 def test_the_text_of_an_unknown_case_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown color"):
         Case.parse("batches=1,color=red")
+
+
+def test_files_of_different_numbers_differ_damaged_or_not__D15() -> None:
+    files = [delivery(n, "radar", "a", 1, is_damaged) for n in range(1, 10) for is_damaged in (False, True)]
+    assert len({file.arriving for file in files}) == len(files)
+
+
+@pytest.mark.parametrize("story", ["twice", "nights"])
+def test_a_file_that_comes_twice_and_sixty_nights_of_foreign_commits_change_nothing__D2(story: str) -> None:
+    assert outcome(Case.parse(f"batches=2,story={story}")) == []
+
+
+def test_an_unsynced_compaction_between_any_two_steps_changes_nothing__spec_22() -> None:
+    cases = [case for case in foreign_commits() if case.step == AT_THE_END][::60]
+    assert [problem for case in cases for problem in outcome(case)] == []
+    assert len(cases) > 20
+
+
+def test_a_case_and_its_text_are_one() -> None:
+    cases = list(exhaustive((1,)))
+    assert [Case.parse(str(case)) for case in cases] == cases

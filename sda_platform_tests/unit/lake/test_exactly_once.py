@@ -35,7 +35,8 @@ from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.verification import broken_chain
 from sda_platform_tests.campaign.scheduling import ConnectionLost
-from sda_platform_tests.campaign.simulated_delta import ConcurrentTransaction, HeldTable, SimulatedDelta
+from sda_platform_tests.campaign.simulated_delta import SimulatedDelta
+from sda_platform_tests.campaign.simulated_engine import ConcurrentTransaction, HeldTable
 from sda_platform_tests.crashes import crash_at
 from sda_platform_tests.delta_tables import stamped
 from sda_platform_tests.segments import described

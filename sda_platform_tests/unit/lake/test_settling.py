@@ -14,7 +14,7 @@ from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.log import Head
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform_tests.campaign.scheduling import ConnectionLost
-from sda_platform_tests.campaign.simulated_delta import HeldTable
+from sda_platform_tests.campaign.simulated_engine import HeldTable
 from sda_platform_tests.delta_tables import rows_of
 
 SEGMENT = SegmentRef("radar", "a", "a" * 64, 1, 1)

@@ -39,7 +39,6 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
-from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.slices import SLICE_NS, weigh
 from sda_platform.orbits.tracking.window import Window
 from sda_platform_tests.unit.orbits.scenes import (
@@ -142,7 +141,7 @@ def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
     """Readings of low orbits per second of processor time, and the error at each track's last reading, of either."""
     scene = watch("radar", regimes()["low"], tracks, RADAR_LOOKS, seed=6)
     assert scene is not None
-    measurements = prepare(scene.observations, sensor_registry())
+    measurements = prepare(scene.observations)
     first, last = (np.arange(tracks) * RADAR_LOOKS + end for end in (0, RADAR_LOOKS - 1))
     delay_ns = (measurements.value[:, 0] / LIGHT_KM_S * 1e9).astype(np.int64)
     begin_ns, end_ns = (scene.observations.sensor_time_ns[rows] - delay_ns[rows] for rows in (first, last))

@@ -16,7 +16,6 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.track_filter import WindowFits, carry
@@ -98,7 +97,7 @@ def _window_fits(seen: Sightings, looks: int, windows: int, spacing_s: int) -> t
     phase_s = rng.uniform(0, WINDOW_S / looks, (count, windows, 1)) + np.arange(looks) * WINDOW_S / looks
     time_ns = START_NS + ((start_s + phase_s).ravel() * 1e9).astype(np.int64)
     scene = watched(seen, time_ns, rng)
-    measured = prepare(scene.observations, sensor_registry())
+    measured = prepare(scene.observations)
     zenith = measured.site_km / np.linalg.norm(measured.site_km, axis=1, keepdims=True)
     up = np.einsum("ni,ni->n", measured.direction, zenith) > _LOWEST_SINE
     window = scene.group * windows + (time_ns - START_NS) // (spacing_s * SECOND_NS)

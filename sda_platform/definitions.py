@@ -132,6 +132,7 @@ def default_resources(settings: Settings) -> dict[str, Any]:
             allowed_lateness_s=settings.allowed_lateness_s,
             idle_after_s=settings.idle_after_s,
             sources=list(settings.sources),
+            sensors=settings.sensors,
         ),
         "screening": ScreeningResource(
             fleet=settings.fleet,

@@ -48,6 +48,10 @@ class Settings(BaseSettings):
         description="Who receives the alerts: a path or sqlite:///path, postgresql://user:password@host/database, "
         "https://host/path; empty: <home>/subscriber.sqlite.",
     )
+    sensors: str = Field(
+        "",
+        description="CSV of the ground radars and telescopes; empty: the shipped `orbits/sensing/sensors.csv`.",
+    )
     fleet: str = Field("", description="CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.")
 
     failure_webhook: str = Field("", repr=False, description="URL told of each failed run; empty: only the log.")

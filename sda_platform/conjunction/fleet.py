@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from sda_platform.conjunction.listings import read_listing
+from sda_platform.formats.listings import read_listing
 
 _COLUMNS = ("norad_id", "name", "operator")
 

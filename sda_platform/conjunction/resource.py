@@ -1,22 +1,16 @@
 """What is screened and how far ahead, as a Dagster resource whose settings commits record."""
 
-import hashlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal
 
 from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
-from sda_platform.conjunction.listings import ListingError
 from sda_platform.conjunction.volumes import screening_volumes
-from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.settings_of_record import RecordedResource
 from sda_platform.orbits.screening.volumes import Volume, Volumes
-
-_LISTS = "lists_sha256"
 
 
 class ScreeningResource(RecordedResource["ScreeningResource"]):
@@ -35,30 +29,14 @@ class ScreeningResource(RecordedResource["ScreeningResource"]):
     threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
 
     @override
-    def recorded(self) -> dict[str, Any]:
-        """See `RecordedResource.recorded`; of the lists, what they say is recorded, too, by its hash."""
-        return {**super().recorded(), _LISTS: self._lists_sha256()}
+    def listed(self) -> object:
+        """The fleet and the volumes."""
+        volumes = sorted(screening_volumes(self.volumes).items()) if self.volumes else []
+        return self.fleet_norad_ids(), volumes
 
     @override
-    def as_recorded(self, settings: Mapping[str, Any]) -> Self:
-        """See `RecordedResource.as_recorded`: the lists must still say what they said."""
-        lists = settings[_LISTS]
-        then = super().as_recorded({name: value for name, value in settings.items() if name != _LISTS})
-        try:
-            is_same = then._lists_sha256() == lists
-        except ListingError as error:
-            raise NotReplayable(str(error)) from error
-        if not is_same:
-            named = " and ".join(filter(None, [then.fleet or "the shipped fleet", then.volumes]))
-            raise NotReplayable(
-                f"{named} lists other entries than when this was screened: put back what was there then"
-            )
-        return then
-
-    def _lists_sha256(self) -> str:
-        """Of the fleet and the volumes."""
-        volumes = sorted(screening_volumes(self.volumes).items()) if self.volumes else []
-        return hashlib.sha256(repr((self.fleet_norad_ids(), volumes)).encode()).hexdigest()
+    def lists(self) -> str:
+        return " and ".join(filter(None, [self.fleet or "the shipped fleet", self.volumes]))
 
     def fleet_norad_ids(self) -> list[int]:
         """Catalogue numbers of the protected fleet."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from sda_platform.conjunction.listings import read_listing
+from sda_platform.formats.listings import read_listing
 from sda_platform.orbits.screening.volumes import REGIMES, Volume
 
 STANDARD = "standard"

@@ -70,6 +70,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         window_ns=fusion.window_ns,
         as_of_ns=plan.as_of_ns,
         clocks=known_corrections(store, plan.window(CLOCK_OFFSETS).upto_sequence, starts_ns, fusion.window_ns),
+        sensors=fusion.network(),
     )
     marks = advance(before, arrivals(arrived), fusion.lateness, plan.as_of_ns)
     sources = remembered(before, arrived, marks, fusion.lateness.bound_ns, plan.as_of_ns)

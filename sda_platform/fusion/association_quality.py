@@ -16,7 +16,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
-from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Reason
 
 ASSOCIATED, AMBIGUOUS, UNMATCHED = OUTCOMES = ("associated", "ambiguous", "unmatched")
@@ -44,12 +44,14 @@ class Verdicts:
     elements err as they claim; NaN for a reading without object."""
 
     @classmethod
-    def of(cls, readings: pa.Table, propagator: Propagator, window_ns: int) -> Verdicts:
+    def of(
+        cls, readings: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None = None
+    ) -> Verdicts:
         """The verdicts on ``readings`` against this catalogue, found as the fusion finds them."""
         rows = in_order(readings)
-        observations = ObservationArrays.from_columns(arrays(rows))
+        observations = ObservationArrays.from_columns(arrays(rows), sensors)
         verdict = associated(rows, observations, propagator)
-        size = prepare(observations, sensor_registry()).dimension
+        size = prepare(observations).dimension
         given = verdict.index >= 0
         sure = np.where(verdict.reason == Reason.AMBIGUOUS, AMBIGUOUS, ASSOCIATED)
         return cls(

@@ -56,7 +56,7 @@ def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
     before = store.earlier_rows(plan, CLOCK_SCHEMA.names, last_told)
     told = []
     for term_ns, readings in zip(terms, _readings(store, known, terms, fusion.window_ns), strict=True):
-        before = estimated(readings, before, propagator, term_ns, fusion.window_ns, plan.as_of_ns)
+        before = estimated(readings, before, propagator, term_ns, fusion.window_ns, plan.as_of_ns, fusion.network())
         told.append(before)
     rows = pa.concat_tables(told)
     marks = {TERMS_UNTIL: terms[-1] + term_length_ns}

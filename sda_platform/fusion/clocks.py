@@ -20,6 +20,7 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected, estimate_clock_offsets
 
 CLOCK_SCHEMA = pa.schema([field for field in CLOCK_OFFSETS.arrow_schema if field.name != COMMIT_SEQUENCE])
@@ -31,7 +32,13 @@ _ESTIMATED = ("offset_s", "sigma_s", "readings", "anchors", "bound_s", "residual
 
 
 def estimated(
-    readings: pa.Table, previous: pa.Table, propagator: Propagator, term_ns: int, window_ns: int, as_of_ns: int
+    readings: pa.Table,
+    previous: pa.Table,
+    propagator: Propagator,
+    term_ns: int,
+    window_ns: int,
+    as_of_ns: int,
+    sensors: SensorNetwork | None = None,
 ) -> pa.Table:
     """The rows of `clock_offsets` for one term: of every sensor that saw an anchor.
 
@@ -42,10 +49,11 @@ def estimated(
         term_ns: start of the term.
         window_ns: length of a window.
         as_of_ns: mission time of the commit.
+        sensors: the network that made the observations; the shipped one if not given.
     """
     if not readings.num_rows:
         return CLOCK_SCHEMA.empty_table()
-    found = _offsets(readings, propagator, window_ns)
+    found = _offsets(readings, propagator, window_ns, sensors)
     before = {row["source_id"]: row for row in previous.to_pylist()}
     rows: list[dict[str, Any]] = [
         {
@@ -70,10 +78,10 @@ def _as_correction(row: dict[str, Any], before: dict[str, Any] | None) -> dict[s
     return {"correction_sigma_s": sigma_s, "is_applied": sound and abs(row["offset_s"]) > _CERTAIN_SIGMAS * sigma_s}
 
 
-def _offsets(readings: pa.Table, propagator: Propagator, window_ns: int) -> ClockOffsets:
+def _offsets(readings: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None) -> ClockOffsets:
     """Of what was seen in the same window as its own report by a good clock: a satellite with a link is the anchor."""
     ordered = in_order(readings)
-    observations = ObservationArrays.from_columns(arrays(ordered))
+    observations = ObservationArrays.from_columns(arrays(ordered), sensors)
     index = associated(ordered, observations, propagator).index
     window = observations.sensor_time_ns // window_ns
     seen = window * len(propagator) + index

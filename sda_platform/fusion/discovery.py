@@ -25,7 +25,7 @@ from sda_platform.orbits.determination.differential_correction import Correction
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import link, recognised
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS
+from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
 
 PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
 READING_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
@@ -64,7 +64,7 @@ def discovered(
     for (chain, alone), owner, before in zip(confirmed, owners, earlier, strict=True):
         if owner is not None and sum(t.readings.num_rows for t in chain) < _MORE_READINGS * counts[owner]:
             continue
-        joined = None if before is None else continued(before, _evidence(chain), alone)
+        joined = None if before is None else continued(before, _observations(chain), alone)
         basis = None if joined is None else before
         number = owner if owner is not None else basis.number if basis is not None else next(free, None)
         if number is not None:
@@ -147,14 +147,15 @@ def _fitted(chain: Sequence[Tracklet]) -> Correction | None:
     orbit = chain[-1].orbit
     if len(chain) > 1:
         try:
-            orbit = correct_elements(observations_of(_evidence(chain)), orbit.elements)
+            orbit = correct_elements(_observations(chain), orbit.elements)
         except NoOrbit:
             return None
     return orbit if orbit.is_plausible and _sigma_m(orbit) < _VAGUEST_M else None
 
 
-def _evidence(chain: Sequence[Tracklet]) -> pa.Table:
-    return pa.concat_tables(t.evidence for t in chain)
+def _observations(chain: Sequence[Tracklet]) -> ObservationArrays:
+    """The observations that the orbit of the whole chain is fitted to."""
+    return observations_of(pa.concat_tables(t.evidence for t in chain), chain[0].sensors)
 
 
 def _sigma_m(orbit: Correction) -> float:

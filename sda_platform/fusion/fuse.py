@@ -16,6 +16,7 @@ from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Association, associate
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected
 from sda_platform.orbits.tracking.estimation import StateFits
@@ -28,11 +29,15 @@ TRACK_SCHEMA = pa.schema([field for field in FUSED_TRACKS.arrow_schema if field.
 
 
 def window_fuser(
-    propagator: Propagator, window_ns: int, clocks: Mapping[int, ClockOffsets] | None = None
+    propagator: Propagator,
+    window_ns: int,
+    clocks: Mapping[int, ClockOffsets] | None = None,
+    sensors: SensorNetwork | None = None,
 ) -> Callable[[pa.Table], pa.Table]:
     """The function that fuses the observations of one window, in the columns of TRACK_SCHEMA.
 
-    ``clocks``: what is to be taken out of the times, by the start of the term (`clocks.corrections`).
+    ``clocks``: time-tag corrections to apply, by the start of the term (`clocks.corrections`).
+    ``sensors``: the network that made the observations; the shipped one if not given.
     """
     known = clocks or {}
 
@@ -40,7 +45,7 @@ def window_fuser(
         start_ns = int(rows.column("window_start_ns")[0].as_py())
         offsets = known.get(term_of(start_ns, window_ns))
         ordered = in_order(rows)
-        observations = ObservationArrays.from_columns(arrays(ordered))
+        observations = ObservationArrays.from_columns(arrays(ordered), sensors)
         if offsets is not None:
             observations = corrected(observations, offsets)
         return _fuse(ordered, observations, propagator, start_ns, window_ns)

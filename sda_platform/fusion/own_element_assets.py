@@ -84,7 +84,7 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
     readings, followed = closed_readings(store, plan, fusion.window_ns)
     if not readings.num_rows:
         return nothing_new(store, plan, "no reading of the last closed windows is without an object")
-    found = list(tracklets(readings))
+    found = list(tracklets(readings, fusion.network()))
     entries = store.log(ORBITAL_CATALOG).rows(["norad_id"], version=plan.snapshot(ORBITAL_CATALOG).version)
     numbers = store.earlier_rows(plan, ["norad_id"])["norad_id"].combine_chunks()
     since_ns = pc.min(readings["sensor_time_ns"]).as_py() - REACH_NS

@@ -13,11 +13,12 @@ import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import covariance_from_lower
-from sda_platform.fusion.tracklets import Tracklet, observations_of
+from sda_platform.fusion.tracklets import Tracklet
 from sda_platform.orbits.determination.differential_correction import Correction, UncertainElements, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import GATE, carried
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.sensing.observations import ObservationArrays
 
 REACH_NS = 3 * 3600 * NANOSECONDS_PER_SECOND
 """How old an earlier set may be, event time: more than a revolution of a low orbit."""
@@ -59,14 +60,14 @@ def set_before(sets: Sequence[EarlierSet], chain: Sequence[Tracklet]) -> Earlier
     return before[-1] if before else None
 
 
-def continued(before: EarlierSet, readings: pa.Table, alone: Correction) -> Correction | None:
-    """The orbit by these readings and ``before`` together; None if it fits them worse than chance would once in 1,000.
+def continued(before: EarlierSet, observations: ObservationArrays, alone: Correction) -> Correction | None:
+    """The orbit by these observations and ``before``; None if it fits them worse than chance would once in 1,000.
 
-    ``alone`` is the orbit by the readings alone: what the earlier set adds to its misfit has six degrees of freedom.
+    ``alone`` is the orbit by the observations alone: the earlier set adds six degrees of freedom to its chi-square.
     """
     prior = carried(before, int(alone.elements.epoch_time_ns[0]))
     try:
-        joined = correct_elements(observations_of(readings), prior.elements, prior=prior.covariance)
+        joined = correct_elements(observations, prior.elements, prior=prior.covariance)
     except (NoOrbit, np.linalg.LinAlgError):  # or a covariance that rounding left without an inverse
         return None
     fits = np.array_equal(joined.used, alone.used) and joined.chi_square - alone.chi_square <= GATE

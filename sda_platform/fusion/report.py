@@ -33,6 +33,7 @@ from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.verification import standing_keys
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import teme_to_pef
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets
 
 KEY = dg.AssetKey(["reports", "fusion"])
@@ -67,10 +68,10 @@ _WINDOW = (
 def fusion_report(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
     """How well the fusion is doing, over the last ten minutes of event time: residuals, clocks, tracks, watermarks; and
     of the last two minutes, which readings find their objects."""
-    return report(lake.open(), fusion.window_ns)
+    return report(lake.open(), fusion.window_ns, fusion.network())
 
 
-def report(store: Lake, window_ns: int) -> dg.MaterializeResult[Any]:
+def report(store: Lake, window_ns: int, sensors: SensorNetwork | None = None) -> dg.MaterializeResult[Any]:
     """The pictures and figures as metadata, and the outcome of the checks."""
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.fusion import pictures
@@ -78,7 +79,7 @@ def report(store: Lake, window_ns: int) -> dg.MaterializeResult[Any]:
     windows = recent_windows(store)
     readings = _readings(store, windows)
     quality = FitQuality.of(windows, readings)
-    verdicts = recent_verdicts(store, readings, window_ns)
+    verdicts = recent_verdicts(store, readings, window_ns, sensors)
     clocks = newest_offsets(store)
     tracks = store.log(TRACKS).rows(["state", "epoch_time_ns", *STATE_COLUMNS[:3]])
     facts: dict[str, Any] = {"windows": quality.windows, "readings": quality.readings, "used": quality.used_share}
@@ -113,14 +114,14 @@ def recent_windows(store: Lake) -> pa.Table:
     return standing_keys(log, _WINDOW, where=ds.field("window_start_ns") >= since_ns)
 
 
-def recent_verdicts(store: Lake, readings: pa.Table, window_ns: int) -> Verdicts:
+def recent_verdicts(store: Lake, readings: pa.Table, window_ns: int, sensors: SensorNetwork | None = None) -> Verdicts:
     """Which of the newest windows' ``readings`` find their object in the catalogue of now, by the fits' clocks."""
     newest_ns = window_start(pc.max(readings["sensor_time_ns"]).as_py() or 0, window_ns)
     starts_ns = range(newest_ns - (_ASSOCIATED_WINDOWS - 1) * window_ns, newest_ns + 1, window_ns)
     recent = readings.filter(pc.greater_equal(readings["sensor_time_ns"], starts_ns[0]))
     clocks = known_corrections(store, store.log(CLOCK_OFFSETS).head().sequence, starts_ns, window_ns)
     propagator = catalogue_at(store, store.log(ORBITAL_CATALOG).version()).propagator
-    return Verdicts.of(corrected_rows(recent, clocks, window_ns), propagator, window_ns)
+    return Verdicts.of(corrected_rows(recent, clocks, window_ns), propagator, window_ns, sensors)
 
 
 def newest_offsets(store: Lake) -> ClockOffsets:

@@ -1,11 +1,15 @@
 """How the fusion cuts time: windows and lateness, as a Dagster resource whose settings commits record."""
 
+from pathlib import Path
+
 from pydantic import Field
+from typing_extensions import override
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.watermarks import Lateness
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.lake.settings_of_record import RecordedResource
+from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_network, sensor_registry
 
 
 class FusionResource(RecordedResource["FusionResource"]):
@@ -18,6 +22,20 @@ class FusionResource(RecordedResource["FusionResource"]):
         [feed.name for feed in OBSERVATION_FEEDS],
         description="Kinds that exist: until each has reported once, no window closes (DP3-F4).",
     )
+    sensors: str = Field("", description="CSV of the ground sensors (`sensors.csv`); empty: the ones shipped.")
+
+    @override
+    def listed(self) -> object:
+        """The ground sensors."""
+        return self.network() if self.sensors else None
+
+    @override
+    def lists(self) -> str:
+        return self.sensors
+
+    def network(self) -> SensorNetwork:
+        """The ground sensors. Raises ListingError where the file is not a list of sensors."""
+        return sensor_network(Path(self.sensors)) if self.sensors else sensor_registry()
 
     @property
     def window_ns(self) -> int:

@@ -18,7 +18,7 @@ from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.sighting_arcs import sighting_arcs
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_registry
 
 _LEAST_DETECTIONS = 10
 # Twice as many would make an orbit a third better, in twice the time; of a break-up there are thousands.
@@ -37,6 +37,8 @@ class Tracklet:
     evidence: pa.Table
     """Those that orbits are of: all, or as many as are enough from the whole arc."""
     orbit: Correction
+    sensors: SensorNetwork
+    """The network that made the observations."""
 
 
 def uncorrelated(readings: pa.Table, used: pa.ChunkedArray) -> pa.Table:
@@ -45,22 +47,26 @@ def uncorrelated(readings: pa.Table, used: pa.ChunkedArray) -> pa.Table:
     return readings.filter(pc.and_(from_ground, pc.invert(pc.is_in(readings["observation_id"], used.combine_chunks()))))
 
 
-def tracklets(readings: pa.Table) -> Iterator[Tracklet]:
-    """An orbit for every track with readings enough, in order of name; those without an orbit are left out."""
+def tracklets(readings: pa.Table, sensors: SensorNetwork | None = None) -> Iterator[Tracklet]:
+    """An orbit for every track with enough observations, in order of name; tracks without an orbit are left out.
+
+    ``sensors``: the network that made the observations; the shipped one if not given.
+    """
+    sensors = sensor_registry() if sensors is None else sensors
     is_sighting = pc.equal(readings["source_kind"], "optical")
     tracks = [(name, rows, _spread_evenly(rows)) for name, rows in _tracks(readings.filter(pc.invert(is_sighting)))]
     # Of sightings all: they are few, and how far away an object is takes every one of them.
-    arcs = [(name, rows, rows) for name, rows in _arcs(readings.filter(is_sighting))]
+    arcs = [(name, rows, rows) for name, rows in _arcs(readings.filter(is_sighting), sensors)]
     for name, rows, evidence in sorted([*tracks, *arcs], key=lambda part: part[0]):
         try:
-            yield Tracklet(name, rows, evidence, first_orbit(observations_of(evidence)))
+            yield Tracklet(name, rows, evidence, first_orbit(observations_of(evidence, sensors)), sensors)
         except NoOrbit:
             continue
 
 
-def observations_of(rows: pa.Table) -> ObservationArrays:
-    """Readings as the physics wants them."""
-    return ObservationArrays.from_columns(arrays(rows))
+def observations_of(rows: pa.Table, sensors: SensorNetwork) -> ObservationArrays:
+    """Rows of `observations`, which ``sensors`` made, as arrays."""
+    return ObservationArrays.from_columns(arrays(rows), sensors)
 
 
 def _spread_evenly(rows: pa.Table) -> pa.Table:
@@ -79,11 +85,11 @@ def _tracks(detections: pa.Table) -> Iterator[tuple[str, pa.Table]]:
             yield named["name"][start].as_py(), named.slice(start, length).drop_columns("name")
 
 
-def _arcs(sightings: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+def _arcs(sightings: pa.Table, sensors: SensorNetwork) -> Iterator[tuple[str, pa.Table]]:
     """What crosses the sky smoothly, telescope by telescope, by the telescope and the first sighting."""
     ordered = sightings.sort_by(_IN_TIME)
-    observations = observations_of(ordered)
-    measured = prepare(observations, sensor_registry())
+    observations = observations_of(ordered, sensors)
+    measured = prepare(observations)
     for source in np.unique(observations.source_id).tolist():
         rows = np.flatnonzero((observations.source_id == source) & measured.usable)[-_MOST_SIGHTINGS:]
         looks = measured.take(rows)

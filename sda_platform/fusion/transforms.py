@@ -9,6 +9,7 @@ from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.journal import content, corrections, fact_types
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets
 
 
@@ -18,14 +19,16 @@ def fused(
     *,
     window_ns: int,
     clocks: Mapping[int, ClockOffsets] | None = None,
+    sensors: SensorNetwork | None = None,
 ) -> DataFrame:
     """One fit per object and window of ``observations``, which must hold whole windows.
 
-    ``clocks``: what is taken out of the times, by the start of the term (`clocks.corrections`).
+    ``clocks``: time-tag corrections by the start of the term (`clocks.corrections`).
+    ``sensors``: the network that made the observations; the shipped one if not given.
     """
     windowed = observations.withColumn("window_start_ns", _window_start(window_ns))
     return windowed.groupBy("window_start_ns").applyInArrow(
-        window_fuser(propagator, window_ns, clocks), fact_types(FUSED_TRACKS)
+        window_fuser(propagator, window_ns, clocks, sensors), fact_types(FUSED_TRACKS)
     )
 
 
@@ -38,6 +41,7 @@ def track_corrections(
     window_ns: int,
     as_of_ns: int,
     clocks: Mapping[int, ClockOffsets] | None = None,
+    sensors: SensorNetwork | None = None,
 ) -> DataFrame:
     """What the touched windows now say, as retracts and inserts against the journal."""
     touched = observations.where(
@@ -45,7 +49,7 @@ def track_corrections(
         & _window_start(window_ns).isin(list(starts_ns))
     )
     known = journal.where(F.col("window_start_ns").isin(list(starts_ns)))
-    fresh = fused(touched, propagator, window_ns=window_ns, clocks=clocks)
+    fresh = fused(touched, propagator, window_ns=window_ns, clocks=clocks, sensors=sensors)
     return corrections(known, fresh, key="track_id", content=content(FUSED_TRACKS), as_of_ns=as_of_ns)
 
 

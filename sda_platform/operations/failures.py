@@ -2,7 +2,7 @@
 
 from deltalake.exceptions import DeltaError
 
-from sda_platform.conjunction.listings import ListingError
+from sda_platform.formats.listings import ListingError
 from sda_platform.ingest.partner_files import PartnerFileError
 from sda_platform.lake.errors import LakeError
 from sda_platform.operations.lake_lock import LakeInUse

@@ -4,11 +4,14 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 
+from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.choosing import chosen_subscriber
 from sda_platform.operations.supervisor import Addresses, Platform
+from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.settings import Settings
 
 
@@ -25,8 +28,11 @@ def progress_printer(console: Console) -> Callable[[str], None]:
 @contextmanager
 def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Platform, Addresses]]:
     """The platform of ``settings``, started; stopped on the way out whatever happens."""
-    # A subscriber that cannot be used is told before anything starts.
+    # A subscriber or a list that cannot be used is reported before anything starts.
     chosen_subscriber(settings.subscriber, settings.home)
+    protected_fleet(Path(settings.fleet) if settings.fleet else None)
+    if settings.sensors:
+        sensor_network(Path(settings.sensors))
     platform = Platform(
         settings.home,
         {

@@ -17,7 +17,7 @@ from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
+from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_registry
 from sda_platform.simulation.clocks import clock_reading
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
 from sda_platform.simulation.sightings import Sightings
@@ -43,6 +43,7 @@ class ObservingPlan:
     catalogue_error_s: float = 0.05
     radars_ahead_s: Mapping[str, float] = field(default_factory=dict)
     """How far a radar's clock is ahead, by its source's id, whatever it claims."""
+    sensors: SensorNetwork = field(default_factory=sensor_registry)
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Observers:
 
     def radar(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
         """What the radars measure in [start, stop)."""
-        sensors = _sensors("radar")
+        sensors = self.plan.sensors.of_kind("radar")
         looks = self._looks(sensors, start_time_ns, stop_time_ns, self.plan.radar_interval_s, self.plan.radar_capacity)
         noise = stream(self.seed, "radar", start_time_ns).standard_normal((4, len(looks.time_ns)))
         source_id = _source_ids(sensors, looks)
@@ -80,7 +81,7 @@ class Observers:
 
     def optical(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
         """What the telescopes measure in [start, stop): lit objects over dark sites."""
-        sensors = _sensors("optical")
+        sensors = self.plan.sensors.of_kind("optical")
         interval_s, capacity = self.plan.optical_interval_s, self.plan.optical_capacity
         looks = self._looks(sensors, start_time_ns, stop_time_ns, interval_s, capacity)
         noise = stream(self.seed, "optical", start_time_ns).standard_normal((2, len(looks.time_ns)))
@@ -214,10 +215,6 @@ def linked_satellites(sky: Sky, count: int, seed: int) -> IntArray:
     ]
     preference = keyed_uniform(seed, "linked", sky.norad_id[payloads].tolist())
     return np.sort(np.array(payloads, dtype=np.int64)[np.argsort(preference, kind="stable")[:count]])
-
-
-def _sensors(kind: str) -> list[Sensor]:
-    return [sensor for sensor in sensor_registry().values() if sensor.kind == kind]
 
 
 def _source_ids(sensors: Sequence[Sensor], looks: Looks) -> npt.NDArray[np.str_]:

@@ -7,7 +7,6 @@ six equinoctial mean elements; the drag term stays as given.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,6 @@ from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, s
 from sda_platform.orbits.sensing.linearisation import OPTICAL
 from sda_platform.orbits.sensing.measurements import Linearisation, Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 
 _STEPS = 100
 _NOTHING_TO_GAIN = 1e-2
@@ -69,7 +67,6 @@ class Correction(UncertainElements):
 def correct_elements(
     observations: ObservationArrays,
     elements: ElementSets,
-    sensors: Mapping[str, Sensor] | None = None,
     prior: FloatArray | None = None,
 ) -> Correction:
     """The element set at the epoch of ``elements`` that fits the observations best, in weighted least squares.
@@ -80,7 +77,6 @@ def correct_elements(
     Args:
         observations: (m,) of one object, in any order.
         elements: one row to start from; its drag term is kept.
-        sensors: registry by source id; the built-in one if not given.
         prior: (6, 6) covariance of the equinoctial mean elements of ``elements``, if they count as evidence.
 
     Raises:
@@ -88,9 +84,8 @@ def correct_elements(
 
     Source: Tapley, Schutz & Born, Statistical Orbit Determination (2004), section 4.3; Marquardt 1963.
     """
-    registry = sensor_registry() if sensors is None else sensors
     order = observations.canonical_order(np.zeros(len(observations), dtype=np.int64))
-    measurements = prepare(observations.take(order), registry)
+    measurements = prepare(observations.take(order))
     usable = np.flatnonzero(measurements.usable)
     of_object = np.zeros(len(usable), dtype=np.int64)
     sure = measurements.take(usable).of_shared_clocks(of_object, observations.source_id[order[usable]])
@@ -109,7 +104,7 @@ def correct_elements(
     return arc.report(unknowns, rows, fit, active, used)
 
 
-def first_orbit(observations: ObservationArrays, sensors: Mapping[str, Sensor] | None = None) -> Correction:
+def first_orbit(observations: ObservationArrays) -> Correction:
     """An orbit from the readings of one tracklet alone: three looks, then differential correction of all.
 
     Radar and link readings are positions; sightings are directions. The epoch is the middle look's time. Where three
@@ -119,8 +114,7 @@ def first_orbit(observations: ObservationArrays, sensors: Mapping[str, Sensor] |
         NoOrbit: fewer than three usable looks of one sort, looks that determine no orbit (see
             ``initial_orbit``), or residuals that noise does not explain.
     """
-    registry = sensor_registry() if sensors is None else sensors
-    measurements = prepare(observations, registry)
+    measurements = prepare(observations)
     measurements = measurements.take(np.flatnonzero(measurements.usable))
     measurements = measurements.take(np.argsort(measurements.time_ns, kind="stable"))
     placed = measurements.kind != OPTICAL
@@ -130,7 +124,7 @@ def first_orbit(observations: ObservationArrays, sensors: Mapping[str, Sensor] |
     refusals = []
     for part in _middle_parts(len(looks)):
         try:
-            corrected = correct_elements(observations, _by_three(looks.take(part)), registry)
+            corrected = correct_elements(observations, _by_three(looks.take(part)))
         except NoOrbit as refusal:
             refusals.append(refusal)
             continue

@@ -105,7 +105,7 @@ class Measurements:
         return Readings(**{name: getattr(self, name) for name in Readings._fields})
 
 
-def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> Measurements:
+def prepare(observations: ObservationArrays) -> Measurements:
     """Resolve sites, directions and noise of ``m`` observations.
 
     A sigma the observation does not carry comes from the registry; one found in neither makes the row
@@ -114,7 +114,7 @@ def prepare(observations: ObservationArrays, sensors: Mapping[str, Sensor]) -> M
     named = [observations.source_kind == name for name in _KINDS]
     kind = np.select(named, list(_KINDS.values()), UNKNOWN_KIND).astype(np.int64)
     time_ns = observations.sensor_time_ns
-    places, registered = _from_registry(observations.source_id, kind, sensors)
+    places, registered = _from_registry(observations.source_id, kind, observations.sensors)
     site_km, site_km_s = frames.site_to_teme(places[:, 0], places[:, 1], places[:, 2], time_ns)
     enu = frames.enu_basis_teme(places[:, 0], places[:, 1], time_ns)
     radar = kind == RADAR

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_registry
 
 TextArray = npt.NDArray[np.str_]
 
@@ -25,8 +26,8 @@ class ObservationArrays:
     """``m`` observations, one array of shape (m,) per column, named like the observation schema.
 
     A number that its kind does not report is NaN, a text is empty. Radar angles are Earth-fixed topocentric,
-    optical angles topocentric TEME of date, link states TEME. ``clock_correction_sigma_s`` is no sensor's word: how
-    well the offset is known that was taken out of the time (NaN: none was).
+    optical angles topocentric TEME of date, link states TEME. ``clock_correction_sigma_s`` is the 1 sigma uncertainty
+    of the time-tag correction that was applied (NaN: none). ``sensors`` is the network that made the observations.
     """
 
     source_kind: TextArray
@@ -52,10 +53,13 @@ class ObservationArrays:
     clock_quality: TextArray
     clock_age_s: FloatArray
     clock_correction_sigma_s: FloatArray
+    sensors: SensorNetwork = dataclasses.field(default_factory=sensor_registry)
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Any]) -> Self:
+    def from_columns(cls, columns: Mapping[str, Any], sensors: SensorNetwork | None = None) -> Self:
         """Build from a mapping of column name to array-like; other keys are ignored, absent numbers are NaN.
+
+        ``sensors``: the network that made the observations; the shipped one if not given.
 
         Raises:
             ValueError: ``source_kind``, ``source_id`` or ``sensor_time_ns`` is missing, or lengths differ.
@@ -65,12 +69,11 @@ class ObservationArrays:
                 raise ValueError(f"observation column {name} is missing")
         count = len(columns["sensor_time_ns"])
         arrays: dict[str, npt.NDArray[Any]] = {}
-        for field in dataclasses.fields(cls):
-            arrays[field.name] = _column(field.name, columns.get(field.name), count)
-            shape = arrays[field.name].shape
-            if shape != (count,):
-                raise ValueError(f"observation column {field.name} has shape {shape}, expected ({count},)")
-        return cls(**arrays)
+        for name in COLUMNS:
+            arrays[name] = _column(name, columns.get(name), count)
+            if arrays[name].shape != (count,):
+                raise ValueError(f"observation column {name} has shape {arrays[name].shape}, expected ({count},)")
+        return cls(**arrays, sensors=sensor_registry() if sensors is None else sensors)
 
     def __len__(self) -> int:
         return len(self.sensor_time_ns)
@@ -78,8 +81,7 @@ class ObservationArrays:
     def take(self, index: npt.ArrayLike) -> Self:
         """The observations at ``index`` (positions or a boolean mask), in that order."""
         chosen = np.asarray(index)
-        columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
-        return type(self)(**columns)
+        return type(self)(**{name: getattr(self, name)[chosen] for name in COLUMNS}, sensors=self.sensors)
 
     def canonical_order(self, group: IntArray) -> IntArray:
         """Positions that sort by ``group`` (m,), then time, source and every reported number.
@@ -91,22 +93,19 @@ class ObservationArrays:
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
         # Few share an instant, if any: only these are compared column by column.
         rows = order[tied]
-        keys = [
-            getattr(self, field.name)[rows]
-            for field in dataclasses.fields(self)
-            if field.name not in ("sensor_time_ns", "source_id")
-        ]
+        keys = [getattr(self, name)[rows] for name in COLUMNS if name not in ("sensor_time_ns", "source_id")]
         order[tied] = rows[np.lexsort((*keys, self.source_id[rows], self.sensor_time_ns[rows], group[rows]))]
         return order
 
 
 def stacked(parts: Sequence[ObservationArrays]) -> ObservationArrays:
-    """The observations of all parts, one after the other."""
-    names = ObservationArrays.__dataclass_fields__
-    return ObservationArrays(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    """The observations of all parts, which one network made, in the order of the parts."""
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS}
+    return ObservationArrays(**columns, sensors=parts[0].sensors)
 
 
-REPORTED_COLUMNS = tuple(n for n in ObservationArrays.__dataclass_fields__ if n != "clock_correction_sigma_s")
+COLUMNS = tuple(field.name for field in dataclasses.fields(ObservationArrays) if field.name != "sensors")
+REPORTED_COLUMNS = tuple(name for name in COLUMNS if name != "clock_correction_sigma_s")
 """What sensors report: the columns that the table `observations` has as well."""
 
 

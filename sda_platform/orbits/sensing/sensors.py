@@ -1,18 +1,27 @@
-"""The ground sensors: where they stand, what they reach and how well they measure (``sensors.csv``).
+"""The ground sensors: site, coverage and measurement noise of each (``sensors.csv`` lists the ones shipped).
 
-Positions are approximate public locations of real sites; reach and noise are representative figures of their
-class, not of the site. Inter-satellite links are not sensors on the ground and are not listed.
+Positions are approximate public locations of real sites; coverage and noise are representative figures of their
+class, not of the site. Inter-satellite links are not ground sensors and are not listed.
 """
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from sda_platform.formats.listings import read_listing
+
+_KINDS = ("radar", "optical")
+_NEEDED_SIGMAS = {
+    "radar": ("azimuth_sigma_rad", "elevation_sigma_rad", "range_sigma_m"),
+    "optical": ("angle_sigma_rad",),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,19 +43,86 @@ class Sensor:
     angle_sigma_rad: float
 
 
-_TEXT_FIELDS = frozenset({"source_id", "kind", "name"})
+COLUMNS = tuple(field.name for field in dataclasses.fields(Sensor))
+"""The header of a sensor list."""
+_TEXT_COLUMNS = frozenset({"source_id", "kind", "name"})
+
+
+class SensorNetwork(Mapping[str, Sensor]):
+    """Ground sensors by ``source_id`` (``radar-<array id>``, ``optical-<site id>``), in file order; hashable."""
+
+    def __init__(self, sensors: Iterable[Sensor]) -> None:
+        self._sensors = {sensor.source_id: sensor for sensor in sensors}
+        self._identity = repr(tuple(self._sensors.values()))
+
+    def __getitem__(self, source_id: str) -> Sensor:
+        return self._sensors[source_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sensors)
+
+    def __len__(self) -> int:
+        return len(self._sensors)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SensorNetwork) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    def __repr__(self) -> str:
+        return f"SensorNetwork({self._identity})"
+
+    def of_kind(self, kind: str) -> list[Sensor]:
+        """The radars (``radar``) or telescopes (``optical``), in file order."""
+        return [sensor for sensor in self._sensors.values() if sensor.kind == kind]
+
+
+def sensor_network(path: Path) -> SensorNetwork:
+    """The sensors of a CSV with the header COLUMNS; a noise figure that does not apply is left empty.
+
+    Raises:
+        ListingError: the file cannot be read, or a line is not a sensor; the text names file, line and reason.
+    """
+    return SensorNetwork(read_listing(path, COLUMNS, _entry).values())
 
 
 @cache
-def sensor_registry() -> Mapping[str, Sensor]:
-    """All ground sensors by ``source_id`` (``radar-<array id>``, ``optical-<site id>``), in file order."""
-    text = resources.files("sda_platform.orbits.sensing").joinpath("sensors.csv").read_text(encoding="utf-8")
-    rows = (_sensor(row) for row in csv.DictReader(text.splitlines()))
-    return MappingProxyType({sensor.source_id: sensor for sensor in rows})
+def sensor_registry() -> SensorNetwork:
+    """The ground sensors that the package ships."""
+    with resources.as_file(resources.files("sda_platform.orbits.sensing") / "sensors.csv") as path:
+        return sensor_network(path)
 
 
-def _sensor(row: Mapping[str, str]) -> Sensor:
-    fields: dict[str, Any] = {
-        name: value if name in _TEXT_FIELDS else float(value or "nan") for name, value in row.items()
+def _entry(fields: Sequence[str]) -> tuple[str, Sensor]:
+    text = dict(zip(COLUMNS, fields, strict=True))
+    values: dict[str, Any] = {
+        name: value if name in _TEXT_COLUMNS else _number(name, value) for name, value in text.items()
     }
-    return Sensor(**fields)
+    sensor = Sensor(**values)
+    if sensor.kind not in _KINDS:
+        raise ValueError(f"kind is {sensor.kind!r}, must be {' or '.join(_KINDS)}")
+    if not sensor.source_id.startswith(f"{sensor.kind}-"):
+        raise ValueError(f"source_id is {sensor.source_id!r}, must begin with {sensor.kind}-")
+    _require(sensor, "latitude_deg", -90.0, 90.0)
+    _require(sensor, "longitude_deg", -180.0, 360.0)
+    _require(sensor, "altitude_m", -500.0, 9_000.0)
+    _require(sensor, "min_elevation_deg", -5.0, 90.0)
+    _require(sensor, "max_range_km", 1.0, 1e6)
+    for name in _NEEDED_SIGMAS[sensor.kind]:
+        if not getattr(sensor, name) > 0:
+            raise ValueError(f"{name} is {text[name]!r}, must be a positive number")
+    return sensor.source_id, sensor
+
+
+def _number(name: str, value: str) -> float:
+    try:
+        return float(value or "nan")
+    except ValueError:
+        raise ValueError(f"{name} is {value!r}, must be a number") from None
+
+
+def _require(sensor: Sensor, name: str, least: float, most: float) -> None:
+    value = getattr(sensor, name)
+    if not (np.isfinite(value) and least <= value <= most):
+        raise ValueError(f"{name} is {value:g}, must be from {least:g} to {most:g}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -21,7 +21,6 @@ from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.sensing.linearisation import ISL, innovations
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
-from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.tracking.assignment import Assignment, assign
 from sda_platform.orbits.tracking.gating import coarse_candidates
 
@@ -106,7 +105,6 @@ class Pairs:
 def associate(
     observations: ObservationArrays,
     propagator: Propagator,
-    sensors: Mapping[str, Sensor] | None = None,
     *,
     tracks: TextArray | None = None,
     gate_probability: float = 0.999,
@@ -122,14 +120,13 @@ def associate(
     Args:
         observations: (m,) in any order.
         propagator: the catalogue.
-        sensors: registry by source id; the built-in one if not given.
         tracks: (m,) names the sensors' own trackers give, alike in all readings of one track, empty where there is
             none; a name means something within its source only.
         gate_probability: share of true pairs the gate lets through (chi-square of the observation's size).
 
     Source: Blackman & Popoli, Design and Analysis of Modern Tracking Systems (1999), section 6.4.
     """
-    measurements = prepare(observations, sensor_registry() if sensors is None else sensors)
+    measurements = prepare(observations)
     pairs, refuted = possible_pairs(observations, measurements, propagator, gate_probability)
     unit, slot = _units(observations, tracks)
     verdict = _verdicts(pairs, unit, assign(*_together(pairs, unit), slot))

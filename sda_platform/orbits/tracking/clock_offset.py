@@ -8,7 +8,7 @@ known to be right (a link with a disciplined clock) anchor the rest, as does the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.linearisation import normal_equations, whitened_rates
 from sda_platform.orbits.sensing.measurements import clock_bound_s
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
-from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.problem import Problem, pose
 
@@ -51,7 +50,6 @@ def estimate_clock_offsets(
     propagator: Propagator,
     index: npt.ArrayLike,
     mid_time_ns: npt.ArrayLike,
-    sensors: Mapping[str, Sensor] | None = None,
     *,
     references: Collection[str] = (),
     doubt_s: float = 1.0,
@@ -61,7 +59,7 @@ def estimate_clock_offsets(
     Twice: what a first estimate shows to be no reading of its object has no say in the second.
 
     Args:
-        observations, group, propagator, index, mid_time_ns, sensors: as of ``estimation.fit_windows``.
+        observations, group, propagator, index, mid_time_ns: as of ``estimation.fit_windows``.
         references: sources whose clocks are as good as they say.
         doubt_s: 1 sigma by which any other clock may be off, whatever it says.
 
@@ -69,14 +67,13 @@ def estimate_clock_offsets(
     """
     windows: IntArray = np.asarray(group, dtype=np.int64)
     objects, middle_ns = np.asarray(index, dtype=np.int64), np.asarray(mid_time_ns, dtype=np.int64)
-    registry = sensor_registry() if sensors is None else sensors
 
     def estimate(used: BoolArray) -> ClockOffsets:
-        problem, order = pose(observations.take(used), windows[used], propagator, objects, middle_ns, registry)
+        problem, order = pose(observations.take(used), windows[used], propagator, objects, middle_ns)
         return _estimate(problem, observations.take(used).take(order), references, doubt_s)
 
     first = estimate(windows >= 0)
-    fits = fit_windows(corrected(observations, first), windows, propagator, objects, middle_ns, registry)
+    fits = fit_windows(corrected(observations, first), windows, propagator, objects, middle_ns)
     return estimate(fits.used)
 
 

@@ -7,7 +7,6 @@ to the last bit whatever order they arrive in, and whichever other windows are f
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, move, normal_equations, surprises
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.tracking.problem import Problem, pose, states
 
 BoolArray = npt.NDArray[np.bool_]
@@ -83,11 +81,10 @@ def fit_window(
     propagator: Propagator,
     index: int,
     mid_time_ns: int,
-    sensors: Mapping[str, Sensor] | None = None,
 ) -> StateFit:
     """Fit one object's observations of one window as ``fit_windows`` does; without any, the prior."""
     group = np.zeros(len(observations), dtype=np.int64)
-    fits = fit_windows(observations, group, propagator, [index], [mid_time_ns], sensors)
+    fits = fit_windows(observations, group, propagator, [index], [mid_time_ns])
     arrays = {field.name: getattr(fits, field.name) for field in dataclasses.fields(StateFit)}
     return StateFit(**{name: value[0] if value.ndim > 1 else value[0].item() for name, value in arrays.items()})
 
@@ -98,7 +95,6 @@ def fit_windows(
     propagator: Propagator,
     index: npt.ArrayLike,
     mid_time_ns: npt.ArrayLike,
-    sensors: Mapping[str, Sensor] | None = None,
 ) -> StateFits:
     """Bayesian weighted least squares of many windows at once.
 
@@ -113,7 +109,6 @@ def fit_windows(
         propagator: the catalogue.
         index: (g,) position in the catalogue of each window's object.
         mid_time_ns: (g,) time of each window's state.
-        sensors: registry by source id; the built-in one if not given.
 
     Raises:
         ValueError: a window's object is not in the catalogue.
@@ -131,7 +126,6 @@ def fit_windows(
         propagator,
         objects,
         np.asarray(mid_time_ns, dtype=np.int64),
-        sensor_registry() if sensors is None else sensors,
     )
     solution = _solve(problem)
     return _report(problem, solution, order, groups)

@@ -7,7 +7,6 @@ dynamics only the small deviation.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,6 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.linearisation import whiten
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.sensing.sensors import Sensor
 from sda_platform.orbits.two_body import two_body_stm
 
 BoolArray = npt.NDArray[np.bool_]
@@ -81,14 +79,13 @@ def pose(
     propagator: Propagator,
     index: IntArray,
     mid_time_ns: IntArray,
-    sensors: Mapping[str, Sensor],
 ) -> tuple[Problem, IntArray]:
     """The problem with its rows in canonical order, and each row's position in the caller's order."""
     prior = prior_at(propagator, index, mid_time_ns)
     order = observations.canonical_order(group)
     order = order[group[order] >= 0]
     order = order[prior.known[group[order]]]
-    measurements = prepare(observations.take(order), sensors)
+    measurements = prepare(observations.take(order))
     error, r_obs, v_obs = propagator.at(index[group[order]], measurements.time_ns)
     keep = measurements.usable & (error == 0)
     order, measurements, r_obs, v_obs = order[keep], measurements.take(keep), r_obs[keep], v_obs[keep]

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.slices import SLICE_NS, Slice, weigh
 from sda_platform.orbits.tracking.window import Fused, Window
 
@@ -46,7 +47,7 @@ def fuse_window(
     ranges = list(pairwise([*cuts, len(observations)]))
     told = (identity, observations.sensor_time_ns, observations.clock_correction_sigma_s)
     keys = [_digest([np.ascontiguousarray(column[begin:end]) for column in told]) for begin, end in ranges]
-    return _progress(propagator, mid_time_ns).brought_to(keys, ranges, observations, tracks)
+    return _progress(propagator, mid_time_ns, observations.sensors).brought_to(keys, ranges, observations, tracks)
 
 
 class _Progress:
@@ -80,7 +81,7 @@ class _Progress:
 
 # Telescopes are half a minute late: beside the newest window one or two before it are still open.
 @lru_cache(maxsize=4)
-def _progress(propagator: Propagator, mid_time_ns: int) -> _Progress:
+def _progress(propagator: Propagator, mid_time_ns: int, sensors: SensorNetwork) -> _Progress:  # noqa: ARG001 (key)
     return _Progress(propagator, mid_time_ns)
 
 

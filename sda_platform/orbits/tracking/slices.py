@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +20,6 @@ from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.sensing import quadratic_forms
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
-from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.tracking.association import claims, possible_pairs
 from sda_platform.orbits.tracking.problem import Prior, Problem, prior_at
 
@@ -150,13 +148,12 @@ def weigh(
     tracks: TextArray,
     number: IntArray,
     reference: Reference,
-    sensors: Mapping[str, Sensor] | None = None,
 ) -> list[Slice]:
     """Weigh the readings (m,) of some slices, in order of their ``number`` (m,), each by itself.
 
     ``tracks`` (m,) are the sensors' own names, empty where there is none. Many at once cost little more than one.
     """
-    measurements = prepare(observations, sensor_registry() if sensors is None else sensors)
+    measurements = prepare(observations)
     pairs, _ = possible_pairs(observations, measurements, reference.propagator, states=reference.at)
     pairs = pairs.take(pairs.inside & reference.prior(pairs.candidate).known)
     names, unit, first = _units(number.tolist(), observations.source_id.tolist(), tracks.tolist())

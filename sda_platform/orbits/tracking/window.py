@@ -21,7 +21,6 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing import quadratic_forms
 from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR
 from sda_platform.orbits.sensing.observations import stacked
-from sda_platform.orbits.sensing.sensors import Sensor
 from sda_platform.orbits.tracking.assignment import assign
 from sda_platform.orbits.tracking.association import exclusive_slots
 from sda_platform.orbits.tracking.contradictions import agreeing, excesses, solved
@@ -51,9 +50,9 @@ class Fused:
 class Window:
     """One window of time, filled with its slices one after another."""
 
-    def __init__(self, propagator: Propagator, mid_time_ns: int, sensors: Mapping[str, Sensor] | None = None) -> None:
+    def __init__(self, propagator: Propagator, mid_time_ns: int) -> None:
         self.reference = Reference(propagator, mid_time_ns)
-        self._propagator, self._mid_time_ns, self._sensors = propagator, mid_time_ns, sensors
+        self._propagator, self._mid_time_ns = propagator, mid_time_ns
         self._slices: list[Slice] = []
         self._claim_of: list[IntArray] = []
         self._unit_numbers: dict[object, int] = {}
@@ -66,7 +65,7 @@ class Window:
 
     def emptied(self) -> Window:
         """The same window, without any slice."""
-        empty = Window(self._propagator, self._mid_time_ns, self._sensors)
+        empty = Window(self._propagator, self._mid_time_ns)
         empty.reference = self.reference
         return empty
 
@@ -224,9 +223,7 @@ class Window:
             part.observations.take(cut - start) for part, cut, start in zip(self._slices, cuts, starts, strict=False)
         ]
         middle_ns = np.full(len(again), self._mid_time_ns)
-        fresh = fit_windows(
-            stacked(taken), number[group[rows]], self._propagator, objects[again], middle_ns, self._sensors
-        )
+        fresh = fit_windows(stacked(taken), number[group[rows]], self._propagator, objects[again], middle_ns)
         for field in dataclasses.fields(fits):
             getattr(fits, field.name)[rows if field.name == "used" else again] = getattr(fresh, field.name)
         return fits

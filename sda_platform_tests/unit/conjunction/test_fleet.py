@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
-from sda_platform.conjunction.listings import ListingError
+from sda_platform.formats.listings import ListingError
 from sda_platform_tests.unit.orbits.scenes import catalogue
 
 HEADER = "norad_id,name,operator\n"

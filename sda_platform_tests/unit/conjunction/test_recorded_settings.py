@@ -24,7 +24,7 @@ def test_a_fleet_that_was_changed_in_its_place_or_is_gone_cannot_be_replayed(tmp
     then = ScreeningResource(fleet=str(fleet)).recorded()
     assert ScreeningResource().as_recorded(then).fleet_norad_ids() == [20580]
     fleet.write_text(FLEET + "25544,ISS,NASA\n")
-    with pytest.raises(NotReplayable, match=r"fleet\.csv lists other entries than when this was screened"):
+    with pytest.raises(NotReplayable, match=r"fleet\.csv lists other entries than when this was committed"):
         ScreeningResource().as_recorded(then)
     fleet.unlink()
     with pytest.raises(NotReplayable, match=r"fleet\.csv"):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.conjunction.listings import ListingError
 from sda_platform.conjunction.volumes import STANDARD, screening_volumes
+from sda_platform.formats.listings import ListingError
 from sda_platform.orbits.screening.volumes import REGIMES, Volume
 
 HEADER = "regime,shape,radial_km,in_track_km,cross_track_km\n"

@@ -17,7 +17,7 @@ from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
-from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.two_body import two_body_state
 
@@ -185,10 +185,7 @@ def link_reports(
 
 
 def stack(*parts: ObservationArrays) -> ObservationArrays:
-    names = ObservationArrays.__dataclass_fields__
-    return ObservationArrays.from_columns(
-        {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    )
+    return stacked(parts)
 
 
 def changed(observations: ObservationArrays, **columns: Any) -> ObservationArrays:

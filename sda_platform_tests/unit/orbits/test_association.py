@@ -9,7 +9,6 @@ from scipy.stats import chi2
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
-from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.association import Association, ObservationArrays, Reason, _compare, associate
 from sda_platform.orbits.tracking.gating import coarse_candidates
 from sda_platform_tests.unit.orbits.scenes import (
@@ -194,7 +193,7 @@ def test_nothing_in_nothing_out() -> None:
     _, observations = _spread_over_a_window("radar", 5, seed=11)
     nothing = associate(observations.take(np.zeros(0, dtype=np.int64)), catalogue())
     assert len(nothing.index) == 0
-    no_catalogue = associate(observations, catalogue().take(np.zeros(0, dtype=np.int64)), sensor_registry())
+    no_catalogue = associate(observations, catalogue().take(np.zeros(0, dtype=np.int64)))
     assert (no_catalogue.reason == Reason.NO_CANDIDATE).all()
 
 
@@ -214,7 +213,7 @@ def test_coarse_gate_loses_no_pair_the_fine_gate_accepts(kind: str, companions: 
     # each that is seen.
     truth, observations = _spread_over_a_window(kind, 40, seed=12)
     part = _accompanied(np.union1d(truth, np.arange(0, len(catalogue()), 20)), truth, companions)
-    measurements = prepare(observations, sensor_registry())
+    measurements = prepare(observations)
     gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
     rows, candidates = (grid.ravel() for grid in np.indices((40, len(part))))
     every = _compare(measurements, part, rows, candidates, gate, part.at)
@@ -229,7 +228,7 @@ def test_in_a_crowd_little_more_is_compared_than_what_may_fit() -> None:
     # A stage that came apart minutes ago: a gate of kilometres about each piece holds thousands of pairs.
     truth, observations = _spread_over_a_window("radar", 40, seed=12)
     crowd = _accompanied(truth, truth, 1_000)
-    measurements = prepare(observations, sensor_registry())
+    measurements = prepare(observations)
     gate = np.concatenate([[0.0], chi2.ppf(0.999, np.arange(1, 7))])
     rows, candidates = coarse_candidates(measurements, crowd, float(np.sqrt(gate[6])))
     fitting = _compare(measurements, crowd, rows, candidates, gate, crowd.at).inside

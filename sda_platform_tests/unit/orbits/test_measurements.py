@@ -47,7 +47,7 @@ def _seen(kind: str) -> tuple[Measurements, np.ndarray, np.ndarray]:
         seen = every.take(np.random.default_rng(1).choice(len(every.index), 60, replace=False))
         _, r, v = catalogue().at(seen.index, seen.time_ns)
         observations = observe(seen.source_id, seen.time_ns, r, v, _NoNoise())
-    return prepare(observations, sensor_registry()), r, v
+    return prepare(observations), r, v
 
 
 @pytest.mark.parametrize("kind", ["radar", "optical", "isl"])
@@ -90,10 +90,10 @@ def test_clock_error_moves_the_reading_as_the_object_moves(kind: str) -> None:
             clock_quality=np.full(60, "onboard_drift"),
             clock_age_s=np.full(60, 1e4),
         )
-        residuals.append(prepare(stamped_now, sensor_registry()).linearise(r, v))
+        residuals.append(prepare(stamped_now).linearise(r, v))
     rate = (residuals[1].residual - residuals[0].residual) / (2 * half_ns / 1e9)
     sigma_s = 1.0 / np.sqrt(3.0)
-    variance = np.where(residuals[0].residual == 0, 1.0, prepare(stamped_now, sensor_registry()).variance)
+    variance = np.where(residuals[0].residual == 0, 1.0, prepare(stamped_now).variance)
     slip = np.einsum("nii->ni", residuals[0].noise) - variance
     used = np.abs(rate) > 1e-5
     np.testing.assert_allclose(np.sqrt(np.abs(slip[used])), np.abs(rate[used]) * sigma_s, rtol=0.02)
@@ -118,10 +118,7 @@ def test_range_rate_is_optional_and_missing_sigmas_come_from_the_registry() -> N
     _, r, v = catalogue().at(seen.index, seen.time_ns)
     full = observe(seen.source_id, seen.time_ns, r, v, _NoNoise())
     nothing = np.full(3, np.nan)
-    bare = prepare(
-        changed(full, range_rate_m_s=nothing, range_rate_sigma_m_s=nothing, range_sigma_m=nothing),
-        sensor_registry(),
-    )
+    bare = prepare(changed(full, range_rate_m_s=nothing, range_rate_sigma_m_s=nothing, range_sigma_m=nothing))
     assert bare.usable.all() and (bare.dimension == 3).all()
     sensor = sensor_registry()[str(seen.source_id[0])]
     assert bare.variance[0, 0] == pytest.approx((sensor.range_sigma_m / 1000) ** 2)
@@ -131,7 +128,7 @@ def test_target_at_the_zenith_or_behind_the_sensor_stays_finite() -> None:
     every = visible("radar", START_NS).take(slice(0, 2))
     _, r, v = catalogue().at(every.index, every.time_ns)
     overhead = observe(every.source_id, every.time_ns, r, v, _NoNoise())
-    measurements = prepare(changed(overhead, elevation_rad=np.full(2, np.pi / 2)), sensor_registry())
+    measurements = prepare(changed(overhead, elevation_rad=np.full(2, np.pi / 2)))
     above = measurements.site_km * 1.1
     line = measurements.linearise(above, v)
     assert np.isfinite(line.residual).all() and np.isfinite(line.partials).all()
@@ -150,7 +147,7 @@ def test_what_a_sensor_sees_is_what_sgp4_says_of_the_time_the_light_left(kind: s
         _, then, _ = catalogue().at(seen.index, left_ns)
         left_ns = seen.time_ns - (np.linalg.norm(then - site, axis=1) / 299_792.458 * 1e9).astype(np.int64)
     _, r, v = catalogue().at(seen.index, seen.time_ns)
-    measurements = prepare(observe(seen.source_id, seen.time_ns, r, v, _NoNoise()), sensor_registry())
+    measurements = prepare(observe(seen.source_id, seen.time_ns, r, v, _NoNoise()))
     unit = (then - site) / np.linalg.norm(then - site, axis=1, keepdims=True)
     # In deep space SGP4's velocity is not quite the derivative of its position: 0.3 m over the light time.
     np.testing.assert_allclose(measurements.direction, unit, atol=2e-8)

@@ -11,7 +11,6 @@ from sda_platform.orbits.determination.sighting_arcs import LEAST_SIGHTINGS, sig
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS, catalogue, observe, visible
 
 SITE = "optical-maui"
@@ -37,7 +36,7 @@ def night(seconds: int) -> tuple[IntArray, ObservationArrays]:
 
 
 def arcs(observations: ObservationArrays) -> list[IntArray]:
-    looks = prepare(observations, sensor_registry())
+    looks = prepare(observations)
     return sighting_arcs(looks.direction, (looks.time_ns - START_NS) / 1e9, observations.angle_sigma_rad)
 
 

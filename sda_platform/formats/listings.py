@@ -1,4 +1,4 @@
-"""Short lists that a person writes as CSV (a fleet, screening volumes): a mistake in them is told with its line."""
+"""Short lists that a person writes as CSV (sensors, a fleet, screening volumes); an error names its line."""
 
 import csv
 from collections.abc import Callable, Sequence

@@ -1,0 +1,96 @@
+"""The list of ground sensors: the shipped one is valid, a user's own is used, a mistake in it names line and reason."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sda_platform.formats.listings import ListingError
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.lake.errors import NotReplayable
+from sda_platform.orbits.sensing.measurements import prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
+from sda_platform.orbits.sensing.sensors import COLUMNS, SensorNetwork, sensor_network, sensor_registry
+from sda_platform.orbits.tracking.association import Reason, associate
+from sda_platform_tests.unit.orbits.scenes import catalogue
+
+HEADER = ",".join(COLUMNS) + "\n"
+RADAR = "radar-77,radar,Kiruna,67.86,20.22,400,5,3000,0.001,0.001,20,0.5,\n"
+
+
+def written(path: Path, *lines: str) -> Path:
+    path.write_text(HEADER + "".join(lines), encoding="utf-8")
+    return path
+
+
+def one_observation(sensors: SensorNetwork | None) -> ObservationArrays:
+    columns = {
+        "source_kind": ["radar"], "source_id": ["radar-77"], "sensor_time_ns": [1_730_419_200_000_000_000],
+        "range_m": [1e6], "azimuth_rad": [1.0], "elevation_rad": [0.8], "clock_quality": ["gps_locked"],
+    }  # fmt: skip
+    return ObservationArrays.from_columns(columns, sensors)
+
+
+def test_a_users_own_sensor_is_used_and_unknown_to_the_shipped_network(tmp_path: Path) -> None:
+    own = sensor_network(written(tmp_path / "own.csv", RADAR))
+    assert [sensor.name for sensor in own.of_kind("radar")] == ["Kiruna"]
+    measured = prepare(one_observation(own))
+    assert measured.usable.all()
+    # The site is 20.22 degrees east and 67.86 degrees north: 6,361 km from the centre of the Earth (WGS 84).
+    assert np.linalg.norm(measured.site_km) == pytest.approx(6361.0, abs=1.0)
+    assert not prepare(one_observation(None)).usable.any()
+
+
+def test_observations_keep_their_network_when_they_are_chosen_and_joined(tmp_path: Path) -> None:
+    own = sensor_network(written(tmp_path / "own.csv", RADAR))
+    observations = one_observation(own)
+    assert stacked([observations.take([0]), observations]).sensors == own
+    assert associate(observations, catalogue()).reason.tolist() != [Reason.UNKNOWN_SENSOR]
+    assert associate(one_observation(None), catalogue()).reason.tolist() == [Reason.UNKNOWN_SENSOR]
+
+
+def test_networks_are_equal_when_their_sensors_are(tmp_path: Path) -> None:
+    one, same = (sensor_network(written(tmp_path / name, RADAR)) for name in ("a.csv", "b.csv"))
+    assert (one, hash(one)) == (same, hash(same))
+    moved = SensorNetwork([dataclasses.replace(one["radar-77"], altitude_m=401.0)])
+    assert one != moved
+
+
+def test_the_shipped_sensors_are_a_list_that_a_user_could_have_written() -> None:
+    shipped = sensor_registry()
+    assert len(shipped.of_kind("radar")) + len(shipped.of_kind("optical")) == len(shipped) > 10
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (RADAR.replace("67.86", "97.86"), "line 2: latitude_deg is 97.86, must be from -90 to 90"),
+        (RADAR.replace("67.86", "north"), "line 2: latitude_deg is 'north', must be a number"),
+        (RADAR.replace("67.86", ""), "line 2: latitude_deg is nan, must be"),
+        (RADAR.replace(",radar,", ",sonar,"), "line 2: kind is 'sonar', must be radar or optical"),
+        (RADAR.replace("radar-77", "kiruna"), "line 2: source_id is 'kiruna', must begin with radar-"),
+        (RADAR.replace(",20,", ",,"), "line 2: range_sigma_m is '', must be a positive number"),
+        (RADAR + RADAR, "line 3: source_id radar-77 occurs twice"),
+        ("", "lists nothing"),
+    ],
+)
+def test_a_mistake_in_the_list_names_line_and_reason(tmp_path: Path, line: str, complaint: str) -> None:
+    with pytest.raises(ListingError, match=complaint.replace("(", r"\(")):
+        sensor_network(written(tmp_path / "own.csv", line))
+
+
+def test_a_commit_records_the_sensors_and_a_replay_refuses_others(tmp_path: Path) -> None:
+    path = written(tmp_path / "own.csv", RADAR)
+    fusion = FusionResource(sensors=str(path))
+    recorded = fusion.recorded()
+    assert fusion.as_recorded(recorded).network() == fusion.network()
+    written(path, RADAR.replace("67.86", "67.87"))
+    with pytest.raises(NotReplayable, match=r"own\.csv lists other entries"):
+        fusion.as_recorded(recorded)
+
+
+def test_commits_without_a_list_of_their_own_stay_replayable() -> None:
+    recorded = FusionResource().recorded()
+    assert "lists_sha256" not in recorded
+    assert FusionResource().as_recorded(recorded).network() == sensor_registry()

@@ -29,6 +29,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.properties import table_properties
 from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.table import Table
 
@@ -93,6 +94,7 @@ def _write_log(lake: Lake, table: Table, commits: int, windows: tuple[TableWindo
     write_deltalake(
         uri,
         table.arrow_schema.empty_table(),
+        configuration=table_properties(table),
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": checkpoint.to_json()}, app_transactions=[Transaction(table.app_id, 1)]
         ),

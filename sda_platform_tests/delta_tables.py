@@ -21,6 +21,7 @@ from sda_platform.lake.delta_log import hadoop_checksum
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform_tests.segments import START_NS
 
@@ -112,6 +113,7 @@ def _write(
         target,
         rows.cast(table.arrow_schema),
         mode=mode,
+        configuration=table_properties(table),
         commit_properties=CommitProperties(
             custom_metadata={"userMetadata": checkpoint.to_json()},
             app_transactions=[Transaction(table.app_id, checkpoint.sequence)],
@@ -129,6 +131,13 @@ def newest_data_file(lake: Lake, table: Table) -> Path:
     delta = DeltaTable(lake.log(table).uri)
     before = DeltaTable(lake.log(table).uri, version=delta.version() - 1).file_uris() if delta.version() else []
     return Path((set(delta.file_uris()) - set(before)).pop())
+
+
+def foreign(lake: Lake, table: Table, *operations: str, timestamp_ms: int = 0) -> None:
+    """Append commits of another writer that change no row, as VACUUM does, each made at ``timestamp_ms``."""
+    for version, operation in enumerate(operations, lake.log(table).version() + 1):
+        info = {"timestamp": timestamp_ms, "operation": operation}
+        commit_file(lake, table, version).write_text(json.dumps({"commitInfo": info}, separators=(",", ":")))
 
 
 def damage_checkpoint(lake: Lake, table: Table, version: int, text: str = "{torn") -> None:

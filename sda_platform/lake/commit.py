@@ -21,15 +21,8 @@ from sda_platform.lake.checkpoint import CHANGED_ROWS, Checkpoint
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-
-# Nothing may expire the log while a checkpoint in it is the only memory of progress, and a transaction id must never
-# be forgotten (setTransactionRetentionDuration stays unset).
-# Rows are deleted by rewriting files: a data file is then all there is to sync and to verify.
-_TABLE_PROPERTIES = {
-    "delta.logRetentionDuration": "interval 3650 days",
-    "delta.enableDeletionVectors": "false",
-}
 
 Mode = Literal["append", "overwrite"]
 # Prepares to write a plan's rows (a frame of the engine's own kind) in a mode; the result writes them under a manifest.
@@ -149,14 +142,6 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
     raise InvariantError(
         f"{plan.table.name}: the engine reported success for sequence {plan.sequence}, but the log does not have it"
     )
-
-
-def table_properties(table: Table) -> dict[str, str]:
-    """What is set on a table when it is made.
-
-    Bounds are kept of the columns by which files are passed over; those of all cost a quarter of an append.
-    """
-    return {**_TABLE_PROPERTIES, "delta.dataSkippingStatsColumns": ",".join(table.bounded_columns)}
 
 
 def _adds_columns(log: TableLog) -> bool:

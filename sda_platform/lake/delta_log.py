@@ -42,7 +42,7 @@ def newest_version(uri: str) -> int:
     commits it holds. An object store lists from a name on, and delta-rs does so.
     """
     if durable.is_synced_by_hand(table_directory(uri)):
-        version = _checkpointed_version(uri)
+        version = checkpointed_version(uri)
         while commit_file(uri, version + 1).exists():
             version += 1
         if version >= 0 and commit_file(uri, version).exists():
@@ -53,12 +53,17 @@ def newest_version(uri: str) -> int:
         return -1
 
 
-def _checkpointed_version(uri: str) -> int:
+def checkpointed_version(uri: str) -> int:
     """The version of Delta's newest checkpoint, as its pointer says; -1 where that says nothing."""
     try:
         return int(json.loads((log_directory(uri) / LAST_CHECKPOINT).read_text())["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return -1
+
+
+def timestamp_ms(text: str) -> int:
+    """When a commit was made, Unix time of the writer's wall clock; 0 where the text does not say it."""
+    return next((int(info.get("timestamp", 0)) for _, info in actions(text, "commitInfo")), 0)
 
 
 def actions(text: str, *kinds: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -167,6 +167,17 @@ class TableLog:
         """The Delta version; -1 where the table does not exist yet."""
         return delta_log.newest_version(self.uri)
 
+    def properties(self) -> dict[str, str | None]:
+        """The Delta properties of the stored table."""
+        delta = self._open()
+        return dict(delta.metadata().configuration) if delta else {}
+
+    def operations(self) -> Iterator[tuple[str, int]]:
+        """What each version did and when (Unix time, ms), newest first, whoever committed it."""
+        for _, text in self._texts_from(self.version()):
+            for _, info in delta_log.actions(text, "commitInfo"):
+                yield str(info.get("operation", "")), int(info.get("timestamp", 0))
+
     def live_files(self) -> pa.Table:
         """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""
         delta = self._open()

@@ -1,41 +1,35 @@
-"""The maintenance lane: small files into large ones, and what no version needs any more off the disk.
+"""The maintenance lane: compacts small files, removes data files and log files that no version needs any more.
 
-Neither changes a row, and neither is a commit of the platform: they may come between any two steps of one. A file is
-removed a week after a version last needed it, so that replays and readers at work find what they pinned; Delta itself
-refuses less.
+None of this changes a row or is a commit of the platform: it may come between any two steps of one. Files are kept as
+long as `lake.retention` says, so that replays and running readers find what they pinned.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
 
 import dagster as dg
-from pydantic import Field
 
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_cleanup import clean_log
 from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import Table
 
 _LANE = "maintenance"
 # Delta refuses a compaction of files that an overwrite has replaced meanwhile; the next attempt starts from those.
 _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
-
-
-class MaintenanceConfig(dg.Config):
-    """What one run of the maintenance does."""
-
-    retention_h: int = Field(7 * 24, description="Age from which files that no version needs are removed, hours.")
+_VACUUM, _VACUUM_ENDED = "VACUUM", "VACUUM END"
+_MS_PER_HOUR = 3_600_000
 
 
 def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
-    """The job that compacts ``tables`` and removes their obsolete files, one after the other."""
+    """The job that maintains ``tables``, one after the other."""
 
-    @dg.op(pool=_LANE, retry_policy=_ATTEMPTS, description="OPTIMIZE and VACUUM every table.")
-    def compact_and_vacuum(context: dg.OpExecutionContext, config: MaintenanceConfig, lake: LakeResource) -> None:
-        store = lake.open()
-        for table in tables:
-            if store.log(table).version() >= 0:
-                context.log.info(f"{table.name}: {maintain(store, table, config.retention_h)}")
+    @dg.op(pool=_LANE, retry_policy=_ATTEMPTS, description="OPTIMIZE and VACUUM every changed table; clean its log.")
+    def compact_and_vacuum(context: dg.OpExecutionContext, lake: LakeResource) -> None:
+        maintain_all(lake.open(), tables, now_ms=time.time_ns() // 1_000_000, report=context.log.info)
 
     @dg.job(
         name="maintenance",
@@ -49,21 +43,55 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
     return maintenance
 
 
-def maintain(lake: Lake, table: Table, retention_h: int) -> dict[str, Any]:
-    """Compact one table and remove its obsolete files; tells how many files went.
+def maintain_all(
+    lake: Lake,
+    tables: Sequence[Table],
+    *,
+    now_ms: int,
+    retention: Retention = RETENTION,
+    report: Callable[[str], object] = lambda _line: None,
+) -> None:
+    """Maintain each of ``tables`` that has something to maintain at ``now_ms`` (Unix time), and ``report`` it."""
+    for table in tables:
+        log = lake.log(table)
+        if is_due(log, now_ms=now_ms, retention=retention):
+            report(f"{table.name}: {maintain(lake, table, retention)}")
+        others = [lake.log(other) for other in tables if other is not table]
+        if removed := clean_log(log, others, now_ms=now_ms, retention=retention):
+            report(f"{table.name}: {removed} old versions removed from its log")
+
+
+def is_due(log: TableLog, *, now_ms: int, retention: Retention) -> bool:
+    """Whether maintenance can change anything: the table changed since the last VACUUM, or files expired since then.
+
+    On most file systems each VACUUM adds two versions to the log, so a table that does not change is left alone.
+    """
+    vacuumed_ms = None
+    for operation, timestamp_ms in log.operations():
+        if operation.startswith(_VACUUM):
+            if operation == _VACUUM_ENDED and vacuumed_ms is None:
+                vacuumed_ms = timestamp_ms
+            continue
+        expired_ms = timestamp_ms + retention.data_files_h * _MS_PER_HOUR
+        return vacuumed_ms is None or vacuumed_ms < expired_ms <= now_ms
+    return False
+
+
+def maintain(lake: Lake, table: Table, retention: Retention = RETENTION) -> dict[str, int]:
+    """Compact one table and remove its obsolete data files; returns how many files were added and replaced.
 
     The compaction is on disk before anything is removed that it made obsolete.
     """
     uri = lake.log(table).uri
     metrics = lake.session.sql(f"OPTIMIZE delta.`{uri}`").collect()[0]["metrics"]
     lake.head(table)
-    lake.session.sql(f"VACUUM delta.`{uri}` RETAIN {retention_h} HOURS").collect()
+    lake.session.sql(f"VACUUM delta.`{uri}` RETAIN {retention.data_files_h} HOURS").collect()
     lake.head(table)
     return {"files_added": metrics["numFilesAdded"], "files_replaced": metrics["numFilesRemoved"]}
 
 
 def nightly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
-    """The maintenance every night, when nobody waits for the disk."""
+    """The maintenance every night, when the disk is least busy."""
     return dg.ScheduleDefinition(
         name="nightly_maintenance",
         job=job,

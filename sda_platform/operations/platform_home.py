@@ -7,6 +7,7 @@ ends. Stdlib only.
 import fcntl
 import json
 import os
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
@@ -96,6 +97,14 @@ def prepare(home: Path, code_server_port: int, *, with_postgres: bool) -> Path:
     workspace = dagster_home / "workspace.yaml"
     _write(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
     return workspace
+
+
+def longest_run_h() -> float:
+    """The longest that Dagster lets a run take, hours."""
+    found = re.search(r"^ *max_runtime_seconds: *(\d+)", _instance_file().read_text(), re.MULTILINE)
+    if found is None:
+        raise ValueError("dagster.yaml does not limit how long a run takes (run_monitoring.max_runtime_seconds)")
+    return int(found[1]) / 3600
 
 
 def _instance_file() -> Path:

@@ -15,11 +15,14 @@ from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake import durable
+from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.soundness import recovery_record
 from sda_platform.lake.soundness.examination import Depth
 from sda_platform.lake.soundness.recovery import Finding, recover
+from sda_platform.operations import platform_home
 from sda_platform.registry import FEEDS, TABLES
 from sda_platform.settings import Settings
 
@@ -68,6 +71,11 @@ def main() -> int:
     A lake in an object store loses no power, and others may be writing to it: it is only looked at.
     """
     settings = Settings()
+    try:
+        RETENTION.require_covers(platform_home.longest_run_h())
+    except Misconfigured as error:
+        sys.stdout.write(f"{error}\n")
+        return 1
     is_ours = durable.is_synced_by_hand(UPath(settings.lake_uri))
     findings = verify(settings, Depth.PRESENCE if is_ours else Depth.NEWEST, repair=is_ours)
     for line in lines(findings):

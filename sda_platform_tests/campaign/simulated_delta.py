@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.properties import REQUIRED
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.disk import Disk, parent
 
@@ -46,6 +48,10 @@ class SimulatedDelta:
     def transaction_version(self, app_id: str) -> int | None:
         """The last transaction of this application."""
         return self._transactions.get(app_id)
+
+    def metadata(self) -> SimpleNamespace:
+        """Its properties are those that the platform sets."""
+        return SimpleNamespace(configuration=REQUIRED)
 
     def get_add_actions(self, flatten: bool) -> pa.Table:
         """The live files, each with its size and how many rows it has by its statistics."""

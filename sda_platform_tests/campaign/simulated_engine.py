@@ -200,6 +200,10 @@ class HeldTable(SimulatedLog):
         transaction = Transaction(self.table.app_id, checkpoint.sequence, checkpoint.to_json())
         self._engine.write(self._path, transaction, rows, began=began)
 
+    def write_foreign(self, rows: pa.Table) -> None:
+        """Append as another writer does, which has no manifest."""
+        self._engine.write(self._path, Transaction("another writer", 1, ""), rows)
+
 
 def _removed(names: Iterable[str]) -> list[Action]:
     return [{"remove": {"path": name}} for name in sorted(names)]

@@ -6,9 +6,8 @@ other from Delta's own checkpoint on, and every live data file is opened (spec: 
 """
 
 import json
-import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -18,14 +17,13 @@ from urllib.parse import unquote
 from deltalake.exceptions import DeltaError
 from upath import UPath
 
-from sda_platform.lake import delta_log, durable, unsynced
+from sda_platform.lake import delta_log, durable, properties, unsynced
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, OtherSchemaVersion
 from sda_platform.lake.log import Head, TableLog, commit_in
 from sda_platform.lake.soundness.content import ContentDamaged, rows_by_columns, rows_by_footer
+from sda_platform.lake.soundness.log_files import LogFiles, is_json
 from sda_platform.lake.verification import broken_chain
 
-# Of a version: the commit, its checksum as Delta and as Hadoop (hidden) keep it, Delta's checkpoint.
-_VERSIONED = re.compile(r"^\.?(\d{20})\.(json|crc|checkpoint\..*parquet)(\.crc)?$")
 _OPENED_AT_ONCE = 8
 _TOLD = 3
 
@@ -102,94 +100,34 @@ def examine(log: TableLog, depth: Depth) -> Examination:
 
 
 def _examined(log: TableLog, depth: Depth) -> Examination:
-    directory = delta_log.log_directory(log.uri)
-    files = _LogFiles.below(directory)
-    found = Examination(log.table.name, files.last_commit, unsynced=unsynced.reason(directory))
+    files = LogFiles.listed(log.uri) if depth > Depth.NEWEST else LogFiles.newest(log.uri)
+    found = Examination(log.table.name, files.last_commit, unsynced=unsynced.reason(files.directory))
     if not files.commits and not files.others:
         return found
     if depth is Depth.COLUMNS:
         for name in files.names:
-            durable.forget_cached(directory / name)
+            durable.forget_cached(files.directory / name)
     # While others write, what Delta derives from a commit comes and goes.
     torn = files.torn() if depth > Depth.NEWEST else ()
-    lost = _lost_commits(files, torn) if depth > Depth.NEWEST else []
-    first = files.first_to_read()
+    lost = [*_lost_commits(files, torn), *_lost_beginning(files)] if depth > Depth.NEWEST else []
+    first = files.first_to_read
     found = replace(found, torn=torn, commits_read=files.last_commit + 1 - first)
     damage = [*_damaged_commits(log, files, first), *lost]
     if torn or damage:
         return replace(found, damage=tuple(damage))
     try:
+        altered = _altered_properties(log, files, first, depth)
         # In a run, exactly_once looks at the chain.
         chain = broken_chain(log.commits()) if depth > Depth.NEWEST else []
         head = log.head() if depth > Depth.NEWEST else Head()
         opened, in_files = _damaged_files(log, files, first, depth, unsynced_from=head.commit_version)
     except (InvariantError, DeltaError) as error:
         return replace(found, damage=(_damage_of(error),))
-    damage = [*map(Damage, chain), *in_files]
+    damage = [*map(Damage, chain), *altered, *in_files]
     return replace(found, sequence=head.sequence, files_seen=opened, damage=tuple(damage))
 
 
-@dataclass(frozen=True)
-class _LogFiles:
-    """The files of a log by the version they belong to."""
-
-    directory: UPath
-    commits: frozenset[int]
-    others: dict[str, int]
-    has_pointer: bool
-
-    @classmethod
-    def below(cls, directory: UPath) -> "_LogFiles":
-        names = [path.name for path in directory.iterdir()] if directory.exists() else []
-        versions = {name: int(found[1]) for name in names if (found := _VERSIONED.match(name))}
-        return cls(
-            directory,
-            frozenset(version for name, version in versions.items() if name.endswith(".json")),
-            {name: version for name, version in versions.items() if not name.endswith(".json")},
-            delta_log.LAST_CHECKPOINT in names,
-        )
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the commits and of what Delta derives from them."""
-        return [*(f"{version:020d}.json" for version in self.commits), *self.others]
-
-    @property
-    def last_commit(self) -> int:
-        return max(self.commits, default=-1)
-
-    def first_to_read(self) -> int:
-        """The version of Delta's newest checkpoint that can be read, or the log's first."""
-        checkpoints = sorted((n for n, v in self.others.items() if v <= self.last_commit and _is_checkpoint(n)))
-        newest = next(filter(self._opens, reversed(checkpoints)), None)
-        return min(self.commits, default=0) if newest is None else self.others[newest]
-
-    def torn(self) -> tuple[str, ...]:
-        """Delta's checkpoints, sums and pointer that cannot be read."""
-        newest = {max((n for n in self.others if _is_checkpoint(n)), default=""), f"{self.last_commit:020d}.crc"}
-        torn = sorted(name for name in newest & set(self.others) if not self._opens(name))
-        return (*torn, *([delta_log.LAST_CHECKPOINT] if self.has_pointer and not self._pointer_holds(torn) else []))
-
-    def text(self, version: int) -> str:
-        return delta_log.commit_file(str(self.directory.parent), version).read_text(errors="replace")
-
-    def _opens(self, name: str) -> bool:
-        return (
-            _has_footer(self.directory / name)
-            if _is_checkpoint(name)
-            else _is_json((self.directory / name).read_text(errors="replace"))
-        )
-
-    def _pointer_holds(self, torn: Sequence[str]) -> bool:
-        text = (self.directory / delta_log.LAST_CHECKPOINT).read_text(errors="replace")
-        try:
-            version = int(json.loads(text)["version"])
-        except (ValueError, KeyError, TypeError):
-            return False
-        return any(v == version and _is_checkpoint(n) and n not in torn for n, v in self.others.items())
-
-
-def _damaged_commits(log: TableLog, files: _LogFiles, first: int) -> list[Damage]:
+def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]:
     """The first version that is missing or cannot be read, or whose manifest cannot, if there is one.
 
     An emptied version that others follow stands for a commit that was lost before it was told, and was made again: if
@@ -204,7 +142,7 @@ def _damaged_commits(log: TableLog, files: _LogFiles, first: int) -> list[Damage
         if not text.strip():
             return [Damage(f"version {version} is empty", version)]
         is_last = version == files.last_commit
-        if not all(map(_is_json, filter(None, text.split("\n")))) or not any(delta_log.actions(text, "commitInfo")):
+        if not all(map(is_json, filter(None, text.split("\n")))) or not any(delta_log.actions(text, "commitInfo")):
             return [Damage(f"version {version} is torn", version if is_last else None)]
         try:
             commit_in(log.table, version, text)
@@ -220,22 +158,48 @@ def _damage_of(error: Exception, version: int | None = None) -> Damage:
     return Damage(str(error), version if isinstance(error, IllegibleCheckpoint) else None)
 
 
-def _lost_commits(files: _LogFiles, torn: Sequence[str]) -> list[Damage]:
+def _lost_commits(files: LogFiles, torn: Sequence[str]) -> list[Damage]:
     """A commit that is gone while what Delta derived from it is still there."""
     beyond = {v for name, v in files.others.items() if v > files.last_commit and name not in torn}
     return [Damage(f"version {min(beyond)} is missing, files derived from it are there", min(beyond))] if beyond else []
 
 
+def _lost_beginning(files: LogFiles) -> list[Damage]:
+    """A log whose old commits were removed, without any of Delta's checkpoints that it could be read from."""
+    oldest = min(files.commits, default=0)
+    if oldest == 0 or files.checkpoint_below(files.last_commit) is not None:
+        return []
+    return [Damage(f"the log begins at version {oldest}, and none of Delta's checkpoints can be read")]
+
+
+def _altered_properties(log: TableLog, files: LogFiles, first: int, depth: Depth) -> list[Damage]:
+    """Properties of the table that somebody changed and the platform depends on; in a run, by the newest commits."""
+    stored: Mapping[str, str | None]
+    if depth > Depth.NEWEST:
+        stored = log.properties()
+    else:
+        texts = map(files.text, range(first, files.last_commit + 1))
+        written = [action for text in texts for _, action in delta_log.actions(text, "metaData")]
+        stored = written[-1].get("configuration", {}) if written else properties.REQUIRED
+    wrong = properties.differences(stored)
+    if not wrong:
+        return []
+    told = f"{log.table.name}: its Delta properties were changed: {'; '.join(wrong)}"
+    return [Damage(told, remedy=f"Run {properties.correction(log.uri, stored)}")]
+
+
 def _damaged_files(
-    log: TableLog, files: _LogFiles, first: int, depth: Depth, *, unsynced_from: int
+    log: TableLog, files: LogFiles, first: int, depth: Depth, *, unsynced_from: int
 ) -> tuple[int, list[Damage]]:
     """How many live data files were looked at, and those that are missing, torn, shorter or other than they were.
 
     A power loss can take single pages of what was not synced: of the files that came with version ``unsynced_from``
     or later. Of those the columns are read at every depth but the first.
     """
-    added_by = _newest_additions(log.uri, files, first)
-    chosen = [add for add in log.live_files().to_pylist() if depth > Depth.NEWEST or unquote(add["path"]) in added_by]
+    newest = _newest_additions(files, first)
+    added_by = {path: version for path, (version, _) in newest.items()}
+    # What came since the checkpoint is in the commits themselves: Delta's view costs more the more files are live.
+    chosen = log.live_files().to_pylist() if depth > Depth.NEWEST else [add for _, add in newest.values()]
 
     def depth_of(name: str) -> Depth:
         version = added_by.get(name, -1)
@@ -243,7 +207,7 @@ def _damaged_files(
             return Depth.COLUMNS
         return max(depth, Depth.FOOTERS) if version >= 0 else depth
 
-    names = log.stored_columns()
+    names = log.stored_columns() if depth > Depth.NEWEST else frozenset()
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
         told = list(pool.map(lambda add: _file_problem(log.uri, add, depth_of(unquote(add["path"])), names), chosen))
     wrong = [(unquote(add["path"]), problem) for add, problem in zip(chosen, told, strict=True) if problem]
@@ -256,14 +220,18 @@ def _damaged_files(
     return len(chosen), [Damage(f"live data files: {listed}{more}", None if None in versions else oldest)]
 
 
-def _newest_additions(uri: str, files: _LogFiles, first: int) -> dict[str, int]:
-    """Data files by the version that added them, for the versions from ``first`` on."""
-    root = UPath(uri)
-    return {
-        str(file.relative_to(root)): version
-        for version in range(first, files.last_commit + 1)
-        for file in delta_log.added_files(uri, files.text(version))
-    }
+def _newest_additions(files: LogFiles, first: int) -> dict[str, tuple[int, dict[str, Any]]]:
+    """Live data files that came with version ``first`` or later: the version, and what `TableLog.live_files` has."""
+    found: dict[str, tuple[int, dict[str, Any]]] = {}
+    for version in range(first, files.last_commit + 1):
+        for kind, action in delta_log.actions(files.text(version), "add", "remove"):
+            path = unquote(action["path"])
+            if kind == "remove":
+                found.pop(path, None)
+                continue
+            rows = json.loads(action.get("stats") or "{}").get("numRecords")
+            found[path] = (version, {"path": action["path"], "size_bytes": action["size"], "num_records": rows})
+    return found
 
 
 def _file_problem(uri: str, add: dict[str, Any], depth: Depth, names: frozenset[str]) -> str | None:
@@ -281,23 +249,3 @@ def _file_problem(uri: str, add: dict[str, Any], depth: Depth, names: frozenset[
     except ContentDamaged as damage:
         return str(damage)
     return f"has {rows} rows, not {add['num_records']}" if add["num_records"] not in (None, rows) else None
-
-
-def _is_checkpoint(name: str) -> bool:
-    return name.endswith(".parquet")
-
-
-def _has_footer(path: UPath) -> bool:
-    try:
-        rows_by_footer(path)
-    except ContentDamaged:
-        return False
-    return True
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True

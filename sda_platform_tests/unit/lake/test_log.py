@@ -1,6 +1,5 @@
 """Reading a table's log: what is read belongs to the version that was opened, whatever others commit or damage."""
 
-import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +12,7 @@ from sda_platform.lake import delta_log
 from sda_platform.lake.checkpoint import SCHEMA_VERSION
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.table import Table
-from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, lake_at
+from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
 
 
 @pytest.fixture
@@ -27,12 +25,7 @@ def observe(lake: Lake, *names: str) -> None:
         commit(lake, OBSERVATIONS, [{"observation_id": name}])
 
 
-def foreign(lake: Lake, table: Table, commits: int) -> None:
-    """Append commits of another writer that change no row, as VACUUM does."""
-    newest = lake.log(table).version()
-    for number in range(commits):
-        info = {"timestamp": number, "operation": ("VACUUM START", "VACUUM END")[number % 2]}
-        commit_file(lake, table, newest + 1 + number).write_text(json.dumps({"commitInfo": info}))
+VACUUM = ("VACUUM START", "VACUUM END")
 
 
 def test_commits_that_come_after_opening_are_not_seen_under_wrong_versions(lake: Lake) -> None:
@@ -83,7 +76,7 @@ def test_a_table_resumes_after_1500_commits_of_others_spec_53_D2(lake: Lake) -> 
     commit(lake, RAW_RECORDS)
     commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
     for table in (RAW_RECORDS, OBSERVATIONS):
-        foreign(lake, table, 1500)
+        foreign(lake, table, *VACUUM * 750)
     head = lake.head(RAW_RECORDS)
     assert (head.version, head.sequence, head.commit_version) == (1500, 1, 0)
     assert lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).is_empty
@@ -96,7 +89,7 @@ def test_a_table_resumes_after_1500_commits_of_others_spec_53_D2(lake: Lake) -> 
 def test_the_list_of_commits_counts_own_commits_and_ends_above_a_sequence_D2(lake: Lake) -> None:
     for name in "abcde":
         observe(lake, name)
-        foreign(lake, OBSERVATIONS, 3)
+        foreign(lake, OBSERVATIONS, *VACUUM, "OPTIMIZE")
     log = lake.log(OBSERVATIONS)
     assert [c.sequence for c in log.commits(3)] == [5, 4, 3]
     assert [c.sequence for c in log.commits(None, after=1)] == [5, 4, 3, 2]
@@ -104,7 +97,7 @@ def test_the_list_of_commits_counts_own_commits_and_ends_above_a_sequence_D2(lak
 
 def test_a_log_that_was_cut_above_the_newest_commit_is_refused_spec_84(lake: Lake) -> None:
     observe(lake, "a")
-    foreign(lake, OBSERVATIONS, 2)
+    foreign(lake, OBSERVATIONS, *VACUUM)
     DeltaTable(lake.log(OBSERVATIONS).uri).create_checkpoint()
     commit_file(lake, OBSERVATIONS, 0).unlink()
     with pytest.raises(InvariantError, match="sequence 1 was committed, but its newest manifest is none"):

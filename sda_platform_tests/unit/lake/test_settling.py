@@ -122,6 +122,20 @@ def test_a_receipt_means_that_the_rows_are_on_disk_spec_97() -> None:
     assert held(log) == ["ours"]
 
 
+def test_commits_of_others_below_ours_are_on_disk_with_it_spec_97_hole_23() -> None:
+    """Between plan and commit another writer may commit: without that version Delta cannot read ours."""
+    log = HeldTable(RAW_RECORDS)
+    settled(log, planned(log), lambda c: log.write(c, OURS))
+
+    def write(checkpoint: Checkpoint) -> None:
+        log.write_foreign(THEIRS)
+        log.write(checkpoint, OURS)
+
+    assert settled(log, planned(log), write).commit.version == 2
+    log.disk.lose_power("drop", random.Random(1))
+    assert (log.head().version, held(log)) == (2, ["ours", "theirs", "ours"])
+
+
 def test_every_step_of_a_commit_is_a_fault_point() -> None:
     log, reached = HeldTable(RAW_RECORDS), []
     faults.watch(lambda point: reached.append((point, log.head().sequence, is_durable(log))))

@@ -1,0 +1,46 @@
+"""Removal of the old files of a table's log, as a part of the maintenance; Delta's own clean-up is off.
+
+What is removed is older than the retention, and below everything that is read again: the newest commits (the head, the
+chain that checks follow) and the versions at which consumers' windows end. It is removed from the oldest version up to
+one of Delta's checkpoints, so what is left is a whole log, wherever the removal ends.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from sda_platform.lake import delta_log
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.retention import Retention
+from sda_platform.lake.soundness.log_files import LogFiles
+
+_MS_PER_HOUR = 3_600_000
+
+
+def clean_log(log: TableLog, others: Iterable[TableLog], *, now_ms: int, retention: Retention) -> int:
+    """Remove what the log of a table need not hold any more; returns how many versions that were.
+
+    ``others`` are the logs of all tables that may consume this one. ``now_ms``: Unix time. Raises InvariantError where
+    a log cannot be read; then nothing is removed.
+    """
+    commits = log.commits()
+    if not commits:
+        return 0
+    needed = min([commits[-1].version, *_consumed_versions(log, others)])
+    files = LogFiles.listed(log.uri)
+    expired_ms = now_ms - retention.log_h * _MS_PER_HOUR
+    older = (v for v in sorted(files.commits) if v < needed)
+    oldest_kept = next((v for v in older if delta_log.timestamp_ms(files.text(v)) >= expired_ms), needed)
+    base = files.checkpoint_below(oldest_kept) or 0
+    for name in files.names_below(base):
+        file = files.directory / name
+        for each in (delta_log.hadoop_checksum(file), file):
+            each.unlink(missing_ok=True)
+    return sum(1 for version in files.commits if version < base)
+
+
+def _consumed_versions(log: TableLog, others: Iterable[TableLog]) -> Iterator[int]:
+    """The versions of the table that the newest manifests of ``others`` name."""
+    for commit in (other.head().commit for other in others):
+        if commit is not None:
+            manifest, name = commit.checkpoint, log.table.name
+            yield from (w.upto_version for w in manifest.windows if w.table == name and w.upto_sequence > 0)
+            yield from (s.version for s in manifest.snapshots if s.table == name and s.sequence > 0)

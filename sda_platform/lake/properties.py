@@ -1,0 +1,40 @@
+"""The Delta properties that every table has, and what depends on them."""
+
+from collections.abc import Mapping
+
+from sda_platform.lake.retention import RETENTION
+from sda_platform.lake.table import Table
+
+# Only the maintenance removes log files: a commit manifest is the only memory of progress, and Delta's own clean-up
+# knows neither heads nor consumers. Files stay as long for Delta's checkpoints as for VACUUM. Rows are deleted by
+# rewriting files: a data file is then all there is to sync and to verify.
+REQUIRED = {
+    "delta.enableExpiredLogCleanup": "false",
+    "delta.deletedFileRetentionDuration": f"interval {RETENTION.data_files_h} hours",
+    "delta.enableDeletionVectors": "false",
+}
+# A transaction id that expires lets a repeated commit through.
+FORBIDDEN = ("delta.setTransactionRetentionDuration",)
+
+
+def table_properties(table: Table) -> dict[str, str]:
+    """What is set on a table when it is made.
+
+    Bounds are kept of the columns by which files are passed over; those of all cost a quarter of an append.
+    """
+    return {**REQUIRED, "delta.dataSkippingStatsColumns": ",".join(table.bounded_columns)}
+
+
+def differences(stored: Mapping[str, str | None]) -> list[str]:
+    """How the properties of a stored table differ from what the platform depends on, in words."""
+    wrong = [
+        f"{name} is {stored.get(name)}, not {value}" for name, value in REQUIRED.items() if stored.get(name) != value
+    ]
+    return wrong + [f"{name} is set" for name in FORBIDDEN if stored.get(name) is not None]
+
+
+def correction(uri: str, stored: Mapping[str, str | None]) -> str:
+    """The SQL that sets the properties of a stored table right."""
+    wanted = ", ".join(f"'{name}' = '{value}'" for name, value in REQUIRED.items())
+    unset = [f"ALTER TABLE delta.`{uri}` UNSET TBLPROPERTIES ('{name}')" for name in FORBIDDEN if name in stored]
+    return "; ".join([f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({wanted})", *unset])

@@ -1,0 +1,248 @@
+"""One policy says how long data files and log files are kept; nothing that is read again is removed earlier."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake import properties
+from sda_platform.lake.errors import InvariantError, Misconfigured
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import NEWEST_COMMITS, TableLog
+from sda_platform.lake.log_cleanup import clean_log
+from sda_platform.lake.maintenance import is_due
+from sda_platform.lake.retention import RETENTION, Retention
+from sda_platform.lake.soundness import log_files
+from sda_platform.lake.soundness.examination import Depth, examine
+from sda_platform.lake.soundness.log_files import LogFiles
+from sda_platform.lake.soundness.recovery import recover
+from sda_platform.lake.table import Table
+from sda_platform.operations import platform_home, verification
+from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
+
+DAY_MS = 24 * 3_600_000
+LONG_AFTER_MS = 10**14
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return lake_at(tmp_path)
+
+
+def names(log: TableLog) -> list[str]:
+    return sorted(path.name for path in Path(log.uri, "_delta_log").iterdir())
+
+
+def newest_ms(log: TableLog) -> int:
+    return next(timestamp for _, timestamp in log.operations())
+
+
+def cleaned(lake: Lake, table: Table, *others: Table, now_ms: int = LONG_AFTER_MS) -> int:
+    logs = [lake.log(other) for other in others]
+    return clean_log(lake.log(table), logs, now_ms=now_ms, retention=RETENTION)
+
+
+# The policy.
+
+
+def test_the_retention_covers_the_longest_run_and_the_replay_horizon_spec_102() -> None:
+    RETENTION.require_covers(platform_home.longest_run_h())
+
+
+@pytest.mark.parametrize(
+    "retention", [Retention(replay_horizon_h=191), Retention(data_files_h=168), Retention(log_h=191)]
+)
+def test_a_retention_that_is_too_short_is_refused_spec_102(retention: Retention) -> None:
+    with pytest.raises(Misconfigured, match="must be more than the replay horizon"):
+        retention.require_covers(1.0)
+
+
+def test_the_platform_does_not_start_with_a_retention_that_is_too_short_spec_102(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(verification, "RETENTION", Retention(data_files_h=24))
+    assert verification.main() == 1
+    assert "data files are kept for 24 h" in capsys.readouterr().out
+
+
+# Delta's properties.
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("delta.enableExpiredLogCleanup", "true"),
+        ("delta.deletedFileRetentionDuration", "interval 1 hours"),
+        ("delta.setTransactionRetentionDuration", "interval 1 days"),
+    ],
+)
+def test_a_changed_property_is_found_and_the_correction_named_spec_53_114_hole_33_34(
+    lake: Lake, name: str, value: str
+) -> None:
+    commit(lake, OBSERVATIONS)
+    log = lake.log(OBSERVATIONS)
+    assert all(examine(log, depth).is_sound for depth in Depth)
+    DeltaTable(log.uri).alter.set_table_properties({name: value})
+    for depth in Depth:
+        (problem,) = examine(log, depth).problems
+        assert f"observations: its Delta properties were changed: {name} is" in problem
+    (finding,) = recover(lake, (OBSERVATIONS,), {}, repair=True)
+    assert finding.outcome == "damaged"
+    assert f"ALTER TABLE delta.`{log.uri}` SET TBLPROPERTIES" in str(finding.refused)
+
+
+def test_deletion_vectors_are_off_and_no_transaction_expires_spec_114_hole_33() -> None:
+    assert properties.REQUIRED["delta.enableDeletionVectors"] == "false"
+    assert properties.REQUIRED["delta.enableExpiredLogCleanup"] == "false"
+    assert not set(properties.FORBIDDEN) & set(properties.table_properties(RAW_RECORDS))
+    assert properties.differences({**properties.REQUIRED, "delta.enableDeletionVectors": "true"})
+
+
+# Idle tables.
+
+
+def nights(first_ms: int, count: int) -> Iterator[int]:
+    return iter(range(first_ms + DAY_MS, first_ms + (count + 1) * DAY_MS, DAY_MS))
+
+
+def test_sixty_idle_nights_add_few_versions_and_the_table_resumes_spec_53_D2(lake: Lake) -> None:
+    commit(lake, CONJUNCTION_MESSAGES)
+    log = lake.log(CONJUNCTION_MESSAGES)
+    maintained = []
+    for night, now_ms in enumerate(nights(newest_ms(log), 60), 1):
+        if is_due(log, now_ms=now_ms, retention=RETENTION):
+            maintained.append(night)
+            foreign(lake, CONJUNCTION_MESSAGES, "VACUUM START", "VACUUM END", timestamp_ms=now_ms)
+        assert lake.head(CONJUNCTION_MESSAGES).sequence == 1
+    assert maintained == [1, 8], "the night after the change, and when what it made obsolete has expired"
+    commit(lake, CONJUNCTION_MESSAGES)
+    plan = lake.plan(DEAD_LETTERS, consume=[CONJUNCTION_MESSAGES])
+    assert plan.window(CONJUNCTION_MESSAGES).upto_sequence == 2
+    assert is_due(log, now_ms=newest_ms(log), retention=RETENTION)
+
+
+def test_a_vacuum_that_was_killed_is_made_again_D2(lake: Lake) -> None:
+    commit(lake, CONJUNCTION_MESSAGES)
+    foreign(lake, CONJUNCTION_MESSAGES, "VACUUM START", timestamp_ms=LONG_AFTER_MS)
+    assert is_due(lake.log(CONJUNCTION_MESSAGES), now_ms=LONG_AFTER_MS, retention=RETENTION)
+
+
+def test_an_absent_table_needs_no_maintenance(lake: Lake) -> None:
+    assert not is_due(lake.log(CONJUNCTION_MESSAGES), now_ms=0, retention=RETENTION)
+    assert cleaned(lake, CONJUNCTION_MESSAGES) == 0
+
+
+# The clean-up of logs.
+
+
+@pytest.fixture
+def busy(lake: Lake) -> Lake:
+    """A table of 150 commits, whose checkpoints by Delta are at versions 20, 40 and 120."""
+    for number in range(150):
+        commit(lake, RAW_RECORDS)
+        if number in (20, 40, 120):
+            DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    return lake
+
+
+def test_the_log_is_cut_at_a_checkpoint_below_the_newest_commits_spec_46_53(busy: Lake) -> None:
+    log, commits = busy.log(RAW_RECORDS), busy.log(RAW_RECORDS).commits()
+    head = log.head()
+    assert commits[-1].version == 150 - NEWEST_COMMITS
+    assert cleaned(busy, RAW_RECORDS) == 40
+    assert names(log)[0] == f"{40:020d}.checkpoint.parquet"
+    assert (log.head(), log.commits()) == (head, commits)
+    assert {examine(log, depth).is_sound for depth in Depth} == {True}
+    assert cleaned(busy, RAW_RECORDS) == 0
+    commit(busy, RAW_RECORDS)
+    assert (busy.head(RAW_RECORDS).sequence, DeltaTable(log.uri).version()) == (151, 150)
+
+
+def test_a_commit_within_the_retention_stays_in_the_log(busy: Lake) -> None:
+    assert cleaned(busy, RAW_RECORDS, now_ms=newest_ms(busy.log(RAW_RECORDS)) + 29 * DAY_MS) == 0
+
+
+def test_the_commit_at_which_a_consumers_window_ends_stays_in_the_log_spec_53(lake: Lake) -> None:
+    for number in range(30):
+        commit(lake, RAW_RECORDS)
+        if number == 25:
+            commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
+    for number in range(120):
+        commit(lake, RAW_RECORDS)
+        if number in (5, 10):
+            DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    assert cleaned(lake, RAW_RECORDS, OBSERVATIONS) == 0
+    assert lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS).upto_sequence == 150
+    assert cleaned(lake, RAW_RECORDS) == 40, "without that consumer"
+
+
+def test_an_idle_tables_only_commit_survives_every_clean_up_spec_53_D2(lake: Lake) -> None:
+    commit(lake, CONJUNCTION_MESSAGES)
+    foreign(lake, CONJUNCTION_MESSAGES, *["VACUUM START", "VACUUM END"] * 750, timestamp_ms=1)
+    DeltaTable(lake.log(CONJUNCTION_MESSAGES).uri).create_checkpoint()
+    assert cleaned(lake, CONJUNCTION_MESSAGES) == 0
+    head = lake.head(CONJUNCTION_MESSAGES)
+    assert (head.version, head.sequence) == (1500, 1)
+    commit(lake, CONJUNCTION_MESSAGES)
+    assert lake.head(CONJUNCTION_MESSAGES).sequence == 2
+
+
+def test_nothing_is_removed_where_a_consumers_manifest_is_damaged(busy: Lake) -> None:
+    commit(busy, OBSERVATIONS)
+    damage_checkpoint(busy, OBSERVATIONS, 0)
+    before = names(busy.log(RAW_RECORDS))
+    with pytest.raises(InvariantError, match=r"observations: the manifest of commit 1 \(version 0\) is damaged"):
+        cleaned(busy, RAW_RECORDS, OBSERVATIONS)
+    assert names(busy.log(RAW_RECORDS)) == before
+
+
+def test_a_clean_up_that_dies_anywhere_leaves_a_whole_log(busy: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, unlink, left = busy.log(RAW_RECORDS), type(commit_file(busy, RAW_RECORDS, 0)).unlink, [17]
+
+    def dies(path: Path, missing_ok: bool = False) -> None:
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        unlink(path, missing_ok=missing_ok)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", dies)
+        with pytest.raises(KeyboardInterrupt):
+            cleaned(busy, RAW_RECORDS)
+    assert (examine(log, Depth.COLUMNS).is_sound, log.head().sequence) == (True, 150)
+    cleaned(busy, RAW_RECORDS)
+    assert names(log)[0] == f"{40:020d}.checkpoint.parquet"
+
+
+def test_a_log_without_its_beginning_and_without_a_checkpoint_is_refused(busy: Lake) -> None:
+    cleaned(busy, RAW_RECORDS)
+    for checkpoint in Path(busy.log(RAW_RECORDS).uri, "_delta_log").glob("*.checkpoint.parquet"):
+        checkpoint.write_bytes(b"torn")
+    (finding,) = recover(busy, (RAW_RECORDS,), {}, repair=False, wait=lambda _seconds: None)
+    assert "the log begins at version 40, and none of Delta's checkpoints can be read" in finding.problems
+
+
+# The cost of a check in a run.
+
+
+def test_a_run_neither_lists_a_log_nor_opens_its_table_spec_45(busy: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both take the longer the older the table is."""
+    log = busy.log(RAW_RECORDS)
+
+    def grows(*_: object) -> None:
+        raise AssertionError("this costs more with the age of the table")
+
+    for owner, name in ((LogFiles, "listed"), (TableLog, "_open"), (log_files, "_names")):
+        monkeypatch.setattr(owner, name, grows)
+    found = examine(log, Depth.NEWEST)
+    assert (found.is_sound, found.version, found.commits_read) == (True, 149, 30)
+    assert busy.head(RAW_RECORDS).sequence == 150
+    assert busy.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS).upto_sequence == 150
+
+
+def test_a_run_sees_a_missing_version_without_listing_the_log(busy: Lake) -> None:
+    commit_file(busy, RAW_RECORDS, 145).unlink()
+    assert examine(busy.log(RAW_RECORDS), Depth.NEWEST).problems == ["version 145 is missing, later ones are there"]

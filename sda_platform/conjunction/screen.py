@@ -1,6 +1,5 @@
 """Screening on Spark: spans of time and groups of objects are the tasks, each a pure call of `screening.search`."""
 
-import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.identity import slots_ns
 from sda_platform.lake.assets import markdown_table
 from sda_platform.lake.spark.priority import give_way
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
@@ -24,18 +23,17 @@ from sda_platform.orbits.screening.volumes import Volume, Volumes, by_volume
 
 Scope = Literal["fleet", "all"]
 
-_EVENTS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:conjunction-event:1")
 EVENT, TOGETHER, REFUSED = "event", "together", "refused"
-# What a task finds: an event with all columns but the last; a pair that moves together, with the first time that shows
-# it; an object that SGP4 refuses, with the first time and the reason.
+# What a task finds: an event with all columns but the last (`slot_ns` serves its identity); a pair that moves together,
+# with the first time that shows it; an object that SGP4 refuses, with the first time and the reason.
 _FOUND = {
     "kind": "string",
-    "first_event_id": "string",
     "norad_id_1": "bigint",
     "norad_id_2": "bigint",
     "tca_time_ns": "bigint",
     "miss_distance_km": "double",
     "relative_speed_km_s": "double",
+    "slot_ns": "bigint",
     "elements_epoch_1_ns": "bigint",
     "elements_epoch_2_ns": "bigint",
     "reason": "string",
@@ -153,17 +151,15 @@ def _rows(propagator: Propagator, fleet: npt.NDArray[np.int64], events: Events, 
     lo, hi, tca_ns = events.lo[wanted], events.hi[wanted], events.tca_time_ns[wanted]
     first, second = np.where(swap, hi, lo), np.where(swap, lo, hi)
     ids = [elements.norad_id[first], elements.norad_id[second]]
-    seconds = tca_ns // NANOSECONDS_PER_SECOND
-    names = [f"{a}/{b}/{s}" for a, b, s in zip(ids[0].tolist(), ids[1].tolist(), seconds.tolist(), strict=True)]
     return _table(
         EVENT,
         len(wanted),
-        first_event_id=[str(uuid.uuid5(_EVENTS, name)) for name in names],
         norad_id_1=ids[0],
         norad_id_2=ids[1],
         tca_time_ns=tca_ns,
         miss_distance_km=events.miss_distance_km[wanted],
         relative_speed_km_s=events.relative_speed_km_s[wanted],
+        slot_ns=slots_ns(elements.take(first), elements.take(second)),
         elements_epoch_1_ns=elements.epoch_time_ns[first],
         elements_epoch_2_ns=elements.epoch_time_ns[second],
     )

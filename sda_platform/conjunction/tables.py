@@ -13,8 +13,8 @@ from sda_platform.lake.table import Landed, Provenance, Table
 MESSAGES_FEED = "messages"
 """The landing zone of the conjunction data messages of others."""
 SAME_EVENT_NS = 600 * 1_000_000_000
-"""Approaches of a pair whose TCAs lie nearer than this are one event: two passes lie at least a quarter of an orbit
-apart, and no new element set moves a TCA so far and still means the same pass."""
+"""A message of another organisation and an event of ours are one encounter if their pair agrees and their TCAs are
+less than this apart."""
 
 # Named here again: a table's description must not load the numerics that fill it.
 _METHODS = ["FOSTER-1992", "HALL-2021", "MONTE-CARLO"]
@@ -25,7 +25,7 @@ _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 class Approach(JournalModel):
     """One close approach."""
 
-    event_id: T.StringType = pa.Field(description="UUIDv5 of the pair and the first time of closest approach.")
+    event_id: T.StringType = pa.Field(description="UUIDv5 of the pair and the time slot of the encounter.")
     norad_id_1: T.LongType = pa.Field(ge=1, description="The protected object; of two alike, the lower number.")
     norad_id_2: T.LongType = pa.Field(ge=1, description="The object that approaches it.")
     tca_time_ns: T.LongType = pa.Field(

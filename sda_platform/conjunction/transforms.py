@@ -7,27 +7,33 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from sda_platform.catalog.orbits import Catalogue
+from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import Tracks
+from sda_platform.conjunction.identity import identified
 from sda_platform.conjunction.planning import Screening
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    SAME_EVENT_NS,
 )
 from sda_platform.lake.journal import content, corrections, fact_types, standing
 from sda_platform.orbits.screening.volumes import Volumes
 
+# Entries of one event lie nearer together than this, so that all of an event that a screening can move are read.
+_REVIEWED_BEFORE_NS = 86_400 * NANOSECONDS_PER_SECOND
+
 
 def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Screening, *, as_of_ns: int) -> DataFrame:
     """What a screening changes: new events, moved ones, and those that are gone from the span and pairs it covered."""
+    spanned = F.col("tca_time_ns") >= F.lit(screening.start_ns - _REVIEWED_BEFORE_NS)
     last_tca = F.max_by("tca_time_ns", F.struct("sequence", "op")).over(Window.partitionBy("event_id"))
-    covered = last_tca.between(F.lit(screening.start_ns), F.lit(screening.end_ns - 1))
-    spanned = F.col("tca_time_ns") >= F.lit(screening.start_ns - SAME_EVENT_NS)
-    reviewed = journal.where(spanned).where(_is_screened(screening)).withColumn("covered", covered)
-    reviewed = reviewed.where("covered").drop("covered")
-    fresh = _identified(found, standing(reviewed, "event_id"))
+    near = journal.where(spanned).where(_is_screened(screening)).withColumn("last_tca", last_tca)
+    fresh = _identified(found, near)
+    # An event that was outside the span and has moved into it goes on, like one that was inside.
+    again = fresh.select("event_id", F.lit(True).alias("found"))
+    covered = F.col("last_tca").between(F.lit(screening.start_ns), F.lit(screening.end_ns - 1))
+    reviewed = near.join(again, "event_id", "left").where(covered | F.col("found")).drop("found", "last_tca")
     return corrections(reviewed, fresh, key="event_id", content=content(CONJUNCTION_CANDIDATES), as_of_ns=as_of_ns)
 
 
@@ -77,17 +83,15 @@ def alert_corrections(
     return corrections(known, rounded, key="event_id", content=content(CONJUNCTION_ALERTS), as_of_ns=as_of_ns)
 
 
-def _identified(found: DataFrame, known: DataFrame) -> DataFrame:
-    """Give each approach the id of the standing event that it continues, or its own."""
-    old = known.select(
-        "norad_id_1", "norad_id_2", F.col("event_id").alias("old_id"), F.col("tca_time_ns").alias("old_tca")
-    )
-    apart = F.abs(F.col("tca_time_ns") - F.col("old_tca"))
-    pairs = found.join(F.broadcast(old), ["norad_id_1", "norad_id_2"], "left")
-    near = F.when(apart < SAME_EVENT_NS, F.struct(apart.alias("apart"), F.col("old_id").alias("id")))
-    columns = [c for c in found.columns if c != "first_event_id"]
-    nearest = pairs.groupBy("first_event_id", *columns).agg(F.min(near).alias("near"))
-    return nearest.select(F.coalesce("near.id", "first_event_id").alias("event_id"), *columns)
+def _identified(found: DataFrame, journal: DataFrame) -> DataFrame:
+    """The approaches ``found``, each with its ``event_id``; ``journal`` has the known events' entries (`last_tca`)."""
+    pair = ("norad_id_1", "norad_id_2")
+    known = journal.groupBy("event_id", *pair).agg(F.first("last_tca").alias("tca_time_ns"))
+    unnamed = found.withColumn("event_id", F.lit(None).cast("string"))
+    both = unnamed.unionByName(known, allowMissingColumns=True)
+    whole_pairs = both.repartition(F.least(*pair), F.greatest(*pair))
+    types = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in both.schema.fields)
+    return whole_pairs.mapInArrow(identified, types).drop("slot_ns")
 
 
 def _is_screened(screening: Screening) -> Column:

@@ -55,8 +55,7 @@ def comparable(log: TableLog) -> pa.Table:
         ordered = entries.sort_by([(name, "ascending") for name in (key, "sequence", "op")])
         last = list({row[key]: number for number, row in enumerate(ordered.select([key]).to_pylist())}.values())
         standing = ordered.take(pa.array(last, pa.int64())).filter(pc.field("op") == INSERT)
-        # The id of an event is that of the approach as it was first found; which one that was is history, too.
-        return standing.drop_columns([n for n in standing.column_names if n in {*_HISTORY, "event_id"}])
+        return standing.drop_columns([n for n in standing.column_names if n in _HISTORY])
     return log.rows([c.name for c in table.columns if c.name not in _dropped(table)])
 
 

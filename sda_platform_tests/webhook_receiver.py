@@ -1,7 +1,8 @@
 """The reference receiver of docs/webhook.md: a real HTTP server whose seen-set is a SQLite file.
 
 ``python -m sda_platform_tests.webhook_receiver FILE`` serves on a free port, which it prints. A test that runs it in
-its own process can have it misbehave: each of `Receiver.faults` is what happens to one POST.
+its own process can have it misbehave: each of `Receiver.faults` is what happens to one POST, and one that `is_away`
+answers no question.
 """
 
 import sys
@@ -32,6 +33,7 @@ class Receiver(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Exchange)
         self.store = store
         self.faults: deque[Fault | int] = deque()
+        self.is_away = False
         """What happens to the next POSTs: a fault, or a status that is answered without applying anything."""
         self.refused: set[str] = set()
         """Alerts whose entries it does not accept."""
@@ -70,6 +72,12 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._note()
+        if self.server.is_away:
+            self._say(503)
+        else:
+            self._answer_question()
+
+    def _answer_question(self) -> None:
         url = urlsplit(self.path)
         prefix = parse_qs(url.query).get("prefix", [""])[0]
         match url.path.split("/")[2:]:

@@ -14,8 +14,7 @@ from sda_platform.delivery.webhook_subscriber import WebhookSubscriber
 def chosen_subscriber(setting: str, home: Path) -> Subscriber:
     """The subscriber that ``setting`` names: a path or sqlite:///…, postgresql://…, http(s)://…; opens nothing.
 
-    ``home`` is where the default subscriber has its file, and a circuit breaker its state. Raises
-    SubscriberMisconfigured for any other setting.
+    ``home`` is where the default subscriber has its file. Raises SubscriberMisconfigured for any other setting.
     """
     try:
         return _opened(setting, home.absolute())
@@ -31,7 +30,7 @@ def _opened(setting: str, home: Path) -> Subscriber:
         case "postgresql" | "postgres":
             return PostgresSubscriber(setting)
         case "http" | "https":
-            return WebhookSubscriber(setting, home / "breakers.sqlite")
+            return WebhookSubscriber(setting)
         case "sqlite" | "":
             return SqliteSubscriber(Path(setting.removeprefix("sqlite://") or home / "subscriber.sqlite"))
     raise SubscriberMisconfigured(

@@ -1,23 +1,24 @@
 """An HTTP service as the subscriber; its side of the contract is in docs/webhook.md.
 
 Every attempt asks first and sends only what is not there: an answer that was lost, in this process or in one that died,
-is settled by asking, never by guessing. Each request passes the circuit breaker.
+is settled by asking, never by guessing.
+
+A delivery is repeated a few times within its run, and then by later runs. A question about what the service holds is
+asked once: it comes first in each run, so a service that is away costs a run one request.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from sda_platform import faults
-from sda_platform.delivery.breaker import Breaker, CircuitOpen
 from sda_platform.delivery.subscriber import (
     AlertEntry,
     Mark,
@@ -38,7 +39,7 @@ _Answered = TypeVar("_Answered")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long one request is tried, seconds; a run holds its lane meanwhile."""
+    """How long one delivery is tried, seconds; a run occupies its pool meanwhile."""
 
     attempts: int = 4
     first_pause_s: float = 0.2
@@ -54,7 +55,6 @@ class WebhookSubscriber(Subscriber):
     def __init__(
         self,
         url: str,
-        breaker_file: Path,
         *,
         patience: Patience = Patience(),
         sleep: Callable[[float], None] = time.sleep,
@@ -63,7 +63,6 @@ class WebhookSubscriber(Subscriber):
         self._auth = (parsed.username, parsed.password) if parsed.userinfo else None
         self._base = parsed.copy_with(userinfo=b"")
         self.name = str(self._base.copy_with(query=None, fragment=None))
-        self._breaker = Breaker(breaker_file, self.name)
         self._patience, self._sleep = patience, sleep
 
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
@@ -111,7 +110,7 @@ class WebhookSubscriber(Subscriber):
 
     def _read(self, path: str, prefix: str, kind: type[_Message]) -> _Message:
         with self._client() as client:
-            return self._patiently(lambda: self._said(self._request(client, "GET", path, {"prefix": prefix}), kind))
+            return self._said(self._request(client, "GET", path, {"prefix": prefix}), kind)
 
     def _client(self) -> httpx.Client:
         """A client of this call only: runs are forked, and processes must not share a connection."""
@@ -119,7 +118,7 @@ class WebhookSubscriber(Subscriber):
 
     def _patiently(self, attempt: Callable[[], _Answered]) -> _Answered:
         retrying = Retrying(
-            retry=retry_if_exception(lambda e: isinstance(e, SubscriberUnavailable) and not isinstance(e, CircuitOpen)),
+            retry=retry_if_exception_type(SubscriberUnavailable),
             stop=stop_after_attempt(self._patience.attempts),
             wait=self._pause_s,
             sleep=self._sleep,
@@ -137,16 +136,13 @@ class WebhookSubscriber(Subscriber):
     def _request(
         self, client: httpx.Client, method: str, path: str, query: dict[str, str] | None = None, **options: Any
     ) -> httpx.Response:
-        """One request through the breaker. Raises SubscriberUnavailable for what passes by itself."""
+        """One request. Raises SubscriberUnavailable for what passes by itself."""
         url = self._base.copy_with(raw_path=b"").join(f"{self._base.path.rstrip('/')}/{path}")
-        permit = self._breaker.admit()
         try:
             response = client.request(method, url.copy_merge_params({**self._base.params, **(query or {})}), **options)
         except httpx.TransportError as error:
-            self._breaker.record(permit, succeeded=False)
             raise SubscriberUnavailable(f"{self.name}: {type(error).__name__}: {error}") from error
         passes = response.status_code in _PASSING or response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
-        self._breaker.record(permit, succeeded=not passes)
         if passes:
             failure = SubscriberUnavailable(f"{self.name}: {method} {path} answered {response.status_code}")
             failure.retry_after_s = _seconds(response.headers.get("Retry-After"))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from sda_platform.delivery.breaker import CircuitOpen
+
 from sda_platform.delivery.choosing import chosen_subscriber
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import EntryKey
@@ -89,7 +89,7 @@ def test_a_connection_lost_at_any_byte_of_a_request_or_an_answer_doubles_nothing
     tmp_path: Path, receiver: Receiver, direction: str
 ) -> None:
     with CuttingProxy(receiver.server_address[1]) as proxy:
-        subscriber = WebhookSubscriber(proxy.url, tmp_path / "breakers.sqlite", patience=PATIENCE)
+        subscriber = WebhookSubscriber(proxy.url, patience=PATIENCE)
         subscriber.apply("whole", [entry(0, alert_id="whole")])  # as long as each of those that follow
         length = proxy.passed[direction]
         chosen = sorted({0, 1, length - 1, *random.Random(11).sample(range(length), 25)})

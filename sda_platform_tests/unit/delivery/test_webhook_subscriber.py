@@ -6,10 +6,11 @@ from typing import get_args
 
 import pytest
 
-from sda_platform.delivery.breaker import CircuitOpen
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
+from sda_platform_tests.delivery_rounds import deliver, tell
+from sda_platform_tests.delta_tables import lake_at
 from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
 from sda_platform_tests.webhook_receiver import Fault, Receiver, receiving
 
@@ -23,9 +24,9 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def subscriber(receiver: Receiver, tmp_path: Path) -> WebhookSubscriber:
+def subscriber(receiver: Receiver) -> WebhookSubscriber:
     url = receiver.url.replace("//", "//user:secret@") + "?token=secret"
-    return WebhookSubscriber(url, tmp_path / "breakers.sqlite", patience=PATIENCE)
+    return WebhookSubscriber(url, patience=PATIENCE)
 
 
 def posts(receiver: Receiver) -> int:
@@ -67,10 +68,10 @@ def test_an_answer_that_was_lost_is_asked_for_and_nothing_is_sent_again__CP35(
 
 
 def test_another_process_that_does_not_know_asks_first_as_well__CP35(
-    subscriber: WebhookSubscriber, receiver: Receiver, tmp_path: Path
+    subscriber: WebhookSubscriber, receiver: Receiver
 ) -> None:
     subscriber.apply("b1", [entry(0)])
-    again = WebhookSubscriber(receiver.url, tmp_path / "breakers.sqlite", patience=PATIENCE)
+    again = WebhookSubscriber(receiver.url, patience=PATIENCE)
     assert again.apply("b1", [entry(0)]) == ["applied"]
     assert posts(receiver) == 1
 
@@ -103,22 +104,40 @@ def test_an_answer_outside_the_contract_is_not_taken_for_a_delivery(
         subscriber.apply("b1", [entry(0)])
 
 
-def test_a_receiver_that_stays_away_opens_the_circuit_and_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ask", ["mark", "held"])
+def test_a_question_is_asked_once_so_that_a_receiver_that_is_away_costs_a_run_one_request(
+    subscriber: WebhookSubscriber, receiver: Receiver, ask: str
+) -> None:
+    receiver.is_away = True
+    with pytest.raises(SubscriberUnavailable):
+        getattr(subscriber, ask)()
+    assert len(receiver.requests) == 1
+
+
+def test_a_run_asks_before_it_sends_and_a_receiver_that_is_away_gets_no_delivery(
+    subscriber: WebhookSubscriber, receiver: Receiver, tmp_path: Path
+) -> None:
+    lake = lake_at(tmp_path / "lake")
+    tell(lake, ("a", 0, "insert"))
+    receiver.is_away = True
+    with pytest.raises(SubscriberUnavailable, match="GET mark answered 503"):
+        deliver(lake, subscriber)
+    assert len(receiver.requests) == 1
+    receiver.is_away = False
+    assert deliver(lake, subscriber)["outcomes"] == {"applied": 1}
+
+
+def test_a_delivery_is_tried_a_few_times_and_then_left_to_a_later_run(tmp_path: Path) -> None:
     with receiving(SqliteSubscriber(tmp_path / "received.sqlite")) as gone:
         url = gone.url
-    subscriber = WebhookSubscriber(url, tmp_path / "breakers.sqlite", patience=PATIENCE)
     with pytest.raises(SubscriberUnavailable, match="ConnectError"):
-        subscriber.apply("b1", [entry(0)])
-    with pytest.raises(CircuitOpen):  # the fifth failure in a row is the second of these
-        subscriber.apply("b1", [entry(0)])
-    with pytest.raises(CircuitOpen, match="the next attempt is due in"):
-        WebhookSubscriber(url, tmp_path / "breakers.sqlite", patience=PATIENCE).mark()
+        WebhookSubscriber(url, patience=PATIENCE).apply("b1", [entry(0)])
 
 
-def test_pauses_are_jittered_bounded_and_no_shorter_than_asked(receiver: Receiver, tmp_path: Path) -> None:
+def test_pauses_are_jittered_bounded_and_no_shorter_than_asked(receiver: Receiver) -> None:
     pauses: list[float] = []
     patience = Patience(attempts=4, first_pause_s=0.2, longest_pause_s=3.0)
-    subscriber = WebhookSubscriber(receiver.url, tmp_path / "breakers.sqlite", patience=patience, sleep=pauses.append)
+    subscriber = WebhookSubscriber(receiver.url, patience=patience, sleep=pauses.append)
     receiver.faults.extend([503, 503, 429])
     subscriber.apply("b1", [entry(0)])
     assert len(pauses) == 3

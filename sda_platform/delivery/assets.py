@@ -16,8 +16,9 @@ from sda_platform.lake.resource import LakeResource
 def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber]) -> dg.MaterializeResult[Any]:
     """Every alert entry that the subscriber confirmed, exactly once.
 
-    The subscriber records the batch with its entries in one transaction; a batch sent again after a crash gets its
-    first answer, so the ledger and the subscriber cannot disagree. What the subscriber lost is sent to it again.
+    The alerts of one commit are one batch, whichever plan sends them. The subscriber records it with its entries in one
+    transaction. A batch sent again after a crash gets its first answer, so ledger and receipts agree. What the
+    subscriber lost is sent to it again.
     """
     store = lake.open()
     plan = store.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sda_platform import faults
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.outbox import ledger, mark_change, planned_batch
+from sda_platform.delivery.outbox import ledger, planned_batches
 from sda_platform.delivery.reconciliation import counts_of, reconcile
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.lake.lake import Lake
@@ -27,13 +27,13 @@ class Dispatched:
 def dispatch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched:
     """Carry out ``plan`` up to its commit; to be repeated after any doubt."""
     alerts = store.new_rows(plan, CONJUNCTION_ALERTS)
-    batch = planned_batch(plan, subscriber.name, alerts)
+    batches = planned_batches(subscriber.name, alerts)
     faults.reach("delivery.planned")
-    reconciled = reconcile(store, plan, subscriber, batch)
-    outcomes = batch.send(subscriber)
+    reconciled = reconcile(store, plan, subscriber, batches)
+    outcomes = [outcome for batch in batches for outcome in batch.send(subscriber)]
     faults.reach("delivery.answered")
     return Dispatched(
-        rows=ledger(alerts, batch, outcomes, subscriber=subscriber.name, as_of_ns=plan.as_of_ns),
-        counts={"sent": len(outcomes), **counts_of(reconciled.told + mark_change(batch.entries))},
+        rows=ledger(alerts, batches, outcomes, subscriber=subscriber.name, as_of_ns=plan.as_of_ns),
+        counts={"sent": len(outcomes), **counts_of(reconciled.told_after)},
         facts={"subscriber": subscriber.name, "outcomes": dict(Counter(outcomes)), **reconciled.facts()},
     )

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sda_platform import faults
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, canonical, mark_of
 from sda_platform.lake.journal import INSERT, RETRACT
-from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import COMMIT_SEQUENCE
 
 # Bounds a request to about half a megabyte, and the time for which a subscriber is locked to a second.
 GROUP_SIZE = 500
@@ -21,7 +22,7 @@ _ENVELOPE = ("event_id", "sequence", "op", "commit_sequence")
 
 @dataclass(frozen=True)
 class Batch:
-    """Entries in the order in which they apply, and the id under which a subscriber knows them."""
+    """Entries in the order in which they apply, and the id by which a subscriber recognises them."""
 
     id: str
     entries: Sequence[AlertEntry]
@@ -40,15 +41,22 @@ class Batch:
         return outcomes
 
 
-def planned_batch(plan: Plan, subscriber: str, alerts: pa.Table) -> Batch:
-    """What ``plan`` sends: equal whenever the same plan is carried out again, in whatever process.
+def planned_batches(subscriber: str, alerts: pa.Table) -> list[Batch]:
+    """What is sent of ``alerts``: a batch for each commit that has any, in the order of the commits.
 
-    The id ends with a hash of the content, so that the batches of a lake that was built anew are other batches.
+    A batch depends on its commit alone, not on the plan that sends it. A delivery that died is therefore repeated with
+    the same batches, whatever was committed since, and each entry gets its first outcome. The id ends with a hash of
+    the content, because a lake that was built anew has other entries at the same commit.
     """
-    sent = entries(alerts)
-    spans = ",".join(f"{w.table}:{w.after_sequence}-{w.upto_sequence}" for w in plan.windows)
+    return [
+        _batch(f"{subscriber}|alerts {commit}", entries(alerts.filter(pc.field(COMMIT_SEQUENCE) == commit)))
+        for commit in sorted(pc.unique(alerts.column(COMMIT_SEQUENCE)).to_pylist())
+    ]
+
+
+def _batch(name: str, sent: Sequence[AlertEntry]) -> Batch:
     content = hashlib.sha256("\n".join(f"{e.key}{e.body}" for e in sent).encode()).hexdigest()[:16]
-    return Batch(f"{subscriber}|{plan.sequence}|{spans}|{content}", sent)
+    return Batch(f"{name}|{content}", sent)
 
 
 def entries(alerts: pa.Table) -> list[AlertEntry]:
@@ -68,7 +76,7 @@ def mark_change(sent: Iterable[AlertEntry]) -> Mark:
 
 def ledger(
     alerts: pa.Table,
-    sent: Batch,
+    sent: Sequence[Batch],
     outcomes: Sequence[Outcome],
     *,
     subscriber: str,
@@ -76,7 +84,7 @@ def ledger(
 ) -> pa.Table:
     """One row per entry sent, in the columns of `alert_deliveries`."""
     tca = {(r["event_id"], r["sequence"], r["op"]): r["tca_time_ns"] for r in alerts.to_pylist()}
-    batch_ids = [group_id for group_id, group in sent.groups() for _ in group]
+    grouped = [(entry, group_id) for batch in sent for group_id, group in batch.groups() for entry in group]
     rows = [
         {
             "subscriber": subscriber,
@@ -88,7 +96,7 @@ def ledger(
             "tca_time_ns": tca[entry.key],
             "as_of_ns": as_of_ns,
         }
-        for entry, outcome, batch_id in zip(sent.entries, outcomes, batch_ids, strict=True)
+        for (entry, batch_id), outcome in zip(grouped, outcomes, strict=True)
     ]
     return pa.Table.from_pylist(rows, schema=_LEDGER_SCHEMA)
 

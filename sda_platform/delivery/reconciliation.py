@@ -6,6 +6,7 @@ happened, and that is nearly always so; otherwise the parts whose marks differ a
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow.dataset as ds
 
@@ -32,9 +33,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What a reconciliation found and mended; ``told`` is the subscriber's mark as it should be now."""
+    """What a reconciliation found and mended; ``told_after`` is the subscriber's mark once it has what is pending."""
 
-    told: Mark
+    told_after: Mark
     resent: Sequence[Outcome] = ()
     ahead: Sequence[EntryKey] = ()
 
@@ -44,22 +45,22 @@ class Reconciled:
         return {"resent_lost_entries": len(self.resent) - refused, "refused_again": refused, "ahead": len(self.ahead)}
 
 
-def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Batch) -> Reconciled:
-    """Bring ``subscriber`` to where the ledger says it is; ``pending`` may be there already, from an attempt that died.
+def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence[Batch]) -> Reconciled:
+    """Bring ``subscriber`` to where the ledger says it is; an attempt that died may have sent some of ``pending``.
 
     What it holds beyond the journal is reported and left alone: it may know better, and nothing is rolled back.
     """
     window = plan.window(CONJUNCTION_ALERTS)
     told = told_mark(plan.previous)
-    found = subscriber.mark()
-    if found in (told, told + mark_change(pending.entries)):
-        return Reconciled(told)
+    marks = list(accumulate((mark_change(batch.entries) for batch in pending), Mark.__add__, initial=told))
+    if subscriber.mark() in marks:
+        return Reconciled(marks[-1])
     delivered = last_entries(store, window.after_sequence)
-    difference = compare(subscriber, delivered, pending.entries)
+    difference = compare(subscriber, delivered, [entry for batch in pending for entry in batch.entries])
     lost = Batch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", _bodies(store, difference.missing))
     resent = lost.send(subscriber)
     faults.reach("delivery.reconciled")
-    return Reconciled(told, resent, difference.ahead)
+    return Reconciled(marks[-1], resent, difference.ahead)
 
 
 def told_mark(ledger_head: Checkpoint | None) -> Mark:

@@ -1,22 +1,17 @@
 """The outbox: a batch's identity, the order in which it is sent, and its ledger."""
 
 import json
-from dataclasses import replace
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.outbox import GROUP_SIZE, Batch, entries, ledger, mark_change, planned_batch
+from sda_platform.delivery.outbox import GROUP_SIZE, Batch, entries, ledger, mark_change, planned_batches
 from sda_platform.delivery.subscriber import AlertEntry, Mark, mark_of
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.lake.checkpoint import GENESIS, TableWindow
-from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform_tests.delta_tables import rows_of
-
-PLAN = Plan(ALERT_DELIVERIES, 3, GENESIS, 1, 10, "run", windows=(TableWindow(CONJUNCTION_ALERTS.name, 4, 6, 5, 7),))
 
 
 def alerts(*turns: tuple[str, int, str]) -> pa.Table:
@@ -24,22 +19,30 @@ def alerts(*turns: tuple[str, int, str]) -> pa.Table:
     return rows_of(CONJUNCTION_ALERTS, rows)
 
 
-def test_a_plan_carried_out_again_by_another_run_sends_the_same_batch() -> None:
-    sent = planned_batch(PLAN, "sqlite:a", alerts(("x", 0, "insert")))
-    assert sent.id.startswith("sqlite:a|3|conjunction_alerts:4-6|")
-    assert planned_batch(replace(PLAN, run_id="another", as_of_ns=99), "sqlite:a", alerts(("x", 0, "insert"))) == sent
+def in_commit(number: int, table: pa.Table) -> pa.Table:
+    column = pa.repeat(pa.scalar(number, pa.int64()), table.num_rows)
+    return table.set_column(table.schema.get_field_index(COMMIT_SEQUENCE), COMMIT_SEQUENCE, column)
 
 
-def test_another_window_sequence_subscriber_or_content_is_another_batch() -> None:
-    wider = replace(PLAN, windows=(TableWindow(CONJUNCTION_ALERTS.name, 4, 7, 5, 8),))
+def test_the_alerts_of_a_commit_are_one_batch_whatever_else_a_plan_sends__D17() -> None:
+    first, second = in_commit(4, alerts(("x", 0, "insert"))), in_commit(5, alerts(("x", 0, "retract")))
+    (alone,) = planned_batches("sqlite:a", first)
+    assert alone.id.startswith("sqlite:a|alerts 4|")
+    assert planned_batches("sqlite:a", pa.concat_tables([second, first])) == [
+        alone,
+        *planned_batches("sqlite:a", second),
+    ]
+
+
+def test_another_commit_subscriber_or_content_is_another_batch() -> None:
     one, other = alerts(("x", 0, "insert")), alerts(("y", 0, "insert"))
-    chosen = [(PLAN, "a", one), (wider, "a", one), (replace(PLAN, sequence=4), "a", one), (PLAN, "b", one)]
-    assert len({planned_batch(*each).id for each in [*chosen, (PLAN, "a", other)]}) == 5
+    chosen = [("a", in_commit(1, one)), ("a", in_commit(2, one)), ("b", in_commit(1, one)), ("a", in_commit(1, other))]
+    assert len({batch.id for each in chosen for batch in planned_batches(*each)}) == 4
 
 
 def test_a_large_batch_is_sent_in_groups_that_are_the_same_each_time__CP37() -> None:
     many = alerts(*((f"{n:04}", 0, "insert") for n in range(2 * GROUP_SIZE + 1)))
-    sent = planned_batch(PLAN, "a", many)
+    (sent,) = planned_batches("a", many)
     groups = list(sent.groups())
     assert [(group_id, len(group)) for group_id, group in groups] == [
         (f"{sent.id}|1", GROUP_SIZE),
@@ -47,7 +50,7 @@ def test_a_large_batch_is_sent_in_groups_that_are_the_same_each_time__CP37() -> 
         (f"{sent.id}|3", 1),
     ]
     assert [entry for _, group in groups for entry in group] == sent.entries
-    rows = ledger(many, sent, ["applied"] * len(sent.entries), subscriber="s", as_of_ns=7)
+    rows = ledger(many, [sent], ["applied"] * len(sent.entries), subscriber="s", as_of_ns=7)
     assert rows.column("batch_id").to_pylist() == [group_id for group_id, group in groups for _ in group]
 
 
@@ -85,7 +88,7 @@ def test_the_body_is_the_alert_without_its_envelope() -> None:
 
 def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
     table = alerts(("x", 1, "insert"), ("x", 0, "retract"))
-    rows = ledger(table, Batch("b", entries(table)), ["applied", "stale"], subscriber="s", as_of_ns=7)
+    rows = ledger(table, [Batch("b", entries(table))], ["applied", "stale"], subscriber="s", as_of_ns=7)
     assert [(r["sequence"], r["op"], r["outcome"], r["tca_time_ns"]) for r in rows.to_pylist()] == [
         (0, "retract", "applied", 100),
         (1, "insert", "stale", 101),
@@ -94,6 +97,6 @@ def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
 
 
 def test_no_alerts_are_an_empty_ledger_with_its_columns() -> None:
-    rows = ledger(alerts(), Batch("b", []), [], subscriber="s", as_of_ns=7)
+    rows = ledger(alerts(), [], [], subscriber="s", as_of_ns=7)
     assert rows.num_rows == 0
     assert "outcome" in rows.column_names

@@ -2,11 +2,13 @@
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from sda_platform import faults
 from sda_platform.delivery.checks import disagreements, subscriber_agrees
 from sda_platform.delivery.choosing import chosen_subscriber
 from sda_platform.delivery.reconciliation import compare
@@ -48,6 +50,18 @@ def subscriber(lake: Lake, tmp_path: Path) -> Watched:
     facts = deliver(lake, subscriber)
     assert facts["outcomes"] == {"applied": 6}
     return subscriber
+
+
+class Died(Exception):
+    """A delivery ended in the middle."""
+
+
+def dies_at(where: str) -> Callable[[str], None]:
+    def strike(point: str) -> None:
+        if point == where:
+            raise Died
+
+    return strike
 
 
 def lose(subscriber: SqliteSubscriber, statement: str) -> None:
@@ -173,3 +187,22 @@ def test_of_many_alerts_one_whose_id_is_no_uuid_is_found_too(tmp_path: Path) -> 
     subscriber.apply("all", [AlertEntry(f"ghost {n}", 0, "insert", "{}") for n in range(1001)])
     assert len(compare(subscriber, {}).ahead) == 1001
     assert subscriber.mark() != Mark()
+
+
+def test_the_ledger_has_the_outcome_of_the_receipts_though_more_alerts_came_meanwhile__D17(tmp_path: Path) -> None:
+    lake, subscriber = lake_at(tmp_path / "lake"), SqliteSubscriber(tmp_path / "subscriber.sqlite")
+    tell(lake, (IDS[0], 0, "insert"))
+    faults.watch(dies_at("delivery.answered"))
+    try:
+        with pytest.raises(Died):
+            deliver(lake, subscriber)
+    finally:
+        faults.watch(None)
+    tell(lake, (IDS[1], 0, "insert"), (IDS[0], 0, "retract"))
+    deliver(lake, subscriber)
+    columns = ["alert_id", "sequence", "op", "outcome"]
+    recorded = [tuple(row.values()) for row in lake.log(ALERT_DELIVERIES).rows(columns).to_pylist()]
+    receipts = [receipt[:4] for receipt in subscriber.receipts()]
+    assert sorted(recorded) == sorted(receipts)
+    assert {outcome for *_, outcome in recorded} == {"applied"}
+    assert len(receipts) == 3

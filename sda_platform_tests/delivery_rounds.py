@@ -97,7 +97,7 @@ def killed_delivery(root: Path, setting: str, store: SqlSubscriber, step: tuple[
 
 def empty(store: SqlSubscriber) -> None:
     """Let a subscriber lose all it has."""
-    with store._transaction() as transaction:
+    with store._transaction(writes=True) as transaction:
         for table in ("alerts", "receipts", "batches"):
             transaction.run(f"DELETE FROM {table}")
 

@@ -3,26 +3,45 @@
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pg8000.exceptions import DatabaseError, InterfaceError
 from pg8000.native import Connection, PreparedStatement
 
 from sda_platform.delivery.sql_subscriber import SCHEMA, SqlSubscriber, Transaction
-from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
+from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberMisconfigured, SubscriberUnavailable
 
 _ANSWER_WITHIN_S = 10
 # SQLSTATE classes that pass by themselves: connection lost, transaction rolled back, resources, operator, system.
+_DIGEST = "('x' || substr(md5(alert_id || ':' || sequence || ':' || op), 1, 15))::bit(60)::bigint"
+_TRIGGERS = (
+    f"""CREATE OR REPLACE FUNCTION sda_keep_marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF TG_OP <> 'INSERT' THEN
+            UPDATE marks SET count = count - 1, digest = (digest - OLD.digest) & {DIGEST_MASK}
+            WHERE leaf = substr(OLD.alert_id, 1, 3);
+        END IF;
+        IF TG_OP <> 'DELETE' THEN
+            INSERT INTO marks AS m VALUES (substr(NEW.alert_id, 1, 3), 1, NEW.digest)
+            ON CONFLICT (leaf) DO UPDATE SET count = m.count + 1, digest = (m.digest + NEW.digest) & {DIGEST_MASK};
+        END IF;
+        RETURN NULL; END $$""",
+    """CREATE TRIGGER marks_kept AFTER INSERT OR UPDATE OR DELETE ON alerts
+        FOR EACH ROW EXECUTE FUNCTION sda_keep_marks()""",
+    # A key that is altered by hand has no digest, so the mark differs and reconciliation looks at the alert.
+    """CREATE OR REPLACE FUNCTION sda_drop_digest() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF (OLD.sequence, OLD.op) <> (NEW.sequence, NEW.op) AND OLD.digest = NEW.digest THEN
+            NEW.digest := 0;
+        END IF;
+        RETURN NEW; END $$""",
+    "CREATE TRIGGER digest_dropped BEFORE UPDATE ON alerts FOR EACH ROW EXECUTE FUNCTION sda_drop_digest()",
+)
+_SCHEMA_LOCK = 0x5DA_A1E27
 _PASSING = ("08", "40", "53", "55", "57", "58")
 
 
 class PostgresSubscriber(SqlSubscriber):
     """The database at ``postgresql://user:password@host:port/database``; ``?sslmode=require`` asks for TLS."""
-
-    _mark_columns: ClassVar[str] = (
-        "count(*), sum(('x' || substr(md5(alert_id || ':' || sequence || ':' || op), 1, 15))::bit(60)::bigint)"
-    )
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -43,14 +62,14 @@ class PostgresSubscriber(SqlSubscriber):
         return True
 
     @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
+    def _transaction(self, *, writes: bool = False) -> Iterator[Transaction]:
         try:
             connection = Connection(**self._options)
         except (DatabaseError, InterfaceError, OSError) as error:
             raise self._told(error) from error
         try:
             _prepare_schema(connection)
-            connection.run("BEGIN")
+            connection.run("BEGIN" if writes else "BEGIN READ ONLY")
             yield _PostgresTransaction(connection)
             connection.run("COMMIT")
         except (DatabaseError, InterfaceError, OSError) as error:
@@ -79,10 +98,31 @@ class _PostgresTransaction:
 
 
 def _prepare_schema(connection: Connection) -> None:
-    """Make the tables where they are missing; looking first spares a notice and a lock on every batch."""
-    if connection.run("SELECT to_regclass('batches')") == [[None]]:
-        for statement in SCHEMA:
+    """Create the tables where they are missing; looking first spares a lock on every batch.
+
+    IF NOT EXISTS does not protect against another sender that creates them at the same time; the lock does. Alerts
+    that an earlier version of the platform wrote are taken over.
+    """
+    if _has(connection, "marks"):
+        return
+    connection.run("BEGIN")
+    connection.run(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
+    if not _has(connection, "marks"):
+        earlier = _has(connection, "alerts")
+        if earlier:
+            connection.run("ALTER TABLE alerts RENAME TO earlier_alerts")
+        for statement in (*SCHEMA, *_TRIGGERS):
             connection.run(statement)
+        if earlier:
+            connection.run(f"INSERT INTO alerts SELECT *, {_DIGEST} FROM earlier_alerts")
+            connection.run("DROP TABLE earlier_alerts")
+    connection.run("COMMIT")
+
+
+def _has(connection: Connection, table: str) -> bool:
+    """Asked of the catalogue itself: to_regclass may answer from a cache, as it was before the lock was granted."""
+    query = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = :name"
+    return bool(connection.run(query, name=table))
 
 
 def _close(connection: Connection) -> None:

@@ -2,6 +2,9 @@
 
 One transaction per batch: the batch id is claimed first, so that of two senders of one batch the second waits, and
 then reads the first one's answer.
+
+Receipts serve a batch that is sent again, and only a batch that the ledger has not recorded is. A batch that is sent
+again after its receipts are forgotten changes nothing either: no entry of it is newer than what is held (`stale`).
 """
 
 import time
@@ -11,31 +14,48 @@ from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
 from sda_platform import faults
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, key_digest
 
+# Marks are kept per leaf, the first characters of an alert's id: one row for each of at most 4,096 leaves of UUIDs.
+_LEAF_CHARACTERS = 3
+_LEAF = f"substr(alert_id, 1, {_LEAF_CHARACTERS})"
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS alerts (
         alert_id TEXT PRIMARY KEY, sequence BIGINT NOT NULL, op TEXT NOT NULL, body TEXT NOT NULL,
-        batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL)""",
+        batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL, digest BIGINT NOT NULL)""",
+    f"CREATE INDEX IF NOT EXISTS alerts_by_leaf ON alerts (({_LEAF}))",
+    "CREATE TABLE IF NOT EXISTS marks (leaf TEXT PRIMARY KEY, count BIGINT NOT NULL, digest BIGINT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS receipts (
         batch_id TEXT NOT NULL, alert_id TEXT NOT NULL, sequence BIGINT NOT NULL, op TEXT NOT NULL,
         outcome TEXT NOT NULL, received_time_ns BIGINT NOT NULL, PRIMARY KEY (batch_id, alert_id, sequence, op))""",
     "CREATE TABLE IF NOT EXISTS batches (batch_id TEXT PRIMARY KEY, received_time_ns BIGINT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS batches_by_time ON batches (received_time_ns)",
 )
+"""The tables. Triggers of each database keep ``marks`` true of ``alerts``, whoever writes there."""
+KEPT_S = 30 * 86_400
+KEPT_BATCHES = 10_000
+"""A batch and its receipts are forgotten once they are older than KEPT_S and KEPT_BATCHES later ones have come."""
+_FORGOTTEN_AT_ONCE = 100
+
 _CLAIM = "INSERT INTO batches VALUES (:batch_id, :received) ON CONFLICT DO NOTHING RETURNING 1"
 # An entry is newer when its sequence is; of one sequence, the retract follows the insert.
 _APPLY = """
-INSERT INTO alerts VALUES (:alert_id, :sequence, :op, :body, :batch_id, :received)
+INSERT INTO alerts VALUES (:alert_id, :sequence, :op, :body, :batch_id, :received, :digest)
 ON CONFLICT (alert_id) DO UPDATE SET sequence = excluded.sequence, op = excluded.op, body = excluded.body,
-    batch_id = excluded.batch_id, received_time_ns = excluded.received_time_ns
+    batch_id = excluded.batch_id, received_time_ns = excluded.received_time_ns, digest = excluded.digest
 WHERE (excluded.sequence, excluded.op) > (alerts.sequence, alerts.op)
 RETURNING 1
 """
 _RECEIPT = "INSERT INTO receipts VALUES (:batch_id, :alert_id, :sequence, :op, :outcome, :received)"
 _KNOWN = "SELECT 1 FROM batches WHERE batch_id = :batch_id"
 _ANSWER = "SELECT alert_id, sequence, op, outcome FROM receipts WHERE batch_id = :batch_id"
+_KEPT_SINCE = "SELECT received_time_ns FROM batches ORDER BY received_time_ns DESC LIMIT 1 OFFSET :kept"
+_FORGETTABLE = "SELECT batch_id FROM batches WHERE received_time_ns < :before ORDER BY received_time_ns LIMIT :many"
+_FORGET = ("DELETE FROM receipts WHERE batch_id = :batch_id", "DELETE FROM batches WHERE batch_id = :batch_id")
 _PREFIXED = "FROM alerts WHERE substr(alert_id, 1, :length) = :prefix"
-_HELD = f"SELECT alert_id, sequence, op, body {_PREFIXED} ORDER BY alert_id"
+_IN_LEAF = f"{_PREFIXED} AND {_LEAF} = :leaf"
+_MARKS = "SELECT count, digest FROM marks WHERE substr(leaf, 1, :length) = :prefix"
 _RECEIPTS = "SELECT alert_id, sequence, op, outcome, received_time_ns FROM receipts ORDER BY received_time_ns"
 
 
@@ -51,12 +71,10 @@ class SqlSubscriber(Subscriber):
     """A database that holds the alerts, the batches it has seen, and what it answered to each entry."""
 
     idempotency: ClassVar[str] = "the batch id is the primary key of a row written in the batch's transaction"
-    _mark_columns: ClassVar[str]
-    """What SELECT returns of a set of alerts: their count, and the sum of their keys' digests."""
 
     @abstractmethod
-    def _transaction(self) -> AbstractContextManager[Transaction]:
-        """A transaction on a database that has the schema."""
+    def _transaction(self, *, writes: bool = False) -> AbstractContextManager[Transaction]:
+        """A transaction on a database that has the schema; only one that ``writes`` waits for another writer."""
 
     @abstractmethod
     def _exists(self) -> bool:
@@ -64,10 +82,11 @@ class SqlSubscriber(Subscriber):
 
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
         """See `Subscriber.apply`; all of the batch or nothing. Raises ValueError for other entries under its id."""
-        with self._transaction() as transaction:
+        with self._transaction(writes=True) as transaction:
             received = time.time_ns()
             if transaction.run(_CLAIM, batch_id=batch_id, received=received):
                 outcomes = [_apply(transaction, batch_id, entry, received) for entry in entries]
+                _forget(transaction, received)
                 faults.reach("delivery.written")
             else:
                 outcomes = _first_answer(batch_id, _answer(transaction, batch_id), entries)
@@ -82,21 +101,25 @@ class SqlSubscriber(Subscriber):
             return _answer(transaction, batch_id) if transaction.run(_KNOWN, batch_id=batch_id) else None
 
     def mark(self, prefix: str = "") -> Mark:
-        """See `Subscriber.mark`; computed by the database from what is stored."""
+        """See `Subscriber.mark`; reads a row a leaf, or the alerts of one leaf, however many alerts there are."""
         if not self._exists():
             return Mark()
         with self._transaction() as transaction:
-            ((count, digests),) = transaction.run(
-                f"SELECT {self._mark_columns} {_PREFIXED}", length=len(prefix), prefix=prefix
-            )
-            return Mark(int(count), 0) + Mark(0, int(digests or 0))
+            if len(prefix) <= _LEAF_CHARACTERS:
+                rows = transaction.run(_MARKS, length=len(prefix), prefix=prefix)
+            else:
+                rows = _alerts(transaction, "1, digest", prefix)
+            return sum((Mark(int(count), int(digest)) for count, digest in rows), Mark())
 
     def held(self, prefix: str = "") -> list[AlertEntry]:
         """See `Subscriber.held`."""
         if not self._exists():
             return []
         with self._transaction() as transaction:
-            return [AlertEntry(*row) for row in transaction.run(_HELD, length=len(prefix), prefix=prefix)]
+            return sorted(
+                (AlertEntry(*row) for row in _alerts(transaction, "alert_id, sequence, op, body", prefix)),
+                key=lambda entry: entry.alert_id,
+            )
 
     def receipts(self) -> list[tuple[str, int, str, str, int]]:
         """``(alert_id, sequence, op, outcome, received wall time in ns)`` of every entry ever received."""
@@ -109,9 +132,27 @@ class SqlSubscriber(Subscriber):
 def _apply(transaction: Transaction, batch_id: str, entry: AlertEntry, received: int) -> Outcome:
     stamp = {"alert_id": entry.alert_id, "sequence": entry.sequence, "op": entry.op}
     stamp |= {"batch_id": batch_id, "received": received}
-    outcome: Outcome = "applied" if transaction.run(_APPLY, **stamp, body=entry.body) else "stale"
+    digest = key_digest(*entry.key)
+    outcome: Outcome = "applied" if transaction.run(_APPLY, **stamp, body=entry.body, digest=digest) else "stale"
     transaction.run(_RECEIPT, **stamp, outcome=outcome)
     return outcome
+
+
+def _forget(transaction: Transaction, received: int) -> None:
+    """Drop the oldest batches that need not be kept; a few at once, more than come."""
+    for (oldest_kept,) in transaction.run(_KEPT_SINCE, kept=KEPT_BATCHES - 1):
+        before = min(oldest_kept, received - KEPT_S * NANOSECONDS_PER_SECOND)
+        for (batch_id,) in transaction.run(_FORGETTABLE, before=before, many=_FORGOTTEN_AT_ONCE):
+            for statement in _FORGET:
+                transaction.run(statement, batch_id=batch_id)
+
+
+def _alerts(transaction: Transaction, columns: str, prefix: str) -> Sequence[Sequence[Any]]:
+    """``columns`` of the alerts whose id begins with ``prefix``; of a long one through the index of leaves."""
+    if len(prefix) < _LEAF_CHARACTERS:
+        return transaction.run(f"SELECT {columns} {_PREFIXED}", length=len(prefix), prefix=prefix)
+    leaf = prefix[:_LEAF_CHARACTERS]
+    return transaction.run(f"SELECT {columns} {_IN_LEAF}", length=len(prefix), prefix=prefix, leaf=leaf)
 
 
 def _answer(transaction: Transaction, batch_id: str) -> dict[EntryKey, Outcome]:

@@ -4,18 +4,31 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sda_platform.delivery.sql_subscriber import SCHEMA, SqlSubscriber, Transaction
-from sda_platform.delivery.subscriber import SubscriberUnavailable, key_digest
+from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberUnavailable, key_digest
 
 _LOCK_WAIT_S = 30
+_LEAF_OF = "leaf = substr({row}.alert_id, 1, 3)"
+_NEW, _OLD = _LEAF_OF.format(row="NEW"), _LEAF_OF.format(row="OLD")
+_TRIGGERS = (
+    f"""CREATE TRIGGER alert_inserted AFTER INSERT ON alerts BEGIN
+        INSERT INTO marks SELECT substr(NEW.alert_id, 1, 3), 0, 0 WHERE NOT EXISTS (SELECT 1 FROM marks WHERE {_NEW});
+        UPDATE marks SET count = count + 1, digest = (digest + NEW.digest) & {DIGEST_MASK} WHERE {_NEW}; END""",
+    f"""CREATE TRIGGER alert_deleted AFTER DELETE ON alerts BEGIN
+        UPDATE marks SET count = count - 1, digest = (digest - OLD.digest) & {DIGEST_MASK} WHERE {_OLD}; END""",
+    f"""CREATE TRIGGER alert_updated AFTER UPDATE OF digest ON alerts BEGIN
+        UPDATE marks SET digest = (digest - OLD.digest + NEW.digest) & {DIGEST_MASK} WHERE {_NEW}; END""",
+    # A key that is altered by hand has no digest, so the mark differs and reconciliation looks at the alert.
+    """CREATE TRIGGER alert_altered AFTER UPDATE OF sequence, op ON alerts
+        WHEN (OLD.sequence, OLD.op) <> (NEW.sequence, NEW.op) AND OLD.digest = NEW.digest BEGIN
+        UPDATE alerts SET digest = 0 WHERE alert_id = NEW.alert_id; END""",
+)
 
 
 class SqliteSubscriber(SqlSubscriber):
     """The SQLite file at ``path``; made when the first batch arrives."""
-
-    _mark_columns: ClassVar[str] = "count(*), digest_sum(alert_id, sequence, op)"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,10 +38,10 @@ class SqliteSubscriber(SqlSubscriber):
         return self.path.exists()
 
     @contextmanager
-    def _transaction(self) -> Iterator[Transaction]:
+    def _transaction(self, *, writes: bool = False) -> Iterator[Transaction]:
         try:
             with closing(self._connect()) as database, database:
-                database.execute("BEGIN IMMEDIATE")
+                database.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
                 yield _SqliteTransaction(database)
         except sqlite3.OperationalError as error:  # locked for too long, a full or read-only disk
             raise SubscriberUnavailable(f"{self.name}: {error}") from error
@@ -38,10 +51,30 @@ class SqliteSubscriber(SqlSubscriber):
         database = sqlite3.connect(self.path, timeout=_LOCK_WAIT_S, isolation_level=None)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
-        for statement in SCHEMA:
-            database.execute(statement)
-        database.create_aggregate("digest_sum", 3, _DigestSum)  # type: ignore[arg-type]
+        if not _has(database, "marks"):
+            _prepare_schema(database)
         return database
+
+
+def _has(database: sqlite3.Connection, table: str) -> bool:
+    return bool(database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone())
+
+
+def _prepare_schema(database: sqlite3.Connection) -> None:
+    """Create the tables; alerts that an earlier version of the platform wrote are taken over."""
+    database.create_function("key_digest", 3, key_digest, deterministic=True)
+    with database:
+        database.execute("BEGIN IMMEDIATE")
+        if _has(database, "marks"):
+            return
+        earlier = _has(database, "alerts")
+        if earlier:
+            database.execute("ALTER TABLE alerts RENAME TO earlier_alerts")
+        for statement in (*SCHEMA, *_TRIGGERS):
+            database.execute(statement)
+        if earlier:
+            database.execute("INSERT INTO alerts SELECT *, key_digest(alert_id, sequence, op) FROM earlier_alerts")
+            database.execute("DROP TABLE earlier_alerts")
 
 
 class _SqliteTransaction:
@@ -50,16 +83,3 @@ class _SqliteTransaction:
 
     def run(self, statement: str, **values: Any) -> Sequence[Sequence[Any]]:
         return self._database.execute(statement, values).fetchall()
-
-
-class _DigestSum:
-    """SQL aggregate; SQLite's integers have 64 bits, so the sum is returned as text."""
-
-    def __init__(self) -> None:
-        self._sum = 0
-
-    def step(self, alert_id: str, sequence: int, op: str) -> None:
-        self._sum += key_digest(alert_id, sequence, op)
-
-    def finalize(self) -> str:
-        return str(self._sum)

@@ -18,6 +18,8 @@ EntryKey = tuple[str, int, str]
 
 _DIGEST_HEX_DIGITS = 15
 _DIGEST_MODULUS = 16**_DIGEST_HEX_DIGITS
+DIGEST_MASK = _DIGEST_MODULUS - 1
+"""The bits of a digest: a sum modulo 2⁶⁰ is a sum of which these are kept."""
 
 
 class SubscriberUnavailable(Unavailable):

@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import pytest
 
@@ -37,6 +37,29 @@ def subscriber(server: PostgresServer) -> PostgresSubscriber:
 
 class TestPostgres(SubscriberContract):
     """The contract, kept by Postgres."""
+
+
+def test_first_contact_of_several_senders_creates_the_tables_once__D18(server: PostgresServer) -> None:
+    subscriber = PostgresSubscriber(server.url)
+    for attempt in range(6):
+        with subscriber._transaction(writes=True) as transaction:
+            transaction.run("DROP TABLE alerts, marks, receipts, batches")
+        outcomes: list[object] = []
+
+        def deliver_first(sender: int, begin: Barrier, outcomes: list[object] = outcomes) -> None:
+            begin.wait()
+            try:
+                outcomes.extend(PostgresSubscriber(server.url).apply(f"b{sender}", [entry(0, alert_id=str(sender))]))
+            except Exception as error:
+                outcomes.append(error)
+
+        begin = Barrier(4)
+        senders = [Thread(target=deliver_first, args=(sender, begin)) for sender in range(4)]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        assert outcomes == ["applied"] * 4, f"in round {attempt}"
 
 
 def test_a_wrong_password_is_for_a_person_and_not_told(server: PostgresServer) -> None:

@@ -1,20 +1,27 @@
 """The default subscriber, and the order of entries that all subscribers share."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sda_platform.delivery import sql_subscriber
+from sda_platform.delivery.sql_subscriber import Transaction
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import AlertEntry, Mark, SubscriberUnavailable, mark_of
+from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, SubscriberUnavailable, mark_of
 from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
 
 entries = st.builds(
     AlertEntry, st.sampled_from("xy"), st.integers(0, 3), st.sampled_from(["insert", "retract"]), st.just("{}")
 )
+alert_ids = st.sampled_from(["aaa1", "aaa2", "b"])
+by_hand = st.sampled_from(["DELETE FROM alerts WHERE alert_id = 'aaa1'", "DELETE FROM alerts WHERE op = 'retract'"])
 keys = st.tuples(st.uuids().map(str), st.integers(0, 9), st.sampled_from(["insert", "retract"]))
 
 
@@ -82,3 +89,123 @@ def test_any_repetition_of_batches_ends_where_one_delivery_does(
             assert often.apply(f"b{again}", batches[again]) == answers[again]
     assert standing(often) == standing(once)
     assert often.mark() == once.mark()
+
+
+class Counted(SqliteSubscriber):
+    """Counts the rows that its statements return, and keeps how SQLite finds them."""
+
+    rows = 0
+    plans: list[str]
+
+    @contextmanager
+    def _transaction(self, *, writes: bool = False) -> Iterator[Transaction]:
+        with super()._transaction(writes=writes) as inner:
+            self.plans = []
+
+            yield Counting(self, inner)
+
+
+@dataclass
+class Counting:
+    """The transaction of `Counted`."""
+
+    counted: Counted
+    inner: Transaction
+
+    def run(self, statement: str, **values: Any) -> Sequence[Sequence[Any]]:
+        """The rows, counted."""
+        self.counted.plans += [row[-1] for row in self.inner.run(f"EXPLAIN QUERY PLAN {statement}", **values)]
+        found = self.inner.run(statement, **values)
+        self.counted.rows += len(found)
+        return found
+
+
+def test_a_mark_reads_a_row_a_leaf_however_many_alerts_are_held__83(tmp_path: Path) -> None:
+    subscriber = Counted(tmp_path / "subscriber.sqlite")
+    held = [AlertEntry(f"{n % 16:x}00{n:05}", 0, "insert", "{}") for n in range(8_000)]
+    subscriber.apply("all", held)
+    for prefix, most_rows in (("", 16), ("3", 1), ("300", 1), ("30000", 500)):
+        subscriber.rows = 0
+        assert subscriber.mark(prefix) == mark_of(e.key for e in held if e.alert_id.startswith(prefix))
+        assert subscriber.rows <= most_rows
+    assert subscriber.plans == ["SEARCH alerts USING INDEX alerts_by_leaf (<expr>=?)"], "not a scan of all alerts"
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(alert_ids, st.integers(0, 4), st.sampled_from(["insert", "retract"]))), st.lists(by_hand))
+def test_the_mark_is_that_of_what_is_held_whoever_wrote_it__83(
+    tmp_path_factory: pytest.TempPathFactory, sent: list[EntryKey], statements: list[str]
+) -> None:
+    subscriber = SqliteSubscriber(tmp_path_factory.mktemp("s") / "subscriber.sqlite")
+    for number, (alert_id, sequence, op) in enumerate(sent):
+        subscriber.apply(str(number), [AlertEntry(alert_id, sequence, op, "{}")])
+        with sqlite3.connect(subscriber.path) as database:
+            for statement in statements[number : number + 1]:
+                database.execute(statement)
+        for prefix in ("", "a", "aaa", "aaa1"):
+            assert subscriber.mark(prefix) == mark_of(held.key for held in subscriber.held(prefix))
+
+
+def test_a_key_that_was_altered_by_hand_changes_the_mark(subscriber: SqliteSubscriber) -> None:
+    subscriber.apply("b1", [entry(5)])
+    before = subscriber.mark()
+    with sqlite3.connect(subscriber.path) as database:
+        database.execute("UPDATE alerts SET sequence = 4")
+    assert subscriber.mark() != before
+
+
+def test_alerts_of_an_earlier_version_are_taken_over_with_their_receipts__83(tmp_path: Path) -> None:
+    path = tmp_path / "subscriber.sqlite"
+    with sqlite3.connect(path) as database:
+        database.executescript(
+            """CREATE TABLE alerts (alert_id TEXT PRIMARY KEY, sequence BIGINT NOT NULL, op TEXT NOT NULL,
+                   body TEXT NOT NULL, batch_id TEXT NOT NULL, received_time_ns BIGINT NOT NULL);
+               CREATE TABLE receipts (batch_id TEXT NOT NULL, alert_id TEXT NOT NULL, sequence BIGINT NOT NULL,
+                   op TEXT NOT NULL, outcome TEXT NOT NULL, received_time_ns BIGINT NOT NULL,
+                   PRIMARY KEY (batch_id, alert_id, sequence, op));
+               CREATE TABLE batches (batch_id TEXT PRIMARY KEY, received_time_ns BIGINT NOT NULL);
+               INSERT INTO alerts VALUES ('x', 1, 'insert', '{"said":1}', 'b1', 7);
+               INSERT INTO receipts VALUES ('b1', 'x', 1, 'insert', 'applied', 7);
+               INSERT INTO batches VALUES ('b1', 7);"""
+        )
+    subscriber = SqliteSubscriber(path)
+    assert subscriber.apply("b1", [entry(1)]) == ["applied"]
+    assert subscriber.held() == [entry(1)]
+    assert subscriber.mark() == mark_of([("x", 1, "insert")])
+
+
+@pytest.fixture
+def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_subscriber, "KEPT_BATCHES", 3)
+
+
+def received_long_ago(subscriber: SqliteSubscriber, batch_id: str, time_ns: int = 1) -> None:
+    with sqlite3.connect(subscriber.path) as database:
+        for table in ("batches", "receipts"):
+            database.execute(f"UPDATE {table} SET received_time_ns = ? WHERE batch_id = ?", (time_ns, batch_id))
+
+
+@pytest.mark.usefixtures("few_are_kept")
+def test_receipts_are_kept_for_their_time_and_the_newest_batches_for_ever__83(subscriber: SqliteSubscriber) -> None:
+    for number in range(3):
+        subscriber.apply(f"b{number}", [entry(number)])
+    received_long_ago(subscriber, "b0")
+    received_long_ago(subscriber, "b1", time_ns=2)
+    subscriber.apply("b2", [entry(2)])
+    assert subscriber.answer("b0") == {("x", 0, "insert"): "applied"}, "a batch that is repeated makes nobody forget"
+    subscriber.apply("b3", [entry(3)])
+    assert subscriber.answer("b0") is None
+    assert subscriber.answer("b1") is not None, "it is old, and one of the newest three"
+    assert len(subscriber.receipts()) == 3
+
+
+@pytest.mark.usefixtures("few_are_kept")
+def test_a_batch_that_was_forgotten_changes_nothing_when_it_comes_again__83(subscriber: SqliteSubscriber) -> None:
+    subscriber.apply("b0", [entry(0), entry(0, alert_id="y")])
+    received_long_ago(subscriber, "b0")
+    for number in range(1, 4):
+        subscriber.apply(f"b{number}", [entry(number)])
+    before = subscriber.held()
+    assert subscriber.answer("b0") is None
+    assert subscriber.apply("b0", [entry(0), entry(0, alert_id="y")]) == ["stale", "stale"]
+    assert subscriber.held() == before

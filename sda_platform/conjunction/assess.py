@@ -119,7 +119,7 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks
         radius_m,
         *kinds,
         ~(sides[0].has_track & sides[1].has_track),
-        risk_level(best.probability).tolist(),
+        risk_level(best.probability_for_risk).tolist(),
         *(np.where(side.has_track, "fused_track", "element_set").tolist() for side in sides),
         *([track or None for track in side.track_id.tolist()] for side in sides),
         *([row.tolist() for row in part] for part in (np.hstack([r1, v1]), lower_triangles(c1))),

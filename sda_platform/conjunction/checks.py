@@ -23,7 +23,7 @@ from sda_platform.lake.landing.backlog import backlog_check
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.verification import broken_journals, missing_or_surplus, standing_keys, unbalanced_segments
-from sda_platform.orbits.risk.probability import risk_level
+from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
 MAX_WAIT_S = 120.0
@@ -40,14 +40,20 @@ def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[
 
 
 def risks_follow_probabilities(_store: Lake, log: TableLog, _commits: Sequence[Commit]) -> list[str]:
-    """Every standing assessment has the colour of its Pc, and a Pc that is the 2D one wherever that one is valid."""
+    """Every standing assessment has the risk level of its Pc (a higher one only where the validity of 2D is unknown),
+    and a Pc that is the 2D one wherever that one is valid."""
     columns = ["collision_probability", "risk", "probability_2d", "is_2d_valid"]
     rows = standing_keys(log, columns)
-    colours = pa.array(risk_level(rows.column("collision_probability").to_numpy()).tolist(), pa.string())
-    miscoloured = rows.filter(pc.not_equal(rows.column("risk"), colours))
+    levels = pa.array(list(RISK_LEVELS))
+    of_pc = pc.index_in(pa.array(risk_level(rows.column("collision_probability").to_numpy()).tolist()), levels)
+    stored = pc.index_in(rows.column("risk"), levels)
+    may_be_higher = pc.and_(pc.is_null(rows.column("is_2d_valid")), pc.greater(stored, of_pc))
+    miscoloured = rows.filter(
+        pc.and_not(pc.fill_null(pc.not_equal(stored, of_pc), True), pc.fill_null(may_be_higher, False))
+    )
     differs = pc.not_equal(rows.column("collision_probability"), rows.column("probability_2d"))
     misjudged = rows.filter(pc.and_(pc.fill_null(rows.column("is_2d_valid"), False), pc.fill_null(differs, True)))
-    told = [(miscoloured, "do not have the colour of their Pc"), (misjudged, "have a valid 2D Pc and another one")]
+    told = [(miscoloured, "do not have the risk level of their Pc"), (misjudged, "have a valid 2D Pc and another one")]
     return [f"{len(bad)} assessments {what}, such as {bad.column(0)[0].as_py()}" for bad, what in told if len(bad)]
 
 

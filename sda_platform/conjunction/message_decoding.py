@@ -16,6 +16,8 @@ from sda_platform.lake.table import Landed, Provenance
 from sda_platform.orbits.risk.probability import risk_level
 
 _MOST_DIGITS = 9
+# What content can cause; anything else (memory, system) is no fault of the message and may pass on a later attempt.
+_OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
 # What all records of a segment share is told by whoever reads the segment.
 _OF_SEGMENT = {*Provenance.to_schema().columns, *Landed.to_schema().columns, "feed"} - {"record_number"}
 _SCHEMA = pa.schema([field for field in CONJUNCTION_MESSAGES.arrow_schema if field.name not in _OF_SEGMENT])
@@ -33,6 +35,9 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
             told |= _facts(read_cdm(payload))
         except RecordError as error:
             told |= {"error_kind": error.kind, "error": error.text}
+        except _OF_CONTENT as error:  # one message must not stop the others of its segment
+            reason = f"cannot be assessed: {type(error).__name__}: {error}"
+            told |= {"error_kind": "bad_field", "error": reason[:500]}
         rows.append(told)
     return pa.Table.from_pylist(rows, _SCHEMA)
 

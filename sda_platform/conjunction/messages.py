@@ -27,14 +27,15 @@ DISAGREES: Final = "states_disagree_with_miss_distance"
 class MessageRisk:
     """The risk that a message tells of. Numbers that cannot be had are None.
 
-    ``pc`` is the best probability available and ``method`` how it was found; ``tca_offset_s`` says how far the states'
-    own closest approach lies after the time that the message gives.
+    ``pc`` is the best probability available and ``method`` how it was found. ``valid_2d`` is None where the message
+    lacks what a verdict needs; ``risk`` then follows the largest answer of all methods. ``tca_offset_s`` says how far
+    the states' own closest approach lies after the time that the message gives.
     """
 
     pc: float | None
     method: str
     pc_2d: float | None
-    valid_2d: bool
+    valid_2d: bool | None
     flags: list[str]
     risk: str
     standard_error: float | None
@@ -80,9 +81,9 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
         pc=_known(best.probability[0]),
         method=best.method[0],
         pc_2d=_known(plane.probability[0]),
-        valid_2d=bool(best.valid_2d[0]),
+        valid_2d=best.valid_2d[0],
         flags=flags,
-        risk=str(risk_level(best.probability[0])),
+        risk=str(risk_level(best.probability_for_risk[0])),
         standard_error=_known(best.standard_error[0]),
         max_pc=_known(plane.maximum_probability[0]),
         max_pc_sigma_scale=_known(plane.maximum_sigma_scale[0]),

@@ -84,7 +84,9 @@ class Assessment(Approach):
     probability_2d: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc, two-dimensional (Foster 1992), valid or not."
     )
-    is_2d_valid: T.BooleanType = pa.Field(nullable=True, description="Whether the two-dimensional Pc may be used.")
+    is_2d_valid: T.BooleanType = pa.Field(
+        nullable=True, description="Whether the two-dimensional Pc may be used; null: the input lacks what decides it."
+    )
     risk_flags: T.StringType = pa.Field(
         nullable=True, description="Why it may not, and what else was found: names, comma-separated."
     )
@@ -110,7 +112,8 @@ class Assessment(Approach):
         description="Whether a covariance is the model of element sets by age and regime: no Pc to manoeuvre by.",
     )
     risk: T.StringType = pa.Field(
-        isin=["red", "yellow", "green"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7; green: below."
+        isin=["red", "yellow", "green"],
+        description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7; green: below. The highest of all, if is_2d_valid is null.",
     )
     state_source_1: T.StringType = pa.Field(
         isin=["fused_track", "element_set"],
@@ -192,7 +195,9 @@ class Message(Provenance, Landed):
     probability_2d: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc, two-dimensional (Foster 1992), of the same, valid or not."
     )
-    is_2d_valid: T.BooleanType = pa.Field(nullable=True, description="Whether the two-dimensional Pc may be used.")
+    is_2d_valid: T.BooleanType = pa.Field(
+        nullable=True, description="Whether the two-dimensional Pc may be used; null: the input lacks what decides it."
+    )
     risk_flags: T.StringType = pa.Field(nullable=True, description="Concerns and findings by name, comma-separated.")
     maximum_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
@@ -203,7 +208,9 @@ class Message(Provenance, Landed):
     )
     hard_body_radius_source: T.StringType = pa.Field(nullable=True, description="Who says so, or what was assumed.")
     risk: T.StringType = pa.Field(
-        nullable=True, isin=["red", "yellow", "green"], description="Colour of the stated Pc, else of the computed one."
+        nullable=True,
+        isin=["red", "yellow", "green", "unknown"],
+        description="Risk level of the stated Pc, else of the computed one; unknown: there is neither.",
     )
     reference_frame_1: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT1's state.")
     reference_frame_2: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT2's state.")

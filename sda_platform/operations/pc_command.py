@@ -15,6 +15,10 @@ _MEANING = {
     "indefinite_velocity_covariance": "a covariance has negative eigenvalues with its velocities, which were clipped",
     "persistent_encounter": "the objects keep together: a new meeting within half a revolution about TCA is counted",
     "unresolved_encounter": "where the uncertain orbits meet could not be found, so that nothing is better than 2D",
+    "covariance_missing": "a position covariance is zero or singular: how far that object may be off is not known",
+    "velocity_covariance_missing": "a velocity covariance is zero or singular: 2D cannot be validated",
+    "work_budget_exhausted": "the longer computation was ended at its limit of evaluations",
+    "unusable_input": "a state, radius or covariance is not finite or too large to compute with",
     "diluted": "the uncertainty is so large that more of it lowers Pc; see the maximum",
     "states_disagree_with_miss_distance": "the states are not as far apart as the message says",
 }
@@ -41,7 +45,7 @@ def risk_lines(risk: MessageRisk) -> Iterator[str]:
     yield f"  hard-body radius {risk.hard_body_radius_m:g} m ({risk.hard_body_radius_source})"
     error = f" ± {risk.standard_error:.1g}" if risk.standard_error is not None else ""
     yield f"  Pc {_shown(risk.pc)}{error} by {risk.method}: {risk.risk}"
-    verdict = "valid" if risk.valid_2d else "not valid here"
+    verdict = {True: "valid", False: "not valid here", None: "validity unknown"}[risk.valid_2d]
     most = f"at most {_shown(risk.max_pc)} with sigmas times {_shown(risk.max_pc_sigma_scale)}"
     yield f"  2D Pc {_shown(risk.pc_2d)}, {verdict}; {most}"
     if risk.pc_in_message is not None:

@@ -14,14 +14,17 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
-from sda_platform.orbits.risk.collision_rate import ExpectedCollisions, expected_collisions
+from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
+from sda_platform.orbits.risk.degenerate import is_usable
 from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
 from sda_platform.orbits.risk.probability import Assessment, assess
-from sda_platform.orbits.risk.validity import Passes, concerns
+from sda_platform.orbits.risk.validity import LACKING, Passes, concerns
+from sda_platform.orbits.risk.work_budget import WorkBudget, WorkExhausted
 
 FOSTER, HALL, MONTE_CARLO = "FOSTER-1992", "HALL-2021", "MONTE-CARLO"
 METHODS = (FOSTER, HALL, MONTE_CARLO)
 PERSISTENT, UNRESOLVED, DILUTED = "persistent_encounter", "unresolved_encounter", "diluted"
+EXHAUSTED, UNUSABLE = "work_budget_exhausted", "unusable_input"
 
 # 2D and 3D agree when they differ by less than this part.
 _AGREEMENT = 0.02
@@ -30,6 +33,8 @@ _COUNTABLE = 1e-3
 _MOST_TRIALS = 50_000
 _FEWEST_HITS = 10
 _SEED = 508
+# km and km/s: beyond any orbit about the Earth, and small enough to be squared.
+_LARGEST_STATE = 1e9
 # A pair that is near more than this part of the time at the edge of the window has not separated.
 _SEPARATED = 1e-3
 
@@ -42,7 +47,10 @@ class BestProbability:
         probability: (n,) the best available; NaN where there is none.
         method: of each, one of METHODS.
         standard_error: (n,) of a counted probability, NaN for the others.
-        valid_2d: (n,) whether the 2D probability may be used: no concern, or confirmed without straight motion.
+        valid_2d: of each whether the 2D probability may be used: no concern, or confirmed without straight motion.
+            None: unknown, because the input lacks what a verdict needs.
+        probability_for_risk: (n,) what the risk level follows: ``probability``, but where ``valid_2d`` is unknown the
+            largest of all answers.
         flags: of each pass the concerns and findings by name.
         two_dimensional: what the 2D methods say.
     """
@@ -50,7 +58,8 @@ class BestProbability:
     probability: FloatArray
     method: list[str]
     standard_error: FloatArray
-    valid_2d: npt.NDArray[np.bool_]
+    valid_2d: list[bool | None]
+    probability_for_risk: FloatArray
     flags: list[list[str]]
     two_dimensional: Assessment
 
@@ -63,44 +72,93 @@ class _Answer:
     findings: tuple[str, ...] = ()
 
 
-def best_probabilities(passes: Passes) -> BestProbability:
-    """Assess passes; the same passes always give the same numbers (trials have a fixed seed)."""
+@dataclasses.dataclass(frozen=True)
+class _Verdict:
+    """The answer for one pass, whether 2D holds there, and what decides the risk level."""
+
+    answer: _Answer
+    valid_2d: bool | None
+    probability_for_risk: float
+
+
+_NO_VERDICT = _Verdict(_Answer(float("nan"), FOSTER), None, float("nan"))
+
+
+def best_probabilities(passes: Passes, *, most_evaluations: int = MOST_EVALUATIONS) -> BestProbability:
+    """Assess passes; the same passes always give the same numbers (trials have a fixed seed).
+
+    Never raises for any numbers: a pass without an answer has NaN and a flag that names the reason. One pass may take
+    ``most_evaluations`` without straight motion, whatever time they need; then only its 2D answer is left.
+    """
+    usable = np.flatnonzero(_are_usable(passes))
+    assessed = passes.take(usable)
     plane = assess(
-        passes.dr_km,
-        passes.dv_km_s,
-        (passes.covariance_1 + passes.covariance_2)[:, :3, :3],
-        1000 * passes.radius_km,
+        assessed.dr_km,
+        assessed.dv_km_s,
+        (assessed.covariance_1 + assessed.covariance_2)[:, :3, :3],
+        1000 * assessed.radius_km,
     )
-    concerned = concerns(passes)
-    flags = [[name for name, of in concerned.items() if of[row]] for row in range(len(passes.radius_km))]
-    probability, error = plane.probability.copy(), np.full(len(flags), np.nan)
-    valid = ~np.isnan(probability) & ~plane.covariance_repaired
-    method = [FOSTER] * len(flags)
-    for row, reasons in enumerate(flags):
-        if plane.covariance_repaired[row] and "indefinite_covariance" not in reasons:
-            reasons.append("indefinite_covariance")
-        if set(reasons) - {"indefinite_velocity_covariance"}:
-            best = _without_straight_motion(passes, row)
-            agrees = abs(best.probability - probability[row]) <= _AGREEMENT * best.probability
-            valid[row] = agrees and "indefinite_covariance" not in reasons
-            reasons.extend(best.findings)
-            if not agrees and not np.isnan(best.probability):
-                probability[row], method[row], error[row] = best.probability, best.method, best.standard_error
-        if plane.maximum_sigma_scale[row] < 1:
-            reasons.append(DILUTED)
-    return BestProbability(probability, method, error, valid, flags, plane)
+    concerned = concerns(assessed)
+    verdicts, flags = [_NO_VERDICT] * len(passes.radius_km), [[UNUSABLE] for _ in passes.radius_km]
+    for row, place in enumerate(usable.tolist()):
+        flags[place] = [name for name, of in concerned.items() if of[row]]
+        verdicts[place] = _judged(assessed, row, plane, flags[place], WorkBudget(most_evaluations))
+    return BestProbability(
+        np.array([verdict.answer.probability for verdict in verdicts]),
+        [verdict.answer.method for verdict in verdicts],
+        np.array([verdict.answer.standard_error for verdict in verdicts]),
+        [verdict.valid_2d for verdict in verdicts],
+        np.array([verdict.probability_for_risk for verdict in verdicts]),
+        flags,
+        plane.spread(usable, len(verdicts)),
+    )
 
 
-def _without_straight_motion(passes: Passes, row: int) -> _Answer:
+def _are_usable(passes: Passes) -> npt.NDArray[np.bool_]:
+    states = np.concatenate([passes.r1_km, passes.v1_km_s, passes.r2_km, passes.v2_km_s], axis=1)
+    sound = np.isfinite(states).all(axis=1) & (np.abs(states) < _LARGEST_STATE).all(axis=1)
+    sound &= (passes.radius_km > 0) & (passes.radius_km < _LARGEST_STATE)
+    return np.asarray(sound & is_usable(passes.covariance_1) & is_usable(passes.covariance_2))
+
+
+def _judged(passes: Passes, row: int, plane: Assessment, reasons: list[str], budget: WorkBudget) -> _Verdict:
+    """The verdict on one pass; adds findings to its ``reasons``."""
+    straight = _Answer(float(plane.probability[row]), FOSTER)
+    if plane.covariance_repaired[row] and "indefinite_covariance" not in reasons:
+        reasons.append("indefinite_covariance")
+    lacking = bool(LACKING & set(reasons))
+    valid: bool | None = not np.isnan(straight.probability) and not plane.covariance_repaired[row]
+    best, for_risk = straight, straight.probability
+    if set(reasons) - LACKING - {"indefinite_velocity_covariance"}:
+        longer = _without_straight_motion(passes, row, budget)
+        agrees = abs(longer.probability - straight.probability) <= _AGREEMENT * longer.probability
+        valid = agrees and "indefinite_covariance" not in reasons
+        reasons.extend(longer.findings)
+        if not lacking and not agrees and not np.isnan(longer.probability):
+            best, for_risk = longer, longer.probability
+        if lacking:
+            for_risk = float(np.fmax(straight.probability, longer.probability))
+    if plane.maximum_sigma_scale[row] < 1:
+        reasons.append(DILUTED)
+    return _Verdict(best, None if lacking else valid, for_risk)
+
+
+def _without_straight_motion(passes: Passes, row: int, budget: WorkBudget) -> _Answer:
     radius_km = float(passes.radius_km[row])
     try:
-        first = uncertain_orbit(passes.r1_km[row], passes.v1_km_s[row], passes.covariance_1[row])
-        second = uncertain_orbit(passes.r2_km[row], passes.v2_km_s[row], passes.covariance_2[row])
-    except (ValueError, np.linalg.LinAlgError):
+        with np.errstate(all="ignore"):  # a flag names what is not found
+            first = uncertain_orbit(passes.r1_km[row], passes.v1_km_s[row], passes.covariance_1[row])
+            second = uncertain_orbit(passes.r2_km[row], passes.v2_km_s[row], passes.covariance_2[row])
+            return _of_orbits(first, second, radius_km, budget)
+    except WorkExhausted:
+        return _Answer(float("nan"), HALL, findings=(UNRESOLVED, EXHAUSTED))
+    except (ValueError, ArithmeticError):  # no closed orbit, or a matrix that no decomposition converges for
         return _Answer(float("nan"), HALL, findings=(UNRESOLVED,))
+
+
+def _of_orbits(first: UncertainOrbit, second: UncertainOrbit, radius_km: float, budget: WorkBudget) -> _Answer:
     period_s = 2 * np.pi / max(first.elements[0], second.elements[0])
-    with np.errstate(all="ignore"):  # what is not found is told by a flag
-        expected, persistent = _one_encounter(first, second, radius_km, period_s)
+    expected, persistent = _one_encounter(first, second, radius_km, period_s, budget)
     if expected.converged and not persistent and expected.total < _COUNTABLE:
         return _Answer(expected.total, HALL)
     # Those inside when a pair that never separates comes into view have not collided until then.
@@ -117,21 +175,21 @@ def _without_straight_motion(passes: Passes, row: int) -> _Answer:
     )
     findings = (PERSISTENT,) if persistent else ()
     if expected.converged and _confirmed(total, counted):
-        return _Answer(total, HALL, findings=findings)
+        return _Answer(min(total, 1.0), HALL, findings=findings)
     if counted.hits < _FEWEST_HITS:
         return _Answer(float("nan"), HALL, findings=(*findings, UNRESOLVED))
     return _Answer(counted.probability, MONTE_CARLO, counted.standard_error, findings)
 
 
 def _one_encounter(
-    first: UncertainOrbit, second: UncertainOrbit, radius_km: float, period_s: float
+    first: UncertainOrbit, second: UncertainOrbit, radius_km: float, period_s: float, budget: WorkBudget
 ) -> tuple[ExpectedCollisions, bool]:
     """Expected collisions within a quarter of a revolution of TCA, or half of one for pairs that take that long; and
     whether even then the pair has not been apart."""
-    quarter = expected_collisions(first, second, radius_km, period_s / 4)
+    quarter = expected_collisions(first, second, radius_km, period_s / 4, budget)
     if quarter.is_separate(_SEPARATED):
         return quarter, False
-    half = expected_collisions(first, second, radius_km, period_s / 2)
+    half = expected_collisions(first, second, radius_km, period_s / 2, budget)
     if half.is_separate(_SEPARATED):
         return half, False
     return quarter, True

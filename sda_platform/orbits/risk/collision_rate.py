@@ -17,6 +17,7 @@ from scipy.special import ndtr
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.equinoctial import UncertainOrbit
 from sda_platform.orbits.risk.overlap import Overlap, log_overlap, overlap
+from sda_platform.orbits.risk.work_budget import WorkBudget
 
 # The window is looked through with steps that grow from microseconds at its middle.
 _FIRST_LOOK = np.linspace(-1, 1, 301) ** 5
@@ -29,6 +30,10 @@ _SIGMAS = 9.0
 _TIME_NODES, _TIME_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _FIRST_PANELS, _HALVINGS, _TOLERANCE = 8, 14, 1e-5
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+# One flow through the surface takes about as long as so many linearisations.
+_EVALUATIONS_PER_INFLOW = 25
+# Five times what the longest of 65 published passes takes, which is 62,000.
+MOST_EVALUATIONS = 300_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,15 +64,23 @@ class ExpectedCollisions:
 
 
 def expected_collisions(
-    first: UncertainOrbit, second: UncertainOrbit, radius_km: float, half_window_s: float
+    first: UncertainOrbit,
+    second: UncertainOrbit,
+    radius_km: float,
+    half_window_s: float,
+    budget: WorkBudget | None = None,
 ) -> ExpectedCollisions:
-    """Integrate over ``half_window_s`` before and after the reference time of both orbits."""
-    start = overlap(first, second, np.array([-half_window_s]))
+    """Integrate over ``half_window_s`` before and after the reference time of both orbits.
+
+    Raises WorkExhausted when that takes more evaluations than ``budget`` has (by default MOST_EVALUATIONS).
+    """
+    budget = WorkBudget(MOST_EVALUATIONS) if budget is None else budget
+    start = overlap(first, second, np.array([-half_window_s]), budget)
     inside = float(_inside(start, radius_km)[0]) if np.isfinite(start.mean).all() else 0.0
     entries, converged, reached = 0.0, True, []
-    for begin_s, end_s in _spans(first, second, radius_km, half_window_s):
+    for begin_s, end_s in _spans(first, second, radius_km, half_window_s, budget):
         edges = np.linspace(begin_s, end_s, _FIRST_PANELS + 1)
-        within, everywhere = _integrated(first, second, radius_km, edges[:-1], edges[1:])
+        within, everywhere = _integrated(first, second, radius_km, edges[:-1], edges[1:], budget)
         converged &= everywhere
         entries += within
         reached += [begin_s, end_s]
@@ -77,16 +90,21 @@ def expected_collisions(
 
 
 def _integrated(
-    first: UncertainOrbit, second: UncertainOrbit, radius_km: float, begins: FloatArray, ends: FloatArray
+    first: UncertainOrbit,
+    second: UncertainOrbit,
+    radius_km: float,
+    begins: FloatArray,
+    ends: FloatArray,
+    budget: WorkBudget,
 ) -> tuple[float, bool]:
     """The inflow over the panels, each halved until that changes nothing, and whether that came to an end with the
     overlap found everywhere."""
     total = 0.0
-    coarse, _ = _panels(first, second, radius_km, begins, ends)
+    coarse, _ = _panels(first, second, radius_km, begins, ends, budget)
     for _ in range(_HALVINGS):
         middles = (begins + ends) / 2
         halves, found = _panels(
-            first, second, radius_km, np.concatenate([begins, middles]), np.concatenate([middles, ends])
+            first, second, radius_km, np.concatenate([begins, middles]), np.concatenate([middles, ends]), budget
         )
         if not found:
             return float(halves.sum()), False
@@ -102,11 +120,17 @@ def _integrated(
 
 
 def _panels(
-    first: UncertainOrbit, second: UncertainOrbit, radius_km: float, begins: FloatArray, ends: FloatArray
+    first: UncertainOrbit,
+    second: UncertainOrbit,
+    radius_km: float,
+    begins: FloatArray,
+    ends: FloatArray,
+    budget: WorkBudget,
 ) -> tuple[FloatArray, bool]:
     """The inflow over each panel (n,) by one Gauss-Legendre sum."""
     times = begins[:, None] + (ends - begins)[:, None] * (_TIME_NODES + 1) / 2
-    met = overlap(first, second, times.ravel())
+    budget.spend(_EVALUATIONS_PER_INFLOW * times.size)
+    met = overlap(first, second, times.ravel(), budget)
     found = np.isfinite(met.mean).all(axis=-1)
     inflow = np.zeros(times.size)
     inflow[found] = _inflow_per_s(met.take(np.flatnonzero(found)), radius_km)
@@ -114,12 +138,12 @@ def _panels(
 
 
 def _spans(
-    first: UncertainOrbit, second: UncertainOrbit, radius_km: float, half_window_s: float
+    first: UncertainOrbit, second: UncertainOrbit, radius_km: float, half_window_s: float, budget: WorkBudget
 ) -> list[tuple[float, float]]:
     """Disjoint spans of the window, in order, outside of which no collision is to be expected."""
 
     def exponent(times: FloatArray) -> FloatArray:
-        return log_overlap(overlap(first, second, times.ravel()), radius_km).reshape(times.shape)
+        return log_overlap(overlap(first, second, times.ravel(), budget), radius_km).reshape(times.shape)
 
     times = half_window_s * _FIRST_LOOK
     begins, ends = _brackets(times, exponent(times))

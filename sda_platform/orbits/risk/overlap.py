@@ -14,6 +14,8 @@ import numpy as np
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.equinoctial import UncertainOrbit, states_at
+from sda_platform.orbits.risk.degenerate import solve_or_nan
+from sda_platform.orbits.risk.work_budget import WorkBudget
 
 _ITERATIONS = 60
 # In sigmas of each element: far below what the probability can feel.
@@ -50,19 +52,20 @@ class Overlap:
         return np.asarray(np.einsum("nji,nj->ni", self.axes, self.mean[:, :3]))
 
 
-def overlap(first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray) -> Overlap:
-    """The overlap at ``dt_s`` (n,) after the common reference time of both orbits."""
+def overlap(first: UncertainOrbit, second: UncertainOrbit, dt_s: FloatArray, budget: WorkBudget) -> Overlap:
+    """The overlap at ``dt_s`` (n,) after the common reference time of both orbits. Raises WorkExhausted."""
     count = len(dt_s)
     here, there = np.tile(first.elements, (count, 1)), np.tile(second.elements, (count, 1))
     scale_1, scale_2 = (np.sqrt(np.maximum(np.diagonal(o.covariance), 1e-60)) for o in (first, second))
     moving = np.ones(count, dtype=np.bool_)
     with np.errstate(all="ignore"):
         for _ in range(_ITERATIONS):
+            budget.spend(int(moving.sum()))
             mean, covariance, slope_1, slope_2 = _linearised(first, second, here[moving], there[moving], dt_s[moving])
             position = 0.5 * (covariance[:, :3, :3] + covariance[:, :3, :3].swapaxes(-1, -2))
             trace = np.trace(position, axis1=-2, axis2=-1)[:, None, None]
             position += (_LEAST_VARIANCE_KM2 + _REGULAR * np.nan_to_num(trace)) * np.eye(3)
-            pull = np.linalg.solve(position, mean[:, :3, None])[..., 0]
+            pull = solve_or_nan(position, mean[:, :3])
             next_1 = first.elements + np.einsum("ij,nkj,nk->ni", first.covariance, slope_1, pull)
             next_2 = second.elements - np.einsum("ij,nkj,nk->ni", second.covariance, slope_2, pull)
             step = np.maximum(

@@ -14,12 +14,14 @@ import numpy.typing as npt
 from numba import njit
 from scipy.special import gammainc, gammaln
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.screening.encounter import encounter_plane
 
 HARD_BODY_RADIUS_M = {"payload": 5.0, "rocket body": 5.0, "debris": 0.5, "unknown": 1.0}
 """Radius to assume of an object of which only the kind is known; as public screening services do."""
 
+RISK_LEVELS = ("green", "yellow", "red")
+"""From the lowest to the highest; beside them "unknown", where there is no probability."""
 RED_FROM = 1e-4
 YELLOW_FROM = 1e-7
 
@@ -49,6 +51,15 @@ class Assessment:
     maximum_sigma_scale: FloatArray
     mahalanobis_distance: FloatArray
     covariance_repaired: npt.NDArray[np.bool_]
+
+    def spread(self, rows: IntArray, count: int) -> Assessment:
+        """These as rows ``rows`` of ``count``; the others are NaN, and not repaired."""
+        repaired = np.zeros(count, dtype=np.bool_)
+        repaired[rows] = self.covariance_repaired
+        numbers = [field.name for field in dataclasses.fields(self)][:-1]
+        columns = np.full((len(numbers), count), np.nan)
+        columns[:, rows] = [getattr(self, name) for name in numbers]
+        return Assessment(*columns, repaired)
 
 
 def assess(
@@ -116,7 +127,8 @@ def _quadrature(
             nearer, farther = (across - half_chord) / wide, (across + half_chord) / wide
             chord = math.erfc(nearer * _ROOT_HALF) - math.erfc(farther * _ROOT_HALF)
             total += _WEIGHTS[node] * np.exp(-0.5 * offset * offset) * chord * half_chord
-        probability[row] = total * (last - first) * _ROOT_HALF / (4 * np.sqrt(np.pi) * narrow)
+        # Rounding may exceed one by some 1e-14.
+        probability[row] = min(1.0, total * (last - first) * _ROOT_HALF / (4 * np.sqrt(np.pi) * narrow))
     return probability
 
 

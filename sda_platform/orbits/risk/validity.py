@@ -11,12 +11,17 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.elements import FloatArray
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.risk.degenerate import is_rank_deficient, solve_or_nan
 from sda_platform.orbits.two_body import orbital_period_s
 
 LONGEST_PART_OF_PERIOD = 2e-3
 LARGEST_SPEED_UNCERTAINTY = 0.1
 LARGEST_SAG = 0.1
+
+COVARIANCE_MISSING, VELOCITY_MISSING = "covariance_missing", "velocity_covariance_missing"
+LACKING = frozenset({COVARIANCE_MISSING, VELOCITY_MISSING})
+"""Concerns that no other method can settle: the input does not say how uncertain an object is."""
 
 _LEAST_VARIANCE_KM2 = 1e-5**2
 _ROUNDED = 1e-3
@@ -34,6 +39,10 @@ class Passes:
     v2_km_s: FloatArray
     covariance_2: FloatArray
     radius_km: FloatArray
+
+    def take(self, rows: IntArray) -> Passes:
+        """Only the passes of these numbers."""
+        return Passes(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
     @property
     def dr_km(self) -> FloatArray:
@@ -62,10 +71,13 @@ def concerns(passes: Passes) -> dict[str, npt.NDArray[np.bool_]]:
     - ``indefinite_covariance``: the position covariance of an object has a negative eigenvalue.
     - ``indefinite_velocity_covariance``: so has that of an object's position and velocity, beyond rounding; no concern
       for the 2D probability, which does not use it, but for every other.
+    - ``covariance_missing``: the position covariance of an object is zero or singular.
+    - ``velocity_covariance_missing``: so is that of its velocity. Without it a displaced object keeps its inertial
+      velocity and leaves its orbit, so a method that follows the orbits has no meaning.
     """
     position_1, position_2 = passes.covariance_1[:, :3, :3], passes.covariance_2[:, :3, :3]
     position = position_1 + position_2
-    lowest = np.stack([np.linalg.eigvalsh(c)[:, 0] / np.trace(c, axis1=-2, axis2=-1) for c in (position_1, position_2)])
+    lowest = np.stack([_lowest_part(c) for c in (position_1, position_2)])
     regular = position + _LEAST_VARIANCE_KM2 * np.eye(3)
     with np.errstate(all="ignore"):
         speed = np.linalg.norm(passes.dv_km_s, axis=-1)
@@ -76,11 +88,11 @@ def concerns(passes: Passes) -> dict[str, npt.NDArray[np.bool_]]:
         shifts = [np.einsum("nij,nj->ni", c, pull) for c in (position_1, position_2)]
         sag_km = np.fmax(_sag_km(shifts[0], passes.r1_km), _sag_km(shifts[1], passes.r2_km))
         narrow = np.sqrt(np.maximum(np.linalg.eigvalsh(_across(regular, along))[:, 1], _LEAST_VARIANCE_KM2))
-        sigma_along = 1 / np.sqrt(np.einsum("ni,ni->n", along, np.linalg.solve(regular, along[..., None])[..., 0]))
+        sigma_along = 1 / np.sqrt(np.einsum("ni,ni->n", along, solve_or_nan(regular, along)))
         duration_s = (sigma_along + passes.radius_km) / speed
         offset_s = np.abs(np.einsum("ni,ni->n", along, shifts[0] + shifts[1])) / speed
-        velocity = (passes.covariance_1 + passes.covariance_2)[:, 3:, 3:]
-        sigma_speed = np.sqrt(np.maximum(np.linalg.eigvalsh(velocity)[:, -1], 0.0))
+        velocity_1, velocity_2 = passes.covariance_1[:, 3:, 3:], passes.covariance_2[:, 3:, 3:]
+        sigma_speed = np.sqrt(np.maximum(np.linalg.eigvalsh(velocity_1 + velocity_2)[:, -1], 0.0))
         period_s = passes.shorter_period_s()
         return {
             "low_relative_speed": ~(sigma_speed < LARGEST_SPEED_UNCERTAINTY * speed),
@@ -88,7 +100,15 @@ def concerns(passes: Passes) -> dict[str, npt.NDArray[np.bool_]]:
             "curved_motion": ~(sag_km < LARGEST_SAG * np.maximum(narrow, passes.radius_km)),
             "indefinite_covariance": (lowest < -1e-12).any(axis=0),
             "indefinite_velocity_covariance": _is_indefinite(passes.covariance_1) | _is_indefinite(passes.covariance_2),
+            COVARIANCE_MISSING: is_rank_deficient(position_1) | is_rank_deficient(position_2),
+            VELOCITY_MISSING: is_rank_deficient(velocity_1) | is_rank_deficient(velocity_2),
         }
+
+
+def _lowest_part(covariance: FloatArray) -> FloatArray:
+    """The least eigenvalue of blocks (n, 3, 3) as a part of their trace, (n,); zero where that vanishes."""
+    least, trace = np.linalg.eigvalsh(covariance)[:, 0], np.trace(covariance, axis1=-2, axis2=-1)
+    return np.where(trace > 0, least / np.where(trace > 0, trace, 1.0), np.minimum(least, 0.0))
 
 
 def _sag_km(shift_km: FloatArray, r_km: FloatArray) -> FloatArray:
@@ -113,4 +133,4 @@ def _pull(dr_km: FloatArray, along: FloatArray, covariance: FloatArray) -> Float
     """What, times an object's covariance, is its likeliest shift if both meet; directions as ``along`` (n, 3)."""
     miss = dr_km - np.einsum("ni,ni->n", dr_km, along)[:, None] * along
     flat = _across(covariance, along) + along[:, :, None] * along[:, None, :]
-    return np.asarray(np.linalg.solve(flat, miss[..., None])[..., 0])
+    return solve_or_nan(flat, miss)

@@ -43,6 +43,7 @@ def test_colours_that_follow_from_their_probabilities_are_in_order(tmp_path: Pat
         assessed("a", 1e-4, "red", 1e-4, True),
         assessed("b", 1e-7, "yellow", 3e-6, False),
         assessed("c", 9e-8, "green", None, None),
+        assessed("d", 9e-8, "yellow", 9e-8, None),
     ]
     withdrawn = assessed("gone", 1e-3, "green", 1e-3, True)
     commit(lake, CONJUNCTION_ASSESSMENTS, [*sound, withdrawn, {**withdrawn, "op": "retract"}])
@@ -52,8 +53,9 @@ def test_colours_that_follow_from_their_probabilities_are_in_order(tmp_path: Pat
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (assessed("x", 1e-4, "yellow", 1e-4, True), "1 assessments do not have the colour of their Pc, such as x"),
-        (assessed("x", 9e-8, "yellow", 9e-8, True), "1 assessments do not have the colour of their Pc, such as x"),
+        (assessed("x", 1e-4, "yellow", 1e-4, True), "1 assessments do not have the risk level of their Pc, such as x"),
+        (assessed("x", 9e-8, "yellow", 9e-8, True), "1 assessments do not have the risk level of their Pc, such as x"),
+        (assessed("x", 1e-4, "green", 1e-4, None), "1 assessments do not have the risk level of their Pc, such as x"),
         (assessed("x", 2e-4, "red", 1e-4, True), "1 assessments have a valid 2D Pc and another one, such as x"),
         (assessed("x", 2e-4, "red", None, True), "1 assessments have a valid 2D Pc and another one, such as x"),
     ],

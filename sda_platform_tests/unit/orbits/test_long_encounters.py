@@ -69,7 +69,7 @@ def test_the_best_probability_is_the_published_monte_carlo_one(
     case = ALFANO[number - 1]
     best = best_probabilities(passes_of(case))
     assert best.probability[0] == pytest.approx(case["pc_monte_carlo_1e8"], rel=within)
-    assert (best.method, best.valid_2d.tolist()) == ([method], [valid_2d])
+    assert (best.method, best.valid_2d) == ([method], [valid_2d])
 
 
 @pytest.mark.parametrize("number", [11, 12])

@@ -1,0 +1,47 @@
+"""Covariances that lack information: which they are, and linear algebra that does not fail on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import FloatArray
+
+BoolArray = npt.NDArray[np.bool_]
+
+# Part of the largest eigenvalue. Rotating a singular block leaves 1e-16; a metre against 1,000 km is 1e-12.
+_SINGULAR = 1e-14
+# No object about the Earth is known worse than this; squares and products of larger numbers overflow.
+LARGEST_SIGMA_KM, LARGEST_SIGMA_KM_S = 1e7, 1e4
+
+
+def is_usable(covariance: FloatArray) -> BoolArray:
+    """Whether covariances (n, 6, 6) of km and km/s hold finite numbers of a size that can be computed with, (n,)."""
+    limit = np.array([LARGEST_SIGMA_KM] * 3 + [LARGEST_SIGMA_KM_S] * 3)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.abs(covariance) <= np.outer(limit, limit)).all(axis=(-2, -1)))
+
+
+def is_rank_deficient(covariance: FloatArray) -> BoolArray:
+    """Whether blocks (n, 3, 3) are zero, singular or nowhere positive, (n,): they lack the error along some direction.
+
+    A block with one clearly negative eigenvalue is not meant: it is clipped and has its own flag.
+    """
+    value = np.linalg.eigvalsh(covariance)
+    size = np.abs(value)
+    return np.asarray((size.min(axis=-1) <= _SINGULAR * size.max(axis=-1)) | (value[:, -1] <= 0))
+
+
+def solve_or_nan(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """As ``numpy.linalg.solve`` for matrices (n, k, k) and vectors (n, k); NaN, (n, k), where a matrix is singular."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0])
+    except np.linalg.LinAlgError:
+        return np.array([_solved(each, vector) for each, vector in zip(matrix, right, strict=True)])
+
+
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        return np.full(len(right), np.nan)

@@ -138,19 +138,23 @@ def _require_an_orbit(each: CdmObject, r_km: FloatArray, v_km_s: FloatArray) -> 
 
 
 def _radius(message: Cdm) -> tuple[float, str]:
-    """The combined radius and where it comes from: the message, else each object's, else what its kind suggests."""
+    """The combined radius and where it comes from: the message's combined radius, else the sum of the objects' own."""
     if message.hard_body_radius_m is not None:
         return message.hard_body_radius_m, "message, combined radius"
-    radii, sources = [], []
-    for number, each in enumerate(message.objects, 1):
-        kind = _kind(each)
-        if each.hard_body_radius_m is not None:
-            radii.append(each.hard_body_radius_m)
-            sources.append(f"object {number}: message")
-        else:
-            radii.append(HARD_BODY_RADIUS_M[kind])
-            sources.append(f"object {number}: {HARD_BODY_RADIUS_M[kind]:g} m assumed for {kind}")
-    return sum(radii), "; ".join(sources)
+    radii, sources = zip(*map(_radius_of_object, message.objects), strict=True)
+    return sum(radii), "; ".join(f"object {number}: {source}" for number, source in enumerate(sources, 1))
+
+
+def _radius_of_object(each: CdmObject) -> tuple[float, str]:
+    """An object's hard-body radius, else its exclusion volume's, else that of its area, else what its kind suggests."""
+    if each.hard_body_radius_m is not None:
+        return each.hard_body_radius_m, "message"
+    if each.exclusion_volume_radius_m is not None:
+        return each.exclusion_volume_radius_m, "exclusion volume radius of the message"
+    if each.area_pc_m2 is not None:
+        return float(np.sqrt(each.area_pc_m2 / np.pi)), f"disc of the message's AREA_PC, {each.area_pc_m2:g} m²"
+    kind = _kind(each)
+    return HARD_BODY_RADIUS_M[kind], f"{HARD_BODY_RADIUS_M[kind]:g} m assumed for {kind}"
 
 
 def _kind(each: CdmObject) -> str:

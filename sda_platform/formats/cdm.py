@@ -28,15 +28,21 @@ _VERSION: Final = "CCSDS_CDM_VERS"
 _STRICT_VERSION: Final = "1.0"
 _KM: Final = {"": 1.0, "km": 1.0, "m": 1e-3, "km/s": 1.0, "m/s": 1e-3}
 _METRES_SQUARED: Final = {"m": 1e-6, "km": 1.0}
-_RADIUS_COMMENT: Final = re.compile(
-    r"(?:\bHBR\b|\bhard[ _-]?body[ _-]?radius\b)\s*(?:\[\s*\w+\s*\])?\s*[=:]\s*(\S+)\s*(?:\[\s*(\w+)\s*\])?",
-    re.IGNORECASE,
-)
+_LENGTHS: Final = {"": 1.0, "m": 1.0, "km": 1e3}
+_AREAS: Final = {"": 1.0, "m**2": 1.0, "km**2": 1e6}
+_LARGEST_RADIUS_M: Final = 1e5
+_VALUE: Final = r"\s*(?:\[\s*\w+\s*\])?\s*[=:]\s*(\S+)\s*(?:\[\s*(\w+)\s*\])?"
+_HARD_BODY: Final = re.compile(r"(?:\bHBR\b|\bhard[ _-]?body[ _-]?radius\b)" + _VALUE, re.IGNORECASE)
+_EXCLUSION_VOLUME: Final = re.compile(r"\bexclusion[ _-]?volume[ _-]?radius\b" + _VALUE, re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
 class CdmObject:
-    """One of the two objects: its state at TCA in ``frame``, its covariance, and everything else as text by keyword."""
+    """One of the two objects: its state at TCA in ``frame``, its covariance, and everything else as text by keyword.
+
+    ``exclusion_volume_radius_m`` is what CSpOC's messages give as the object's radius, ``area_pc_m2`` the area that the
+    originator uses for the probability of collision; None where the message has none.
+    """
 
     fields: Mapping[str, str]
     frame: str
@@ -44,6 +50,8 @@ class CdmObject:
     velocity_km_s: FloatArray
     covariance_rtn: FloatArray
     hard_body_radius_m: float | None = None
+    exclusion_volume_radius_m: float | None = None
+    area_pc_m2: float | None = None
     comments: tuple[str, ...] = ()
 
 
@@ -70,10 +78,12 @@ class _Section:
     entries: dict[str, Entry] = field(default_factory=dict)
     comments: list[str] = field(default_factory=list)
 
-    def add(self, entry: Entry, known: frozenset[str] | None) -> None:
+    def add(self, entry: Entry, known: frozenset[str], *, strict: bool) -> None:
         if entry.keyword == COMMENT:
             self.comments.append(entry.value)
-        elif known is not None and entry.keyword not in known:
+        elif not strict and entry.keyword not in known:
+            self.entries.setdefault(entry.keyword, entry)
+        elif entry.keyword not in known:
             raise RecordError(
                 "bad_field", f"{entry.place}: {ascii(entry.keyword)[1:-1][:40]} is no keyword of {self.name}"
             )
@@ -107,14 +117,35 @@ class _Section:
     def radius_m(self) -> float | None:
         """The hard-body radius given as a keyword or in a comment, if there is one."""
         if "HBR" in self.entries:
-            return self.number("HBR", {"": 1.0, "m": 1.0, "km": 1e3})
+            return self._sound_radius_m(self.number("HBR", _LENGTHS))
+        return self._radius_in_comments_m(_HARD_BODY)
+
+    def exclusion_volume_radius_m(self) -> float | None:
+        """The exclusion volume radius given in a comment, if there is one."""
+        return self._radius_in_comments_m(_EXCLUSION_VOLUME)
+
+    def area_pc_m2(self) -> float | None:
+        """The area for the probability of collision; None where it is absent, zero or no number."""
+        try:
+            area_m2 = self.number("AREA_PC", _AREAS)
+        except RecordError:
+            return None
+        return area_m2 if 0 < area_m2 <= _LARGEST_RADIUS_M**2 else None
+
+    def _radius_in_comments_m(self, pattern: re.Pattern[str]) -> float | None:
         for comment in self.comments:
-            found = _RADIUS_COMMENT.search(comment)
+            found = pattern.search(comment)
             if found:
                 text, unit = found.groups()
                 stated = _Section(self.name, {"HBR": Entry("HBR", text, unit or "", f"COMMENT {comment}"[:60])})
-                return stated.number("HBR", {"": 1.0, "m": 1.0, "km": 1e3})
+                return self._sound_radius_m(stated.number("HBR", _LENGTHS))
         return None
+
+    def _sound_radius_m(self, radius_m: float) -> float:
+        if not 0 < radius_m <= _LARGEST_RADIUS_M:
+            allowed = "above zero" if radius_m <= 0 else f"at most {_LARGEST_RADIUS_M:g} m"
+            raise RecordError("out_of_range", f"{self.name}: its hard-body radius is {radius_m:g} m, must be {allowed}")
+        return radius_m
 
 
 def read_cdm(data: bytes) -> Cdm:
@@ -128,7 +159,7 @@ def read_cdm(data: bytes) -> Cdm:
     if len(messages) != 1:
         found = "no conjunction data message" if not messages else f"{len(messages)} messages, must be one"
         raise RecordError("bad_length", f"holds {found}")
-    whole, *objects = _sections(messages[0], None if is_xml else _version(messages[0]))
+    whole, *objects = _sections(messages[0], _version(messages[0], must_come_first=not is_xml))
     if len(objects) != 2:
         raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
     tca = whole.entry("TCA")
@@ -141,7 +172,7 @@ def read_cdm(data: bytes) -> Cdm:
         tca_time_ns,
         whole.number("MISS_DISTANCE", {"": 1.0, "m": 1.0, "km": 1e3}),
         (_object(objects[0]), _object(objects[1])),
-        _positive(whole.radius_m(), whole),
+        _first(whole.radius_m(), whole.exclusion_volume_radius_m()),
         tuple(whole.comments),
     )
 
@@ -154,23 +185,24 @@ def instant_ns(text: str, keyword: str) -> int:
     return time_ns
 
 
-def _version(message: Iterable[Entry]) -> str:
+def _version(message: Iterable[Entry], *, must_come_first: bool) -> str:
     first = next((entry for entry in message if entry.keyword != COMMENT), None)
+    if not must_come_first and (first is None or first.keyword != _VERSION):
+        return _STRICT_VERSION
     if first is None or first.keyword != _VERSION:
         found = "nothing" if first is None else ascii(first.keyword)[1:-1][:40]
         raise RecordError("unknown_format", f"is no conjunction data message: begins with {found}, not {_VERSION}")
     return first.value
 
 
-def _sections(message: Iterable[Entry], version: str | None) -> list[_Section]:
-    strict = version in (None, _STRICT_VERSION)
+def _sections(message: Iterable[Entry], version: str) -> list[_Section]:
     sections = [_Section("the message")]
-    known = (OF_MESSAGE | {_VERSION}) if strict else None
+    known = OF_MESSAGE | {_VERSION}
     for entry in message:
         if entry.keyword == "OBJECT":
             sections.append(_Section(entry.value or "an object"))
-            known = OF_OBJECT if strict else None
-        sections[-1].add(entry, known)
+            known = OF_OBJECT
+        sections[-1].add(entry, known, strict=version == _STRICT_VERSION)
     return sections
 
 
@@ -190,19 +222,18 @@ def _object(section: _Section) -> CdmObject:
         suffix = ("", "/s", "/s**2")[(row > 2) + (column > 2)]
         units = {"": 1e-6} | {f"{length}**2{suffix}": scale for length, scale in _METRES_SQUARED.items()}
         covariance[row, column] = covariance[column, row] = section.number(keyword, units)
-    radius_m = _positive(section.radius_m(), section)
     return CdmObject(
         section.texts(),
         name,
         np.array(state[:3]),
         np.array(state[3:]),
         covariance,
-        radius_m,
+        section.radius_m(),
+        section.exclusion_volume_radius_m(),
+        section.area_pc_m2(),
         tuple(section.comments),
     )
 
 
-def _positive(radius_m: float | None, section: _Section) -> float | None:
-    if radius_m is not None and radius_m <= 0:
-        raise RecordError("out_of_range", f"{section.name}: its hard-body radius is {radius_m:g} m, must be above zero")
-    return radius_m
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)

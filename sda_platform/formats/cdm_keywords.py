@@ -1,6 +1,7 @@
 """The keywords of a conjunction data message: their order, their units, and the XML element that holds them.
 
-Source: CCSDS 508.0-B-1, tables 3-1 to 3-4, and its XML schema. Facts only; reading and writing are in `cdm`.
+Source: CCSDS 508.0-B-1, tables 3-1 to 3-4, and the NDM XML schema, which adds the areas for drag and radiation
+pressure. Reading and writing are in `cdm`.
 """
 
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ _ORBIT_DETERMINATION: Final = _keywords(
     "TRACKS_USED RESIDUALS_ACCEPTED:% WEIGHTED_RMS"
 )
 _ADDITIONAL: Final = _keywords(
-    "AREA_PC:m**2 MASS:kg CD_AREA_OVER_MASS:m**2/kg CR_AREA_OVER_MASS:m**2/kg THRUST_ACCELERATION:m/s**2 SEDR:W/kg"
+    "AREA_PC:m**2 AREA_DRG:m**2 AREA_SRP:m**2 MASS:kg "
+    "CD_AREA_OVER_MASS:m**2/kg CR_AREA_OVER_MASS:m**2/kg THRUST_ACCELERATION:m/s**2 SEDR:W/kg"
 )
 _STATE_UNITS: Final = ("km",) * 3 + ("km/s",) * 3
 _FORCES: Final = _keywords(

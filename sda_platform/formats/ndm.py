@@ -7,12 +7,14 @@ Sources: CCSDS 502.0-B-3 (KVN), 505.0-B-3 (XML).
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from xml.etree.ElementTree import Element
 
 from defusedxml import DefusedXmlException, ElementTree
 
 from sda_platform.formats.errors import RecordError
 
 COMMENT = "COMMENT"
+_USER_DEFINED = "USER_DEFINED"
 _VERSION_PREFIX, _VERSION_SUFFIX = "CCSDS_", "_VERS"
 
 
@@ -64,6 +66,8 @@ def kvn_messages(data: bytes) -> Iterator[list[Entry]]:
 def xml_messages(data: bytes, kind: str) -> Iterator[list[Entry]]:
     """The leaves of each ``kind`` element (``omm``, ``cdm``) of an XML file, alone or inside an ``ndm``.
 
+    As in KVN the version comes first, where the element has one, and a user-defined parameter is a keyword of its own.
+
     Raises RecordError for text that is no XML, or XML with entities of its own.
     """
     try:
@@ -72,7 +76,15 @@ def xml_messages(data: bytes, kind: str) -> Iterator[list[Entry]]:
         raise RecordError("bad_field", f"cannot be read as XML: {error}") from error
     for message in root.iter(kind):
         leaves = [leaf for leaf in message.iter() if leaf is not message and len(leaf) == 0]
-        yield [Entry(e.tag, (e.text or "").strip(), e.get("units", ""), f"<{e.tag}>") for e in leaves]
+        version = (
+            [Entry(message.get("id", ""), message.get("version", ""), "", f"<{kind}>")] if message.get("id") else []
+        )
+        yield version + [Entry(_keyword(e), (e.text or "").strip(), e.get("units", ""), f"<{e.tag}>") for e in leaves]
+
+
+def _keyword(leaf: Element) -> str:
+    parameter = leaf.get("parameter")
+    return f"{leaf.tag}_{parameter}" if leaf.tag == _USER_DEFINED and parameter else leaf.tag
 
 
 def _kvn_entry(line: str, place: str) -> Entry:

@@ -56,10 +56,19 @@ class Assessment:
         """These as rows ``rows`` of ``count``; the others are NaN, and not repaired."""
         repaired = np.zeros(count, dtype=np.bool_)
         repaired[rows] = self.covariance_repaired
-        numbers = [field.name for field in dataclasses.fields(self)][:-1]
-        columns = np.full((len(numbers), count), np.nan)
-        columns[:, rows] = [getattr(self, name) for name in numbers]
-        return Assessment(*columns, repaired)
+
+        def column(values: FloatArray) -> FloatArray:
+            spread = np.full(count, np.nan)
+            spread[rows] = values
+            return spread
+
+        return Assessment(
+            column(self.probability),
+            column(self.maximum_probability),
+            column(self.maximum_sigma_scale),
+            column(self.mahalanobis_distance),
+            repaired,
+        )
 
 
 def assess(

@@ -93,3 +93,24 @@ def test_two_frames_at_a_time_whose_earth_orientation_is_unknown_are_refused() -
     message = replace(message_of(ALFANO[2], ("EME2000", "ITRF")), tca_time_ns=4 * 10**18)
     with pytest.raises(RecordError, match=r"OBJECT2: REF_FRAME is ITRF, .* known from 1973-01-02 to 20"):
         message_risk(message)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "radius_m", "source"),
+    [
+        ((2.0, 5.0, np.pi), 2.0, "object 1: message"),
+        ((None, 5.0, np.pi), 5.0, "object 1: exclusion volume radius of the message"),
+        ((None, None, np.pi), 1.0, "object 1: disc of the message's AREA_PC, 3.14159 m²"),
+        ((None, None, None), 1.0, "object 1: 1 m assumed for unknown"),
+    ],
+)
+def test_an_object_s_radius_is_the_best_that_the_message_gives_A7(
+    sizes: tuple[float | None, ...], radius_m: float, source: str
+) -> None:
+    message = replace(message_of(ALFANO[2]), hard_body_radius_m=None)
+    names = ("hard_body_radius_m", "exclusion_volume_radius_m", "area_pc_m2")
+    first, second = message.objects
+    sized = replace(first, **dict(zip(names, sizes, strict=True)))
+    risk = message_risk(replace(message, objects=(sized, replace(second, hard_body_radius_m=3.0))))
+    assert risk.hard_body_radius_m == pytest.approx(radius_m + 3.0)
+    assert risk.hard_body_radius_source == f"{source}; object 2: message"

@@ -1,11 +1,14 @@
 """Conjunction data messages (CCSDS 508.0): one record from both encodings, a reason for whatever is none."""
 
+import ast
 import re
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sda_platform.formats import cdm_keywords as keywords
 from sda_platform.formats.cdm import Encoding, read_cdm
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.errors import RecordError
@@ -103,6 +106,65 @@ def test_the_hard_body_radius_is_read_from_a_comment(comment: str, whole_m: floa
 def test_what_cannot_be_assessed_is_refused_with_the_place_and_the_reason(data: bytes, reason: str) -> None:
     with pytest.raises(RecordError, match=re.escape(reason)):
         read_cdm(data)
+
+
+def parameters() -> dict[str, set[str]]:
+    """Keywords of each element of the NDM XML schema, as an independent binding has them."""
+    stub = (resources.files("ccsds_ndm") / "__init__.pyi").read_text()
+    return {
+        node.name: {argument.arg.upper() for argument in init.args.args} - {"SELF", "COMMENT"}
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ClassDef)
+        for init in node.body
+        if isinstance(init, ast.FunctionDef) and init.name == "__init__"
+    }
+
+
+@pytest.mark.parametrize(
+    ("element", "ours"),
+    [
+        ("CdmHeader", keywords.HEADER),
+        ("CdmMetadata", keywords.METADATA),
+        *zip(("OdParameters", "AdditionalParameters", "CdmStateVector"), [g for _, g in keywords.DATA], strict=False),
+        ("CdmCovarianceMatrix", keywords.DATA[3][1]),
+    ],
+)
+def test_no_keyword_of_the_schema_is_missing_A6(element: str, ours: tuple[keywords.Keyword, ...]) -> None:
+    assert {keyword.name for keyword in ours} == parameters()[element]
+
+
+def test_no_keyword_of_the_encounter_is_missing_A6() -> None:
+    # The binding has relative position and velocity as vectors, and a unit where the schema has an attribute.
+    theirs = parameters()["RelativeMetadataData"] - {"RELATIVE_POSITION", "RELATIVE_VELOCITY", "MISS_DISTANCE_UNIT"}
+    of_vectors = {f"RELATIVE_{vector}_{axis}" for vector in ("POSITION", "VELOCITY") for axis in "RTN"}
+    assert {keyword.name for _, group in keywords.RELATIVE for keyword in group} == theirs | of_vectors
+
+
+@pytest.mark.parametrize("keyword", ["AREA_DRG", "AREA_SRP"])
+def test_a_message_with_the_areas_of_the_schema_is_read_in_both_encodings_A6(keyword: str) -> None:
+    xml = (DATA / "leo_debris.xml").read_text().replace("<MASS", f'<{keyword} units="m**2">3.1</{keyword}>\n<MASS', 1)
+    for data in (xml.encode(), changed(r"^MASS", f"{keyword} = 3.1 [m**2]\nMASS")):
+        assert read_cdm(data).objects[0].fields[keyword] == "3.1"
+
+
+def test_an_xml_message_of_version_2_is_read_like_one_in_kvn_A6() -> None:
+    newer = "<CLASSIFICATION>none</CLASSIFICATION>\n</header>"
+    user = '<USER_DEFINED parameter="A">1</USER_DEFINED>\n<USER_DEFINED parameter="B">2</USER_DEFINED>\n<stateVector>'
+    xml = (DATA / "leo_debris.xml").read_text().replace("</header>", newer).replace("<stateVector>", user)
+    with pytest.raises(RecordError, match="CLASSIFICATION is no keyword of the message"):
+        read_cdm(xml.encode())
+    message = read_cdm(xml.replace('version="1.0">', 'version="2.0">').encode())
+    assert message.fields["CLASSIFICATION"] == "none"
+    assert [message.objects[0].fields[f"USER_DEFINED_{name}"] for name in "AB"] == ["1", "2"]
+
+
+@pytest.mark.parametrize("name", ["Exclusion Volume Radius", "EXCLUSION_VOLUME_RADIUS"])
+def test_the_exclusion_volume_radius_and_the_area_of_an_object_are_read_A7(name: str) -> None:
+    message = read_cdm(changed(r"^REF_FRAME", f"COMMENT {name} = 5.000000 [m]\nREF_FRAME"))
+    first, second = message.objects
+    assert (first.exclusion_volume_radius_m, first.hard_body_radius_m, first.area_pc_m2) == (5.0, None, 5.2)
+    assert (second.exclusion_volume_radius_m, second.area_pc_m2) == (None, 0.9)
+    assert read_cdm(changed(r"^AREA_PC .*$", "AREA_PC = 0 [m**2]")).objects[0].area_pc_m2 is None
 
 
 def test_a_keyword_unknown_to_the_first_issue_is_let_pass_in_a_later_one() -> None:

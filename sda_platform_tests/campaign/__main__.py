@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from sda_platform_tests.campaign import deliveries, planted_bugs, processes, simulator, t2, ticks
+from sda_platform_tests.campaign import deliveries, planted_bugs, power_loss, processes, simulator, t2, ticks
 from sda_platform_tests.campaign.cases import by_the_clock, cases
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
@@ -22,6 +22,12 @@ REPEATS = 25
 # What T2 costs on two idle cores: a worker's death takes 11 to 40 s to mend, a restart of everything 65.
 _CASE_S = 35.0
 _BEGIN_AND_END_S = 180.0
+# What the tiers try that is no crash point of the requirements.
+_BESIDE = (
+    *(f"T0 teeth: {bug.name}" for bug in planted_bugs.PLANTED_BUGS),
+    "T0 stories: a file sent twice; sixty idle nights; an unsynced compaction at every step; two faults in a row",
+    f"{power_loss.NAME}: every failpoint, and controls without syncs",
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,6 +52,7 @@ def _matrix() -> Iterator[str]:
     for point in CRASH_POINTS:
         names = [case.name for case in (*cases(), *by_the_clock()) if point.id in case.stands_for.split()]
         yield f"{point.id:6} {point.state}: {point.elsewhere or '; '.join(names)}"
+    yield from ("", "Beside the points:", *(f"  {part}" for part in _BESIDE))
 
 
 def _t0(chosen: argparse.Namespace) -> Report:
@@ -61,6 +68,8 @@ def _t1(chosen: argparse.Namespace) -> Report:
         ticks.run(chosen.repeats, chosen.seed),
         deliveries.run(chosen.repeats, chosen.seed),
     ]
+    if re.search(chosen.point, power_loss.NAME):
+        parts.append(power_loss.run(stride=12 if chosen.sample else 1, seed=chosen.seed))
     return joined("T1, real processes without an engine", chosen.seed, parts)
 
 

@@ -65,7 +65,7 @@ def remembered(
         heard[name] = max(heard.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
     known = {name: at for name, at in heard.items() if as_of_ns - at < _FORGOTTEN_AFTER_NS}
     missing = {f"{AWAITED}{kind}" for kind in awaited if kind not in marks}
-    return {**known, **{name: previous.get(name, as_of_ns) for name in missing}}
+    return {**known, **{name: previous.get(name, as_of_ns) for name in sorted(missing)}}
 
 
 def silences(marks: Mapping[str, int], now_ns: int) -> list[Silence]:

@@ -15,6 +15,7 @@ from typing import Any
 import click
 from pydantic import ValidationError
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table as Grid
 
@@ -134,6 +135,25 @@ def status(settings: Settings, as_json: bool) -> None:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:
         _show_status(settings, found)
+
+
+@main.command()
+@click.argument("table")
+@click.option("--reason", default="", help="Why consumers may read on; kept with the decision.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> None:
+    """Let consumers read past what is red of TABLE (or `all`), as `sda status` shows it now."""
+    from sda_platform.operations.red_tables import acknowledge as accept
+    from sda_platform.operations.red_tables import acknowledgement_lines
+
+    accepted = accept(_lake(settings), table, reason)
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in accepted], indent=2))
+    else:
+        for line in acknowledgement_lines(table, accepted):
+            _console.print(line, markup=False)
 
 
 @main.command()
@@ -428,6 +448,8 @@ def _show_status(settings: Settings, found: Any) -> None:
         _console.print(letters)
     for orphan in found.orphans:
         _console.print(f"orphan: {orphan}")
+    for each in found.red:
+        _console.print(f"[red]red:[/red] {escape(str(each))}\n  {escape(each.remedy)}")
     for failure in found.failures:
         _console.print(f"[red]failure:[/red] {failure}")
 

@@ -182,7 +182,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
                 own_elements,
                 running=chosen.fusion_refresh,
                 # Clocks go into every fit, whether or not elements are made of them.
-                only=None if chosen.own_elements else [asset.key for asset in (*CLOCKS, *REPORTS)],
+                assets=[a.key for a in (*CLOCKS, *(OWN_ELEMENTS if chosen.own_elements else ()), *REPORTS)],
             ),
             nightly(maintenance),
         ],

@@ -31,9 +31,11 @@ def no_engine() -> Any:
     raise AssertionError("this needs no engine")
 
 
-def lake_at(root: Path, *, now_ns: int = START_NS) -> Lake:
-    """The lake below ``root`` with its mission clock standing at ``now_ns``."""
-    return Lake(str(root), MissionClock(now_ns, 0, 0.0), no_engine)
+def lake_at(root: Path, *, now_ns: int = START_NS, reads_unverified: bool = True) -> Lake:
+    """The lake below ``root``, its mission clock at ``now_ns``; most tests commit without running checks."""
+    lake = Lake(str(root), MissionClock(now_ns, 0, 0.0), no_engine)
+    lake.reads_unverified = reads_unverified
+    return lake
 
 
 def row(table: Table, **values: Any) -> dict[str, Any]:

@@ -10,18 +10,16 @@ from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.verification import unbalanced_segments
+from sda_platform.lake.verification import consumed_rows, unbalanced_segments
 
 MAX_ELEMENTS_AGE_S = 3 * 86_400.0
 
 
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every object with a usable element set in the newest window is in the catalogue, with no older epoch."""
-    window = commits[0].checkpoint.window(ELEMENT_SETS.name) if commits else None
-    if window is None:
+    """Every object with a usable element set in the consumed windows is in the catalogue, with no older epoch."""
+    landed = consumed_rows(store, commits, ELEMENT_SETS, ["norad_id", "epoch_time_ns", "error_kind"])
+    if not landed.num_rows:
         return []
-    columns = ["norad_id", "epoch_time_ns", "error_kind"]
-    landed = store.log(ELEMENT_SETS).rows_of((window.after_sequence, window.upto_sequence), columns)
     usable = landed.filter(pc.is_null(landed.column("error_kind")))
     newest_landed = usable.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
     entries = log.rows(["norad_id", "epoch_time_ns"])

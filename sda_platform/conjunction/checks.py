@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.second_opinions import open_opinions
@@ -22,7 +23,15 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.verification import broken_journals, missing_or_surplus, standing_keys, unbalanced_segments
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.verification import (
+    broken_journals,
+    consumed_rows,
+    missing_or_surplus,
+    reviewed_span,
+    standing_keys,
+    unbalanced_segments,
+)
 from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
@@ -32,20 +41,22 @@ MAX_MESSAGES_AGE_S = 3 * 86_400.0
 
 def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every standing candidate that was consumed has one standing assessment, and no other event has one."""
-    window = commits[0].checkpoint.window(CONJUNCTION_CANDIDATES.name) if commits else None
-    if window is None:
-        return []
-    expected = standing_keys(store.log(CONJUNCTION_CANDIDATES), version=window.upto_version)
-    return missing_or_surplus(expected.column("event_id"), standing_keys(log).column("event_id"), "assessed events")
+    expected, found = _followed(store, log, commits, CONJUNCTION_CANDIDATES, ())
+    return missing_or_surplus(expected.column("event_id"), found.column("event_id"), "assessed events")
 
 
-def risks_follow_probabilities(_store: Lake, log: TableLog, _commits: Sequence[Commit]) -> list[str]:
+def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every standing assessment has the risk level of its Pc (a higher one only where the validity of 2D is unknown),
     and a Pc that is the 2D one wherever that one is valid."""
+    span = reviewed_span(commits)
+    written = pc.unique(log.rows_of(span, ["event_id"]).column("event_id"))
     columns = ["collision_probability", "risk", "probability_2d", "is_2d_valid"]
-    rows = standing_keys(log, columns)
+    known = ds.field("event_id").isin(written) & (ds.field(COMMIT_SEQUENCE) <= span[1])
+    rows = standing_keys(log, columns, where=known)
     levels = pa.array(list(RISK_LEVELS))
-    of_pc = pc.index_in(pa.array(risk_level(rows.column("collision_probability").to_numpy()).tolist()), levels)
+    of_pc = pc.index_in(
+        pa.array(risk_level(rows.column("collision_probability").to_numpy()).tolist(), pa.string()), levels
+    )
     stored = pc.index_in(rows.column("risk"), levels)
     may_be_higher = pc.and_(pc.is_null(rows.column("is_2d_valid")), pc.greater(stored, of_pc))
     miscoloured = rows.filter(
@@ -59,12 +70,28 @@ def risks_follow_probabilities(_store: Lake, log: TableLog, _commits: Sequence[C
 
 def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every standing assessment at risk that was consumed has one standing alert, and no other event has one."""
-    window = commits[0].checkpoint.window(CONJUNCTION_ASSESSMENTS.name) if commits else None
-    if window is None:
-        return []
-    assessed = standing_keys(store.log(CONJUNCTION_ASSESSMENTS), ["risk"], version=window.upto_version)
-    expected = assessed.filter(pc.not_equal(assessed.column("risk"), "green"))
-    return missing_or_surplus(expected.column("event_id"), standing_keys(log).column("event_id"), "alerts")
+    assessed, found = _followed(store, log, commits, CONJUNCTION_ASSESSMENTS, ["risk"])
+    expected = assessed.filter(pc.not_equal(assessed.column("risk"), "green")) if assessed.num_rows else assessed
+    return missing_or_surplus(expected.column("event_id"), found.column("event_id"), "alerts")
+
+
+def _followed(
+    store: Lake, log: TableLog, commits: Sequence[Commit], source: Table, columns: Sequence[str]
+) -> tuple[pa.Table, pa.Table]:
+    """Events that ``commits`` consumed or wrote: those current in ``source``, with ``columns``, and in the table.
+
+    Both as of the newest of the commits, (event_id, columns) and (event_id).
+    """
+    consumed = consumed_rows(store, commits, source, ["event_id"]).column("event_id")
+    written = log.rows_of(reviewed_span(commits), ["event_id"]).column("event_id")
+    touched = pc.unique(pa.chunked_array([*consumed.chunks, *written.chunks], pa.string()))
+    window = next((w for w in (c.checkpoint.window(source.name) for c in commits) if w), None)
+    is_touched, at = ds.field("event_id").isin(touched), ds.field(COMMIT_SEQUENCE)
+    upto = window.upto_sequence if window else 0
+    return (
+        standing_keys(store.log(source), columns, where=is_touched & (at <= upto)),
+        standing_keys(log, where=is_touched & (at <= reviewed_span(commits)[1])),
+    )
 
 
 @dg.asset_check(

@@ -86,7 +86,7 @@ def alert_corrections(
 def _identified(found: DataFrame, journal: DataFrame) -> DataFrame:
     """The approaches ``found``, each with its ``event_id``; ``journal`` has the known events' entries (`last_tca`)."""
     pair = ("norad_id_1", "norad_id_2")
-    known = journal.groupBy("event_id", *pair).agg(F.first("last_tca").alias("tca_time_ns"))
+    known = journal.groupBy("event_id", *pair).agg(F.max("last_tca").alias("tca_time_ns"))
     unnamed = found.withColumn("event_id", F.lit(None).cast("string"))
     both = unnamed.unionByName(known, allowMissingColumns=True)
     whole_pairs = both.repartition(F.least(*pair), F.greatest(*pair))

@@ -45,9 +45,10 @@ def request_delivery(
         return dg.SkipReason(f"run {running[:8]} is under way and will deliver what waits")
     commit = store.head(ALERT_DELIVERIES).commit
     window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
-    told, known = window.upto_sequence if window else 0, store.head(CONJUNCTION_ALERTS).sequence
+    alerts = store.readable(CONJUNCTION_ALERTS)
+    told, known = window.upto_sequence if window else 0, alerts.head.sequence
     if told >= known:
-        return dg.SkipReason("no alert waits")
+        return dg.SkipReason("no alert waits" + (f"; not to be read: {alerts.withheld}" if alerts.withheld else ""))
     waiting = f"alerts of {known - told} commits wait"
     batch = f"alerts {told}-{known}"
     attempts = Attempts.of(context.instance, batch)

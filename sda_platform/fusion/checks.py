@@ -23,7 +23,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.lake.verification import broken_journals, reviewed_span, standing_keys
+from sda_platform.lake.verification import broken_journals, consumed_rows, reviewed_span, standing_keys
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0
@@ -119,18 +119,21 @@ def discovery_looked(store: Lake, _log: TableLog) -> int | None:
 
 
 def unfolded_windows(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """The current view is the fold of the journal: no object whose newest standing window is not its track's."""
-    window = commits[0].checkpoint.window(FUSED_TRACKS.name) if commits else None
-    if window is None:
+    """The current view is the fold of the journal: no object whose newest standing window is not its track's.
+
+    The view as it is now is compared, for the objects whose windows these commits consumed.
+    """
+    head = log.head()
+    window = head.commit.checkpoint.window(FUSED_TRACKS.name) if head.commit else None
+    written = consumed_rows(store, commits, FUSED_TRACKS, ["window_start_ns"])
+    if head.commit is None or window is None or not written.num_rows:
         return []
-    written = store.log(FUSED_TRACKS).rows_of((window.after_sequence, window.upto_sequence), ["window_start_ns"])
-    if not written.num_rows:
-        return []
-    since_ns = max(pc.min(written["window_start_ns"]).as_py(), commits[0].checkpoint.as_of_ns - TRACK_MEMORY_NS)
+    since_ns = max(pc.min(written["window_start_ns"]).as_py(), head.commit.checkpoint.as_of_ns - TRACK_MEMORY_NS)
     where = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= window.upto_sequence)
     standing = standing_keys(store.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns"], where=where)
     newest = standing.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
-    both = newest.join(log.rows(["norad_id", "epoch_time_ns"]), "norad_id", join_type="left outer")
+    tracks = log.rows(["norad_id", "epoch_time_ns"], version=head.version)
+    both = newest.join(tracks, "norad_id", join_type="left outer")
     same = pc.fill_null(pc.equal(both["epoch_time_ns"], both["epoch_time_ns_max"]), False)
     wrong = both.filter(pc.invert(same)).sort_by("norad_id")["norad_id"].to_pylist()
     return [f"{len(wrong)} objects have newer windows than their tracks, such as {wrong[0]}"] if wrong else []

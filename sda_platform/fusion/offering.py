@@ -16,13 +16,14 @@ _FIELDS = [name for name in OwnElements.to_schema().columns if name in ElementSe
 
 
 def offer(store: Lake, table: Table, zone: LandingZone) -> list[str]:
-    """Seal the newest commits of ``table`` into ``zone``; returns the names of the segments that were not there yet.
+    """Seal the newest verified commits of ``table`` into ``zone``; returns the names of the segments that are new.
 
     Raises SegmentConflict when other bytes wait under the name of one.
     """
     offered = []
     log = store.log(table)
-    for commit in reversed(log.commits()):
+    upto = store.readable(table).head.sequence
+    for commit in (each for each in reversed(log.commits()) if each.sequence <= upto):
         rows = log.rows_of((commit.sequence - 1, commit.sequence), _FIELDS).sort_by("norad_id").to_pylist()
         if not rows:
             continue

@@ -7,8 +7,10 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
+from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.offering import offer
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.lake.failures.attempts import unfinished_run
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_of
@@ -18,6 +20,7 @@ from sda_platform.lake.spark.session import LANE_TAG
 LANE = "catalog"
 OWN_ELEMENTS = (REFINED_ELEMENTS, PROVISIONAL_ELEMENTS)
 _INTERVAL_S = 10
+_READ_BY_THE_CLOCK = ((REFINED_ELEMENTS, TRACKS), (PROVISIONAL_ELEMENTS, FUSED_TRACKS), (CLOCK_OFFSETS, FUSED_TRACKS))
 
 
 def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
@@ -34,7 +37,7 @@ def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
     ) -> dg.SkipReason:
         store = lake.open()
         # A hint that spares making every segment again at every tick; offering once more changes nothing.
-        newest = " ".join(store.log(table).head().checkpoint_sha256 for table in OWN_ELEMENTS)
+        newest = " ".join(store.readable(table).head.checkpoint_sha256 for table in OWN_ELEMENTS)
         offered = [] if context.cursor == newest else _offer_all(store, landing)
         context.update_cursor(newest)
         return dg.SkipReason(f"offered {', '.join(offered)}" if offered else "nothing new to offer")
@@ -43,9 +46,9 @@ def build_sensors(interval_s: int = _INTERVAL_S) -> list[dg.SensorDefinition]:
 
 
 def build_schedules(
-    own_elements_job: Any, *, running: bool, only: Sequence[dg.AssetKey] | None = None
+    own_elements_job: Any, *, running: bool, assets: Sequence[dg.AssetKey]
 ) -> list[dg.ScheduleDefinition]:
-    """Every two minutes, all of the job, or ``only`` some of its assets, unless the lane has work or is about to."""
+    """Every two minutes ``assets`` of the job, but for those that a red table stops, unless the lane has work."""
 
     @dg.schedule(
         name="own_elements_refresh",
@@ -67,9 +70,25 @@ def build_schedules(
         running = unfinished_run(context.instance, [LANE])
         if running is not None:
             return dg.SkipReason(f"run {running[:8]} of the lane has not ended")
-        return dg.RunRequest(tags={LANE_TAG: LANE}, asset_selection=only)
+        refused = refused_assets(lake.open())
+        chosen = [key for key in assets if key not in refused]
+        if not chosen:
+            return dg.SkipReason("; ".join(refused.values()))
+        return dg.RunRequest(tags={LANE_TAG: LANE}, asset_selection=chosen)
 
     return [own_elements_refresh]
+
+
+def refused_assets(store: Lake) -> dict[dg.AssetKey, str]:
+    """The assets of the job that would find nothing but commits behind a red one, each with the reason."""
+    refused = {}
+    for table, source in _READ_BY_THE_CLOCK:
+        commit = store.log(table).head().commit
+        upstream = store.readable(source, commit.checkpoint if commit else None)
+        window = commit.checkpoint.window(source.name) if commit else None
+        if upstream.withheld and upstream.head.sequence <= (window.upto_sequence if window else 0):
+            refused[dg.AssetKey(table.name)] = upstream.withheld
+    return refused
 
 
 def _offer_all(store: Lake, landing: LandingResource) -> list[str]:

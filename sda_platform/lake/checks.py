@@ -12,17 +12,16 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.lake.contract import schema_differences, violations
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
 from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.review import Balance, review
 from sda_platform.lake.soundness import recovery_record
 from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.table import Table
-from sda_platform.lake.verification import broken_chain, duplicate_keys, reviewed_span
+from sda_platform.lake.verdicts import Verdict
 
-# What a room adds to exactly-once: the balance of its table against its inputs; returns what is wrong, in words.
-Balance = Callable[[Lake, TableLog, Sequence[Commit]], list[str]]
+_BALANCES: dict[str, tuple[Balance, ...]] = {}
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,8 @@ class DataFreshness:
 def table_checks(
     table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness
 ) -> dg.AssetChecksDefinition:
-    """The checks of one table, as one step."""
+    """The checks of one table, as one step. ``balance``: what it promises beyond chain, keys and contract."""
+    _BALANCES[table.name] = tuple(balance)
     specs = [
         dg.AssetCheckSpec(
             "exactly_once",
@@ -63,28 +63,43 @@ def table_checks(
     def checks(lake: LakeResource) -> Any:
         store = lake.open()
         log = store.log(table)
-        commits = log.commits()
-        yield _exactly_once(store, log, commits, balance)
-        yield _contract(log, commits)
+        verdict = review_declared(store, table)
+        yield promise_result(table, "exactly_once", verdict, ("chain", "keys", "balance"))
+        yield promise_result(table, "contract", verdict, ("contract",))
         yield log_is_sound(log, Path(lake.home))
         yield _fresh(store, log, freshness)
 
     return checks
 
 
-def _exactly_once(
-    store: Lake, log: TableLog, commits: Sequence[Commit], balance: Sequence[Balance]
-) -> dg.AssetCheckResult:
-    problems = [*broken_chain(commits), *duplicate_keys(log, commits)]
-    problems += [problem for check in balance for problem in check(store, log, commits)]
-    return _result(log.table, "exactly_once", problems, {"commits_reviewed": len(commits)})
+def review_declared(store: Lake, table: Table) -> Verdict:
+    """`review` of ``table`` with the balance that its checks declare. Raises KeyError where they are not loaded."""
+    return review(store, table, _BALANCES[table.name])
 
 
-def _contract(log: TableLog, commits: Sequence[Commit]) -> dg.AssetCheckResult:
-    rows = log.rows_of(reviewed_span(commits))
-    problems = schema_differences(log.table, rows.schema)
-    problems = problems or [str(violation) for violation in violations(log.table, rows)]
-    return _result(log.table, "contract", problems, {"rows_reviewed": rows.num_rows})
+def promise_result(table: Table, check: str, verdict: Verdict, promises: Sequence[str]) -> dg.AssetCheckResult:
+    """The outcome of ``check``, which holds these ``promises``: red until every finding is repaired or acknowledged.
+
+    A finding that a person acknowledged is a warning, and does not block; it stays until it is repaired.
+    """
+    found = [each for each in verdict.findings if any(promise in each.problems for promise in promises)]
+    red = [each for each in found if each in verdict.red]
+    shown = [
+        f"sequence {each.sequence}: {promise}: {problem}"
+        for each in (red or found)
+        for promise in promises
+        for problem in each.problems.get(promise, ())
+    ]
+    accepted = [str(verdict.acknowledged[each.fingerprint]) for each in found if each not in red]
+    broken = [promise for promise in promises if any(promise in each.problems for each in (red or found))]
+    facts: dict[str, Any] = {"verified_upto_sequence": verdict.verified.sequence}
+    if found:
+        first = (red or found)[0]
+        facts |= {"broken_promises": broken, "first_bad_sequence": first.sequence, "since": first.since_utc}
+    if accepted:
+        facts["acknowledged"] = accepted[:20]
+    severity = dg.AssetCheckSeverity.ERROR if red else dg.AssetCheckSeverity.WARN
+    return _result(table, check, shown, facts, severity)
 
 
 def log_is_sound(log: TableLog, home: Path) -> dg.AssetCheckResult:
@@ -112,12 +127,18 @@ def _fresh(store: Lake, log: TableLog, freshness: DataFreshness) -> dg.AssetChec
     )
 
 
-def _result(table: Table, name: str, problems: list[str], facts: dict[str, Any]) -> dg.AssetCheckResult:
+def _result(
+    table: Table,
+    name: str,
+    problems: list[str],
+    facts: dict[str, Any],
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=table.name,
         check_name=name,
         passed=not problems,
-        severity=dg.AssetCheckSeverity.ERROR,
+        severity=severity if problems else dg.AssetCheckSeverity.ERROR,
         description="; ".join(problems)[:1000] or None,
         metadata={**facts, **({"problems": problems[:20]} if problems else {})},
     )

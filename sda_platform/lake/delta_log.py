@@ -53,6 +53,12 @@ def newest_version(uri: str) -> int:
         return -1
 
 
+def oldest_version(uri: str) -> int:
+    """The oldest version whose file the log still holds; 0 where there is none."""
+    names = (file.stem for file in log_directory(uri).glob("*.json"))
+    return min((int(name) for name in names if name.isdigit()), default=0)
+
+
 def checkpointed_version(uri: str) -> int:
     """The version of Delta's newest checkpoint, as its pointer says; -1 where that says nothing."""
     try:

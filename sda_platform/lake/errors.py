@@ -55,3 +55,7 @@ class NotReplayable(LakeError):
 
 class VersionGone(NotReplayable):
     """A version of a table that was pinned cannot be read any more: VACUUM removed its files, or its log was cut."""
+
+
+class TableIsRed(LakeError):
+    """A table breaks its promises from some commit on: consumers stop there until that is repaired or acknowledged."""

@@ -18,8 +18,9 @@ from upath import UPath
 from sda_platform import faults
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, delta_log
-from sda_platform.lake.checkpoint import SegmentRef, Settings
+from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings
 from sda_platform.lake.commit import Receipt
+from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.segments import LoadedSegment
 from sda_platform.lake.landing.zone import LandingZone
@@ -29,6 +30,7 @@ from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.replacement import with_changes
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.verdicts import Verdicts
 
 # From this size on, a file is the faster way to the engine (`benchmarks/ingest.py`).
 _STAGED_FROM_BYTES = 4 * 2**20
@@ -45,6 +47,8 @@ class Lake:
     # What writes, and the identity of its attempts: those of a stand-in for Spark are others.
     engine: commit.Engine = staticmethod(commit.with_spark)
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
+    # Only for assets that run without their checks, in tests and simulations.
+    reads_unverified: bool = False
 
     def __init__(
         self, uri: str, clock: MissionClock, session: Callable[[], SparkSession], run_id: str = "none"
@@ -54,6 +58,7 @@ class Lake:
         self.run_id = run_id
         self._session = session
         self._staging = Staging(uri)
+        self.verdicts = Verdicts(uri)
 
     @property
     def session(self) -> SparkSession:
@@ -86,24 +91,36 @@ class Lake:
     ) -> Plan:
         """Plan to consume what ``consume`` committed since; ``observe`` are read whole and pinned.
 
-        ``under`` are the settings that decide what the rows say, by the resource of the definitions that has them.
+        Of both only what was verified is read; see `readable`. ``under`` are the settings that decide what the rows
+        say, by the resource of the definitions that has them. Raises TableIsRed where nothing is left to consume but
+        commits behind a finding.
         """
         head = self.head(table)
-        consumed = head.commit.checkpoint.windows if head.commit else ()
+        previous = head.commit.checkpoint if head.commit else None
         for source in consume:
-            for window in consumed:
+            for window in previous.windows if previous else ():
                 if window.table == source.name:
                     self.log(source).confirm(window)
+        inputs = {source.name: self.readable(source, previous) for source in (*consume, *observe)}
         plan = plan_windows(
             table,
             head,
-            [(source, self.head(source)) for source in consume],
-            observed=[(source, self.head(source)) for source in observe],
+            [(source, inputs[source.name].head) for source in consume],
+            observed=[(source, inputs[source.name].head) for source in observe],
             now_ns=self.clock.now_ns(),
             run_id=self.run_id,
             settings=under,
         )
+        if plan.is_empty:
+            refuse_red(table, [inputs[source.name] for source in consume])
         return self._planned(plan)
+
+    def readable(self, source: Table, previous: Checkpoint | None = None) -> Readable:
+        """Up to where ``source`` may be read: its verified commits, and what a commit ``previous`` had read already."""
+        head = self.head(source)
+        if self.reads_unverified:
+            return Readable(source, head, head)
+        return readable_of(self.log(source), self.verdicts.read(self.log(source)), head, previous)
 
     def take(self, zones: Sequence[LandingZone], table: Table, head: Head, **bounds: Any) -> list[LoadedSegment]:
         """The next segments of ``zones`` for ``table`` at ``head``, within ``bounds``; see `intake.take`.

@@ -120,8 +120,12 @@ class TableLog:
 
     def end_of(self, window: TableWindow) -> Commit | None:
         """The commit at which ``window`` on this table ended; None before the first."""
-        end = next(self._texts_from(window.upto_version), None)
-        return commit_in(self.table, *end) if end else None
+        return self.commit_at(window.upto_version)
+
+    def commit_at(self, version: int) -> Commit | None:
+        """The platform's commit with this Delta version; None where it is another's, or not in the log any more."""
+        text = next(self._texts_from(version), None)
+        return commit_in(self.table, *text) if text else None
 
     def confirm(self, window: TableWindow) -> None:
         """Raise InvariantError unless the log still holds the commit at which ``window`` on this table ended.

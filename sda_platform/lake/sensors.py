@@ -18,6 +18,7 @@ from sda_platform.lake.failures.attempts import (
     ZONE_TAG,
     Attempts,
     coming_run,
+    is_stopped_by_red,
     unfinished_batch,
     unfinished_run,
     zone_run_to_repeat,
@@ -133,22 +134,26 @@ def request_unread(
 ) -> dg.RunRequest | dg.SkipReason:
     """One run of ``lane`` for commits of ``tables`` that ``readers`` have not consumed, unless another will take them.
 
-    This needs no memory of Dagster's: a platform whose database was lost goes on where its tables stand.
+    This needs no memory of Dagster's: a platform whose database was lost goes on where its tables stand. Commits behind
+    a red one do not count: no run may consume them. They count once it is repaired or acknowledged.
     """
     running = unfinished_run(context.instance, LANES)
     if running:
         return dg.SkipReason(f"run {running[:8]} is under way")
     failed = zone_run_to_repeat(context.instance, lane)
-    if failed:
+    if failed and not is_stopped_by_red(failed):
         return dg.SkipReason(f"run {failed.run_id[:8]} failed, which is for the sensor of its zone")
     heads = {table.name: store.log(table).head() for table in tables}
+    red = [each for each in (store.readable(table) for table in tables) if each.withheld]
+    upto = {each.table.name: each.head.sequence for each in red}
     unread = [
-        f"{heads[source].sequence} of {source} for {reader.name}"
+        f"{upto.get(source, heads[source].sequence)} of {source} for {reader.name}"
         for reader in readers
-        for source in unread_commits(reader, heads)
+        for source in unread_commits(reader, heads, upto)
     ]
     if not unread:
-        return dg.SkipReason("every commit was consumed")
+        reasons = "".join(f"; not to be read: {each.withheld}" for each in red)
+        return dg.SkipReason(f"every commit was consumed{reasons}")
     waiting = f"commits up to {', '.join(unread)} wait"
     batch = _hash(unread)
     attempts = Attempts.of(context.instance, batch)

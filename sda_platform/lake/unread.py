@@ -1,4 +1,4 @@
-"""Which commits still wait for a table that consumes them: told from the logs alone, whatever Dagster remembers."""
+"""Which commits still wait for a table that consumes them: derived from the logs alone, without Dagster's records."""
 
 from collections.abc import Mapping
 
@@ -6,16 +6,18 @@ from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
 
 
-def unread_commits(table: Table, heads: Mapping[str, Head]) -> dict[str, int]:
+def unread_commits(table: Table, heads: Mapping[str, Head], upto: Mapping[str, int] | None = None) -> dict[str, int]:
     """How many commits of each table upstream ``table`` has not consumed yet; without those that it is level with.
 
     ``heads``: of every table, by name. A table that has no commit consumed nothing of those that it is made of.
+    ``upto``: by name, the last sequence that counts where that is not the head's.
     """
+    ends = {name: head.sequence for name, head in heads.items()} | dict(upto or {})
     commit = heads[table.name].commit
     if commit is None:
         made_of = {source for sources in table.sources.values() for source, _ in sources}
         consumed = dict.fromkeys(made_of.difference(table.looked_up), 0)
     else:
         consumed = {window.table: window.upto_sequence for window in commit.checkpoint.windows}
-    waiting = {name: heads[name].sequence - upto for name, upto in consumed.items()}
+    waiting = {name: ends[name] - sequence for name, sequence in consumed.items()}
     return {name: commits for name, commits in waiting.items() if commits > 0}

@@ -14,28 +14,24 @@ import pyarrow.dataset as ds
 from sda_platform.lake.checkpoint import GENESIS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.table import Table
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.time_spans import stored_within
-
-# Commits that one verification covers: the newest, and enough before it that a run which died unverified is caught up.
-REVIEWED_COMMITS = 5
 
 
 def reviewed_span(commits: Sequence[Commit]) -> tuple[int, int]:
-    """``(after, upto]`` sequences that a verification covers, given the commits newest first."""
-    if not commits:
-        return (0, 0)
-    upto = commits[0].sequence
-    return (max(0, upto - REVIEWED_COMMITS), upto)
+    """The sequences ``(after, upto]`` of the commits under review, newest first."""
+    return (commits[-1].sequence - 1, commits[0].sequence) if commits else (0, 0)
 
 
 def consumed_rows(store: Lake, commits: Sequence[Commit], source: Table, columns: Sequence[str]) -> pa.Table:
     """Rows of ``source`` that the reviewed commits consumed."""
-    after, _ = reviewed_span(commits)
-    windows = [c.checkpoint.window(source.name) for c in commits if c.checkpoint.sequence > after]
-    spans = [(w.after_sequence, w.upto_sequence) for w in windows if w]
-    span = (min(s[0] for s in spans), max(s[1] for s in spans)) if spans else (0, 0)
-    return store.log(source).rows_of(span, columns)
+    return store.log(source).rows_of(consumed_span(commits, source), columns)
+
+
+def consumed_span(commits: Sequence[Commit], source: Table) -> tuple[int, int]:
+    """The sequences ``(after, upto]`` of ``source`` that the reviewed commits consumed; (0, 0): none."""
+    windows = [w for w in (c.checkpoint.window(source.name) for c in commits) if w]
+    return (min(w.after_sequence for w in windows), max(w.upto_sequence for w in windows)) if windows else (0, 0)
 
 
 def joined_keys(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
@@ -65,31 +61,36 @@ def broken_chain(commits: Sequence[Commit]) -> list[str]:
 
 
 def duplicate_keys(log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Keys of the reviewed commits that any row of the table repeats."""
+    """Keys of the reviewed commits that a row of them or of an earlier commit repeats."""
     table, span = log.table, reviewed_span(commits)
     times = log.rows_of(span, [table.time_column]).column(table.time_column)
     if not len(times):
         return []
-    keys = log.rows(table.key, None if table.replaces_rows else stored_within(table.time_column, times))
-    repeated = keys.group_by(list(table.key)).aggregate([([], "count_all")])
-    repeated = repeated.filter(pc.greater(repeated.column("count_all"), 1))
-    shown = ", ".join(str(tuple(row[k] for k in table.key)) for row in repeated.slice(0, 3).to_pylist())
-    return [f"{repeated.num_rows} keys occur more than once, such as {shown}"] if repeated.num_rows else []
+    known = ds.field(COMMIT_SEQUENCE) <= span[1]
+    rows = log.rows(
+        list(dict.fromkeys((*table.key, COMMIT_SEQUENCE))),
+        known if table.replaces_rows else known & stored_within(table.time_column, times),
+    )
+    counted = rows.group_by(list(table.key)).aggregate([([], "count_all"), (COMMIT_SEQUENCE, "max")])
+    is_new = pc.greater(counted.column(f"{COMMIT_SEQUENCE}_max"), span[0])
+    repeated = counted.filter(pc.and_(is_new, pc.greater(counted.column("count_all"), 1)))
+    keys = sorted(str(tuple(row[k] for k in table.key)) for row in repeated.select(list(table.key)).to_pylist())
+    return [f"{len(keys)} keys occur more than once, such as {', '.join(keys[:3])}"] if keys else []
 
 
 def unbalanced_segments(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Segments of a bronze table whose stored rows differ from the records that landed: valid + dead = landed."""
-    after, _ = span = reviewed_span(commits)
+    span = reviewed_span(commits)
     grouped = log.rows_of(span, ["segment_sha256"]).group_by("segment_sha256").aggregate([([], "count_all")])
     stored = {row["segment_sha256"]: row["count_all"] for row in grouped.to_pylist()}
     problems = []
-    for checkpoint in (c.checkpoint for c in commits if c.sequence > after):
+    for checkpoint in (c.checkpoint for c in commits):
         for segment in checkpoint.segments:
             found = stored.pop(segment.sha256, 0)
             if found != segment.records:
                 problems.append(f"{segment.zone}/{segment.name}: {segment.records} records landed, {found} rows stored")
     return problems + [
-        f"{count} rows of a segment {sha256[:12]}… that no commit names" for sha256, count in stored.items()
+        f"{count} rows of a segment {sha256[:12]}… that no commit names" for sha256, count in sorted(stored.items())
     ]
 
 

@@ -22,6 +22,7 @@ from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
 from sda_platform.lake.unread import unread_commits
+from sda_platform.operations.red_tables import RedTable, red_tables
 from sda_platform.registry import TABLES
 
 _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
@@ -72,6 +73,7 @@ class PlatformStatus:
     orphans: tuple[str, ...]
     letters: tuple[LetterStatus, ...]
     failures: tuple[str, ...]
+    red: tuple[RedTable, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -89,6 +91,7 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
         tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
         tuple(_letters(lake, now_ns)),
         tuple(silence.told(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),
+        red_tables(lake),
     )
 
 

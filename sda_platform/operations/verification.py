@@ -23,6 +23,7 @@ from sda_platform.lake.soundness import recovery_record
 from sda_platform.lake.soundness.examination import Depth
 from sda_platform.lake.soundness.recovery import Finding, recover
 from sda_platform.operations import platform_home
+from sda_platform.operations.red_tables import review_unverified
 from sda_platform.registry import FEEDS, TABLES
 from sda_platform.settings import Settings
 
@@ -68,7 +69,8 @@ def last_verification(home: Path) -> str:
 def main() -> int:
     """Verify and mend the lake of the environment's settings; 1 where it may not be built on.
 
-    A lake in an object store loses no power, and others may be writing to it: it is only looked at.
+    A lake in an object store loses no power, and others may be writing to it: it is only looked at. Commits without a
+    verdict are verified; a red table does not keep the platform from starting, as only its consumers stop.
     """
     settings = Settings()
     try:
@@ -80,7 +82,11 @@ def main() -> int:
     findings = verify(settings, Depth.PRESENCE if is_ours else Depth.NEWEST, repair=is_ours)
     for line in lines(findings):
         sys.stdout.write(line + "\n")
-    return int(any(finding.outcome == "damaged" for finding in findings))
+    if any(finding.outcome == "damaged" for finding in findings):
+        return 1
+    for line in review_unverified(Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)):
+        sys.stdout.write(line + "\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -71,7 +71,9 @@ class Promise:
 
 
 class SimulatedLake(Lake):
-    """A lake whose engine is the simulated one; everything else is the platform's."""
+    """A lake whose engine is the simulated one, and whose assets run without checks; all else is the platform's."""
+
+    reads_unverified = True
 
     def __init__(self, world: "World", run_id: str) -> None:
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)

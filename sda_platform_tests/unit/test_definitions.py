@@ -19,6 +19,7 @@ from pyspark.sql import types as T
 
 from sda_platform.definitions import build_defs, defs
 from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
+from sda_platform.lake.checks import review_declared
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
@@ -134,6 +135,8 @@ def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_bef
         assert tick().run_requests
         lake = lake_at(tmp_path / "lake")
         commit(lake, PROVISIONAL_ELEMENTS, [{"norad_id": 80_000, "epoch_time_ns": START_NS}])
+        assert tick().run_requests, "what no check has verified is not offered"
+        review_declared(lake, PROVISIONAL_ELEMENTS)
         told = tick()
         assert not told.run_requests, "what was found and not offered yet waits, too"
         assert "provisional_elements-00000001.csv" in (told.skip_message or "")
@@ -144,7 +147,9 @@ def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_bef
 def test_what_was_found_is_offered_once_whatever_the_sensor_remembers(tmp_path: Path) -> None:
     defined = build_defs(settings=Settings(home=tmp_path))
     sensor, resources = defined.resolve_sensor_def("own_elements"), opened(defined)
-    commit(lake_at(tmp_path / "lake"), PROVISIONAL_ELEMENTS, [{"norad_id": 80_000, "epoch_time_ns": START_NS}])
+    lake = lake_at(tmp_path / "lake")
+    commit(lake, PROVISIONAL_ELEMENTS, [{"norad_id": 80_000, "epoch_time_ns": START_NS}])
+    review_declared(lake, PROVISIONAL_ELEMENTS)
     told = []
     cursor = None
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
+from sda_platform.lake.errors import TableIsRed
 from sda_platform.lake.failures.backoff import pause_s
 from sda_platform.lake.failures.dispositions import Disposition
 from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG
@@ -82,6 +83,14 @@ def outcome_of(run: dg.DagsterRun) -> tuple[Disposition, str]:
         return Disposition.INVARIANT, "a check that blocks is red"
     killed = run.status is dg.DagsterRunStatus.FAILURE
     return Disposition.TRANSIENT, "its worker was killed" if killed else "left them there"
+
+
+def is_stopped_by_red(run: dg.DagsterRun) -> bool:
+    """Whether a failed run ended at a red table: its own check blocked it, or a plan refused to read on."""
+    if FAILURE_TAG in run.tags:
+        return run.tags.get(REASON_TAG, "").startswith(TableIsRed.__name__)
+    name, value = _STEP_FAILED
+    return run.tags.get(name) == value
 
 
 def coming_run(instance: dg.DagsterInstance, lane: str, batch: str) -> str | None:

@@ -26,6 +26,7 @@ from sda_platform.lake.errors import (
     SchemaMismatch,
     SegmentConflict,
     SegmentLost,
+    TableIsRed,
     Unavailable,
 )
 
@@ -156,6 +157,7 @@ _OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyTy
         Misconfigured: Disposition.PERMANENT,
         SegmentLost: Disposition.INVARIANT,
         NotReplayable: Disposition.PERMANENT,
+        TableIsRed: Disposition.PERMANENT,
         ConnectionError: Disposition.TRANSIENT,
         TimeoutError: Disposition.TRANSIENT,
         sqlite3.OperationalError: Disposition.TRANSIENT,  # locked, or its disk is full or away

@@ -9,10 +9,13 @@ import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import TableWindow
-from sda_platform.lake.failures.failing import FAILURE_TAG
+from sda_platform.lake.checks import review_declared
+from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG
 from sda_platform.lake.sensors import request_unread
+from sda_platform.operations.red_tables import acknowledge
 from sda_platform_tests.delta_tables import commit, lake_at
 
 
@@ -111,3 +114,26 @@ def test_a_killed_run_is_followed_by_another_and_a_permanent_failure_is_not(behi
     assert isinstance(said, str)
     assert said.startswith("commits up to 2 of raw_records for observations wait; run ")
     assert "permanent, so not repeated" in said
+
+
+STOPPED_BY_RED = (
+    {"dagster/failure_reason": "STEP_FAILURE"},
+    {FAILURE_TAG: "permanent", REASON_TAG: "TableIsRed: observations does not read on: …"},
+)
+
+
+@pytest.mark.parametrize("stopped", STOPPED_BY_RED, ids=["by its check", "by its plan"])
+def test_a_red_table_is_not_asked_for_again_and_again_but_once_it_is_acknowledged_red_03(
+    behind: Ticker, stopped: dict[str, str]
+) -> None:
+    """Rows of a segment that no manifest names: the skip reason says so, at each tick."""
+    behind.lake.reads_unverified = False
+    review_declared(behind.lake, RAW_RECORDS)
+    behind.run(dg.DagsterRunStatus.FAILURE, **{"sda/lane": "hot", "sda/zone": "radar", "sda/batch": "b"}, **stopped)
+    for _ in range(3):
+        behind.wall_s += 3600.0
+        said = str(behind.tick())
+        assert said.startswith("every commit was consumed; not to be read: raw_records sequence 1: ")
+        assert "sda acknowledge raw_records" in said
+    acknowledge(behind.lake, "raw_records", "known")
+    assert behind.request().tags["sda/lane"] == "hot"

@@ -1,0 +1,66 @@
+"""The gate between a table and its consumers: nobody reads past a commit that was not verified, or that is red.
+
+All plans pass it, in every job, so a red table stops its consumers wherever they run.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.errors import TableIsRed
+from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.table import Table
+from sda_platform.lake.verdicts import Finding, Position, Verdict
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The ``head`` of a table that a consumer may see, its ``newest`` one, and the first red finding, if any."""
+
+    table: Table
+    head: Head
+    newest: Head
+    red: Finding | None = None
+
+    @property
+    def withheld(self) -> str | None:
+        """Why red commits are not read; None: there are none."""
+        if self.red is None or self.head.sequence >= self.newest.sequence:
+            return None
+        told = f"{self.red} (since {self.red.since_utc})"
+        return f"{told}. Repair its rows and run its checks, or accept them with `sda acknowledge {self.table.name}`"
+
+
+def readable_of(log: TableLog, verdict: Verdict, newest: Head, previous: Checkpoint | None = None) -> Readable:
+    """What a consumer may see of the table of ``log``, whose head is ``newest``.
+
+    What its commit ``previous`` has read stays read: a finding about that changes nothing that flows any more.
+    """
+    red = next(iter(verdict.red), None)
+    position = max(verdict.readable, _read_before(log.table, previous), key=lambda each: each.sequence)
+    if newest.sequence <= position.sequence:
+        return Readable(log.table, newest, newest, red)
+    return Readable(log.table, _head_at(log, position), newest, red)
+
+
+def refuse_red(consumer: Table, inputs: Iterable[Readable]) -> None:
+    """Raise TableIsRed when one of ``inputs`` has commits for ``consumer`` that it must not read."""
+    reasons = [each.withheld for each in inputs if each.withheld]
+    if reasons:
+        raise TableIsRed(f"{consumer.name} does not read on: {'; '.join(reasons)}")
+
+
+def _read_before(source: Table, previous: Checkpoint | None) -> Position:
+    """The commit of ``source`` up to which a consumer's commit ``previous`` read it."""
+    if previous is None:
+        return Position()
+    windows = [Position(w.upto_sequence, w.upto_version) for w in previous.windows if w.table == source.name]
+    snapshots = [Position(s.sequence, s.version) for s in previous.snapshots if s.table == source.name]
+    return max([Position(), *windows, *snapshots], key=lambda each: each.sequence)
+
+
+def _head_at(log: TableLog, position: Position) -> Head:
+    """The head that the table had when ``position`` was its newest commit."""
+    if position.sequence == 0:
+        return Head()
+    return Head(position.version, position.sequence, next(log.commits_from(position.version), None))

@@ -1,0 +1,165 @@
+"""What verification found out about each table, kept in the lake beside the tables: the gate that every plan reads.
+
+`<lake>/_verdicts/<table>.json` is derived from the table: up to which commit it was verified, and what was found to be
+wrong. Where it is lost or damaged, nothing counts as verified, and `lake.review` derives it again. It is written whole
+and synced. Two writers need no lock: the one that is behind only has the newest commits verified once more, and until
+then no plan reads them. `<lake>/_verdicts/<table>.acknowledged.json` holds what a person decided; only people write it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from upath import UPath
+
+from sda_platform.lake import durable
+from sda_platform.lake.log import Commit, TableLog
+
+SCHEMA_VERSION = 1
+# Delta's VACUUM passes over names that begin with an underscore, and no table is named so.
+DIRECTORY = "_verdicts"
+
+
+@dataclass(frozen=True)
+class Position:
+    """A commit of a table. Sequence 0, version -1: before the first."""
+
+    sequence: int = 0
+    version: int = -1
+    sha256: str = ""
+
+    @classmethod
+    def of(cls, commit: Commit) -> "Position":
+        """The position of ``commit``."""
+        return cls(commit.sequence, commit.version, commit.checkpoint_sha256)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with the commits after ``before`` up to ``last``: by promise, its problems.
+
+    ``sequence`` is the first of them. ``since_utc`` is the mission time at which it was found.
+    """
+
+    table: str
+    sequence: int
+    before: Position
+    last: Position
+    problems: Mapping[str, Sequence[str]]
+    since_utc: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Identity of what was found: an acknowledgement holds for exactly these commits and problems."""
+        facts = [self.table, self.sequence, asdict(self.last), {k: list(v) for k, v in self.problems.items()}]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def lines(self) -> list[str]:
+        """Its problems, each with the promise that it breaks."""
+        return [f"{promise}: {problem}" for promise, told in self.problems.items() for problem in told]
+
+    def __str__(self) -> str:
+        return f"{self.table} sequence {self.sequence}: {'; '.join(self.lines)}"
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """A person's decision that consumers may read on in spite of a finding. ``at_utc`` is wall time."""
+
+    fingerprint: str
+    sequence: int
+    by: str
+    at_utc: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"acknowledged by {self.by} at {self.at_utc}" + (f": {self.reason}" if self.reason else "")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Up to which commit a table was verified, what was found, oldest first, and what of it was acknowledged."""
+
+    table: str
+    verified: Position = Position()
+    findings: tuple[Finding, ...] = ()
+    acknowledged: Mapping[str, Acknowledgement] = field(default_factory=dict)
+
+    @property
+    def red(self) -> list[Finding]:
+        """The findings that no person acknowledged."""
+        return [finding for finding in self.findings if finding.fingerprint not in self.acknowledged]
+
+    @property
+    def readable(self) -> Position:
+        """The commit up to which consumers may read: before the first red one, else the last that was verified."""
+        return min([self.verified, *(finding.before for finding in self.red)], key=lambda p: p.sequence)
+
+
+class Verdicts:
+    """The verdicts of the lake at ``uri``."""
+
+    def __init__(self, uri: str) -> None:
+        self._directory = UPath(uri) / DIRECTORY
+
+    def read(self, log: TableLog) -> Verdict:
+        """The verdict on the table of ``log``; of nothing, where there is none, or one on another table of that name.
+
+        What cannot be read counts as absent: nothing is verified then.
+        """
+        name = log.table.name
+        facts = self._content(f"{name}.json")
+        acknowledged = self.acknowledgements(name)
+        try:
+            verified = Position(**facts["verified"])
+            findings = tuple(
+                Finding(**{**each, "before": Position(**each["before"]), "last": Position(**each["last"])})
+                for each in facts["findings"]
+            )
+        except (KeyError, TypeError):
+            return Verdict(name, acknowledged=acknowledged)
+        if not _is_of(log, verified):
+            return Verdict(name, acknowledged=acknowledged)
+        return Verdict(name, verified, findings, acknowledged)
+
+    def write(self, verdict: Verdict) -> None:
+        """Store ``verdict``, without its acknowledgements; it survives a power loss."""
+        facts = {"verified": asdict(verdict.verified), "findings": [asdict(each) for each in verdict.findings]}
+        self._store(f"{verdict.table}.json", facts)
+
+    def acknowledgements(self, table: str) -> dict[str, Acknowledgement]:
+        """What people acknowledged of ``table``, by the finding's fingerprint."""
+        try:
+            told = [Acknowledgement(**each) for each in self._content(f"{table}.acknowledged.json")["acknowledgements"]]
+        except (KeyError, TypeError):
+            return {}
+        return {each.fingerprint: each for each in told}
+
+    def acknowledge(self, table: str, acknowledgements: Sequence[Acknowledgement]) -> None:
+        """Store these acknowledgements with those that there are."""
+        known = {**self.acknowledgements(table), **{each.fingerprint: each for each in acknowledgements}}
+        facts = {"acknowledgements": [asdict(each) for each in known.values()]}
+        self._store(f"{table}.acknowledged.json", facts)
+
+    def _content(self, name: str) -> Any:
+        try:
+            content = json.loads((self._directory / name).read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return content if isinstance(content, dict) and content.get("schema_version") == SCHEMA_VERSION else {}
+
+    def _store(self, name: str, facts: Mapping[str, Any]) -> None:
+        text = json.dumps({"schema_version": SCHEMA_VERSION, **facts}, indent=1)
+        durable.write(self._directory / name, (text + "\n").encode())
+
+
+def _is_of(log: TableLog, position: Position) -> bool:
+    """Whether the log holds that commit; one whose file was cleaned away in the meantime is not contradicted."""
+    if position.version > log.version():
+        return False
+    commit = log.commit_at(position.version) if position.sequence else None
+    return commit is None or commit.checkpoint_sha256 == position.sha256

@@ -179,15 +179,17 @@ _OF_THE_MACHINE: Final = frozenset(
         errno.EPERM,
     }
 )
-# The engine tells its own troubles in words: of its machine, its session, its workers, and of concurrent maintenance.
-_OF_THE_ENGINE: Final = (
-    "No space left on device",
-    "Read-only file system",
+# Conditions that Spark and Delta name: a lost session, and a change of the table beside a write (another commit,
+# maintenance, ALTER TABLE). The next attempt starts from the changed table.
+_CONDITIONS: Final = (
     "INVALID_HANDLE",
-    "NO_ACTIVE_SESSION",  # how the client of an engine that was restarted answers to whatever is asked next
-    "Python worker exited unexpectedly",
+    "NO_ACTIVE_SESSION",  # of a client whose engine was restarted
     "DELTA_CONCURRENT",
+    "DELTA_METADATA_CHANGED",
+    "DELTA_PROTOCOL_CHANGED",
 )
+# Failures of the engine's machine or of its workers have no condition of their own, only these words.
+_OF_THE_ENGINE: Final = ("No space left on device", "Read-only file system", "Python worker exited unexpectedly")
 _OF_THE_CONNECTION: Final = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -216,4 +218,12 @@ def is_of_engine(error: BaseException) -> bool:
 
 def _may_pass(error: BaseException) -> bool:
     code = getattr(error, "getGrpcStatusCode", getattr(error, "code", lambda: None))()
-    return code in _OF_THE_CONNECTION or any(words in str(error) for words in _OF_THE_ENGINE)
+    text = str(error)
+    return code in _OF_THE_CONNECTION or any(words in text for words in _OF_THE_ENGINE) or _has_condition(error, text)
+
+
+def _has_condition(error: BaseException, text: str) -> bool:
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    if condition:
+        return condition.startswith(_CONDITIONS)
+    return any(f"[{name}" in text for name in _CONDITIONS)

@@ -26,6 +26,10 @@ from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG, repeated
 SOURCES = Path(sda_platform.__file__).parent
 
 
+def of_condition(condition: str, text: str = "x") -> Exception:
+    return SparkConnectGrpcException(message=text, errorClass=condition, grpc_status_code=grpc.StatusCode.INTERNAL)
+
+
 def spark_lost(code: grpc.StatusCode, text: str = "Socket closed") -> Exception:
     return SparkConnectGrpcException(message=text, grpc_status_code=code)
 
@@ -40,6 +44,12 @@ def spark_lost(code: grpc.StatusCode, text: str = "Socket closed") -> Exception:
         (SparkConnectException("[NO_ACTIVE_SESSION] No active Spark session found."), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "java.io.IOException: No space left on device"), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[DIVIDE_BY_ZERO] x"), Disposition.PERMANENT),
+        (spark_lost(grpc.StatusCode.INTERNAL, "[DELTA_METADATA_CHANGED] x"), Disposition.TRANSIENT),
+        (of_condition("DELTA_CONCURRENT_TRANSACTION"), Disposition.TRANSIENT),
+        (of_condition("DELTA_CONCURRENT_APPEND.WITH_PARTITION_HINT"), Disposition.TRANSIENT),
+        (of_condition("DELTA_METADATA_CHANGED"), Disposition.TRANSIENT),
+        (of_condition("DELTA_PROTOCOL_CHANGED.EMPTY_DIRECTORY"), Disposition.TRANSIENT),
+        (of_condition("CAST_INVALID_INPUT", "the value '[DELTA_CONCURRENT' is no number"), Disposition.PERMANENT),
         (AnalysisException("[UNRESOLVED_COLUMN] x"), Disposition.PERMANENT),
         (OSError(errno.ENOSPC, "full"), Disposition.TRANSIENT),
         (OSError(errno.EROFS, "read-only"), Disposition.TRANSIENT),

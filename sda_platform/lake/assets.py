@@ -69,6 +69,7 @@ def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeRe
         "commit_sequence": plan.sequence,
         "delta_version": receipt.commit.version,
         "as_of_mission_time": iso(plan.as_of_ns),
+        "code_version": receipt.commit.checkpoint.code_version,
         "consumed": dg.MetadataValue.md(_consumed(plan)),
         "preview": dg.MetadataValue.md(_preview(lake, table, plan.sequence)),
         **facts,

@@ -13,7 +13,7 @@ from typing import Any
 from sda_platform.lake.errors import IllegibleCheckpoint, OtherSchemaVersion
 
 # The only version that is read and written. A change of the stored form raises it.
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 GENESIS = "genesis"
 CHANGED_ROWS = "changed_rows"
 """Among the counts of a commit that overwrites its table: how many rows are new or replaced."""
@@ -86,6 +86,7 @@ class Checkpoint:
     counts: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
     settings: Settings | None = None
+    code_version: str = ""
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> str:

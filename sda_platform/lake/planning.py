@@ -7,6 +7,7 @@ that see the same heads make the same plan; the log decides which of them commit
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sda_platform.code_version import code_version
 from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Head
@@ -63,6 +64,7 @@ class Plan:
             snapshots=self.snapshots,
             segments=self.segments,
             settings=self.settings,
+            code_version=code_version(),
             counts=dict(counts or {}),
             watermarks=dict(watermarks or {}),
         )

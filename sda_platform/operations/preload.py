@@ -5,3 +5,7 @@ import pyspark.sql.connect.session  # noqa: F401
 import sgp4.api  # noqa: F401
 
 import sda_platform.definitions  # noqa: F401
+from sda_platform.code_version import code_version
+
+# Found here once, it is that of the code which the workers forked from this process run.
+code_version()

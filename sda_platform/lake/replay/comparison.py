@@ -39,25 +39,33 @@ def compare(live: TableLog, shadow: TableLog, replayed: History) -> Comparison:
     """
     hashed, count, found = hashlib.sha256(), 0, list(_strays(live, replayed))
     again = {commit.sequence: commit for commit in shadow.commits(None)}
+    origins = {commit.sequence: _origin(commit, again.get(commit.sequence)) for commit in replayed.commits}
     for commit in replayed.commits:
         told = _checkpoint_differences(commit, again.get(commit.sequence))
-        found += [f"sequence {commit.sequence}: {line}" for line in told]
-    for name, stored, made in _parts(live, shadow, replayed):
+        found += [f"sequence {commit.sequence}{origins[commit.sequence]}: {line}" for line in told]
+    for name, sequence, stored, made in _parts(live, shadow, replayed):
         hashed.update(digest(live.table, made).encode())
         count += made.num_rows
-        found += [f"{name}: {line}" for line in differences(live.table, stored, made)]
+        found += [f"{name}{origins[sequence]}: {line}" for line in differences(live.table, stored, made)]
     return Comparison(live.table.name, replayed.first, replayed.last, count, hashed.hexdigest(), tuple(found))
 
 
-def _parts(live: TableLog, shadow: TableLog, replayed: History) -> Iterator[tuple[str, pa.Table, pa.Table]]:
-    """What is compared at once: name, stored rows, replayed rows."""
+def _parts(live: TableLog, shadow: TableLog, replayed: History) -> Iterator[tuple[str, int, pa.Table, pa.Table]]:
+    """What is compared at once: name, commit sequence, stored rows, replayed rows."""
     if live.table.replaces_rows:
         version = None if replayed.reaches_head else replayed.commits[-1].version
-        yield f"as of sequence {replayed.last}", live.rows(version=version), shadow.rows()
+        yield f"as of sequence {replayed.last}", replayed.last, live.rows(version=version), shadow.rows()
         return
     for sequence in range(replayed.first, replayed.last + 1):
         window = (sequence - 1, sequence)
-        yield f"sequence {sequence}", live.rows_of(window), shadow.rows_of(window)
+        yield f"sequence {sequence}", sequence, live.rows_of(window), shadow.rows_of(window)
+
+
+def _origin(recorded: Commit, again: Commit | None) -> str:
+    """Which code made the commit and which replayed it, where these differ: that may be the cause of a difference."""
+    made_by = recorded.checkpoint.code_version
+    replayed_by = again.checkpoint.code_version if again else made_by
+    return "" if made_by == replayed_by else f" (made by {made_by or 'unknown code'}, replayed by {replayed_by})"
 
 
 def _checkpoint_differences(recorded: Commit, again: Commit | None) -> Iterator[str]:
@@ -65,7 +73,7 @@ def _checkpoint_differences(recorded: Commit, again: Commit | None) -> Iterator[
     if again is None:
         yield "the replay found nothing to commit"
         return
-    for name in (f.name for f in fields(Checkpoint) if f.name != "schema_version"):
+    for name in (f.name for f in fields(Checkpoint) if f.name != "code_version"):
         before, now = getattr(recorded.checkpoint, name), getattr(again.checkpoint, name)
         if before != now:
             yield f"{name}: recorded {before}, replayed {now}"

@@ -18,7 +18,7 @@ from sda_platform.lake.checkpoint import (
 from sda_platform.lake.errors import InvariantError, OtherSchemaVersion
 
 GOLDEN = Path(__file__).parents[2] / "data" / "checkpoints"
-V4_SHA256 = "7c370282298e1b9523edfbdfcca8f324b471b003a4c86e0dc4ac4ab8a157db47"
+V5_SHA256 = "9a362427486896a68a8d1af934ba41c95f5f3a78fa68b225536cf3384f6f5587"
 
 CHECKPOINT = Checkpoint(
     table="fused_tracks",
@@ -36,6 +36,7 @@ CHECKPOINT = Checkpoint(
     counts={"landed": 101, "valid": 100, "dead": 1},
     watermarks={"radar": 1_730_419_205_000_000_000, "pipeline": 1_730_419_175_000_000_000},
     settings={"fusion": {"window_s": 30, "sources": ["radar", "isl"]}},
+    code_version="0.1.0+67d4a9bd14e8",
 )
 
 texts = st.text(max_size=20)
@@ -56,6 +57,7 @@ checkpoints = st.builds(
     maps,
     maps,
     st.none() | st.dictionaries(texts, st.dictionaries(texts, numbers | texts | st.booleans(), max_size=3), max_size=2),
+    texts,
 )
 
 
@@ -68,10 +70,10 @@ def test_a_checkpoint_survives_its_json(checkpoint: Checkpoint) -> None:
 
 
 def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() -> None:
-    text = (GOLDEN / "v4.json").read_text(encoding="utf-8").strip()
+    text = (GOLDEN / "v5.json").read_text(encoding="utf-8").strip()
     assert Checkpoint.from_json(text) == CHECKPOINT
     assert CHECKPOINT.to_json() == text, "the stored form changed: raise SCHEMA_VERSION"
-    assert CHECKPOINT.sha256 == V4_SHA256, "every stored chain would break at its newest commit"
+    assert CHECKPOINT.sha256 == V5_SHA256, "every stored chain would break at its newest commit"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() ->
 def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37(version: int, remedy: str) -> None:
     text = replace(CHECKPOINT, schema_version=version).to_json()
     with pytest.raises(
-        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 4: {remedy}"
+        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 5: {remedy}"
     ):
         Checkpoint.from_json(text)
 
@@ -110,7 +112,7 @@ def test_the_hash_covers_every_field() -> None:
     changed = {
         "table": "x", "sequence": 1, "previous_sha256": "x", "as_of_ns": 1, "run_id": "x", "nonce": "x", "windows": (),
         "snapshots": (), "segments": (), "counts": {}, "watermarks": {},
-        "settings": None,
+        "settings": None, "code_version": "x",
         "schema_version": 0,
     }  # fmt: skip
     hashes = {replace(CHECKPOINT, **{name: value}).sha256 for name, value in changed.items()}

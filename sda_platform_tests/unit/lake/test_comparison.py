@@ -1,5 +1,6 @@
 """Which commits a replay makes again, and what it finds where the live table differs: no engine is needed for that."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.code_version import code_version
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import NotReplayable, VersionGone
 from sda_platform.lake.lake import Lake
@@ -105,6 +107,17 @@ def test_a_watermark_or_count_that_comes_out_otherwise_is_named(
     assert verdict(live, lived_in(tmp_path / "again", **forged))[0] == told
 
 
+def test_other_code_alone_is_no_difference_and_is_named_with_each_that_there_is(live: Lake, tmp_path: Path) -> None:
+    first = Span(to_sequence=1)
+    assert verdict(live, lived_in(tmp_path / "again", code_version="0.2.0+abc"), span=first) == []
+    other = lived_in(tmp_path / "other", code_version="0.2.0+abc", watermarks={"radar": 7})
+    lose_rows(other, OBSERVATIONS, "observation_id = '1-1'")
+    origin = "(made by unknown code, replayed by 0.2.0+abc)"
+    told = verdict(live, other, span=first)
+    assert told[0] == f"sequence 1 {origin}: watermarks: recorded {{}}, replayed {{'radar': 7}}"
+    assert told[-1].startswith(f"sequence 1 {origin}: 1 rows are too many or unfounded")
+
+
 def test_a_lost_a_doubled_and_an_invented_row_are_named_by_sequence_and_key(live: Lake, tmp_path: Path) -> None:
     again = lived_in(tmp_path / "again")
     lose_rows(live, OBSERVATIONS, "observation_id = '2-1'")
@@ -149,7 +162,8 @@ def test_a_plan_that_asks_for_other_tables_than_were_recorded_is_refused(live: L
     lake = ReplayingLake(live, OBSERVATIONS, str(tmp_path / "shadow"), replayed, replayed.commits[1])
     plan = lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
     assert (plan.sequence, plan.as_of_ns, plan.windows) == (2, after(120), replayed.commits[1].checkpoint.windows)
-    assert plan.checkpoint("another nonce") == replayed.commits[1].checkpoint
+    recorded = replayed.commits[1].checkpoint
+    assert plan.checkpoint("another nonce") == replace(recorded, code_version=code_version())
     told = "sequence 2 cannot be made again: .* made it from raw_records, and this one would from orbital_catalog"
     with pytest.raises(NotReplayable, match=told):
         lake.plan(OBSERVATIONS, consume=[ORBITAL_CATALOG])

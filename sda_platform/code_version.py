@@ -1,0 +1,70 @@
+"""Which code runs: the package's version and, where it can be found, the git revision that it is of."""
+
+import importlib.metadata
+import json
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = "sda-platform"
+_ROOT = Path(__file__).resolve().parents[1]
+_DIGITS = 12
+_PATIENCE_S = 10.0
+
+
+@cache
+def code_version() -> str:
+    """The version of the code in this process, as ``0.1.0+<revision>``; found once, at the first call.
+
+    A checkout with changes that are not committed has ``.modified`` after its revision. Without a known revision the
+    package's version stands alone.
+    """
+    revision = _installed_revision() or _checked_out_revision(_ROOT)
+    return f"{_package_version()}+{revision}" if revision else _package_version()
+
+
+def _package_version() -> str:
+    try:
+        return importlib.metadata.version(_PACKAGE)
+    except importlib.metadata.PackageNotFoundError:
+        return "0"
+
+
+def _installed_revision() -> str:
+    """The revision that pip installed the package from, as the installed package records it (PEP 610)."""
+    try:
+        record = importlib.metadata.distribution(_PACKAGE).read_text("direct_url.json")
+        return str(json.loads(record or "{}").get("vcs_info", {}).get("commit_id", ""))[:_DIGITS]
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return ""
+
+
+def _checked_out_revision(root: Path) -> str:
+    """The revision of the checkout at ``root``; empty where ``root`` is none, or git cannot read it."""
+    if not (root / ".git").exists():
+        return ""
+    # A git hook sets variables that point to its own repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        f"--abbrev={_DIGITS}",
+        "--exclude=*",
+        "--dirty=.modified",
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            env={**environment, "GIT_OPTIONAL_LOCKS": "0"},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_PATIENCE_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()

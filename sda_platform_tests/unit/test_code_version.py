@@ -1,0 +1,49 @@
+"""Which code made a commit: the package's version, and the revision of a checkout."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sda_platform import code_version as module
+from sda_platform.code_version import code_version
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    (tmp_path / "code.py").write_text("x = 1\n")
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "code.py")
+    git(tmp_path, "-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "--quiet", "-m", "first")
+    return tmp_path
+
+
+def git(place: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_revision_of_a_checkout_is_that_of_its_head(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = git(checkout, "rev-parse", "HEAD")
+    monkeypatch.setenv("GIT_DIR", str(checkout / "another"))
+    assert module._checked_out_revision(checkout) == head[:12]
+
+
+def test_a_checkout_with_changes_is_marked_as_modified(checkout: Path) -> None:
+    (checkout / "code.py").write_text("x = 2\n")
+    assert module._checked_out_revision(checkout).endswith(".modified")
+
+
+def test_a_directory_inside_another_repository_has_no_revision_of_its_own(checkout: Path) -> None:
+    (checkout / "site-packages").mkdir()
+    assert module._checked_out_revision(checkout / "site-packages") == ""
+
+
+def test_without_git_the_package_version_stands_alone(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert module._checked_out_revision(checkout) == ""
+
+
+def test_the_version_is_found_once_per_process() -> None:
+    assert code_version() is code_version()
+    assert code_version()[0].isdigit()

@@ -111,7 +111,9 @@ def make_durable(uri: str, first_version: int, last_version: int) -> None:
         files += [commit, *(log / f"{version:020d}{ending}" for ending in (".crc", ".checkpoint.parquet"))]
         files += added_files(uri, commit.read_text())
     present = [each for file in files for each in (file, hadoop_checksum(file)) if each.exists()]
-    directories = sorted({file.parent for file in present} | {table, table.parent}, key=str)
+    # A table's first commit may have made the lake's own directory too, and directories above it.
+    above = durable.directories_above(table) if first_version <= 0 else [table.parent]
+    directories = sorted({file.parent for file in present} | {table, *above}, key=str)
     try:
         durable.sync([*present, *directories])
     except OSError as error:

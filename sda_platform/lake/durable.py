@@ -7,7 +7,7 @@ durable once it returns. A file system may bring its own (the simulated one of t
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
 from upath import UPath
@@ -89,6 +89,18 @@ def make_directory(path: UPath) -> None:
     missing = list(takewhile(lambda p: not p.exists(), (path, *path.parents)))
     path.mkdir(parents=True, exist_ok=True)
     sync(folder.parent for folder in missing)
+
+
+def directories_above(path: UPath) -> Iterator[UPath]:
+    """The directories above ``path`` that may have been made for it, the nearest first.
+
+    A mount point ends them; one that we may not list was made by others.
+    """
+    for folder in path.parents:
+        if not _is_local(folder) or os.access(str(folder), os.R_OK):
+            yield folder
+        if _is_local(folder) and os.path.ismount(str(folder)):
+            return
 
 
 def is_synced_by_hand(path: UPath) -> bool:

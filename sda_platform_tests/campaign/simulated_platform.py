@@ -149,9 +149,9 @@ class World:
         faults.watch(lambda point: self.scheduler.step("point", point))
 
     def _set_up(self) -> None:
-        """The lake's and the zones' directories were made, and synced, long ago."""
+        """The zones' directories were made, and synced, long ago; the lake's is made by its first commit."""
         zones = [f"/landing/{feed}" for feed in FEEDS]
-        folders = ["/lake", "/landing", *zones, *(f"{zone}/pending" for zone in zones)]
+        folders = ["/landing", *zones, *(f"{zone}/pending" for zone in zones)]
         for folder in folders:
             self.disk.make_directory(folder)
         for folder in ("/", *folders):

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
+from upath import UPath
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake import delta_log
+from sda_platform.lake import delta_log, durable
 from sda_platform.lake.checkpoint import SCHEMA_VERSION
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
 from sda_platform.lake.lake import Lake
@@ -126,7 +127,21 @@ def test_whoever_builds_on_a_head_finds_it_on_disk_spec_97(lake: Lake, synced: C
     lake.head(OBSERVATIONS)
     data_files = [Path(file).name for file in DeltaTable(lake.log(OBSERVATIONS).uri).file_uris()]
     log_files = [commit_file(lake, OBSERVATIONS, 0).name, "_delta_log", "observations", Path(lake.uri).name]
-    assert synced == Counter([*data_files, *log_files])
+    above = [folder.name for folder in durable.directories_above(UPath(lake.uri))]
+    assert synced == Counter([*data_files, *log_files, *above])
+
+
+def test_a_tables_first_commit_syncs_the_directories_that_it_may_have_made__D16(
+    tmp_path: Path, synced: Counter[str]
+) -> None:
+    lake = lake_at(tmp_path / "new home" / "lake")
+    observe(lake, "a")
+    lake.head(OBSERVATIONS)
+    assert {"lake", "new home", tmp_path.name} <= set(synced)
+    observe(lake, "b")
+    synced.clear()
+    lake.log(OBSERVATIONS).make_durable(1, 1)
+    assert "lake" in synced and "new home" not in synced
 
 
 def test_what_lies_between_two_commits_is_synced_with_the_second(lake: Lake, synced: Counter[str]) -> None:

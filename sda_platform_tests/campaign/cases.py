@@ -7,7 +7,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, CONJUNCTION_MESSAGES
 from sda_platform.definitions import BY_THE_CLOCK
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign import damage, strikes
@@ -18,6 +18,7 @@ from sda_platform_tests.campaign.strikes import (
     Kill,
     KillAgain,
     KillBetween,
+    KillClient,
     KillDuring,
     KillEngine,
     State,
@@ -167,6 +168,7 @@ def _engine() -> Iterator[Case]:
             name = f"engine killed, {_words(state)}: {table.name}"
             is_sampled = (point, table.name) in _SAMPLED_IN_ENGINE
             yield Case(name, f"{point} {also.get(point, '')}", KillEngine(table, state, _lands_for(table)), is_sampled)
+    yield from _clients()
     yield Case(
         "engine killed in OPTIMIZE",
         "CP-38",
@@ -183,6 +185,15 @@ def _engine() -> Iterator[Case]:
     yield Case(
         "engine killed in a change of schema", "CP-40", KillDuring(comment, RAW_RECORDS, strikes.commit_in_place)
     )
+
+
+def _clients() -> Iterator[Case]:
+    """A worker killed while the engine executes its statement, which then meets that of the next worker."""
+    for table in (OBSERVATIONS, TRACKS, ORBITAL_CATALOG):
+        for point, state in _ENGINE_STATES[1:3]:
+            name = f"client killed, {_words(state)}: {table.name}"
+            is_sampled = table is not OBSERVATIONS and point == "CP-10"
+            yield Case(name, f"{point} F-zombie", KillClient(table, state, _lands_for(table)), is_sampled)
 
 
 def _restarts() -> Iterator[Case]:

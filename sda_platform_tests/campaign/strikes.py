@@ -102,6 +102,42 @@ class KillEngine:
 
 
 @dataclass(frozen=True)
+class KillClient:
+    """SIGKILL of the worker while the engine executes its statement about ``table``, at ``state`` of the directory.
+
+    The engine stands still until the next worker has planned the same commit. Then the statement of the dead worker
+    goes on, and when it has landed or failed, so does the next worker.
+    """
+
+    table: Table
+    state: State
+    landed: Input = "readings"
+
+    def hit(self, victim: Victim, land: Land) -> float:
+        """See `Strike`."""
+        name, engine = self.table.name, victim.pid("engine")
+        worker = _stopped_at(victim, land, f"commit.planned:{name}", self.landed)
+        directory = Path(victim.platform.lake.log(self.table).uri)
+        before, sequence = set(directory.rglob("*")), victim.platform.lake.head(self.table).sequence
+        _freeze_engine_at(victim, self.table, self.state, lambda: os.kill(worker, signal.SIGCONT))
+        try:
+            struck_at = _killed(worker)
+            _strike(victim, lambda _input: None, self.landed, Order(f"lake.planned:{name}", "stop"))
+        finally:
+            os.kill(engine, signal.SIGCONT)
+        if victim.pid("engine") != engine:
+            raise NotReached("the engine was restarted while it stood still")
+        landed = eventually(lambda: victim.platform.lake.head(self.table).sequence > sequence, _FREEZE_S)
+        if not landed:
+            raise NotReached(
+                f"the statement never landed; new: {sorted(p.name for p in set(directory.rglob('*')) - before)}"
+            )
+        for pid in victim.stopped():
+            os.kill(pid, signal.SIGCONT)
+        return struck_at
+
+
+@dataclass(frozen=True)
 class KillDuring:
     """SIGKILL of the engine in the middle of a ``statement`` about ``table``, likewise; then input comes in."""
 
@@ -187,13 +223,18 @@ def _fail_to_restart(victim: Victim) -> None:
 
 
 def _kill_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> float:
+    return _killed(_freeze_engine_at(victim, table, state, begin))
+
+
+def _freeze_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> int:
+    """Process id of the engine, which stands still with the directory of ``table`` in ``state``. Raises NotReached."""
     directory, engine = Path(victim.platform.lake.log(table).uri), victim.pid("engine")
     before = set(directory.rglob("*"))
     begin()
     is_there = frozen_until(engine, lambda: state(before, set(directory.rglob("*"))), _FREEZE_S)
     if not is_there:
         raise NotReached(f"the engine was never seen with {state.__name__.replace('_', ' ')}")
-    return _killed(engine)
+    return engine
 
 
 def nothing_written_yet(before: set[Path], now: set[Path]) -> bool:

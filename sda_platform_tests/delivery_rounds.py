@@ -17,7 +17,8 @@ from sda_platform import faults
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.choosing import chosen_subscriber
-from sda_platform.delivery.dispatch import dispatch
+from sda_platform.delivery.dispatch import adopt, dispatch
+from sda_platform.delivery.inheritance import recording
 from sda_platform.delivery.outbox import GROUP_SIZE
 from sda_platform.delivery.sql_subscriber import SqlSubscriber
 from sda_platform.delivery.subscriber import EntryKey, Subscriber
@@ -58,6 +59,12 @@ def tell(lake: Lake, *keys: EntryKey) -> None:
 def deliver(lake: Lake, subscriber: Subscriber) -> dict[str, object]:
     """One round in this process; what the asset would tell of it."""
     plan = lake.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
+    earlier = adopt(lake, plan, subscriber)
+    if earlier:
+        windows = recording(plan).windows
+        commit(lake, ALERT_DELIVERIES, earlier.rows.to_pylist(), windows=windows, counts=earlier.counts)
+        faults.reach("delivery.adopted")
+        plan = lake.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
     done = dispatch(lake, plan, subscriber)
     if not plan.is_empty:
         commit(lake, ALERT_DELIVERIES, done.rows.to_pylist(), windows=plan.windows, counts=done.counts)

@@ -5,7 +5,8 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.dispatch import dispatch
+from sda_platform.delivery.dispatch import adopt, dispatch
+from sda_platform.delivery.inheritance import recording
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
@@ -22,6 +23,10 @@ def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber
     """
     store = lake.open()
     plan = store.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
+    earlier = adopt(store, plan, subscriber)
+    if earlier:
+        store.append(recording(plan), store.frame(ALERT_DELIVERIES, earlier.rows), counts=earlier.counts)
+        plan = store.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
     done = dispatch(store, plan, subscriber)
     if plan.is_empty:
         return nothing_new(store, plan, **done.facts)

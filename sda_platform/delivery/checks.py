@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 import dagster as dg
+import pyarrow.compute as pc
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.inheritance import first_sequence, unconfirmed
 from sda_platform.delivery.outbox import entries
 from sda_platform.delivery.reconciliation import compare, last_entries
 from sda_platform.delivery.subscriber import Subscriber, SubscriberUnavailable
@@ -23,8 +25,12 @@ _BODIES_COMPARED = 20
 
 def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every entry of the consumed window of alerts has one row, and nothing else has one."""
+    first = first_sequence(commits[0].checkpoint) if commits else 0
     alerts = consumed_rows(store, commits, CONJUNCTION_ALERTS, ["event_id", "sequence", "op"])
+    place = alerts.schema.get_field_index("sequence")
+    alerts = alerts.set_column(place, "sequence", pc.add(alerts.column("sequence"), first))
     delivered = log.rows_of(reviewed_span(commits), ["alert_id", "sequence", "op"])
+    delivered = delivered.filter(pc.field("sequence") >= first)
     expected = joined_keys(alerts, ["event_id", "sequence", "op"])
     return missing_or_surplus(expected, joined_keys(delivered, ["alert_id", "sequence", "op"]), "deliveries")
 
@@ -52,12 +58,17 @@ def disagreements(store: Lake, subscriber: Subscriber) -> Iterator[str]:
     commit = store.head(ALERT_DELIVERIES).commit
     window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
     upto = window.upto_sequence if window else 0
-    difference = compare(subscriber, last_entries(store, upto))
-    for problem, keys in (("missing or behind", difference.missing), ("ahead or unknown", difference.ahead)):
+    first = first_sequence(commit.checkpoint) if commit else 0
+    difference = compare(subscriber, last_entries(store, upto, first))
+    ours = [key for key in difference.missing if key[1] >= first]
+    for problem, keys in (("missing or behind", ours), ("ahead or unknown", difference.ahead)):
         if keys:
             yield f"{len(keys)} alerts {problem} at the subscriber, such as {keys[0]}"
+    alone = unconfirmed(store, first)
+    if alone:
+        yield f"{len(alone)} open alerts of an earlier lake are not known to this one, such as {alone[0]}"
     newest = store.log(CONJUNCTION_ALERTS).rows_of((upto - 1, upto))
-    last = {entry.alert_id: entry for entry in entries(newest)}
+    last = {entry.alert_id: entry for entry in entries(newest, first)}
     altered = [
         alert_id
         for alert_id, entry in list(last.items())[:_BODIES_COMPARED]

@@ -4,7 +4,8 @@ The journal of alerts is the outbox: an entry waits there until the ledger of de
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -41,17 +42,24 @@ class Batch:
         return outcomes
 
 
-def planned_batches(subscriber: str, alerts: pa.Table) -> list[Batch]:
+def planned_batches(
+    subscriber: str,
+    alerts: pa.Table,
+    first: int = 0,
+    before: Callable[[Sequence[AlertEntry], int], Sequence[AlertEntry]] = lambda _sent, _commit: (),
+) -> list[Batch]:
     """What is sent of ``alerts``: a batch for each commit that has any, in the order of the commits.
 
     A batch depends on its commit alone, not on the plan that sends it. A delivery that died is therefore repeated with
     the same batches, whatever was committed since, and each entry gets its first outcome. The id ends with a hash of
-    the content, because a lake that was built anew has other entries at the same commit.
+    the content, because a lake that was built anew has other entries at the same commit. ``before(entries, commit)``
+    is what must be sent before the entries of a commit; for ``first`` see `entries`.
     """
-    return [
-        _batch(f"{subscriber}|alerts {commit}", entries(alerts.filter(pc.field(COMMIT_SEQUENCE) == commit)))
-        for commit in sorted(pc.unique(alerts.column(COMMIT_SEQUENCE)).to_pylist())
-    ]
+    batches = []
+    for commit in sorted(pc.unique(alerts.column(COMMIT_SEQUENCE)).to_pylist()):
+        sent = entries(alerts.filter(pc.field(COMMIT_SEQUENCE) == commit), first)
+        batches.append(_batch(f"{subscriber}|alerts {commit}", [*before(sent, commit), *sent]))
+    return batches
 
 
 def _batch(name: str, sent: Sequence[AlertEntry]) -> Batch:
@@ -59,61 +67,61 @@ def _batch(name: str, sent: Sequence[AlertEntry]) -> Batch:
     return Batch(f"{name}|{content}", sent)
 
 
-def entries(alerts: pa.Table) -> list[AlertEntry]:
-    """The journal's entries in the order that a subscriber must apply them: a retract before the insert after it."""
+def entries(alerts: pa.Table, first: int = 0) -> list[AlertEntry]:
+    """The journal's entries in the order that a subscriber must apply them: a retract before the insert after it.
+
+    ``first`` is the sequence at the subscriber of a journal's first entry.
+    """
     ordered = alerts.sort_by([("event_id", "ascending"), ("sequence", "ascending"), ("op", "ascending")])
-    return [AlertEntry(row["event_id"], row["sequence"], row["op"], _body(row)) for row in ordered.to_pylist()]
+    return [AlertEntry(row["event_id"], first + row["sequence"], row["op"], _body(row)) for row in ordered.to_pylist()]
 
 
-def mark_change(sent: Iterable[AlertEntry]) -> Mark:
+def mark_change(sent: Iterable[AlertEntry], first: int = 0, held: Mapping[str, EntryKey] | None = None) -> Mark:
     """By how much these entries change the mark of a subscriber that had all entries before them.
 
-    A journal alternates (insert 0, retract 0, insert 1, …), so each entry replaces one that is known without looking.
+    A journal alternates (insert 0, retract 0, insert 1, …), so each entry replaces one that is known without looking;
+    the first of an alert, at sequence ``first``, replaces what was ``held`` of it before, if anything was.
     """
     keys = [entry.key for entry in sent]
-    return mark_of(keys) - mark_of(key for key in map(_replaced, keys) if key)
+    replaced = ((held or {}).get(key[0]) if key[1:] == (first, INSERT) else _replaced(key) for key in keys)
+    return mark_of(keys) - mark_of(key for key in replaced if key)
 
 
-def ledger(
-    alerts: pa.Table,
-    sent: Sequence[Batch],
-    outcomes: Sequence[Outcome],
-    *,
-    subscriber: str,
-    as_of_ns: int,
-) -> pa.Table:
+def ledger(sent: Sequence[Batch], outcomes: Sequence[Outcome], *, subscriber: str, as_of_ns: int) -> pa.Table:
     """One row per entry sent, in the columns of `alert_deliveries`."""
-    tca = {(r["event_id"], r["sequence"], r["op"]): r["tca_time_ns"] for r in alerts.to_pylist()}
     grouped = [(entry, group_id) for batch in sent for group_id, group in batch.groups() for entry in group]
     rows = [
-        {
-            "subscriber": subscriber,
-            "alert_id": entry.alert_id,
-            "sequence": entry.sequence,
-            "op": entry.op,
-            "outcome": outcome,
-            "batch_id": batch_id,
-            "tca_time_ns": tca[entry.key],
-            "as_of_ns": as_of_ns,
-        }
+        ledger_row(entry, outcome, batch_id, subscriber=subscriber, as_of_ns=as_of_ns)
         for (entry, batch_id), outcome in zip(grouped, outcomes, strict=True)
     ]
-    return pa.Table.from_pylist(rows, schema=_LEDGER_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
+
+
+def ledger_row(entry: AlertEntry, outcome: str, batch_id: str, *, subscriber: str, as_of_ns: int) -> dict[str, object]:
+    """The row of `alert_deliveries` for one entry."""
+    return {
+        "subscriber": subscriber,
+        "alert_id": entry.alert_id,
+        "sequence": entry.sequence,
+        "op": entry.op,
+        "outcome": outcome,
+        "batch_id": batch_id,
+        "tca_time_ns": json.loads(entry.body)["tca_time_ns"],
+        "as_of_ns": as_of_ns,
+    }
 
 
 def _body(row: dict[str, object]) -> str:
     return canonical({name: value for name, value in row.items() if name not in _ENVELOPE})
 
 
-def _replaced(key: EntryKey) -> EntryKey | None:
-    """The entry of the same alert that comes before the one with ``key``; none before the first."""
+def _replaced(key: EntryKey) -> EntryKey:
+    """The entry of the same alert that comes before the one with ``key``, which is not the first."""
     alert_id, sequence, op = key
-    if op == RETRACT:
-        return (alert_id, sequence, INSERT)
-    return (alert_id, sequence - 1, RETRACT) if sequence else None
+    return (alert_id, sequence, INSERT) if op == RETRACT else (alert_id, sequence - 1, RETRACT)
 
 
-_LEDGER_SCHEMA = pa.schema(
+LEDGER_SCHEMA = pa.schema(
     [
         ("subscriber", pa.string()),
         ("alert_id", pa.string()),

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform import faults
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.inheritance import first_sequence, inherited_keys
 from sda_platform.delivery.outbox import Batch, entries, mark_change
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, mark_of
 from sda_platform.lake.checkpoint import Checkpoint
@@ -51,13 +53,17 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence
     What it holds beyond the journal is reported and left alone: it may know better, and nothing is rolled back.
     """
     window = plan.window(CONJUNCTION_ALERTS)
-    told = told_mark(plan.previous)
-    marks = list(accumulate((mark_change(batch.entries) for batch in pending), Mark.__add__, initial=told))
+    first = first_sequence(plan.previous)
+    ids = [entry.alert_id for batch in pending for entry in batch.entries]
+    held = inherited_keys(store, first, ds.field("alert_id").isin(pa.array(ids, pa.string())))
+    changes = (mark_change(batch.entries, first, held) for batch in pending)
+    marks = list(accumulate(changes, Mark.__add__, initial=told_mark(plan.previous)))
     if subscriber.mark() in marks:
         return Reconciled(marks[-1])
-    delivered = last_entries(store, window.after_sequence)
+    delivered = last_entries(store, window.after_sequence, first)
     difference = compare(subscriber, delivered, [entry for batch in pending for entry in batch.entries])
-    lost = Batch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", _bodies(store, difference.missing))
+    missing = _bodies(store, difference.missing, first)
+    lost = Batch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", missing)
     resent = lost.send(subscriber)
     faults.reach("delivery.reconciled")
     return Reconciled(marks[-1], resent, difference.ahead)
@@ -73,11 +79,15 @@ def counts_of(told: Mark) -> dict[str, int]:
     return {_COUNT: told.count, _DIGEST: told.digest}
 
 
-def last_entries(store: Lake, upto_sequence: int) -> dict[str, EntryKey]:
-    """The last entry of each alert in the journal's first ``upto_sequence`` commits, retracts included."""
+def last_entries(store: Lake, upto_sequence: int, first: int = 0) -> dict[str, EntryKey]:
+    """The last entry of each alert in the journal's first ``upto_sequence`` commits, retracts included.
+
+    As the subscriber numbers them, from ``first``, and with what it holds of an earlier lake.
+    """
     rows = store.log(CONJUNCTION_ALERTS).rows_of((0, upto_sequence), ["event_id", "sequence", "op"])
     ordered = rows.sort_by([("event_id", "ascending"), ("sequence", "ascending"), ("op", "ascending")])
-    return {row["event_id"]: (row["event_id"], row["sequence"], row["op"]) for row in ordered.to_pylist()}
+    ours = {row["event_id"]: (row["event_id"], first + row["sequence"], row["op"]) for row in ordered.to_pylist()}
+    return {**inherited_keys(store, first), **ours}
 
 
 def compare(
@@ -117,10 +127,10 @@ def _differing_parts(
         yield from _differing_parts(subscriber, expected, smaller, mark)
 
 
-def _bodies(store: Lake, keys: Sequence[EntryKey]) -> list[AlertEntry]:
-    """The journal's entries with these keys."""
+def _bodies(store: Lake, keys: Sequence[EntryKey], first: int) -> list[AlertEntry]:
+    """The journal's entries with these keys; the bodies of inherited entries are the subscriber's alone."""
     if not keys:
         return []
     rows = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id").isin([key[0] for key in keys]))
     wanted = set(keys)
-    return [entry for entry in entries(rows) if entry.key in wanted]
+    return [entry for entry in entries(rows, first) if entry.key in wanted]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.inheritance import first_sequence
 from sda_platform.delivery.outbox import Batch, entries
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import Subscriber
@@ -16,5 +17,5 @@ def rehearsal(path: Path, real: Subscriber, live: Lake, first: Checkpoint) -> Su
     before = live.log(CONJUNCTION_ALERTS).rows_of((0, window.after_sequence if window else 0))
     stand_in = SqliteSubscriber(path)
     stand_in.name = real.name
-    Batch("before the replay", entries(before)).send(stand_in)
+    Batch("before the replay", entries(before, first_sequence(first))).send(stand_in)
     return stand_in

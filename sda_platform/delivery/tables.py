@@ -11,12 +11,13 @@ class AlertDelivery(TableModel):
 
     subscriber: T.StringType = pa.Field(description="Who received it.")
     alert_id: T.StringType = pa.Field(description="The alert: its event_id.")
-    sequence: T.LongType = pa.Field(ge=0, description="Number of the entry within the alert.")
+    sequence: T.LongType = pa.Field(ge=0, description="Number of the entry within the alert, as the subscriber has it.")
     op: T.StringType = pa.Field(isin=["insert", "retract"], description="What the entry says.")
     outcome: T.StringType = pa.Field(
-        isin=["applied", "stale", "refused"],
-        description="applied: it changed the subscriber; stale: the subscriber already knew a later entry; refused: it "
-        "would not take the entry, which is offered again with each later batch.",
+        isin=["applied", "stale", "refused", "inherited"],
+        description="applied: it changed the subscriber; stale: the subscriber already had a later entry; refused: it "
+        "would not take the entry, which is offered again with each later batch; inherited: the subscriber held it "
+        "when this lake, which was built anew, began to deliver.",
     )
     batch_id: T.StringType = pa.Field(description="The batch that the subscriber recorded with it.")
     tca_time_ns: T.LongType = pa.Field(description="TCA of the alert.", metadata={"unit": "ns"})

@@ -50,7 +50,7 @@ def test_a_large_batch_is_sent_in_groups_that_are_the_same_each_time__CP37() -> 
         (f"{sent.id}|3", 1),
     ]
     assert [entry for _, group in groups for entry in group] == sent.entries
-    rows = ledger(many, [sent], ["applied"] * len(sent.entries), subscriber="s", as_of_ns=7)
+    rows = ledger([sent], ["applied"] * len(sent.entries), subscriber="s", as_of_ns=7)
     assert rows.column("batch_id").to_pylist() == [group_id for group_id, group in groups for _ in group]
 
 
@@ -88,7 +88,7 @@ def test_the_body_is_the_alert_without_its_envelope() -> None:
 
 def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
     table = alerts(("x", 1, "insert"), ("x", 0, "retract"))
-    rows = ledger(table, [Batch("b", entries(table))], ["applied", "stale"], subscriber="s", as_of_ns=7)
+    rows = ledger([Batch("b", entries(table))], ["applied", "stale"], subscriber="s", as_of_ns=7)
     assert [(r["sequence"], r["op"], r["outcome"], r["tca_time_ns"]) for r in rows.to_pylist()] == [
         (0, "retract", "applied", 100),
         (1, "insert", "stale", 101),
@@ -97,6 +97,6 @@ def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
 
 
 def test_no_alerts_are_an_empty_ledger_with_its_columns() -> None:
-    rows = ledger(alerts(), [], [], subscriber="s", as_of_ns=7)
+    rows = ledger([], [], subscriber="s", as_of_ns=7)
     assert rows.num_rows == 0
     assert "outcome" in rows.column_names

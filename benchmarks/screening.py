@@ -39,6 +39,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.operations.screen_catalogue import read_elements
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.in_force import terms_in_force
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.closest_approach import Seeds, refine
 from sda_platform.orbits.screening.parallel import screen_elements
@@ -86,7 +87,7 @@ class Agreement:
 def main() -> int:
     """Run, print, and fail where the events are not the truth's or the peer's."""
     options = _options()
-    elements = read_elements(CATALOGUE).elements
+    elements = read_elements(CATALOGUE, START_NS, START_NS + 1).elements
     _screen(elements, 0.02, 1)  # compile before anything is timed
     ok = _against_truth(elements, options.hours, options.processes)
     ok &= _against_peer(elements, options.slice_hours, options.repeats, options.processes)
@@ -210,6 +211,7 @@ def _screen(
     everything = np.arange(len(elements))
     return screen_elements(
         elements,
+        terms_in_force(elements.norad_id, elements.epoch_time_ns, [], START_NS, START_NS + 1),
         [(Volume.sphere(THRESHOLD_KM), everything if primaries is None else primaries)],
         everything if secondaries is None else secondaries,
         START_NS,

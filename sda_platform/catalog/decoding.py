@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.catalog.tables import OWN_ORIGINATOR
+from sda_platform.catalog.sources import source_priority
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.arrow import arrays
@@ -15,14 +15,11 @@ from sda_platform.orbits.propagation import refusal_reasons
 
 ELEMENT_COLUMNS = tuple(field.name for field in fields(ElementSets))
 
-# Who publishes element sets, by how much we trust them at equal epochs; unknown originators come last.
-SOURCE_PRIORITY = {"OWNER/OPERATOR": 30, "18 SPCS": 20, "18 SDS": 20, OWN_ORIGINATOR: 15, "CELESTRAK": 10}
-
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     """One row per record of the segment; a set that SGP4 refuses at its epoch or at sealing carries the reason."""
     rows = _with_refusals(decode_element_sets(data, segment_format=meta.format), meta.sealed_time_ns)
-    priority = [SOURCE_PRIORITY.get((name or "").upper(), 0) for name in rows.column("originator").to_pylist()]
+    priority = [source_priority(name) for name in rows.column("originator").to_pylist()]
     return rows.append_column("source_priority", pa.array(priority, pa.int32()))
 
 

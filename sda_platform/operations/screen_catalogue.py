@@ -1,5 +1,6 @@
 """`sda screen`: the objects of a file that are screened without a platform, and the files that tell what was found."""
 
+import dataclasses
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.clock import iso
 from sda_platform.formats.element_sets import decode_element_sets
@@ -16,6 +18,7 @@ from sda_platform.ingest.contents import UnreadableContent, read_chunks
 from sda_platform.ingest.partner_files import identify
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.in_force import Terms, terms_in_force
 from sda_platform.orbits.propagation import SGP4_ERRORS
 from sda_platform.orbits.screening.search import Screening
 
@@ -28,14 +31,19 @@ class ScreeningInputError(ValueError):
 
 @dataclass(frozen=True)
 class ElementFile:
-    """The newest element set of each object in a file, and what of the file could not be read."""
+    """The element sets of a file that are in force in a window, with their terms, and what could not be read.
+
+    ``names`` are the objects' names, row by row; ``left_out`` counts sets that are in force at no time of the window.
+    """
 
     elements: ElementSets
+    terms: Terms
+    names: tuple[str, ...]
     unreadable: tuple[str, ...]
-    superseded: int
+    left_out: int
 
 
-def read_elements(path: Path) -> ElementFile:
+def read_elements(path: Path, start_ns: int, end_ns: int) -> ElementFile:
     """Read OMM (CSV, JSON, KVN, XML, Parquet) or TLE, compressed or not: any file of elements that can be landed.
 
     Raises PartnerFileError where its name does not tell the format, and ScreeningInputError where it cannot be read or
@@ -52,12 +60,15 @@ def read_elements(path: Path) -> ElementFile:
     if not sound.num_rows:
         reason = f": {broken[0]['error']}" if broken else ""
         raise ScreeningInputError(f"{path}: holds no element set{reason}")
-    newest = _newest(sound)
-    names = [name for name in ElementSets.__dataclass_fields__ if name in newest.column_names]
+    terms = _terms(sound, start_ns, end_ns)
+    chosen = sound.take(pa.array(terms.row))
+    names = [name for name in ElementSets.__dataclass_fields__ if name in chosen.column_names]
     return ElementFile(
-        ElementSets.from_columns(arrays(newest, names)),
+        ElementSets.from_columns(arrays(chosen, names)),
+        dataclasses.replace(terms, row=np.arange(len(terms.row))),
+        tuple(name or "" for name in chosen.column("object_name").to_pylist()),
         tuple(f"{path} record {row['record_number']}: {row['error']}" for row in broken),
-        sound.num_rows - newest.num_rows,
+        sound.num_rows - chosen.num_rows,
     )
 
 
@@ -107,13 +118,15 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _newest(rows: pa.Table) -> pa.Table:
-    """Of each object the set with the latest epoch, by catalogue number."""
-    order = [("norad_id", "ascending"), ("epoch_time_ns", "ascending"), ("record_number", "ascending")]
-    ordered = rows.sort_by(order)
-    ids = ordered.column("norad_id").to_numpy()
-    is_last = np.append(ids[1:] != ids[:-1], True)
-    return ordered.filter(pa.array(is_last))
+def _terms(rows: pa.Table, start_ns: int, end_ns: int) -> Terms:
+    """When each set is in force; of equal epochs the higher source, set number and record counts."""
+    numbers = [rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns")]
+    rank = [
+        np.array([source_priority(name) for name in rows.column("originator").to_pylist()]),
+        pc.fill_null(rows.column("element_set_number"), 0).to_numpy(),
+        rows.column("record_number").to_numpy(),
+    ]
+    return terms_in_force(numbers[0], numbers[1], rank, start_ns, end_ns)
 
 
 def _write(table: pa.Table, path: Path) -> None:

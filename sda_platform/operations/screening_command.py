@@ -7,10 +7,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from sda_platform.catalog.sources import assumes_planned_manoeuvre
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.operations.screen_catalogue import (
+    ElementFile,
     ScreeningInputError,
     available_cores,
     check_output,
@@ -47,7 +49,7 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     """
     check_output(out)
     volumes = screening_volumes(search.volumes) if search.volumes else None
-    file = read_elements(catalog)
+    file = read_elements(catalog, search.start_ns, search.end_ns)
     elements = file.elements
     everything = np.arange(len(elements))
     primaries = everything if search.fleet is None else _rows_of(search.fleet, elements)
@@ -55,7 +57,8 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     work = [(volume, primaries[rows]) for volume, rows in chosen]
     if not work:
         raise ScreeningInputError(f"{search.volumes}: has no volume for the orbit of any object that is screened")
-    who = f"{len(elements):,} objects" if search.fleet is None else f"{len(primaries):,} of {len(elements):,} objects"
+    count, protected = (len(np.unique(elements.norad_id[rows])) for rows in (everything, primaries))
+    who = f"{count:,} objects" if search.fleet is None else f"{protected:,} of {count:,} objects"
     how_near = f"{search.threshold_km:g} km" if volumes is None else f"the volumes of {', '.join(volumes)}"
     console.print(f"{who}, {iso(search.start_ns)} to {iso(search.end_ns)}, within {how_near}")
     columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
@@ -63,6 +66,7 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
         task = progress.add_task("screening", total=None)
         found = screen_elements(
             elements,
+            file.terms,
             work,
             everything if search.fleet_internal else np.setdiff1d(everything, primaries),
             search.start_ns,
@@ -73,11 +77,18 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
     written = write_events(found, elements, out)
     console.print(f"{len(found.events):,} approaches, {len(found.colocated.lo):,} pairs that move together")
     _tell_some(console, [*file.unreadable], "records could not be read")
-    if file.superseded:
-        console.print(f"{file.superseded:,} element sets were older than another of the same object")
+    if file.left_out:
+        console.print(f"{file.left_out:,} element sets are in force at no time of the window, another of the object is")
+    _tell_some(console, _planned(file), "element sets assume a planned manoeuvre")
     if len(found.failures.index):
         console.print(f"{len(found.failures.index):,} objects were refused by SGP4 in part of the window")
     console.print("written: " + ", ".join(map(str, written)))
+
+
+def _planned(file: ElementFile) -> list[str]:
+    rows = [row for row, name in enumerate(file.names) if assumes_planned_manoeuvre(name)]
+    epochs, ids = file.elements.epoch_time_ns, file.elements.norad_id
+    return [f"{file.names[row]} ({ids[row]}), epoch {iso(int(epochs[row]))}" for row in rows]
 
 
 def _rows_of(fleet: Path, elements: ElementSets) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

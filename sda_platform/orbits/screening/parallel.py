@@ -8,18 +8,24 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import numpy as np
+
 from sda_platform.orbits.elements import ElementSets, IntArray
+from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.screening.piecewise import REACH_NS, within_terms
 from sda_platform.orbits.screening.search import Screening, joined, spans
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume
 
 _Task = tuple[Volume, IntArray, IntArray, int, int]
 _propagator: Propagator
+_terms: Terms | None
 
 
 def screen_elements(
     elements: ElementSets,
+    terms: Terms,
     work: Sequence[tuple[Volume, IntArray]],
     secondaries: IntArray,
     start_ns: int,
@@ -30,30 +36,53 @@ def screen_elements(
 ) -> Screening:
     """Screen primaries (rows, each list with its volume) against ``secondaries`` (rows) over [start, end).
 
-    ``tell`` hears how many tasks are done, and of how many.
+    ``terms``: when each row is in force (row 0 … n-1). ``tell`` is called with the numbers of tasks done and of all.
     """
-    tasks = [(*each, secondaries, *span) for each in work for span in spans(start_ns, end_ns)]
+    if len(np.unique(elements.norad_id)) == len(elements):
+        tasks = [(*each, secondaries, *span) for each in work for span in spans(start_ns, end_ns)]
+        return _carried_out(elements, None, tasks, processes, tell)
+    # Beyond the window too: what a set shows there may have been cut off by a border within it.
+    tasks = [
+        (volume, _near(terms, primaries, *span), _near(terms, secondaries, *span), *span)
+        for volume, primaries in work
+        for span in spans(start_ns - REACH_NS, end_ns + REACH_NS)
+    ]
+    clipped = Terms(terms.row, np.maximum(terms.from_ns, start_ns), np.minimum(terms.until_ns, end_ns))
+    found = _carried_out(elements, clipped, [task for task in tasks if len(task[1]) and len(task[2])], processes, tell)
+    largest_km = max(volume.circumscribed_km for volume, _ in work)
+    return within_terms(Propagator(elements), terms, found, start_ns, end_ns, largest_km)
+
+
+def _near(terms: Terms, rows: IntArray, start_ns: int, end_ns: int) -> IntArray:
+    """Those rows whose term is no farther from the span than REACH_NS."""
+    is_near = (terms.from_ns[rows] < end_ns + REACH_NS) & (terms.until_ns[rows] > start_ns - REACH_NS)
+    return rows[is_near]
+
+
+def _carried_out(
+    elements: ElementSets, terms: Terms | None, tasks: Sequence[_Task], processes: int, tell: Callable[[int, int], None]
+) -> Screening:
     parts = []
-    for part in _mapped(elements, tasks, min(processes, len(tasks))):
+    for part in _mapped(elements, terms, tasks, min(processes, len(tasks))):
         parts.append(part)
         tell(len(parts), len(tasks))
     return joined(Propagator(elements), parts)
 
 
-def _mapped(elements: ElementSets, tasks: Sequence[_Task], processes: int) -> Iterator[Screening]:
+def _mapped(elements: ElementSets, terms: Terms | None, tasks: Sequence[_Task], processes: int) -> Iterator[Screening]:
     if processes == 1:
-        _start_worker(elements)
+        _start_worker(elements, terms)
         yield from map(_carry_out, tasks)
         return
-    with ProcessPoolExecutor(processes, get_context("spawn"), _start_worker, (elements,)) as pool:
+    with ProcessPoolExecutor(processes, get_context("spawn"), _start_worker, (elements, terms)) as pool:
         yield from pool.map(_carry_out, tasks)
 
 
-def _start_worker(elements: ElementSets) -> None:
-    global _propagator
-    _propagator = Propagator(elements)
+def _start_worker(elements: ElementSets, terms: Terms | None) -> None:
+    global _propagator, _terms
+    _propagator, _terms = Propagator(elements), terms
 
 
 def _carry_out(task: _Task) -> Screening:
     volume, primaries, secondaries, start_ns, end_ns = task
-    return screen_volume(_propagator, primaries, secondaries, start_ns, end_ns, volume)
+    return screen_volume(_propagator, primaries, secondaries, start_ns, end_ns, volume, _terms)

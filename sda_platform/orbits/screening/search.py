@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
@@ -98,6 +99,7 @@ def screen(
     start_time_ns: int,
     end_time_ns: int,
     threshold_km: float = 5.0,
+    terms: Terms | None = None,
 ) -> Screening:
     """Find every minimum of distance <= ``threshold_km`` in [start, end) between a primary and a secondary.
 
@@ -105,6 +107,8 @@ def screen(
         primary_index, secondary_index: positions in ``propagator.elements``; they may overlap, and a
             pair is reported once.
         start_time_ns, end_time_ns: nanoseconds since the Unix epoch, UTC, end exclusive.
+        terms: when each row of the propagator is in force, where objects have several; pairs that move together and
+            refusals count within them only. Events of all times are returned: ``piecewise`` sorts them out.
 
     The cost grows with the longer list and the window; the other costs little until it has thousands.
 
@@ -125,15 +129,19 @@ def screen(
     failures: list[Failures] = []
     for block_ns in range(start_time_ns // _BLOCK_NS * _BLOCK_NS, end_time_ns, _BLOCK_NS):
         knots = _knots(block_ns, start_time_ns, end_time_ns)
-        block = _screen_block(propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km)
+        block = _screen_block(propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km, terms)
         found.append(block[0])
         together.append(block[1])
         failures.extend(block[2])
-    passes = refine(propagator, _joined(found))
-    failures.append(_refine_failures(passes))
+    passes = refine(propagator, _of_two_objects(propagator, _joined(found)))
+    if terms is None:  # with terms, Newton's method may look at a row out of its term
+        failures.append(_refine_failures(passes))
+    samples = _of_two_objects(propagator, _joined(together))
+    if terms is not None:
+        samples = samples.take(np.flatnonzero(_in_force(terms, samples)))
     return Screening(
         _events(propagator, passes, start_time_ns, end_time_ns, threshold_km),
-        _colocated(propagator, _joined(together), start_time_ns, end_time_ns),
+        _colocated(propagator, samples, start_time_ns, end_time_ns),
         _first_failures(failures),
     )
 
@@ -178,6 +186,7 @@ def _screen_block(
     knots: IntArray,
     middle_ns: int,
     threshold_km: float,
+    terms: Terms | None,
 ) -> tuple[Seeds, Seeds, list[Failures]]:
     primaries = Tracks.propagate(propagator, primary_index, knots)
     errors_km = (error_bounds_km(propagator, primaries),) * 2
@@ -188,7 +197,7 @@ def _screen_block(
         errors_km = errors_km[0], error_bounds_km(propagator, secondaries)
     nearby = find_nearby(primaries, secondaries, errors_km, threshold_km=threshold_km)
     close, together = seed(primaries, secondaries, nearby, errors_km, threshold_km, SLOWEST_EVENT_KM_S)
-    return close, together, [_failures(primaries), _failures(secondaries)]
+    return close, together, [_failures(primaries, terms), _failures(secondaries, terms)]
 
 
 def _events(
@@ -236,8 +245,23 @@ def _joined(parts: list[Seeds]) -> Seeds:
     return Seeds(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "time_ns")))
 
 
-def _failures(tracks: Tracks) -> Failures:
+def _of_two_objects(propagator: Propagator, seeds: Seeds) -> Seeds:
+    ids = propagator.elements.norad_id
+    return seeds.take(np.flatnonzero(ids[seeds.first] != ids[seeds.second]))
+
+
+def _in_force(terms: Terms, seeds: Seeds) -> npt.NDArray[np.bool_]:
+    from_ns = np.maximum(terms.from_ns[seeds.first], terms.from_ns[seeds.second])
+    until_ns = np.minimum(terms.until_ns[seeds.first], terms.until_ns[seeds.second])
+    return np.asarray((seeds.time_ns >= from_ns) & (seeds.time_ns < until_ns))
+
+
+def _failures(tracks: Tracks, terms: Terms | None) -> Failures:
     failed = tracks.error != 0
+    if terms is not None:  # the intervals that touch a refused knot must touch the term
+        knots = tracks.knot_time_ns
+        failed = failed & (knots > terms.from_ns[tracks.index][:, None] - _KNOT_NS)
+        failed &= knots < terms.until_ns[tracks.index][:, None] + _KNOT_NS
     rows = np.flatnonzero(failed.any(axis=1))
     knot = failed[rows].argmax(axis=1)
     return Failures(tracks.index[rows], tracks.knot_time_ns[knot], tracks.error[rows, knot])

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.encounter import turning_states
 from sda_platform.orbits.screening.search import Screening, screen
@@ -37,13 +38,15 @@ def screen_volume(
     start_time_ns: int,
     end_time_ns: int,
     volume: Volume,
+    terms: Terms | None = None,
 ) -> Screening:
     """As `screen`, for approaches in which either object is at some time inside the volume of one of the primaries.
 
     To an approach belongs what lies within the sphere around the volume, up to where the distance is greatest between
-    this closest approach and the pair's next.
+    this closest approach and the pair's next. With ``terms`` (see `screen`) the path on both sides is that of the rows
+    of the approach, also beyond their terms.
     """
-    found = screen(propagator, primaries, secondaries, start_time_ns, end_time_ns, volume.circumscribed_km)
+    found = screen(propagator, primaries, secondaries, start_time_ns, end_time_ns, volume.circumscribed_km, terms)
     if volume.shape == "sphere":
         return found
     events = found.events

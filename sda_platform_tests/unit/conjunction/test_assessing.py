@@ -26,6 +26,7 @@ from sda_platform.orbits.screening.volumes import Volume, regimes
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 SCHEMA = pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS])
+DAY_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 SPHERE = Volume.sphere(5.0)
 NONE = Tracks.of(SCHEMA.empty_table())
 EVENTS = Path(__file__).parents[2] / "data" / "screening" / "fleet_events_24h_5km_2024-11-01.csv"
@@ -33,7 +34,7 @@ EVENTS = Path(__file__).parents[2] / "data" / "screening" / "fleet_events_24h_5k
 
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
-    elements = read_elements(CATALOGUE).elements
+    elements = read_elements(CATALOGUE, DAY_NS, DAY_NS + 1).elements
     return Catalogue(Propagator(elements), tuple(f"OBJECT {n} DEB" for n in elements.norad_id.tolist()))
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sda_platform.catalog.decoding import SOURCE_PRIORITY, decode
+from sda_platform.catalog.decoding import decode
+from sda_platform.catalog.sources import SOURCE_PRIORITY
 from sda_platform.catalog.tables import ELEMENTS_FEED, OWN_ORIGINATOR
 from sda_platform.fusion.checks import unsound_refinements
 from sda_platform.fusion.fuse import window_fuser

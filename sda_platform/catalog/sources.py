@@ -1,0 +1,18 @@
+"""Sources of element sets: how they rank at equal epochs, and which sets assume a manoeuvre that is planned."""
+
+from sda_platform.catalog.tables import OWN_ORIGINATOR
+
+SOURCE_PRIORITY = {"OWNER/OPERATOR": 30, "18 SPCS": 20, "18 SDS": 20, OWN_ORIGINATOR: 15, "CELESTRAK": 10}
+"""Originators by rank: the higher wins at equal epochs; all others have rank 0."""
+
+_PLANNED_MANOEUVRE = "[PM]"
+
+
+def source_priority(originator: str | None) -> int:
+    """The rank of an originator."""
+    return SOURCE_PRIORITY.get((originator or "").upper(), 0)
+
+
+def assumes_planned_manoeuvre(object_name: str | None) -> bool:
+    """Whether the name marks a set that assumes a planned manoeuvre, as in CelesTrak's supplemental data: "X [PM]"."""
+    return _PLANNED_MANOEUVRE in (object_name or "").upper()

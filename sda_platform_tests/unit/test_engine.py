@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from sda_platform.definitions import default_resources
 from sda_platform.lake.spark import engine, jars
 from sda_platform.lake.spark.java import Java
+from sda_platform.lake.spark.session import LANES, session_id
+from sda_platform.settings import Settings
 
 JAVA = Java(Path("/usr/bin/java"), 17)
 
@@ -72,3 +75,14 @@ def test_a_fetched_jar_with_the_wrong_checksum_never_reaches_the_cache(
     with pytest.raises(jars.JarsMissing, match="sha256 differs"):
         jars.fetch(JAVA)
     assert {path.name: path.read_bytes() for path in _cached_jars.iterdir()} == before
+
+
+def test_each_lake_and_lane_has_a_session_of_its_own_that_never_changes__D1(tmp_path: Path) -> None:
+    sessions = {session_id(lane, lake) for lane in LANES for lake in ("/a/lake", "/b/lake", "s3://bucket/lake")}
+    assert len(sessions) == 3 * len(LANES)
+    assert session_id("hot", "/a/lake") == session_id("hot", "/a/lake/") == "2cd8d54f-391c-589b-8837-c9ab9513ddf8"
+
+
+def test_the_platforms_session_is_that_of_its_lake__D1(tmp_path: Path) -> None:
+    resources = [default_resources(Settings(home=tmp_path / name)) for name in ("a", "b")]
+    assert [resource["lake"].spark.lake_uri for resource in resources] == [f"{tmp_path}/{n}/lake" for n in ("a", "b")]

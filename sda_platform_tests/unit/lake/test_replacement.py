@@ -1,5 +1,6 @@
 """The content of a table whose rows are replaced: which row each key has, and which commit wrote it."""
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -7,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.clock import MissionClock
 from sda_platform.fusion.tables import TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.replacement import with_changes
-from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform_tests.delta_tables import rows_of
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.verification import broken_chain
+from sda_platform_tests.crashes import crashes
+from sda_platform_tests.delta_tables import commit, no_engine, rows_of, with_delta_rs
 
 _CHANGES_AT = 7
 
@@ -50,3 +56,34 @@ def test_changed_rows_need_no_sequence_of_their_own() -> None:
 def test_two_changes_of_one_key_are_an_invariant_error() -> None:
     with pytest.raises(InvariantError, match=r"tracks: rows that change have a key \(norad_id\) more than once"):
         with_changes(TRACKS, tracks(), tracks((1, 1, 0.5), (1, 1, 1.5)), 2)
+
+
+class DeltaRsLake(Lake):
+    """A lake whose engine is delta-rs."""
+
+    engine = staticmethod(with_delta_rs)
+    reads_unverified = True
+
+    def frame(self, table: Table, rows: pa.Table, *, stamped: bool = False) -> Any:
+        return rows
+
+
+def replace(lake: Lake) -> None:
+    """Change object 2 and add object 3, unless a run before has done so."""
+    plan = lake.plan(TRACKS, consume=[OBSERVATIONS])
+    if not plan.is_empty:
+        lake.replace(plan, tracks((2, 1, 1.5), (3, 1, 1.5)))
+
+
+def test_an_overwrite_that_a_crash_interrupts_at_any_step_is_made_exactly_once__D1(tmp_path: Path) -> None:
+    for number, attempt in enumerate(crashes()):
+        lake = DeltaRsLake(str(tmp_path / str(number)), MissionClock(1, 0, 0.0), no_engine, "run")
+        commit(lake, TRACKS, [{"norad_id": n, "covariance": [0.5]} for n in (1, 2)])
+        commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
+        with attempt:
+            replace(lake)
+        replace(lake)
+        log = lake.log(TRACKS)
+        assert facts(log.rows().sort_by("norad_id")) == [(1, 1, 0.5), (2, 2, 1.5), (3, 2, 1.5)]
+        assert (broken_chain(log.commits()), log.head().sequence, log.commits()[0].rows_written) == ([], 2, 2)
+    assert number >= 5, "it passes several points"

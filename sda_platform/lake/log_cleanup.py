@@ -38,9 +38,9 @@ def clean_log(log: TableLog, others: Iterable[TableLog], *, now_ms: int, retenti
 
 
 def _consumed_versions(log: TableLog, others: Iterable[TableLog]) -> Iterator[int]:
-    """The versions of the table that the newest manifests of ``others`` name."""
+    """The versions of the table that the newest manifests of ``others`` name; 0 where one has consumed nothing yet."""
     for commit in (other.head().commit for other in others):
         if commit is not None:
             manifest, name = commit.checkpoint, log.table.name
-            yield from (w.upto_version for w in manifest.windows if w.table == name and w.upto_sequence > 0)
-            yield from (s.version for s in manifest.snapshots if s.table == name and s.sequence > 0)
+            yield from (max(w.upto_version, 0) for w in manifest.windows if w.table == name)
+            yield from (max(s.version, 0) for s in manifest.snapshots if s.table == name)

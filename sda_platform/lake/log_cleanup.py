@@ -2,7 +2,8 @@
 
 What is removed is older than the retention, and below everything that is read again: the newest commits (the head, the
 chain that checks follow) and the versions at which consumers' windows end. It is removed from the oldest version up to
-one of Delta's checkpoints, so what is left is a whole log, wherever the removal ends.
+one of Delta's checkpoints, so what is left is a whole log, wherever the removal ends. Of what is left, old commits lose
+the checksums that are kept with them: Spark and delta-rs list the whole directory each time they open a local table.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from sda_platform.lake import delta_log
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.retention import Retention
-from sda_platform.lake.soundness.log_files import LogFiles
+from sda_platform.lake.soundness.log_files import LogFiles, is_checksum
 
 _MS_PER_HOUR = 3_600_000
 
@@ -30,10 +31,10 @@ def clean_log(log: TableLog, others: Iterable[TableLog], *, now_ms: int, retenti
     older = (v for v in sorted(files.commits) if v < needed)
     oldest_kept = next((v for v in older if delta_log.timestamp_ms(files.text(v)) >= expired_ms), needed)
     base = files.checkpoint_below(oldest_kept) or 0
-    for name in files.names_below(base):
-        file = files.directory / name
-        for each in (delta_log.hadoop_checksum(file), file):
-            each.unlink(missing_ok=True)
+    for name in files.names_below(commits[-1].version):
+        version = files.version_of(name)
+        if version < base or is_checksum(name):
+            (files.directory / name).unlink(missing_ok=True)
     return sum(1 for version in files.commits if version < base)
 
 

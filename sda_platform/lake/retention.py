@@ -16,7 +16,7 @@ class Retention:
 
     replay_horizon_h: int = 7 * 24
     data_files_h: int = 8 * 24
-    log_h: int = 30 * 24
+    log_h: int = 8 * 24
 
     def require_covers(self, longest_run_h: float) -> None:
         """Raise Misconfigured unless whatever a run or a replay has pinned outlives it."""

@@ -85,11 +85,19 @@ class LogFiles:
         return (self.directory / f"{version:020d}.json").read_text(errors="replace")
 
     def names_below(self, version: int) -> Iterator[str]:
-        """The files of the versions below ``version``, oldest version first, each with its checksum by Hadoop."""
+        """The files of the versions below ``version``, oldest version first."""
         old = [(v, f"{v:020d}.json") for v in self.commits if v < version]
         old += [(v, name) for name, v in self.others.items() if v < version]
         for _, name in sorted(old):
             yield name
+
+    @staticmethod
+    def version_of(name: str) -> int:
+        """The version that a file of the log belongs to. Raises ValueError where it belongs to none."""
+        found = _VERSIONED.match(name)
+        if found is None:
+            raise ValueError(f"{name} belongs to no version")
+        return int(found[1])
 
     def _opens(self, name: str) -> bool:
         if not is_checkpoint(name):
@@ -112,6 +120,11 @@ class LogFiles:
 def is_checkpoint(name: str) -> bool:
     """Whether a file of the log is one of Delta's checkpoints."""
     return name.endswith(".parquet")
+
+
+def is_checksum(name: str) -> bool:
+    """Whether a file of the log is a checksum, by Delta or by Hadoop, of another one."""
+    return name.endswith(".crc")
 
 
 def is_json(text: str) -> bool:

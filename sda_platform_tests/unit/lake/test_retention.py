@@ -161,8 +161,21 @@ def test_the_log_is_cut_at_a_checkpoint_below_the_newest_commits_spec_46_53(busy
     assert (busy.head(RAW_RECORDS).sequence, DeltaTable(log.uri).version()) == (151, 150)
 
 
+def test_checksums_of_old_commits_are_removed_before_the_commits_spec_45(busy: Lake) -> None:
+    """They are three of four files of a commit, and each opening of the table lists them."""
+    log = busy.log(RAW_RECORDS)
+    directory = Path(log.uri, "_delta_log")
+    for version in (0, 45, 149):
+        for name in (f"{version:020d}.crc", f".{version:020d}.json.crc", f".{version:020d}.crc.crc"):
+            (directory / name).write_text("{}")
+    cleaned(busy, RAW_RECORDS, now_ms=newest_ms(log) + DAY_MS)
+    left = [name for name in names(log) if name.endswith(".crc")]
+    assert left == sorted([f".{149:020d}.json.crc", f".{149:020d}.crc.crc", f"{149:020d}.crc"])
+    assert f"{0:020d}.json" in names(log)
+
+
 def test_a_commit_within_the_retention_stays_in_the_log(busy: Lake) -> None:
-    assert cleaned(busy, RAW_RECORDS, now_ms=newest_ms(busy.log(RAW_RECORDS)) + 29 * DAY_MS) == 0
+    assert cleaned(busy, RAW_RECORDS, now_ms=newest_ms(busy.log(RAW_RECORDS)) + 7 * DAY_MS) == 0
 
 
 def test_the_commit_at_which_a_consumers_window_ends_stays_in_the_log_spec_53(lake: Lake) -> None:

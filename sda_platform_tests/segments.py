@@ -83,7 +83,7 @@ def land(zone: LandingZone, name: str, data: bytes, *, seconds: float = 1.0, **u
 
 def committed(*segments: LoadedSegment) -> Head:
     """The head of a table that consumed these segments of three records each."""
-    refs = tuple(s.ref(3 if s.defect is None else 1) for s in segments)
+    refs = tuple(s.ref(3 if s.defect is None else int(not s.is_duplicate)) for s in segments)
     checkpoint = Checkpoint(RAW_RECORDS.name, 1, GENESIS, 0, "run", "nonce", segments=refs)
     return Head(0, 1, Commit(0, 0, 0, checkpoint))
 

@@ -9,6 +9,7 @@ from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
+from sda_platform.lake.landing.balance import landing_balance_check
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.verification import consumed_rows, unbalanced_segments
 
@@ -42,4 +43,5 @@ checks = [
         freshness=DataFreshness("the newest epoch is recent", MAX_ELEMENTS_AGE_S, newest("epoch_time_ns")),
     ),
     backlog_check(ELEMENT_SETS, [ELEMENTS_FEED]),
+    landing_balance_check(ELEMENT_SETS, [ELEMENTS_FEED]),
 ]

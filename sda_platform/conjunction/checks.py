@@ -21,6 +21,7 @@ from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest_if_any, nothing_waits, watermark
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
+from sda_platform.lake.landing.balance import landing_balance_check
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -144,5 +145,6 @@ checks = [
         ),
     ),
     backlog_check(CONJUNCTION_MESSAGES, [MESSAGES_FEED]),
+    landing_balance_check(CONJUNCTION_MESSAGES, [MESSAGES_FEED]),
     others_agree,
 ]

@@ -1,7 +1,7 @@
 """Our own element sets, offered to the catalogue by the door that every publisher uses: the landing zone of elements.
 
-Each commit of a table of own elements becomes one segment, named by its sequence, with bytes that follow from its rows.
-So offering again changes nothing: the zone knows what waits, and what was consumed.
+Each commit of a table of own elements becomes one segment, with bytes that follow from its rows, named by its sequence
+and the bytes' hash. So offering again changes nothing, and a table that was built anew uses no name for other bytes.
 """
 
 from sda_platform.catalog.tables import OWN_ORIGINATOR
@@ -12,6 +12,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.table import Table
 
+_SHORT_HASH = 12
 _FIELDS = [name for name in OwnElements.to_schema().columns if name in ElementSet.__dataclass_fields__]
 
 
@@ -29,14 +30,14 @@ def offer(store: Lake, table: Table, zone: LandingZone) -> list[str]:
             continue
         numbered = (ElementSet(**row, element_set_number=commit.sequence, originator=OWN_ORIGINATOR) for row in rows)
         data = encode_omm_csv(numbered)
-        name, sealed_ns = f"{table.name}-{commit.sequence:08d}.csv", commit.checkpoint.as_of_ns
         meta = describe_segment(
             data,
             feed=zone.feed,
             segment_format="omm-csv",
-            sealed_time_ns=sealed_ns,
+            sealed_time_ns=commit.checkpoint.as_of_ns,
             sealed_wall_time_ns=commit.timestamp_ms * 1_000_000,
         )
+        name = f"{table.name}-{commit.sequence:08d}-{meta.sha256[:_SHORT_HASH]}.csv"
         if zone.seal(name, data, meta):
             offered.append(name)
     return offered

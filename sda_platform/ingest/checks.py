@@ -19,6 +19,7 @@ from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest, nothing_waits
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
+from sda_platform.lake.landing.balance import landing_balance_check
 from sda_platform.lake.landing.orphans import Orphan, find_orphans, unknown_zones
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, TableLog
@@ -110,4 +111,5 @@ checks = [
     no_growth,
     no_orphans,
     backlog_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),
+    landing_balance_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),
 ]

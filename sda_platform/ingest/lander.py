@@ -112,10 +112,9 @@ class Lander:
         file = identify(path, feed=feed, segment_format=segment_format)
         content = examine(file, is_complete=is_complete, tell=partial(self._tell, "checking"))
         faults.reach("lander.examined")
-        progress_path = UPath(self._root) / ".lander" / f"{content.sha256}.json"
+        # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.
+        progress_path = UPath(self._root) / ".lander" / f"{content.sha256}-{file.feed}-{file.format}.json"
         progress = Progress.load(progress_path) or self._beginning(file, content)
-        if (progress.feed, progress.format) != (file.feed, file.format):
-            raise PartnerFileError(f"{path}: these bytes were landed before, as {progress.format} of {progress.feed}")
         sealed: list[str] = []
         for data in () if progress.finished else self._segments_left(file, progress):
             refuse_if_changed(file, content)

@@ -23,12 +23,14 @@ from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.letters import Letter
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.landing.archive import quarantined_name
 from sda_platform.lake.landing.decoding import WHOLE_SEGMENT
 from sda_platform.lake.landing.segments import RETURNED, LoadedSegment, PendingSegment, defect_of
 from sda_platform.lake.landing.zone import LandingZone
 
 MAX_LETTERS_PER_SEGMENT: Final = 10_000
 _REMEMBERED_SEGMENTS: Final = 4
+_SHORT_HASH: Final = 12
 _STAMPED_RECORDS: Final = frozenset({"radar-frames", "isl-frames"})
 
 
@@ -150,7 +152,7 @@ def _consumed_segments(landing_root: str) -> _Consumed:
 
     @lru_cache(_REMEMBERED_SEGMENTS)  # letters come in the order of their segments
     def consumed(feed: str, name: str, sha256: str, is_defective: bool) -> LoadedSegment | None:
-        known = SegmentRef(feed, name, sha256, 0, 0, "defective" if is_defective else None)
+        known = SegmentRef(feed, name, sha256, 0, int(is_defective), "defective" if is_defective else None)
         try:
             return LandingZone(landing_root, feed).archived(known)
         except SegmentLost:
@@ -168,7 +170,10 @@ def _whole_segment(letter: Letter, consumed: _Consumed) -> Return | str:
     if defect:
         return f"still defective: {defect}"
     meta = replace(segment.meta, reprocess_count=letter.retry_count + 1)
-    return Return(segment.name, segment.data, meta, (letter,))
+    name = segment.name
+    if letter.error_kind == "name_conflict":  # its name belongs to other bytes
+        name = f"{quarantined_name(name)}.{segment.meta.sha256[:_SHORT_HASH]}"
+    return Return(name, segment.data, meta, (letter,))
 
 
 def _origin(letter: Letter, consumed: _Consumed) -> _Origin | str:

@@ -60,7 +60,10 @@ class TableSnapshot:
 
 @dataclass(frozen=True)
 class SegmentRef:
-    """A sealed segment that a commit consumed: ``records`` rows, or one row that tells its ``defect``."""
+    """A sealed segment that a commit consumed: ``records`` rows, or one row that states its ``defect``.
+
+    A second delivery, which is discarded, has a ``defect`` and no row.
+    """
 
     zone: str
     name: str
@@ -68,6 +71,11 @@ class SegmentRef:
     bytes: int
     records: int
     defect: str | None = None
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether the commit discarded it as a second delivery."""
+        return self.defect is not None and self.records == 0
 
 
 @dataclass(frozen=True)

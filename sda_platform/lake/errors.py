@@ -45,6 +45,10 @@ class SegmentConflict(LakeError):
     """Other bytes wait in the landing zone under this name; neither are touched."""
 
 
+class NameUsed(SegmentConflict):
+    """Other bytes were consumed under this name; the new ones need another."""
+
+
 class SegmentLost(LakeError):
     """A consumed segment is not in the archive any more, or not as it was consumed."""
 

@@ -49,6 +49,8 @@ class Lake:
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
     # Only for assets that run without their checks, in tests and simulations.
     reads_unverified: bool = False
+    # Whether a run notes beside the landing zones what it begins to decode (`landing.trials`).
+    notes_trials = True
 
     def __init__(
         self, uri: str, clock: MissionClock, session: Callable[[], SparkSession], run_id: str = "none"

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import delta_log
 from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.commit import Mode, Receipt
-from sda_platform.lake.errors import SegmentConflict
+from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import bronze
 from sda_platform.lake.landing.decoding import one_by_one
@@ -184,9 +184,15 @@ class World:
             self.land(file)
 
     def land(self, file: Delivery) -> None:
-        """One file, which the partner sends until it is accepted; while its name is taken, it is for later."""
+        """One file, sent until it is accepted; while other bytes wait under its name, it is for later.
+
+        Where other bytes were consumed under the name, the partner gives the file another one.
+        """
         try:
             LandingZone(LANDING, file.feed).seal(file.name, file.arriving, file.meta)
+        except NameUsed:
+            self.unsent[self.unsent.index(file)] = replace(file, name=f"{file.name}-renamed")
+            return
         except SegmentConflict:
             return
         self.unsent.remove(file)

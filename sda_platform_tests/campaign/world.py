@@ -7,6 +7,7 @@ about them, come in between. One seed is one world.
 """
 
 import csv
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -37,6 +38,7 @@ HORIZON_H = 3.0
 _TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
 _RATES = FaultRates(late=0.1, duplicate=0.05, corrupt=0.02)
 _PLAN = ObservingPlan(radar_interval_s=5.0, isl_interval_s=5.0)
+_ODD = "odd-"
 _TURN_DEG, _TURNS = 0.002, 5
 
 # Which record of which bytes: what every bronze row says of itself, and what must be there once.
@@ -54,10 +56,18 @@ class Delivery:
     is_sound: bool = True
 
     def land(self, landing_root: str) -> None:
-        """Put it there: data first, metadata last, whatever the zone already had."""
+        """Put it there: data first, metadata last, whatever the zone already had.
+
+        A file with an odd name comes as a careless copy brings it: not in one step, and with an old modification time.
+        """
         zone = LandingZone(landing_root, self.feed)
-        put(zone, self.name, self.data)
-        put(zone, self.name + META_SUFFIX, self.meta.to_json().encode())
+        for name, data in ((self.name, self.data), (self.name + META_SUFFIX, self.meta.to_json().encode())):
+            if self.name.startswith(_ODD):
+                path = Path(str(zone.root)) / "pending" / name
+                path.write_bytes(data)
+                os.utime(path, (0, 0))
+            else:
+                put(zone, name, data)
 
     def records(self) -> Iterator[tuple[RecordId, bytes | None]]:
         """Identity and bytes of each record that must be stored; a defective segment is one row without bytes."""
@@ -107,14 +117,16 @@ class World:
         stretch = [*(_delivery(next(self._segments)) for _ in range(segments)), _optical(len(self.delivered))]
         found = [*stretch, self._spoiled(self._pick(stretch))]
         again = self._pick([*self.delivered, *stretch])
-        repeat = replace(again, name=f"{again.name}.again-{len(self.delivered)}")
+        repeat = replace(again, name=f"{again.name.removeprefix(_ODD)[:100]}.again-{len(self.delivered)}")
+        found[:2] = [replace(found[n], name=name) for n, name in enumerate(_odd_names(len(self.delivered)))]
         return [*(found[n] for n in self._chance.permutation(len(found))), repeat]
 
     def deliver(self, deliveries: Sequence[Delivery], landing_root: str) -> None:
-        """Land ``deliveries`` and enter them into the account."""
+        """Land ``deliveries`` and enter them into the account; what is no file lies about in each of their zones."""
         for delivery in deliveries:
             self.written.update(delivery.records())
             self.delivered.append(delivery)
+            _clutter(Path(landing_root) / delivery.feed / "pending")
             delivery.land(landing_root)
 
     def _pick(self, deliveries: Sequence[Delivery]) -> Delivery:
@@ -129,6 +141,17 @@ class World:
             return replace(whole, name=name, data=whole.data[:at], is_sound=False)
         altered = bytes([whole.data[at] ^ 0xFF])
         return replace(whole, name=name, data=whole.data[:at] + altered + whole.data[at + 1 :], is_sound=False)
+
+
+def _odd_names(number: int) -> tuple[str, str]:
+    """A name that is not UTF-8, and one as long as its metadata's name allows."""
+    return os.fsdecode(f"{_ODD}m\xfcnchen-{number}.seg".encode("latin-1")), f"{_ODD}{number}-".ljust(245, "x")
+
+
+def _clutter(pending: Path) -> None:
+    """Directories, as file systems, tools and mistakes leave them in ``pending``."""
+    for name in ("lost+found", ".stfolder", "to do"):
+        (pending / name).mkdir(parents=True, exist_ok=True)
 
 
 def _delivery(segment: SimulatedSegment) -> Delivery:

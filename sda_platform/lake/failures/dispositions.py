@@ -117,16 +117,32 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "The format, or the version of a frame, is not one that this platform reads.",
             "The source moved to a new version before we did, or a file was landed in the wrong zone.",
             "The error names format or version; what does the source's release note say?",
-            "Update the platform; a misplaced file is landed in its own zone.",
+            "Update the platform; a misplaced file is landed in its own zone, which takes it.",
             "After the update.",
         ),
         "bad_segment": RecordKind(
             Disposition.PERMANENT,
-            "A segment is not what its metadata promises: truncated, altered, miscounted, or without one of its parts.",
-            "A lander that died, a copy that was cut, a full disk, or bytes that rotted.",
+            "A segment is not what its metadata promises: truncated, altered, overwritten, miscounted, incomplete.",
+            "A lander that died, a copy that was cut, a full disk, bytes that rotted, or a second file of its name.",
             "The error says which promise is broken; the bytes lie in the zone's quarantine/.",
             "Mend the lander or the transport; land the original file again.",
             "Where the quarantined bytes are sound after all (a miscount that was ours).",
+        ),
+        "name_conflict": RecordKind(
+            Disposition.PERMANENT,
+            "A segment has the name of an earlier one, which was consumed, and other bytes.",
+            "A partner that gives each file the same name, or one that corrected a file and sent it again.",
+            "Compare the bytes in the zone's quarantine/ with those in archive/ that came under this name.",
+            "The partner gives each file a name of its own; `sda land` does so by itself.",
+            "Where both files are wanted: the bytes are landed under a name that ends with their hash.",
+        ),
+        "undecodable_segment": RecordKind(
+            Disposition.PERMANENT,
+            "The decoder fails at the segment, finds another number of records in it, or is killed at it repeatedly.",
+            "Bytes that the decoder's author did not foresee, or a segment that needs more memory than there is.",
+            "Decode a copy of the quarantined bytes by hand: an exception, or memory that grows?",
+            "Mend the decoder. A segment that is too large: have the partner send smaller ones.",
+            "After the decoder was mended; a segment at which no decoder fails was killed by accident: at once.",
         ),
         "propagation_refused": RecordKind(
             Disposition.PERMANENT,
@@ -160,6 +176,7 @@ _OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyTy
         TableIsRed: Disposition.PERMANENT,
         ConnectionError: Disposition.TRANSIENT,
         TimeoutError: Disposition.TRANSIENT,
+        MemoryError: Disposition.TRANSIENT,  # landing then takes smaller batches
         sqlite3.OperationalError: Disposition.TRANSIENT,  # locked, or its disk is full or away
         InjectedFault: Disposition.TRANSIENT,  # a test's stand-in for any of these
     }

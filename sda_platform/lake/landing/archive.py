@@ -3,13 +3,17 @@
 Sound segments lie in ``archive/``: data named by the hash by which the segment is known, metadata by that hash and the
 name under which it came, since a table's rows tell that name, too. The one rename that archives the metadata keeps the
 name as well, so no crash can part them. Defective segments lie in ``quarantine/``, under their own name.
+An empty file in ``names/`` says that a sound segment of that name was consumed.
 """
 
 import hashlib
+from collections.abc import Iterator
 
 from upath import UPath
 
 from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.landing.listing import changed_s, is_local, list_directory, path_of, status
+from sda_platform.lake.landing.segments import refused_sha256
 
 META_SUFFIX = ".meta.json"
 MARK_DIGITS = 12
@@ -25,11 +29,20 @@ class Archive:
     def __init__(self, zone_root: UPath) -> None:
         self._sound = zone_root / "archive"
         self._defective = zone_root / "quarantine"
-        self.places = (self._sound, self._defective)
+        self._names = zone_root / "names"
+        self.places = (self._sound, self._defective, self._names)
 
     def holds(self, sha256: str) -> bool:
         """Whether a segment with these bytes was consumed before, under whatever name."""
         return (self._sound / sha256).exists()
+
+    def holds_delivery(self, zone: str, segment_format: str, sha256: str) -> bool:
+        """Whether these bytes were consumed here: with a valid record, or refused as a whole in this format."""
+        return self.holds(sha256) or self.holds(refused_sha256(zone, segment_format, sha256))
+
+    def name_mark(self, name: str) -> UPath:
+        """The empty file that exists once a sound segment of this name was consumed."""
+        return self._names / quarantined_name(name)
 
     def holds_defective(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was reported before."""
@@ -39,22 +52,21 @@ class Archive:
         """Where the data of a defective segment goes; of its hash the beginning will do."""
         return self._defective / f"{quarantined_name(name)}.{sha256[:MARK_DIGITS]}"
 
-    def names(self) -> dict[str, str]:
-        """By hash, under which name each sound segment was consumed; its hash, where the archive does not know.
+    def names(self, since_s: float | None = None) -> dict[str, str]:
+        """By hash, the name under which each sound segment was consumed; its hash, where the archive does not have it.
 
-        What a crash left half here and half waiting is among them.
+        What a crash left half here and half waiting is among them; ``since_s`` is as in `LandingZone.consumed`.
         """
         found: dict[str, str] = {}
-        for file in self._sound.iterdir() if self._sound.exists() else ():
-            sha256, _, name = file.name.removesuffix(META_SUFFIX).partition(".")
+        for file in _files_in(self._sound, since_s):
+            sha256, _, name = file.removesuffix(META_SUFFIX).partition(".")
             if sha256 and (name or sha256 not in found):
                 found[sha256] = name or sha256
         return found
 
-    def defective_names(self) -> set[tuple[str, str]]:
-        """Of each defective segment that was told its name and the beginning of its hash, likewise."""
-        files = self._defective.iterdir() if self._defective.exists() else ()
-        parts = (file.name.removesuffix(META_SUFFIX).rpartition(".") for file in files)
+    def defective_names(self, since_s: float | None = None) -> set[tuple[str, str]]:
+        """Of each defective segment its name in quarantine and the beginning of its hash, likewise."""
+        parts = (file.removesuffix(META_SUFFIX).rpartition(".") for file in _files_in(self._defective, since_s))
         return {(name, mark) for name, _, mark in parts if name and len(mark) == MARK_DIGITS}
 
     def place(self, segment: SegmentRef) -> tuple[UPath, UPath]:
@@ -70,6 +82,21 @@ class Archive:
         """Where the metadata of a consumed segment is; archives of earlier versions have it by the hash alone."""
         data, meta = self.place(segment)
         return meta if meta.exists() else segment_at(data)[1]
+
+
+def _files_in(place: UPath, since_s: float | None) -> Iterator[str]:
+    """Names of the files in ``place``, of those only that were put there after ``since_s``.
+
+    A rename sets a local file's time of change. Elsewhere no such time is kept, and nothing is found.
+    """
+    for name in list_directory(place).files:
+        if since_s is None or (is_local(place) and _changed_after(path_of(place, name), since_s)):
+            yield name
+
+
+def _changed_after(path: UPath, since_s: float) -> bool:
+    found = status(path)
+    return found is not None and changed_s(found) > since_s
 
 
 def quarantined_name(name: str) -> str:

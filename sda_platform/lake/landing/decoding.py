@@ -1,11 +1,12 @@
-"""Segments to rows: every record of a batch becomes one row, good or bad, that tells where it comes from.
+"""Segments to rows: every record of a batch becomes one row, good or bad, that states where it comes from.
 
-A segment that is not what its metadata promises becomes one row (record number -1) that tells its defect. What a
-record means is the room's business: it brings the decoder.
+A segment that is not what its metadata promises becomes one row (record number -1) that states its defect. So does one
+at which the decoder fails: it is found by halving the batch. A second delivery becomes no row. What a record means is
+the subject's business: it brings the decoder.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -14,9 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.faults import InjectedFault
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.landing.segments import LoadedSegment, segment_sha256
+from sda_platform.lake.landing.segments import (
+    UNDECODABLE,
+    LoadedSegment,
+    defect_kind,
+    is_known_by_bytes,
+    refused_sha256,
+)
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 # Decodes segments into one row per record: record_number, payload, error_kind, error, and what it says; the column
@@ -28,6 +36,8 @@ WHOLE_SEGMENT = -1
 _DEFECT_ROW = pa.schema(
     {SEGMENT: pa.int64(), "record_number": pa.int64(), "error_kind": pa.string(), "error": pa.string()}
 )
+# What fails for the machine's sake, and may succeed later with the same batch.
+_OF_THE_MACHINE = (OSError, MemoryError, InjectedFault)
 # Small enough that a batch keeps every core busy, large enough that a portion's overhead does not count.
 _PORTION_BYTES = 16 * 2**20
 
@@ -41,25 +51,48 @@ class DecodedBatch:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Records landed, valid and dead; valid + dead = landed by conservation, which a check verifies."""
+        """Records landed, valid and dead, and segments by what became of them.
+
+        valid + dead = landed, and the segments sum up to those discovered; checks verify both.
+        """
         dead = self.rows.num_rows - self.rows.column("error_kind").null_count
-        return {"landed": sum(s.records for s in self.segments), "valid": self.rows.num_rows - dead, "dead": dead}
+        records = {"landed": sum(s.records for s in self.segments), "valid": self.rows.num_rows - dead, "dead": dead}
+        return records | segment_counts(self.segments)
+
+
+def segment_counts(segments: Iterable[SegmentRef]) -> dict[str, int]:
+    """How many of these consumed segments there are, and how many had each fate, see `fate_of`."""
+    counts = dict.fromkeys(("discovered", "acknowledged", "duplicate", "conflict", "quarantined"), 0)
+    for segment in segments:
+        counts["discovered"] += 1
+        counts[fate_of(segment)] += 1
+    return {f"{name}_segments": count for name, count in counts.items()}
+
+
+def fate_of(segment: SegmentRef) -> str:
+    """What became of a consumed segment: acknowledged, duplicate, conflict or quarantined."""
+    if segment.defect is None:
+        return "acknowledged"
+    if segment.is_duplicate:
+        return "duplicate"
+    return "conflict" if defect_kind(segment.defect) == "name_conflict" else "quarantined"
 
 
 def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decoder) -> DecodedBatch:
-    """Decode ``segments`` into rows with the columns of ``table``; those that tell a defect come first."""
+    """Decode ``segments`` into rows with the columns of ``table``; those that state a defect come first."""
     schema = pa.schema([f for f in table.arrow_schema if f.name != COMMIT_SEQUENCE])
-    whole = [s for s in segments if s.defect is None]
-    defective = [s for s in segments if s.defect is not None]
-    rows = _decode(whole, decoder)
+    duplicates = [s for s in segments if s.is_duplicate]
+    rows, whole, undecodable = _decoded([s for s in segments if s.defect is None], decoder)
+    defective = [*(s for s in segments if s.defect is not None and not s.is_duplicate), *undecodable]
     found = np.bincount(rows[SEGMENT].to_numpy(), minlength=len(whole)).tolist()
-    checked = [_checked(segment, records) for segment, records in zip(whole, found, strict=True)]
+    valid = _valid_records(rows, len(whole))
+    checked = [_checked(*each) for each in zip(whole, found, valid, strict=True)]
     if any(segment.defect for segment in checked):
         keep = np.array([segment.defect is None for segment in checked])
         rows = rows.filter(pa.array(keep[rows[SEGMENT].to_numpy()]))
         defective += [segment for segment in checked if segment.defect is not None]
     parts = [_defect_rows(defective), _with_provenance(rows, checked)]
-    refs = [s.ref(1) for s in defective]
+    refs = [s.ref(1) for s in defective] + [s.ref(0) for s in duplicates]
     refs += [s.ref(records) for s, records in zip(checked, found, strict=True) if s.defect is None]
     return DecodedBatch(pa.concat_tables(_conform(part, schema) for part in parts), tuple(refs))
 
@@ -75,6 +108,51 @@ def one_by_one(decode: Callable[[bytes, SegmentMeta], pa.Table]) -> Decoder:
         return pa.concat_tables(tables).append_column(SEGMENT, pa.array(numbers))
 
     return decode_all
+
+
+def _decoded(
+    segments: Sequence[LoadedSegment], decoder: Decoder
+) -> tuple[pa.Table, Sequence[LoadedSegment], list[LoadedSegment]]:
+    """The rows of ``segments``, those that they are of, and those at which the decoder fails, as defective ones."""
+    try:
+        return _decode(segments, decoder), segments, []
+    except _OF_THE_MACHINE:
+        raise
+    except Exception:
+        failed = {s.sha256: s for s in _failing(segments, decoder)}
+    sound = [s for s in segments if s.sha256 not in failed]
+    undecodable = [s.refused(f"{s.name}: {UNDECODABLE} {_error_at_any([s], decoder)}") for s in failed.values()]
+    return _decode(sound, decoder), sound, undecodable
+
+
+def _failing(segments: Sequence[LoadedSegment], decoder: Decoder) -> list[LoadedSegment]:
+    """Those of ``segments`` at which the decoder fails, found by halving."""
+    if not _error_at_any(segments, decoder):
+        return []
+    if len(segments) == 1:
+        return list(segments)
+    middle = len(segments) // 2
+    return [*_failing(segments[:middle], decoder), *_failing(segments[middle:], decoder)]
+
+
+def _error_at_any(segments: Sequence[LoadedSegment], decoder: Decoder) -> str:
+    """How the decoder fails at ``segments``, in one line; empty where it does not."""
+    try:
+        _decode(segments, decoder)
+    except _OF_THE_MACHINE:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    return ""
+
+
+def _valid_records(rows: pa.Table, segments: int) -> list[int]:
+    """How many records of each segment carry no error."""
+    if not rows.num_rows:
+        return [0] * segments
+    is_valid = pc.is_null(rows["error_kind"]).to_numpy(zero_copy_only=False)
+    counts: list[int] = np.bincount(rows[SEGMENT].to_numpy()[is_valid], minlength=segments).tolist()
+    return counts
 
 
 def _decode(segments: Sequence[LoadedSegment], decoder: Decoder) -> pa.Table:
@@ -100,12 +178,15 @@ def _renumbered(rows: pa.Table, start: int) -> pa.Table:
     return rows.set_column(position, SEGMENT, pc.add(rows[SEGMENT], start))
 
 
-def _checked(segment: LoadedSegment, found: int) -> LoadedSegment:
-    if segment.meta is None or found == segment.meta.records:
+def _checked(segment: LoadedSegment, found: int, valid: int) -> LoadedSegment:
+    """``segment`` as what its ``found`` records, ``valid`` of them without an error, show it to be."""
+    if segment.meta is None:
         return segment
-    defect = f"{segment.name}: metadata says {segment.meta.records} records, found {found}"
-    sha256 = segment_sha256(segment.zone, segment.name, segment.data, defect)
-    return replace(segment, defect=defect, sha256=sha256)
+    if found != segment.meta.records:
+        return segment.refused(f"{segment.name}: {UNDECODABLE} {found} records, metadata says {segment.meta.records}")
+    if found and not valid and is_known_by_bytes(segment.name, None):
+        return replace(segment, sha256=refused_sha256(segment.zone, segment.meta.format, segment.sha256))
+    return segment
 
 
 def _defect_rows(segments: Sequence[LoadedSegment]) -> pa.Table:
@@ -113,7 +194,7 @@ def _defect_rows(segments: Sequence[LoadedSegment]) -> pa.Table:
         {
             SEGMENT: number,
             "record_number": WHOLE_SEGMENT,
-            "error_kind": "bad_segment",
+            "error_kind": defect_kind(segment.defect or ""),
             "error": f"{segment.zone}/{segment.defect}",
         }
         for number, segment in enumerate(segments)

@@ -1,14 +1,25 @@
 """Intake: which segments of the landing zones the next commit takes, and their verified bytes.
 
-Membership decides, never an order of names: a segment is done when the newest checkpoint lists it (then only its
-clean-up is missing, and is done here) or when its bytes are in the archive (then it is a second delivery).
+Membership decides, never an order of names: a segment is done when the newest manifest lists it (then only its
+clean-up is missing, and is done here). It is a second delivery when its bytes were consumed before with a valid record,
+or were refused as a whole in the same zone and format. The commit lists second deliveries too: only after it are they
+removed, so each is counted once. Other bytes under the name of a consumed segment are a conflict and are quarantined.
 """
 
-from collections.abc import Container, Iterator, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 
 from sda_platform import faults
 from sda_platform.lake.landing.orphans import take_orphans
-from sda_platform.lake.landing.segments import LoadedSegment, PendingSegment, segment_sha256
+from sda_platform.lake.landing.segments import (
+    DUPLICATE,
+    NAME_CONFLICT,
+    LoadedSegment,
+    PendingSegment,
+    is_known_by_bytes,
+    refused_hashes,
+    undecodable_sha256,
+)
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 
@@ -47,9 +58,13 @@ def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:
 
 
 def _fresh(
-    pending: Sequence[PendingSegment], zones: Sequence[LandingZone], taken: Container[str]
+    pending: Sequence[PendingSegment], zones: Sequence[LandingZone], taken: Mapping[str, LoadedSegment]
 ) -> Iterator[LoadedSegment]:
-    """The pending segments that no commit holds and that are not in ``taken``; a second delivery is discarded."""
+    """The pending segments that no commit lists, each as what it is: sound, defective, a conflict, a second delivery.
+
+    One with the bytes of a segment in ``taken``, but of another zone or format, waits for the next batch: only the
+    commit shows whether the first one had a valid record.
+    """
     by_feed = {zone.feed: zone for zone in zones}
     for found in pending:
         zone = by_feed[found.feed]
@@ -59,23 +74,50 @@ def _fresh(
             segment = zone.read(found)
         except PermissionError:
             continue  # it waits, and the check `no_orphans` names it, until it can be read
-        is_told = segment.defect is not None and zone.archive.holds_defective(segment.name, segment.sha256)
-        if segment.sha256 in taken or is_told or _is_held(found, segment, zones):
-            zone.discard_duplicate(segment.name)
-        else:
-            yield segment
+        twin = taken.get(segment.sha256)
+        if twin is not None and segment.defect is None and not _is_alike(segment, twin):
+            continue
+        if twin is not None or _is_held(found, segment, zones):
+            yield segment.refused(DUPLICATE)
+            continue
+        if segment.defect is None and zone.archive.name_mark(segment.name).exists():
+            segment = segment.refused(f"{segment.name}: {NAME_CONFLICT}")
+        yield segment.refused(DUPLICATE) if _is_reported(segment, zone) else segment
+
+
+def _is_reported(segment: LoadedSegment, zone: LandingZone) -> bool:
+    """Whether the same segment was quarantined before, unless it comes back from there by a person's will."""
+    if segment.defect is not None:
+        return zone.archive.holds_defective(segment.name, segment.sha256)
+    if segment.meta is None or segment.meta.reprocess_count:
+        return False
+    sha256 = undecodable_sha256(segment.zone, segment.name, segment.meta.sha256)
+    return zone.archive.holds_defective(segment.name, sha256)
+
+
+def _is_alike(one: LoadedSegment, other: LoadedSegment) -> bool:
+    """Whether two segments with the same bytes come from one zone in one format."""
+    return one.zone == other.zone and (one.meta and one.meta.format) == (other.meta and other.meta.format)
 
 
 def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[LandingZone]) -> bool:
-    """Whether the table holds these bytes already, whichever of its zones they came to.
+    """Whether the table has consumed these bytes, with a valid record in any of its zones, or refused as a whole in the
+    same zone and format.
 
     That makes a whole segment a second delivery, and a lone file the rest of a consumed one; what is defective
-    otherwise is told in any case.
+    otherwise is reported in any case.
     """
-    if segment.defect is not None and not found.is_lone:
+    own = next(zone for zone in zones if zone.feed == segment.zone)
+    if segment.defect is None and segment.meta is not None:
+        if any(zone.archive.holds(segment.sha256) for zone in zones):
+            return True
+        is_by_bytes = is_known_by_bytes(segment.name, None)
+        return is_by_bytes and own.archive.holds_delivery(own.feed, segment.meta.format, segment.sha256)
+    if not found.is_lone:
         return False
-    if segment.defect is None:
-        sha256 = segment.sha256
-    else:
-        sha256 = found.meta.sha256 if found.meta else segment_sha256(segment.zone, segment.name, segment.data, None)
-    return any(zone.archive.holds(sha256) for zone in zones)
+    if found.meta is not None:
+        return any(zone.archive.holds(found.meta.sha256) for zone in zones)
+    plain = hashlib.sha256(segment.data).hexdigest()
+    return any(zone.archive.holds(plain) for zone in zones) or any(
+        map(own.archive.holds, refused_hashes(own.feed, plain))
+    )

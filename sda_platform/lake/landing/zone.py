@@ -4,8 +4,8 @@ A zone is ``<root>/<feed>/`` with ``pending/``, ``archive/`` and ``quarantine/``
 ``<name>.meta.json``; the metadata is written last, so a segment without it is not there yet (`orphans` sees to
 it that it does not lie for ever). After the commit the metadata moves to the archive first, then the data: what a table
 holds is never seen as waiting, and a crash between the two is mended at the next plan. Both stay in the archive, so
-that a batch can be built again. A name may be used again once its segment is consumed, so a segment is known by its
-bytes. Nothing here decodes records; it only counts them.
+that a batch can be built again. A segment is known by its bytes, and a name belongs to the first bytes that were
+consumed under it: later ones are a conflict. Nothing here decodes records; it only counts them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +17,15 @@ from sda_platform import faults
 from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_meta
 from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.errors import NameUsed, SegmentConflict, SegmentLost
 from sda_platform.lake.landing.archive import META_SUFFIX, Archive
 from sda_platform.lake.landing.listing import Listing, bytes_at, changed_s, is_local, list_directory, path_of, status
 from sda_platform.lake.landing.segments import (
+    NAME_CONFLICT,
     LoadedSegment,
     PendingSegment,
     WaitingSegment,
+    defect_kind,
     defect_of,
     is_known_by_bytes,
     segment_is,
@@ -46,12 +48,15 @@ class LandingZone:
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:
         """Put a segment into the zone, data first, metadata last. False: the zone already has or had these bytes.
 
-        Raises SegmentConflict when other bytes wait under this name: they are never overwritten.
+        Raises SegmentConflict when other bytes wait, or were consumed, under this name: nothing is overwritten.
         """
-        if self.archive.holds(segment_sha256(self.feed, name, data, None)):
+        if self._is_held(name, data, meta.format):
             return False
         data_path, meta_path = self._waiting(name)
         is_new = durable.create(data_path, data)
+        if is_new and self.archive.name_mark(name).exists():
+            data_path.unlink()
+            raise NameUsed(f"{self.feed}/{name}: {NAME_CONFLICT}; give the new ones another")
         if not is_new and bytes_at(data_path) != data:
             raise SegmentConflict(f"{data_path}: other bytes wait under this name; give the new ones another")
         if not is_new and meta_path.exists():
@@ -62,11 +67,18 @@ class LandingZone:
             durable.write(data_path, data)  # an earlier attempt left it alone here: it may not be synced, and is old
         faults.reach("landing.data_written")
         durable.write(meta_path, meta.to_json().encode())
-        if not data_path.exists() and not self.archive.holds(meta.sha256):
+        if not data_path.exists() and not self._is_held(name, data, meta.format):
             # What an earlier attempt left alone here was old, and a batch cleared it away while this one wrote.
             durable.write(data_path, data)
         faults.reach("landing.sealed")
         return True
+
+    def _is_held(self, name: str, data: bytes, segment_format: str) -> bool:
+        """Whether a segment of this name with these bytes was consumed here."""
+        sha256 = segment_sha256(self.feed, name, data, None)
+        if is_known_by_bytes(name, None):
+            return self.archive.holds_delivery(self.feed, segment_format, sha256)
+        return self.archive.holds(sha256)
 
     def pending(self) -> list[PendingSegment]:
         """The segments that wait, oldest seal first. Reads metadata only."""
@@ -120,33 +132,48 @@ class LandingZone:
     def acknowledge(self, segments: Sequence[SegmentRef]) -> None:
         """The table holds these segments: move them away, metadata first, for good on return. May be repeated.
 
-        Sound ones go to the archive, named by their content; defective ones to quarantine, under their own name. What
-        has come since under the name of one of them has other bytes, and stays.
+        Sound ones go to the archive, named by their content, and their name is marked as used; defective ones go to
+        quarantine, under their own name; second deliveries are removed. What has come since under the name of one of
+        them has other bytes, and stays.
         """
         if not segments:
             return
         self._make_places()
         for segment in segments:
-            self._move_away(segment)
+            if segment.is_duplicate:
+                self._discard(segment)
+            else:
+                self._move_away(segment)
         # Unsynced, a power loss could bring them back after the next commit, which no longer lists them.
         durable.sync(self._places)
         faults.reach("landing.acknowledged")
 
     def _move_away(self, segment: SegmentRef) -> None:
         (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self.archive.place(segment)
-        data, moved = bytes_at(waiting), False
-        if self._is_own(segment, data):
-            _move(waiting_meta, resting_meta)
-            faults.reach("landing.metadata_moved")
-            moved = _move(waiting, resting)
-            faults.reach("landing.data_moved")
-        # Where its data is gone, or was replaced since it was read, it must still be known as consumed; and a defective
-        # one that was completed since it was read is kept as it was told.
-        if not moved and not resting.exists():
-            # By way of `pending`, where partial files are swept; nothing sweeps the places at rest.
-            partial = self._pending / f".{resting.name}"
-            durable.write(partial, data if data and segment_is(segment, data) else b"")
-            _move(partial, resting)
+        if segment.defect is None and not (mark := self.archive.name_mark(segment.name)).exists():
+            mark.touch()  # before the name is free, so that no sender is promised what becomes a conflict
+        if not resting.exists():  # else it was moved; what waits now under its name came later
+            data, moved = bytes_at(waiting), False
+            if self._is_own(segment, data):
+                _move(waiting_meta, resting_meta)
+                faults.reach("landing.metadata_moved")
+                moved = _move(waiting, resting)
+                faults.reach("landing.data_moved")
+            # Where its data is gone, or was replaced since it was read, it must still be known as consumed; and a
+            # defective one that was completed since it was read is kept as it was reported.
+            if not moved:
+                self._put_at_rest(resting, data if data and segment_is(segment, data) else b"")
+
+    def _put_at_rest(self, resting: UPath, data: bytes) -> None:
+        """Write ``data`` to ``resting`` by way of `pending`, where partial files are swept."""
+        partial = self._pending / f".{resting.name}"
+        durable.write(partial, data)
+        _move(partial, resting)
+
+    def _discard(self, segment: SegmentRef) -> None:
+        """Remove a second delivery, unless other bytes have come under its name since."""
+        if segment_is(segment, bytes_at(self.pending_path(segment.name)) or b""):
+            self.discard_duplicate(segment.name)
 
     def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
         """Whether what waits under the segment's name, ``data`` or metadata alone, is the segment."""
@@ -156,16 +183,19 @@ class LandingZone:
         meta = described.meta if described else None
         if segment.defect is None:
             return meta is not None and meta.sha256 == segment.sha256
-        if described and data is not None and defect_of(described, data) is None:
+        is_bad = defect_kind(segment.defect) == "bad_segment"
+        if is_bad and described and data is not None and defect_of(described, data) is None:
             return False  # the defective one was sent again, whole this time
         return segment_is(segment, data or b"")
 
-    def consumed(self) -> Iterator[SegmentRef]:
-        """The segments that were consumed, as far as archive and quarantine tell; how many records each has, they do
-        not. A defective one is told where its bytes are still there."""
-        for sha256, name in sorted(self.archive.names().items()):
+    def consumed(self, since_s: float | None = None) -> Iterator[SegmentRef]:
+        """The segments that archive and quarantine hold, put there after the wall time ``since_s`` (None: all of them).
+
+        How many records each has is not known. A defective one is listed where its bytes are still there.
+        """
+        for sha256, name in sorted(self.archive.names(since_s).items()):
             yield SegmentRef(self.feed, name, sha256, 0, 0)
-        for name, mark in sorted(self.archive.defective_names()):
+        for name, mark in sorted(self.archive.defective_names(since_s)):
             for data in (bytes_at(self.archive.quarantined(name, mark)), bytes_at(self.pending_path(name))):
                 sha256 = segment_sha256(self.feed, name, data or b"", _IN_QUARANTINE)
                 if data is not None and sha256.startswith(mark):
@@ -176,8 +206,10 @@ class LandingZone:
         """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine; what a
         crash has kept from going there, or from coming back, is taken from where it waits.
 
-        Raises SegmentLost when its bytes are not there any more.
+        Of a second delivery the first one keeps the bytes. Raises SegmentLost when its bytes are not there any more.
         """
+        if segment.is_duplicate:
+            return LoadedSegment(self.feed, segment.name, segment.sha256, b"", None, segment.defect)
         resting, at_rest = self.archive.place(segment)[0], self.archive.metadata(segment)
         places = [(resting, at_rest), *map(self._waiting, _names_of(segment))]
         found = [(data, beside) for path, beside in places if (data := bytes_at(path)) is not None]
@@ -203,6 +235,8 @@ class LandingZone:
         names = [self._free_name(segment) for segment in segments]
         for segment, name in zip(segments, names, strict=True):
             resting, waiting = self.archive.place(segment)[0], self.pending_path(name)
+            if segment.defect is None:
+                self.archive.name_mark(segment.name).unlink(missing_ok=True)
             if segment_is(segment, bytes_at(resting) or b""):
                 _move(resting, waiting)
             else:  # it waits already, and must not be known as consumed
@@ -234,6 +268,7 @@ class LandingZone:
         if meta_path.exists():
             meta_path.unlink(missing_ok=True)
             durable.sync([self._pending])
+            faults.reach("landing.duplicate_metadata_removed")
         data_path.unlink(missing_ok=True)
 
     def describe(self, name: str) -> PendingSegment | None:

@@ -45,6 +45,8 @@ class RecordedPlan(Plan):
 class ReplayingLake(Lake):
     """The lake as it was when ``commit`` was planned, with a shadow in the place of the table that it wrote."""
 
+    notes_trials = False
+
     def __init__(self, live: Lake, table: Table, shadow_uri: str, history: History, commit: Commit) -> None:
         as_of = MissionClock(commit.checkpoint.as_of_ns, 0, 0.0)
         super().__init__(shadow_uri, as_of, lambda: live.session, commit.checkpoint.run_id)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import pyarrow.dataset as ds
 from deltalake.exceptions import DeltaError
 
 from sda_platform import faults
@@ -46,7 +47,8 @@ class LostCommit(InvariantError):
 class Finding:
     """One table: what was found, what was mended, and why the rest was not.
 
-    ``unheld`` are consumed segments whose rows the table does not have (only looked for at full depth).
+    ``unheld`` are consumed segments whose rows the table does not have: at full depth any, else those that were put at
+    rest after its newest commit.
     """
 
     examination: Examination
@@ -120,8 +122,11 @@ def _look(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[Lan
         lost = why_lost(table, _downstream(lake, tables, table), zones if depth < Depth.COLUMNS else ())
         damage = (Damage(lost, remedy=remedy(log)),) if lost else ()
         examination = replace(examination, damage=damage)
-    is_searched = depth is Depth.COLUMNS and examination.reads_as_written
-    return Finding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
+    if depth is Depth.COLUMNS:
+        is_searched = examination.reads_as_written
+        return Finding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
+    is_older = bool(zones) and examination.is_sound and not examination.is_absent
+    return Finding(examination, tuple(_unheld_since_head(log, zones)) if is_older else ())
 
 
 def _mend(
@@ -216,6 +221,25 @@ def _archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> l
             s for s in own if s.defect is not None and (quarantined_name(s.name), s.sha256[:MARK_DIGITS]) in defective
         ]
     return found
+
+
+def _unheld_since_head(log: TableLog, zones: Sequence[LandingZone]) -> list[SegmentRef]:
+    """Segments that were consumed after the newest commit of the table, which has no row of them.
+
+    There are some where an older state of the lake was restored, and the zones are of today. The newest commit's own
+    segments are put at rest after it, too; only what is left after these costs a look at the table's rows.
+    """
+    head = log.head()
+    if head.commit is None:
+        return []
+    own = {segment.sha256 for segment in head.commit.checkpoint.segments}
+    since_s = head.commit.timestamp_ms / 1000
+    later = [(zone, segment) for zone in zones for segment in zone.consumed(since_s) if segment.sha256 not in own]
+    if not later:
+        return []
+    wanted = ds.field("segment_sha256").isin([segment.sha256 for _, segment in later])
+    held = set(log.rows(["segment_sha256"], wanted).column("segment_sha256").to_pylist())
+    return [segment for zone, segment in later if segment.sha256 not in held and has_rows(zone, segment)]
 
 
 def _unheld(log: TableLog, zones: Sequence[LandingZone], version: int) -> list[SegmentRef]:

@@ -81,7 +81,8 @@ def test_they_are_offered_once_and_decoded_as_any_other_source(
     lake, zone = lake_at(tmp_path / "lake", now_ns=AS_OF_NS), LandingZone(str(tmp_path / "landing"), ELEMENTS_FEED)
     rows = refined(windows, tracks, of_catalogue(), AS_OF_NS)
     commit(lake, REFINED_ELEMENTS, rows.to_pylist())
-    assert offer(lake, REFINED_ELEMENTS, zone) == ["refined_elements-00000001.csv"]
+    (offered,) = offer(lake, REFINED_ELEMENTS, zone)
+    assert offered.startswith("refined_elements-00000001-")
     assert offer(lake, REFINED_ELEMENTS, zone) == [], "the sensor may ask again and again"
     (segment,) = zone.pending()
     assert segment.meta is not None

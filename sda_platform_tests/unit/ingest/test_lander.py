@@ -354,11 +354,11 @@ def test_what_cannot_be_landed_is_refused_by_name_and_reason(
     assert not (tmp_path / "landing").exists()
 
 
-def test_the_same_bytes_as_another_kind_of_file_are_refused(tmp_path: Path) -> None:
+def test_a_file_that_was_landed_as_the_wrong_kind_can_be_landed_as_the_right_one__D4(tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl", optical(3))
-    land(path)
-    with pytest.raises(PartnerFileError, match="were landed before, as optical-jsonl of optical"):
-        land(path, segment_format="tle")
+    assert len(land(path, segment_format="tle").segments) == 1
+    assert len(land(path).segments) == 1
+    assert land(path).segments == land(path, segment_format="tle").segments == ()
 
 
 def test_progress_of_another_version_is_refused_by_name(tmp_path: Path) -> None:

@@ -45,6 +45,10 @@ def letters_of(*payloads: bytes, **values: object) -> list[Letter]:
     return [replace(LETTER, record_number=n, payload=p, **values) for n, p in enumerate(payloads)]  # type: ignore[arg-type]
 
 
+def records(batch: DecodedBatch) -> dict[str, int]:
+    return {name: batch.counts[name] for name in ("landed", "valid", "dead")}
+
+
 def bring_back(letters: Sequence[Letter], root: Path) -> ReprocessReport:
     return put_back(*returns_of(letters, str(root)), str(root))
 
@@ -99,7 +103,7 @@ def test_asking_twice_changes_nothing_before_and_after_the_records_were_taken__D
     zone, letters = Zone(tmp_path), letters_of(*radar_payloads(3))
     assert bring_back(letters, tmp_path).reprocessed == 3
     assert bring_back(letters, tmp_path) == ReprocessReport(0, 3, ())
-    assert zone.take().counts == {"landed": 3, "valid": 3, "dead": 0}
+    assert records(zone.take()) == {"landed": 3, "valid": 3, "dead": 0}
     assert bring_back(letters, tmp_path) == ReprocessReport(0, 3, ())
     assert zone.zone.pending_names() == []
 
@@ -208,7 +212,7 @@ def test_a_quarantined_segment_goes_back_only_if_it_is_sound_after_all(tmp_path:
     report = bring_back(letters, tmp_path)
     assert (report.reprocessed, len(report.skipped)) == (1, 1)
     assert report.skipped[0].reason.startswith("still defective: torn: truncated")
-    assert zone.take().counts == {"landed": 2, "valid": 2, "dead": 0}
+    assert records(zone.take()) == {"landed": 2, "valid": 2, "dead": 0}
     assert bring_back(letters, tmp_path).had_already == 1
 
 

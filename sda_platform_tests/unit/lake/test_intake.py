@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform import faults
+from sda_platform.lake.errors import SegmentConflict
 from sda_platform.lake.landing import intake
-from sda_platform.lake.landing.segments import LoadedSegment
+from sda_platform.lake.landing.segments import DUPLICATE, LoadedSegment
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
+from sda_platform_tests.crashes import crashes
 from sda_platform_tests.segments import committed, described, land, put, radar_segment
 
 DATA, OTHER, THIRD = (radar_segment(3, first_track=n) for n in (0, 100, 200))
@@ -22,6 +24,12 @@ DATA, OTHER, THIRD = (radar_segment(3, first_track=n) for n in (0, 100, 200))
 @pytest.fixture
 def zone(tmp_path: Path) -> LandingZone:
     return LandingZone(str(tmp_path), "radar")
+
+
+def overwrite(zone: LandingZone, name: str, data: bytes, *, seconds: float = 1.0) -> None:
+    """Put data and metadata into the zone past the rules of sealing, as a partner can."""
+    put(zone, name, data)
+    put(zone, f"{name}.meta.json", described(data, zone.feed, seconds=seconds).to_json().encode())
 
 
 def take(
@@ -50,30 +58,36 @@ def test_a_batch_keeps_within_its_bounds_but_never_starves(zone: LandingZone) ->
 def test_a_second_delivery_in_one_batch_is_taken_once(zone: LandingZone) -> None:
     assert land(zone, "a", DATA)
     assert land(zone, "copy of a", DATA, seconds=2)
-    assert [s.name for s in take(zone)] == ["a"]
-    assert zone.pending_names() == ["a"]
+    taken = take(zone)
+    assert [(s.name, s.is_duplicate) for s in taken] == [("a", False), ("copy of a", True)]
+    assert take(zone, head=committed(*taken)) == []
+    assert zone.pending_names() == []
 
 
 def test_a_second_delivery_after_the_commit_is_discarded_under_any_name(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     land(zone, "late copy", DATA)
     head = committed(take(zone, max_segments=1)[0])
-    put(zone, "a", DATA)
-    put(zone, "a.meta.json", described(DATA).to_json().encode())
-    assert take(zone, head=head) == []
+    intake.finish_last_commit([zone], head)
+    overwrite(zone, "a", DATA)
+    taken = take(zone, head=head)
+    assert [(s.name, s.is_duplicate) for s in taken] == [("a", True), ("late copy", True)]
+    assert zone.pending_names() == ["a", "late copy"], "they go with the commit that counts them"
+    assert take(zone, head=committed(*taken)) == []
     assert zone.pending_names() == []
 
 
 def test_the_same_bytes_in_another_zone_of_the_table_are_taken_once(tmp_path: Path) -> None:
-    """F-dup: in one batch, and after the commit."""
+    """F-dup: beside the first, and after its commit, since that had valid records."""
     radar, isl = LandingZone(str(tmp_path), "radar"), LandingZone(str(tmp_path), "isl")
     land(radar, "a", DATA)
     land(isl, "a", DATA, seconds=2)
     taken = take(radar, isl)
-    assert [(s.zone, s.name) for s in taken] == [("radar", "a")]
-    head = committed(*taken)
+    assert [(s.zone, s.name) for s in taken] == [("radar", "a")], "the other waits for what becomes of this one"
     land(isl, "late", DATA, seconds=2)
-    assert take(radar, isl, head=head) == []
+    again = take(radar, isl, head=committed(*taken))
+    assert [(s.zone, s.name, s.is_duplicate) for s in again] == [("isl", "a", True), ("isl", "late", True)]
+    assert take(radar, isl, head=committed(*again)) == []
     assert (radar.pending_names(), isl.pending_names()) == ([], [])
 
 
@@ -99,12 +113,58 @@ def test_a_crash_before_the_commit_takes_the_same_segments_again(zone: LandingZo
     assert take(zone) == take(zone)
 
 
-def test_a_new_file_under_a_consumed_name_is_taken(zone: LandingZone) -> None:
+def test_other_bytes_under_a_consumed_name_are_a_conflict_and_quarantined__spec_94(zone: LandingZone) -> None:
+    """Kept and reported, never ingested by themselves; the same bytes again are a second delivery of the conflict."""
     land(zone, "catalogue.csv", DATA)
     head = committed(*take(zone))
     intake.finish_last_commit([zone], head)
-    assert land(zone, "catalogue.csv", OTHER)
-    assert [s.data for s in take(zone, head=head)] == [OTHER]
+    with pytest.raises(SegmentConflict, match="other bytes were consumed under this name"):
+        land(zone, "catalogue.csv", OTHER)
+    for expected in ("catalogue.csv: other bytes were consumed under this name", DUPLICATE):
+        overwrite(zone, "catalogue.csv", OTHER)
+        (taken,) = take(zone, head=head)
+        assert (taken.data, taken.defect) == (OTHER, expected)
+        head = committed(taken)
+        assert take(zone, head=head) == []
+        assert zone.pending_files() == []
+    kept = [path.read_bytes() for path in Path(str(zone.root), "quarantine").iterdir()]
+    assert sorted(kept) == sorted([OTHER, described(OTHER).to_json().encode()])
+
+
+def test_a_conflict_is_acknowledged_whatever_step_was_killed__spec_94(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    zone.acknowledge([s.ref(3) for s in take(zone)])
+    overwrite(zone, "a", OTHER)
+    (conflict,) = take(zone)
+    for step in crashes():
+        with step:
+            zone.acknowledge([conflict.ref(1)])
+    assert zone.pending_files() == []
+    assert zone.archived(conflict.ref(1)) == conflict
+
+
+def test_a_segment_that_is_put_back_gives_its_name_free__spec_94(zone: LandingZone) -> None:
+    land(zone, "a", DATA)
+    (taken,) = take(zone)
+    zone.acknowledge([taken.ref(3)])
+    zone.restore([taken.ref(3)])
+    assert take(zone) == [taken]
+
+
+def test_a_thousand_segments_that_wait_while_nothing_commits_are_all_taken_in_their_order__spec_5(
+    zone: LandingZone,
+) -> None:
+    """Names run against the order of the seals; every batch is cut short by a crash before its commit, and repeated."""
+    for n in range(1000):
+        data = radar_segment(1, first_track=n)
+        overwrite(zone, f"s{999 - n:03d}", data, seconds=float(n))
+    head, order = Head(), []
+    while taken := take(zone, head=head, max_segments=256):
+        assert take(zone, head=head, max_segments=256) == taken
+        order += [s.name for s in taken]
+        head = committed(*taken)
+    assert order == [f"s{999 - n:03d}" for n in range(1000)]
+    assert zone.pending_files() == []
 
 
 def test_a_defect_does_not_count_as_a_delivery_of_what_it_was_meant_to_be(zone: LandingZone) -> None:
@@ -137,7 +197,9 @@ def test_the_same_defect_delivered_again_is_told_once(zone: LandingZone) -> None
     head = committed(*take(zone))
     intake.finish_last_commit([zone], head)
     zone.seal("a", b"torn", described(DATA))
-    assert take(zone, head=head) == []
+    again = take(zone, head=head)
+    assert [s.is_duplicate for s in again] == [True]
+    assert take(zone, head=committed(*again)) == []
     assert zone.pending_names() == []
 
 

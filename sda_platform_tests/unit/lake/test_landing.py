@@ -9,6 +9,7 @@ import pytest
 
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
+from sda_platform.lake.landing.segments import DUPLICATE
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform_tests.crashes import crashes
 from sda_platform_tests.segments import described, land, put, radar_segment
@@ -25,6 +26,12 @@ def zone(tmp_path: Path) -> LandingZone:
 def files(zone: LandingZone, place: str) -> dict[str, bytes]:
     folder = Path(str(zone.root)) / place
     return {p.name: p.read_bytes() for p in sorted(folder.iterdir())} if folder.exists() else {}
+
+
+def overwrite(zone: LandingZone, name: str, data: bytes) -> None:
+    """Put data and metadata into the zone past the rules of sealing, as a partner can."""
+    put(zone, name, data)
+    put(zone, f"{name}.meta.json", described(data).to_json().encode())
 
 
 def ref(name: str, data: bytes = DATA) -> SegmentRef:
@@ -222,7 +229,7 @@ def test_segments_are_restored_all_or_none(zone: LandingZone) -> None:
 def test_a_segment_whose_name_is_taken_is_restored_under_its_hash_whatever_step_was_killed(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     zone.acknowledge([ref("a")])
-    land(zone, "a", OTHER)
+    overwrite(zone, "a", OTHER)
     for step in crashes():
         with step:
             zone.restore([SegmentRef("radar", name, sha, 0, 0) for sha, name in zone.archive.names().items()])
@@ -304,20 +311,30 @@ def test_consumed_data_that_vanished_before_the_clean_up_leaves_no_trace_of_a_lo
 
 
 def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: LandingZone) -> None:
-    """A partner calls every day's file the same: yesterday's clean-up, repeated, must not take today's file."""
+    """A partner gives every day's file one name: yesterday's clean-up, repeated, must not take today's file."""
     land(zone, "catalogue.csv", DATA)
     zone.acknowledge([ref("catalogue.csv")])
-    assert land(zone, "catalogue.csv", OTHER)
+    with pytest.raises(SegmentConflict, match="other bytes were consumed under this name"):
+        land(zone, "catalogue.csv", OTHER)
+    overwrite(zone, "catalogue.csv", OTHER)
     zone.acknowledge([ref("catalogue.csv")])
     assert loaded(zone) == (OTHER, None)
     assert files(zone, "archive") == consumed("catalogue.csv")
 
 
-def test_a_discarded_duplicate_leaves_nothing(zone: LandingZone) -> None:
-    land(zone, "a", DATA)
-    zone.discard_duplicate("a")
-    zone.discard_duplicate("a")
-    assert files(zone, "pending") == {}
+def test_of_a_discarded_duplicate_the_metadata_goes_first_so_a_crash_leaves_no_loss_to_report(
+    zone: LandingZone,
+) -> None:
+    """Metadata alone would be taken for a segment that lost its data."""
+    overwrite(zone, "a", DATA)
+    (found,) = map(zone.read, zone.pending())
+    left = []
+    for step in crashes():
+        with step:
+            zone.acknowledge([found.refused(DUPLICATE).ref(0)])
+        left.append(set(files(zone, "pending")))
+    assert left == [{"a"}, set()]
+    assert files(zone, "archive") == {}
 
 
 @pytest.mark.parametrize("claimed", [2, 4])

@@ -44,7 +44,7 @@ _recorded_window, _settle, _seal, _head = (
     LandingZone.seal,
     TableLog.head,
 )
-_planned_batch = outbox.planned_batch
+_planned_batches = outbox.planned_batches
 
 
 @dataclass(frozen=True)
@@ -183,11 +183,11 @@ def _plant_batch_ids() -> AbstractContextManager[Any]:
     """Each attempt draws the id of its batch anew."""
     numbers = count()
 
-    def planned(plan: Plan, subscriber: str, alerts: Any) -> outbox.Batch:
-        batch = _planned_batch(plan, subscriber, alerts)
-        return replace(batch, id=f"{batch.id}|{next(numbers)}")
+    def planned(subscriber: str, alerts: Any, *rest: Any) -> list[outbox.Batch]:
+        batches = _planned_batches(subscriber, alerts, *rest)
+        return [replace(batch, id=f"{batch.id}|{next(numbers)}") for batch in batches]
 
-    return patch.object(dispatch, "planned_batch", planned)
+    return patch.object(dispatch, "planned_batches", planned)
 
 
 def _discard_data_first(zone: LandingZone, name: str) -> None:

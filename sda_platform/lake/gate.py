@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sda_platform.lake.checkpoint import Checkpoint
-from sda_platform.lake.errors import TableIsRed
+from sda_platform.lake.errors import InvariantError, TableIsRed
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import Finding, Position, Verdict
@@ -63,4 +63,10 @@ def _head_at(log: TableLog, position: Position) -> Head:
     """The head that the table had when ``position`` was its newest commit."""
     if position.sequence == 0:
         return Head()
-    return Head(position.version, position.sequence, next(log.commits_from(position.version), None))
+    commit = next(log.commits_from(position.version), None)
+    if commit is None:
+        raise InvariantError(
+            f"{log.table.name}: commit {position.sequence}, up to which it may be read, was cleaned from the log: "
+            f"repair or acknowledge what is red of it (`sda status`), then start the job by hand"
+        )
+    return Head(position.version, position.sequence, commit)

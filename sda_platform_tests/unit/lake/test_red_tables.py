@@ -5,18 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import review as reviewing
 from sda_platform.lake.checkpoint import SegmentRef, TableWindow
 from sda_platform.lake.checks import promise_result, review_declared
-from sda_platform.lake.errors import TableIsRed
+from sda_platform.lake.errors import InvariantError, TableIsRed
 from sda_platform.lake.failures.dispositions import Disposition, disposition_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.verdicts import Position, Verdict
 from sda_platform.operations.red_tables import acknowledge, red_tables
-from sda_platform_tests.delta_tables import commit, lake_at, lose_rows
+from sda_platform_tests.delta_tables import commit, commit_file, lake_at, lose_rows
 
 EXACTLY_ONCE = ("chain", "keys", "balance")
 
@@ -295,3 +296,17 @@ def test_a_window_that_was_consumed_before_there_were_verdicts_stays_consumed(la
     window = TableWindow(RAW_RECORDS.name, 0, 3, -1, head.commit_version, head.checkpoint_sha256)
     commit(lake, OBSERVATIONS, windows=[window])
     assert consumable(lake) == (3, 3)
+
+
+def test_where_the_last_readable_commit_was_cleaned_from_the_log_no_plan_is_made(lake: Lake) -> None:
+    """A table may be red for longer than its log is kept; a plan would record a window without an end."""
+    land(lake, "sound")
+    land(lake, "bad", rows=1, promised=2)
+    review(lake)
+    DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
+    commit_file(lake, RAW_RECORDS, 0).unlink()
+    assert [found.sequence for found in review(lake).red] == [2]
+    with pytest.raises(InvariantError, match="commit 1, up to which it may be read, was cleaned from the log"):
+        lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+    acknowledge(lake, "raw_records", "")
+    assert consumable(lake) == (0, 2)

@@ -20,7 +20,8 @@ from sda_platform.lake.unsynced import SyncFailed
 from sda_platform_tests.campaign.disk import File, Loss
 from sda_platform_tests.campaign.scheduling import Process
 from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises
-from sda_platform_tests.campaign.simulated_platform import World, delivery
+from sda_platform_tests.campaign.simulated_partner import delivery
+from sda_platform_tests.campaign.simulated_platform import World
 from sda_platform_tests.delta_tables import commit, lake_at, newest_data_file
 
 

@@ -15,8 +15,9 @@ from sda_platform.ingest.checks import observations_balance
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.review import NEWEST_AGAIN
 from sda_platform.lake.time_spans import MAX_SPANS, stored_within, time_spans
-from sda_platform.lake.verification import REVIEWED_COMMITS, duplicate_keys
+from sda_platform.lake.verification import duplicate_keys
 from sda_platform_tests.delta_tables import commit, genesis_window, lake_at
 from sda_platform_tests.segments import START_NS
 
@@ -25,7 +26,7 @@ DAYS = 60
 FAR_FUTURE_NS = START_NS + 30_000 * DAY_NS
 STRAY = {"1970": 1, "far future": FAR_FUTURE_NS, "a month ago": START_NS - 30 * DAY_NS}
 # What the commits before the newest wrote, as far as a check of the newest reviews them too.
-REVIEWED_BEFORE = [(f"o{day}", START_NS - day * DAY_NS) for day in range(1, REVIEWED_COMMITS)]
+REVIEWED_BEFORE = [(f"o{day}", START_NS - day * DAY_NS) for day in range(1, NEWEST_AGAIN)]
 Times = list[int | None]
 
 
@@ -95,9 +96,9 @@ def test_a_stray_time_costs_its_own_files_and_not_the_history__V06(
     commit(lake, RAW_RECORDS, [{**observation(*each), "error_kind": None} for each in [*REVIEWED_BEFORE, *new]])
     commit(lake, OBSERVATIONS, [observation(*each) for each in new], windows=[genesis_window(RAW_RECORDS)])
     log = lake.log(OBSERVATIONS)
-    commits = log.commits()
-    assert files_read(monkeypatch, lambda: duplicate_keys(log, commits)) <= REVIEWED_COMMITS + 3
-    assert files_read(monkeypatch, lambda: observations_balance(lake, log, commits)) <= REVIEWED_COMMITS + 3
+    commits = log.commits(NEWEST_AGAIN)
+    assert files_read(monkeypatch, lambda: duplicate_keys(log, commits)) <= NEWEST_AGAIN + 3
+    assert files_read(monkeypatch, lambda: observations_balance(lake, log, commits)) <= NEWEST_AGAIN + 3
     assert duplicate_keys(log, commits) == []
     assert observations_balance(lake, log, commits) == []
 
@@ -116,4 +117,4 @@ def test_what_was_stored_long_ago_is_expected_no_second_time__V06(lake: Lake) ->
     commit(lake, RAW_RECORDS, [{**observation(*each), "error_kind": None} for each in [*REVIEWED_BEFORE, *delivered]])
     commit(lake, OBSERVATIONS, [observation("n1", START_NS)], windows=[genesis_window(RAW_RECORDS)])
     log = lake.log(OBSERVATIONS)
-    assert observations_balance(lake, log, log.commits()) == []
+    assert observations_balance(lake, log, log.commits(NEWEST_AGAIN)) == []

@@ -8,8 +8,10 @@ from typing import Any
 
 from sda_platform.delivery.sql_subscriber import SCHEMA, SqlSubscriber, Transaction
 from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberUnavailable, key_digest
+from sda_platform.lake.errors import Misconfigured
 
 _LOCK_WAIT_S = 30
+_SYNCHRONOUS_FULL = 2
 _LEAF_OF = "leaf = substr({row}.alert_id, 1, 3)"
 _NEW, _OLD = _LEAF_OF.format(row="NEW"), _LEAF_OF.format(row="OLD")
 _TRIGGERS = (
@@ -51,9 +53,23 @@ class SqliteSubscriber(SqlSubscriber):
         database = sqlite3.connect(self.path, timeout=_LOCK_WAIT_S, isolation_level=None)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
+        require_durable(database, self.name)
         if not _has(database, "marks"):
             _prepare_schema(database)
         return database
+
+
+def require_durable(database: sqlite3.Connection, name: str) -> None:
+    """Raise Misconfigured unless what is committed through this connection survives a power loss.
+
+    In WAL mode that takes ``synchronous`` FULL: the log is synced with each commit.
+    """
+    mode, level = (database.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in ("journal_mode", "synchronous"))
+    if mode != "wal" or level < _SYNCHRONOUS_FULL:
+        raise Misconfigured(
+            f"{name}: SQLite would not keep alerts over a power loss there (journal_mode {mode}, synchronous {level}): "
+            "choose a file on a local disk with SDA_SUBSCRIBER"
+        )
 
 
 def _has(database: sqlite3.Connection, table: str) -> bool:

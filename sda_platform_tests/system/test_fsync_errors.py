@@ -28,6 +28,20 @@ lake.head(RAW_RECORDS)
 """
 
 
+SUBSCRIBER = """
+import sys
+from pathlib import Path
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.subscriber import AlertEntry
+
+subscriber = SqliteSubscriber(Path(sys.argv[1]))
+subscriber.apply("first", [AlertEntry("alert", 1, "insert", "{}")])
+print("the second batch", file=sys.stderr, flush=True)
+subscriber.apply("second", [AlertEntry("alert", 2, "insert", "{}")])
+print("was answered", file=sys.stderr, flush=True)
+"""
+
+
 def with_failing_fsync(when: int, command: list[str], log: Path) -> subprocess.CompletedProcess[str]:
     """Run ``command``; its ``when``-th fsync fails with EIO, the others succeed."""
     inject = ["strace", "-f", "-o", str(log), "-e", "trace=fsync", "-e", f"inject=fsync:error=EIO:when={when}"]
@@ -65,3 +79,13 @@ def test_whichever_fsync_of_a_commit_fails_the_table_stops_until_it_was_verified
         commit(lake, RAW_RECORDS, [{}])
         stopped.append(when)
     assert len(stopped) >= 4, "the data file, the commit and their directories were synced"
+
+
+def test_a_batch_is_on_disk_before_the_default_subscriber_answers_hole_40(tmp_path: Path) -> None:
+    log, database = tmp_path / "strace", tmp_path / "subscriber.sqlite"
+    traced = ["strace", "-f", "-y", "-o", str(log), "-e", "trace=fsync,fdatasync,write"]
+    subprocess.run([*traced, sys.executable, "-c", SUBSCRIBER, str(database)], capture_output=True, check=True)
+    _, second = log.read_text().split("the second batch", 1)
+    before_the_answer, _ = second.split("was answered", 1)
+    synced = [line for line in before_the_answer.splitlines() if "sync(" in line]
+    assert any(f"{database}-wal>" in line for line in synced), "no sync of the log between batch and answer"

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from sda_platform.delivery import sql_subscriber
 from sda_platform.delivery.sql_subscriber import Transaction
-from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber, require_durable
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, SubscriberUnavailable, mark_of
+from sda_platform.lake.errors import Misconfigured
 from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
 
 entries = st.builds(
@@ -37,6 +38,14 @@ class TestSqlite(SubscriberContract):
 def test_reading_an_absent_file_does_not_make_it(subscriber: SqliteSubscriber) -> None:
     assert (subscriber.held(), subscriber.receipts(), subscriber.answer("b")) == ([], [], None)
     assert not subscriber.path.exists()
+
+
+def test_the_default_subscriber_keeps_what_it_answered_over_a_power_loss_hole_40(subscriber: SqliteSubscriber) -> None:
+    with closing(subscriber._connect()) as database:
+        found = [database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    assert found == ["wal", 2]
+    with closing(sqlite3.connect(":memory:")) as database, pytest.raises(Misconfigured, match="journal_mode memory"):
+        require_durable(database, "sqlite:memory")
 
 
 def test_a_repeated_batch_leaves_no_second_receipt(subscriber: SqliteSubscriber) -> None:

@@ -65,6 +65,11 @@ class Settings(BaseSettings):
     )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; a free one is taken when it is busy.")
     engine_port: int = Field(15002, description="Port of the local engine; a free one is taken when it is busy.")
+    hung_after_s: float = Field(
+        60.0,
+        ge=3.0,
+        description="Seconds without an answer after which a process of the platform is ended and started again.",
+    )
     sensor_interval_s: int = Field(2, description="Least time between two ticks of a landing sensor, seconds.")
 
     segment_max_bytes: int = Field(

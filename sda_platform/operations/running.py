@@ -10,7 +10,8 @@ from rich.console import Console
 
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.choosing import chosen_subscriber
-from sda_platform.operations.supervisor import Addresses, Platform
+from sda_platform.operations.services import Addresses
+from sda_platform.operations.supervisor import Platform
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.settings import Settings
 
@@ -47,6 +48,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         engine_port=settings.engine_port,
         driver_memory=settings.driver_memory,
         spark_remote=settings.spark_remote,
+        hung_after_s=settings.hung_after_s,
     )
     try:
         yield platform, platform.start(say)

@@ -4,9 +4,10 @@
     code server (one, shared) ────┼─ webserver ── daemon at work
     engine (Spark Connect server) ┴─ lanes warmed
 
-One thread starts and watches them; a dead one is started again with growing pauses. Their addresses and ids
-are kept in ``<home>/platform.json``, their output in ``<home>/logs``. Knows the commands of Dagster and Spark
-but imports neither; what a run, a table or an asset is, is not known here.
+One thread starts and watches them; a dead one is started again with growing pauses, and so is one that lives
+but does not answer (`liveness`). Their addresses and ids are kept in ``<home>/platform.json``, their output in
+``<home>/logs``. Knows the commands of Dagster and Spark (`services`) but imports neither; what a run, a table or an
+asset is, is not known here.
 """
 
 import contextlib
@@ -16,22 +17,22 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Self
 
 from sda_platform.lake.spark import engine
 from sda_platform.lake.spark.jars import JarsMissing
-from sda_platform.lake.spark.java import JavaMissing, find_java
-from sda_platform.operations import guardian, platform_home
+from sda_platform.lake.spark.java import JavaMissing
+from sda_platform.operations import guardian, platform_home, services
+from sda_platform.operations.liveness import Liveness
+from sda_platform.operations.one_off import OneOff
 from sda_platform.operations.processes import Service, describe_exit, free_port, stop_all
+from sda_platform.operations.services import Addresses
 
-_ENGINE_READY_S = 90.0
-_DAGSTER_READY_S = 120.0
 _WARM_S = 180.0
 _DAGSTER_GRACE_S = 5.0
 _ENGINE_GRACE_S = 2.5
@@ -42,21 +43,12 @@ class PlatformError(RuntimeError):
     """The platform could not start or go on; the text is for the person who asked."""
 
 
-@dataclass(frozen=True)
-class Addresses:
-    """Where the platform answers. ``engine`` is what SDA_SPARK_REMOTE is set to for its processes."""
-
-    webserver: str
-    code_server: str
-    engine: str
-
-
 class Platform:
     """The platform of one home directory; a context manager that stops it on the way out.
 
     ``environment``: what every process inherits (default: this one's). ``spark_remote``: empty = run the
     local engine; otherwise that engine is used and none is started. ``driver_memory``: the engine's heap in
-    JVM notation.
+    JVM notation. ``hung_after_s``: seconds without an answer after which a process is ended and started again.
     """
 
     def __init__(
@@ -69,6 +61,7 @@ class Platform:
         engine_port: int = 15002,
         driver_memory: str = "3g",
         spark_remote: str = "",
+        hung_after_s: float = 60.0,
         module: str = "sda_platform.definitions",
     ) -> None:
         self.home = home.absolute()
@@ -79,8 +72,10 @@ class Platform:
         self._report: Callable[[str], None] = lambda _line: None
         self._services: dict[str, Service] = {}
         self._guardian: subprocess.Popen[bytes] | None = None
-        self._warming: subprocess.Popen[bytes] | None = None
-        self._verifying: subprocess.Popen[bytes] | None = None
+        self._warming: OneOff | None = None
+        self._verifying: OneOff | None = None
+        self._liveness: list[Liveness] = []
+        self._hung_after_s = hung_after_s
         self._is_cold = True
         self._addresses: Addresses | None = None
         self._failure: PlatformError | None = None
@@ -167,23 +162,27 @@ class Platform:
         self._begin_verification()
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
         self._addresses = Addresses(f"http://127.0.0.1:{webserver_port}", f"127.0.0.1:{code_port}", remote)
-        serve = ["-m", "sda_platform.operations.code_server", "-m", self._module, "--location-name", "sda_platform"]
-        self._start_python(
-            "code-server",
-            [*serve, "-h", "127.0.0.1", "-p", str(code_port)],
-            lambda: engine.is_listening(code_port),
-        )
+        self._add(services.code_server_service(self.home, self._environment(), code_port, self._module))
         if "engine" in self._services:
-            self._await("engine", _ENGINE_READY_S)
+            self._await("engine", services.ENGINE_READY_S)
             self._begin_warming()
-        self._await("code-server", _DAGSTER_READY_S)
+        self._await("code-server", services.DAGSTER_READY_S)
         self._await_verified()
-        show = ["-m", "dagster_webserver", "-h", self._webserver_host, "-p", str(webserver_port), "-w", str(workspace)]
-        self._start_python("webserver", show, self._webserver_answers)
-        self._await("webserver", _DAGSTER_READY_S)
+        self._add(
+            services.webserver_service(
+                self.home,
+                self._environment(),
+                workspace,
+                self._webserver_host,
+                self._addresses.webserver,
+                webserver_port,
+            )
+        )
+        self._await("webserver", services.DAGSTER_READY_S)
         # Not only once the engine is warm: what a platform that was killed left undone warms it as well.
-        self._start_python("daemon", ["-m", "sda_platform.operations.daemon", "-w", str(workspace)], lambda: True)
+        self._add(services.daemon_service(self.home, self._environment(), workspace))
         self._await_warm()
+        self._watch_answers()
         self._report(f"the platform is up: {self._addresses.webserver}")
 
     def _sweep_left_overs(self) -> None:
@@ -200,20 +199,11 @@ class Platform:
         )
 
     def _start_engine(self, port: int) -> str:
-        directory = self.home / "engine"
         try:
-            java = find_java(self._inherited)
-            command = engine.server_command(java, directory, port=port, driver_memory=self._driver_memory)
+            self._add(services.engine_service(self.home, self._environment(), port, self._driver_memory))
         except (JavaMissing, JarsMissing) as problem:
             raise PlatformError(str(problem)) from None
-        environment = {**self._environment(), **engine.server_environment(directory)}
-        log = self.home / "logs" / "engine.log"
-        self._add(Service("engine", command, environment, directory, log, lambda: engine.is_listening(port)))
         return engine.remote_address(port)
-
-    def _start_python(self, name: str, arguments: list[str], is_ready: Callable[[], bool]) -> None:
-        log = self.home / "logs" / f"{name}.log"
-        self._add(Service(name, [sys.executable, *arguments], self._environment(), self.home, log, is_ready))
 
     def _add(self, service: Service) -> None:
         self._report(f"{service.name}: starting")
@@ -247,77 +237,60 @@ class Platform:
             self._pause()
         self._report(f"{name}: ready")
 
-    def _webserver_answers(self) -> bool:
-        url = f"{self.addresses.webserver}/server_info"
-        try:
-            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
     def _pause(self) -> None:
         if self._stop_wanted.wait(_TICK_S):
             raise PlatformError("the platform was stopped while it started")
 
+    def _run_beside(self, log: str, *arguments: str) -> OneOff:
+        return OneOff([*arguments], self._environment(), self.home, self.home / "logs" / log).start()
+
     def _begin_verification(self) -> None:
-        with self._verification_log.open("wb") as log:
-            self._verifying = subprocess.Popen(
-                [sys.executable, "-m", "sda_platform.operations.verification"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._environment(),
-                cwd=self.home,
-            )
+        self._verifying = self._run_beside("verification.log", "sda_platform.operations.verification")
 
     def _await_verified(self) -> None:
-        """Wait for the verification of the lake, which mends it, too. Nothing may be built on what it refuses."""
-        while self._verifying is not None and self._verifying.poll() is None:
+        """Wait for the verification of the lake, which also repairs it. Nothing may be built on what it refuses."""
+        verifying = self._verifying
+        assert verifying is not None
+        while verifying.is_running:
             self._pause()
-        told = self._verification_log.read_text(errors="replace").strip()
-        if self._verifying is None or self._verifying.returncode:
-            raise PlatformError(f"the lake is not sound:\n{told}")
-        for line in told.splitlines():
+        if not verifying.succeeded:
+            raise PlatformError(f"the lake is not sound:\n{verifying.output()}")
+        for line in verifying.output().splitlines():
             self._report(f"lake: {line}")
-
-    @property
-    def _verification_log(self) -> Path:
-        return self.home / "logs" / "verification.log"
 
     def _begin_warming(self) -> None:
         self._report("engine: warming the lanes")
         self._is_cold = False
-        command = [
-            sys.executable,
-            "-m",
-            "sda_platform.lake.spark.warm",
-            self.addresses.engine,
-            str(self.home / "engine"),
-        ]
-        with (self.home / "logs" / "warm-up.log").open("ab") as log:
-            self._warming = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._environment(),
-                cwd=self.home,
-            )
+        arguments = (self.addresses.engine, str(self.home / "engine"))
+        self._warming = self._run_beside("warm-up.log", "sda_platform.lake.spark.warm", *arguments)
 
     def _await_warm(self) -> None:
         """Wait for the warm-up. Its failure stops a start, because no run could succeed either."""
         if self._warming is None:
             return
         deadline = time.monotonic() + _WARM_S
-        while self._warming.poll() is None:
+        while self._warming.is_running:
             if time.monotonic() > deadline:
                 self._warming.kill()
             self._pause()
-        if self._warming.returncode:
-            raise PlatformError(f"the engine started but does not work; see {self.home / 'logs' / 'warm-up.log'}")
+        if not self._warming.succeeded:
+            raise PlatformError(f"the engine started but does not work; see {self._warming.log}")
         self._report("engine: warm")
 
+    def _watch_answers(self) -> None:
+        """Ask every process from now on, each from a thread of its own, whether it works."""
+        self._liveness = services.watched(self._services, self.addresses, self._hung_after_s)
+        for each in self._liveness:
+            asking = threading.Thread(target=each.keep_asking, args=(self._stop_wanted,), daemon=True)
+            asking.name = f"ask {each.service.name}"
+            asking.start()
+
     def _watch(self) -> None:
+        for each in self._liveness:
+            if each.is_hung:
+                self._report(f"{each.service.name} has not answered for {each.silent_s:.0f} s; ending it")
+                each.service.signal(signal.SIGKILL)
+                each.begin_again()
         lines = [line for service in self._services.values() if (line := service.revive(time.monotonic()))]
         for line in lines:
             self._report(line)

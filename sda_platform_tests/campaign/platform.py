@@ -37,6 +37,8 @@ SETTINGS: Mapping[str, str] = {
     "SDA_FUSION_REFRESH": "false",
     # What lands here comes data first, metadata at once: no lone file is one for long, even on a busy machine.
     "SDA_ORPHAN_GRACE_S": "60",
+    # Strikes hold the engine still for longer than an engine that hangs is waited for.
+    "SDA_HUNG_AFTER_S": "900",
 }
 # What comes forward when something lands; in what is determined by the clock victim and twin would differ by right.
 FED_TABLES = tuple(table for table in TABLES if table not in BY_THE_CLOCK)

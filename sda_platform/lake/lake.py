@@ -22,6 +22,7 @@ from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.pruning import restore_marks
 from sda_platform.lake.landing.segments import LoadedSegment
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head, TableLog
@@ -131,6 +132,7 @@ class Lake:
         """
         if head.version < 0:
             require_new(self.log(table), zones=zones)
+        restore_marks(zones, self.log(table), head)
         return intake.take(zones, head, **bounds)
 
     def acknowledge(self, zones: Sequence[LandingZone], table: Table) -> None:

@@ -310,3 +310,17 @@ def test_what_a_campaign_lands_flows_whatever_its_name_and_whatever_lies_beside_
     assert {name for name in odd if "\\xfc" in name}
     assert {len(name) for name in odd} >= {245}
     assert platform.counts()["duplicate"] == 2
+
+
+def test_a_second_delivery_is_recognised_when_the_archive_was_removed__D11(platform: Platform) -> None:
+    platform.deliver("radar", "a", A)
+    platform.drain()
+    platform.deliver("radar", "b", B)
+    platform.drain()
+    shutil.rmtree(platform.root / "radar" / "archive")
+    for name in ("a again", "b again"):
+        platform.deliver("radar", name, A if name.startswith("a") else B)
+    platform.deliver("radar", "c", C)
+    platform.drain()
+    assert platform.valid() == {"radar/a": 3, "radar/b": 3, "radar/c": 3}
+    assert platform.counts()["duplicate"] == 2

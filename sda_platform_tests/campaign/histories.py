@@ -234,7 +234,9 @@ def _drawn_history(world: World, seed: int) -> list[str]:
     chance, problems = random.Random(-seed), []
     for _ in range(chance.randint(1, 3)):
         lander = world.start("lander", world.land_all)
-        writers = [world.start(f"writer-{n}", lambda: _work(world)) for n in range(chance.randint(1, 2))]
+        writers = [
+            world.start(f"writer-{n}", lambda: _work(world)) for n in range(chance.randint(1, world.writers_at_once))
+        ]
         if chance.random() < 0.3:
             world.start("maintenance", world.maintain)
         last = world.scheduler.steps + chance.randint(1, 120)
@@ -268,6 +270,7 @@ def _drain(world: World) -> list[str]:
     """O8: restarted and left alone, the platform lands and delivers what there is, within so many runs."""
     failure: Exception | None = None
     quiet_runs = 0
+    world.outlive_clock_jumps()
     for _ in range(DRAINING_RUNS):
         world.start("lander", world.land_all)
         run = world.start("drain", world.run_lane)

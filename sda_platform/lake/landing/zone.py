@@ -144,6 +144,7 @@ class LandingZone:
                 self._discard(segment)
             else:
                 self._move_away(segment)
+                self._give_back(segment)
         # Unsynced, a power loss could bring them back after the next commit, which no longer lists them.
         durable.sync(self._places)
         faults.reach("landing.acknowledged")
@@ -174,6 +175,19 @@ class LandingZone:
         """Remove a second delivery, unless other bytes have come under its name since."""
         if segment_is(segment, bytes_at(self.pending_path(segment.name)) or b""):
             self.discard_duplicate(segment.name)
+
+    def _give_back(self, segment: SegmentRef) -> None:
+        """Have the data of a lone file wait again whose sender completed it while it was moved to quarantine.
+
+        The sender was promised the file when its metadata was there: the two together are a sound segment.
+        """
+        if segment.defect is None:
+            return
+        waiting, data = self._waiting(segment.name)[0], bytes_at(self.archive.place(segment)[0])
+        described = self.describe(segment.name)
+        is_complete = data and described and described.meta and defect_of(described, data) is None
+        if is_complete and data and not waiting.exists():
+            durable.write(waiting, data)
 
     def _is_own(self, segment: SegmentRef, data: bytes | None) -> bool:
         """Whether what waits under the segment's name, ``data`` or metadata alone, is the segment."""

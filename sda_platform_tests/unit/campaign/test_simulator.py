@@ -48,3 +48,8 @@ def test_an_unsynced_compaction_between_any_two_steps_changes_nothing__spec_22()
 def test_a_case_and_its_text_are_one() -> None:
     cases = list(exhaustive((1,)))
     assert [Case.parse(str(case)) for case in cases] == cases
+
+
+def test_a_file_that_its_sender_completes_while_it_is_quarantined_is_not_lost__D15() -> None:
+    """Seed 679: its metadata came between the look at the lone data and their move."""
+    assert outcome(Case(seed=679)) == []

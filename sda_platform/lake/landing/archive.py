@@ -44,6 +44,12 @@ class Archive:
         """The empty file that exists once a sound segment of this name was consumed."""
         return self._names / quarantined_name(name)
 
+    def forget_unbacked_names(self) -> None:
+        """Remove the marks of names that the archive does not hold: the commits that consumed them were undone."""
+        backed = {quarantined_name(name) for name in self.names().values()}
+        for file in set(_files_in(self._names, None)) - backed:
+            (self._names / file).unlink(missing_ok=True)
+
     def holds_defective(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was reported before."""
         return self.quarantined(name, sha256).exists()

@@ -256,6 +256,7 @@ def _put_back(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> l
     """Have these consumed segments wait again. Raises SegmentLost, SegmentConflict."""
     for zone in zones:
         zone.restore([segment for segment in segments if segment.zone == zone.feed])
+        zone.archive.forget_unbacked_names()
     faults.reach("recovery.segments_restored")
     return [f"put {len(segments)} segments back to be taken again"] if segments else []
 

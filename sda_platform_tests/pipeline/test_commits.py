@@ -156,7 +156,7 @@ def improved(spark: SparkSession, log: TableLog, *sets: tuple[int, int, int], pl
     lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
     plan = plan or planned(log)
     current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
-    return lake.replace(plan, improvements(element_sets(spark, *sets), current).toArrow())
+    return lake.replace(plan, improvements(element_sets(spark, *sets), current, as_of_ns=plan.as_of_ns).toArrow())
 
 
 def sequences(log: TableLog) -> dict[int, int]:

@@ -203,6 +203,7 @@ def test_rows_that_do_not_change_keep_their_sequence_and_are_not_counted__D1(
     assert sequences(log) == {1: 1, 2: 2, 3: 2}
     assert [c.rows_written for c in log.commits()] == written[::-1]
     lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
+    lake.reads_unverified = True
     changed = lake.new_rows(lake.plan(OBSERVATIONS, consume=[ORBITAL_CATALOG]), ORBITAL_CATALOG, ["norad_id"])
     assert sorted(changed.column("norad_id").to_pylist()) == [1, 2, 3]
     assert sorted(log.rows_of((1, 3), ["norad_id"]).column("norad_id").to_pylist()) == [2, 3]

@@ -24,9 +24,10 @@ from platform_fragmentation import console, platform_at, play, provisional, take
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.observations import decode_segments
-from sda_platform.fusion.discovery import PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
-from sda_platform.fusion.tracklets import tracklets
+from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.lake.arrow import arrays
+from sda_platform.orbit_determination.tracklets import tracklets
+from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.breakup import FIRST_FRAGMENT_ID, Breakup

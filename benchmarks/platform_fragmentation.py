@@ -19,11 +19,10 @@ from rich.console import Console
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.fusion.offering import offer
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.spark.engine import python_path
 from sda_platform.lake.spark.session import attach
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform_tests.pipeline.platform_run import Platform, checks
@@ -65,7 +64,7 @@ def play(platform: Platform, world: Sequence[SimulatedSegment], seconds: float) 
         run("hot")
         if end % OWN_ELEMENTS_EVERY_S == 0:
             run("own_elements")
-            if offer(platform.lake, PROVISIONAL_ELEMENTS, platform.zone(ELEMENTS_FEED)):
+            if platform.zone(ELEMENTS_FEED).pending_names():
                 run("catalog")
 
 

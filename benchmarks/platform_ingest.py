@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import MissionClock
 from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform.ingest.assets import observations
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.anticipation import Anticipation
 from sda_platform.lake.assets import body_of
@@ -113,7 +113,7 @@ class PlatformIngest:
 
     def observe(self) -> None:
         """What a run of `observations` does."""
-        body_of(observations)(lake=self._lake_resource)
+        body_of(OBSERVATIONS)(lake=self._lake_resource)
 
     def look(self) -> list[LoadedSegment]:
         """What a tick of the sensor and a run of `raw_records` look at before anything is decoded."""

@@ -83,7 +83,7 @@ def _questions(subject: Subject) -> dict[str, Callable[[], int]]:
     lake, log = subject.lake, subject.lake.log(RAW_RECORDS)
     return {
         f"{_IN_A_RUN}head": lambda: lake.head(RAW_RECORDS).sequence,
-        f"{_IN_A_RUN}plan": lambda: lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS).upto_sequence,
+        f"{_IN_A_RUN}plan": lambda: lake.plan(OBSERVATIONS).window(RAW_RECORDS).upto_sequence,
         f"{_IN_A_RUN}commits that checks follow": lambda: log.commits()[0].sequence,
         f"{_IN_A_RUN}log_is_sound": lambda: subject.commits if log_is_sound(log, subject.home).passed else -1,
         "delta-rs: rows of a commit": lambda: subject.commits if _newest_rows(subject) == 0 else -1,

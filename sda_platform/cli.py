@@ -295,7 +295,7 @@ def reprocess(
     into: str | None,
 ) -> None:
     """Bring dead letters back into their landing zones, byte for byte; without a filter, all. May be repeated."""
-    from sda_platform.ingest.reprocessing import LetterFilter
+    from sda_platform.dead_letters.reprocessing import LetterFilter
     from sda_platform.operations.reprocess import letter_grid, reprocess_letters, verdict
 
     chosen = LetterFilter(

@@ -1,56 +1,41 @@
-"""Every table of the platform, in the order in which data flows."""
+"""Every table of the platform: what each package's ``tables`` module lists, sources before the tables that use them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import (
-    CONJUNCTION_ALERTS,
-    CONJUNCTION_ASSESSMENTS,
-    CONJUNCTION_CANDIDATES,
-    CONJUNCTION_MESSAGES,
-    MESSAGES_FEED,
-)
-from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
-from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
-from sda_platform.ingest.feeds import OBSERVATION_FEEDS
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+import sda_platform
 from sda_platform.lake.table import Table
-
-TABLES = (
-    RAW_RECORDS,
-    OBSERVATIONS,
-    ELEMENT_SETS,
-    CONJUNCTION_MESSAGES,
-    DEAD_LETTERS,
-    ORBITAL_CATALOG,
-    FUSED_TRACKS,
-    CLOCK_OFFSETS,
-    TRACKS,
-    REFINED_ELEMENTS,
-    PROVISIONAL_ELEMENTS,
-    CONJUNCTION_CANDIDATES,
-    CONJUNCTION_ASSESSMENTS,
-    CONJUNCTION_ALERTS,
-    ALERT_DELIVERIES,
-)
-
-# The tables that take their input from landing zones, by name.
-FEEDS: Mapping[str, tuple[str, ...]] = {
-    RAW_RECORDS.name: tuple(feed.name for feed in OBSERVATION_FEEDS),
-    ELEMENT_SETS.name: (ELEMENTS_FEED,),
-    CONJUNCTION_MESSAGES.name: (MESSAGES_FEED,),
-}
 
 
 class UnknownTable(LookupError):
     """No table has this name."""
 
 
+def in_flow_order(tables: Sequence[Table]) -> tuple[Table, ...]:
+    """``tables``, each after those that it consumes or reads; feedback, which closes cycles, does not count."""
+    by_name = {table.name: table for table in tables}
+    graph = {table.name: [source.name for source in (*table.consumes, *table.reads)] for table in tables}
+    return tuple(by_name[name] for name in TopologicalSorter(graph).static_order())
+
+
 def tables_named(name: str) -> tuple[Table, ...]:
     """The table ``name``, or every table for ``all``. Raises UnknownTable."""
     chosen = tuple(table for table in TABLES if name in (table.name, "all"))
     if not chosen:
-        raise UnknownTable(f"no table is named {name!r}; there are: {', '.join(t.name for t in TABLES)}, or all")
+        known = ", ".join(sorted(table.name for table in TABLES))
+        raise UnknownTable(f"no table is named {name!r}; there are: {known}, or all")
     return chosen
+
+
+def _declared() -> Iterator[Table]:
+    for package in iter_modules(sda_platform.__path__, "sda_platform."):
+        if package.ispkg and find_spec(f"{package.name}.tables"):
+            yield from import_module(f"{package.name}.tables").TABLES
+
+
+TABLES = in_flow_order(sorted(_declared(), key=lambda table: table.name))
+FEEDS: Mapping[str, tuple[str, ...]] = {table.name: table.zones for table in TABLES if table.zones}
+"""The landing zones of the tables that have some, by the table's name."""

@@ -58,13 +58,13 @@ def tell(lake: Lake, *keys: EntryKey) -> None:
 
 def deliver(lake: Lake, subscriber: Subscriber) -> dict[str, object]:
     """One round in this process; what the asset would tell of it."""
-    plan = lake.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
+    plan = lake.plan(ALERT_DELIVERIES)
     earlier = adopt(lake, plan, subscriber)
     if earlier:
         windows = recording(plan).windows
         commit(lake, ALERT_DELIVERIES, earlier.rows.to_pylist(), windows=windows, counts=earlier.counts)
         faults.reach("delivery.adopted")
-        plan = lake.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
+        plan = lake.plan(ALERT_DELIVERIES)
     done = dispatch(lake, plan, subscriber)
     if not plan.is_empty:
         commit(lake, ALERT_DELIVERIES, done.rows.to_pylist(), windows=plan.windows, counts=done.counts)

@@ -13,7 +13,10 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "sda_platform"
 # Whose modules make rows; what they import from elsewhere (the lake, its clock, telemetry) is not part of a row.
-SUBJECTS = ("catalog", "conjunction", "delivery", "fusion", "ingest", "formats", "orbits")
+SUBJECTS = (
+    "catalog", "conjunction", "dead_letters", "delivery", "fusion", "ingest", "orbit_determination",
+    "formats", "orbits",
+)  # fmt: skip
 _ALLOWED = re.compile(r"#\s*deterministic:(.*)$")
 
 _OF_SPARK = (

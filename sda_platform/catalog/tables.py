@@ -12,9 +12,6 @@ ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
 OWN_ORIGINATOR = "SDA PLATFORM"
 """Who publishes the element sets that the platform determined itself."""
-CAME_INTO_FORCE = "came_into_force"
-"""Among the counts of a commit of `orbital_catalog`: usable sets, consumed earlier, whose epoch has come since the last
-commit. If the commit consumed nothing, they are its cause."""
 
 
 class Elements(Provenance):
@@ -66,20 +63,30 @@ class ElementSet(Elements, Landed):
 
 
 class CatalogEntry(Elements):
-    """Of each object the set in force, by (epoch, source priority, set number, originator, segment, record)."""
+    """The best element set of each object by (epoch, source priority, set number, originator, segment, record)."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
 
 
 _ELEMENTS = [name for name in CatalogEntry.to_schema().columns if name != "commit_sequence"]
 
-ELEMENT_SETS = Table("element_sets", "catalog", ElementSet, ("segment_sha256", "record_number"), "received_time_ns")
+ELEMENT_SETS = Table(
+    "element_sets",
+    "catalog",
+    ElementSet,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(ELEMENTS_FEED,),
+)
 ORBITAL_CATALOG = Table(
     "orbital_catalog",
     "catalog",
     CatalogEntry,
     ("norad_id",),
     "epoch_time_ns",
-    sources={name: [("element_sets", name)] for name in _ELEMENTS},
+    lineage={name: [("element_sets", name)] for name in _ELEMENTS},
     replaces_rows=True,
+    consumes=(ELEMENT_SETS,),
 )
+
+TABLES = (ELEMENT_SETS, ORBITAL_CATALOG)

@@ -25,6 +25,7 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.lake.landing.bronze import land
 from sda_platform.lake.landing.decoding import one_by_one
 from sda_platform.lake.landing.zone_asset import zone_asset
@@ -42,7 +43,7 @@ message_zone = zone_asset(
 )
 
 
-@table_asset(CONJUNCTION_MESSAGES, deps=[message_zone], pool="catalog")
+@table_asset(CONJUNCTION_MESSAGES, jobs=[CATALOG_TO_ALERTS])
 def conjunction_messages(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
@@ -52,17 +53,17 @@ def conjunction_messages(
     beside ours, and the check `others_agree` tells where others see a danger that we do not, or the reverse.
     """
     decoder = one_by_one(message_decoding.decode)
-    return land(lake, landing, CONJUNCTION_MESSAGES, [MESSAGES_FEED], decoder, tell=context.log_event)
+    return land(lake, landing, CONJUNCTION_MESSAGES, decoder, tell=context.log_event)
 
 
-@table_asset(CONJUNCTION_CANDIDATES, deps=[ORBITAL_CATALOG.name])
+@table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])
 def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
     """Every approach within the screening volume and the horizon, by both element sets: of the fleet, or of all.
 
     Objects with new element sets are screened at once; everything is screened again when the horizon has moved.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_CANDIDATES, consume=[ORBITAL_CATALOG], under={"screening": screening.recorded()})
+    plan = store.plan(CONJUNCTION_CANDIDATES, settings={"screening": screening.recorded()})
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
     catalogue = catalogue_at(store, plan.window(ORBITAL_CATALOG).upto_version)
     bounds = {"horizon_ns": screening.horizon_ns, "refresh_ns": screening.refresh_ns}
@@ -108,7 +109,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     )
 
 
-@table_asset(CONJUNCTION_ASSESSMENTS, deps=[conjunction_candidates, TRACKS.name, ORBITAL_CATALOG.name])
+@table_asset(CONJUNCTION_ASSESSMENTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS])
 def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
     """Each candidate with the best states known: geometry in RTN at the refined TCA, probability of collision, risk.
 
@@ -116,12 +117,7 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
     as a track changes, every open event of its object is assessed anew.
     """
     store = lake.open()
-    plan = store.plan(
-        CONJUNCTION_ASSESSMENTS,
-        consume=[CONJUNCTION_CANDIDATES, TRACKS],
-        observe=[ORBITAL_CATALOG],
-        under={"screening": screening.recorded()},
-    )
+    plan = store.plan(CONJUNCTION_ASSESSMENTS, settings={"screening": screening.recorded()})
     if plan.is_empty:
         return nothing_new(store, plan)
     tracked = pc.unique(store.new_rows(plan, TRACKS, ["norad_id"]).column("norad_id")).to_pylist()
@@ -145,7 +141,7 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
     return materialized(store, receipt, objects_tracked=len(tracked), risks=dict(risks))
 
 
-@table_asset(CONJUNCTION_ALERTS, deps=[conjunction_assessments], priority=10)
+@table_asset(CONJUNCTION_ALERTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
 def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What subscribers are told: approaches at risk yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
 
@@ -153,7 +149,7 @@ def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     strictly, and a withdrawn alert is a retract, so that a subscriber can fold it.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_ALERTS, consume=[CONJUNCTION_ASSESSMENTS])
+    plan = store.plan(CONJUNCTION_ALERTS)
     if plan.is_empty:
         return nothing_new(store, plan)
     entries = transforms.alert_corrections(

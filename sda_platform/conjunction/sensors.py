@@ -1,13 +1,12 @@
-"""What triggers the catalog lane from here: the messages of others in their landing zone."""
-
-from typing import Any
+"""What starts the job from the catalogue to alerts from here: received CDMs in their landing zone."""
 
 import dagster as dg
 
 from sda_platform.conjunction.tables import MESSAGES_FEED
+from sda_platform.lake.jobs import CATALOG_TO_ALERTS
 from sda_platform.lake.sensors import landing_sensor
 
 
-def build_sensors(catalog_job: Any, interval_s: int) -> list[dg.SensorDefinition]:
-    """The sensor of the messages' landing zone; what publishers send takes the lane in which alerts do not wait."""
-    return [landing_sensor(MESSAGES_FEED, [MESSAGES_FEED], catalog_job, "catalog", interval_s)]
+def build_sensors(interval_s: int) -> list[dg.SensorDefinition]:
+    """The sensor of the landing zone of received CDMs; their job is not the one that alerts wait for."""
+    return [landing_sensor(MESSAGES_FEED, [MESSAGES_FEED], CATALOG_TO_ALERTS, interval_s)]

@@ -7,6 +7,8 @@ others say.
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.journal import JournalModel
 from sda_platform.lake.table import Landed, Provenance, Table
 
@@ -256,7 +258,7 @@ CONJUNCTION_CANDIDATES = Table(
     Candidate,
     ("event_id", "sequence", "op"),
     "tca_time_ns",
-    sources={
+    lineage={
         "norad_id_1": [("orbital_catalog", "norad_id")],
         "norad_id_2": [("orbital_catalog", "norad_id")],
         "elements_epoch_1_ns": [("orbital_catalog", "epoch_time_ns")],
@@ -265,6 +267,7 @@ CONJUNCTION_CANDIDATES = Table(
         "miss_distance_km": _ELEMENTS,
         "relative_speed_km_s": _ELEMENTS,
     },
+    consumes=(ORBITAL_CATALOG,),
 )
 CONJUNCTION_ASSESSMENTS = Table(
     "conjunction_assessments",
@@ -272,7 +275,7 @@ CONJUNCTION_ASSESSMENTS = Table(
     Assessment,
     ("event_id", "sequence", "op"),
     "tca_time_ns",
-    sources={
+    lineage={
         **{c: [("conjunction_candidates", c)] for c in _APPROACH},
         **dict.fromkeys(
             ("tca_time_ns", "miss_distance_km", "radial_miss_km", "collision_probability", "probability_2d", "risk"),
@@ -285,7 +288,8 @@ CONJUNCTION_ASSESSMENTS = Table(
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
     },
-    looked_up=("orbital_catalog",),
+    consumes=(CONJUNCTION_CANDIDATES, TRACKS),
+    reads=(ORBITAL_CATALOG,),
 )
 CONJUNCTION_ALERTS = Table(
     "conjunction_alerts",
@@ -293,8 +297,16 @@ CONJUNCTION_ALERTS = Table(
     Alert,
     ("event_id", "sequence", "op"),
     "tca_time_ns",
-    sources={c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
+    lineage={c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
+    consumes=(CONJUNCTION_ASSESSMENTS,),
 )
 CONJUNCTION_MESSAGES = Table(
-    "conjunction_messages", "conjunction", Message, ("segment_sha256", "record_number"), "received_time_ns"
+    "conjunction_messages",
+    "conjunction",
+    Message,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(MESSAGES_FEED,),
 )
+
+TABLES = (CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, CONJUNCTION_MESSAGES)

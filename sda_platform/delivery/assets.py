@@ -4,16 +4,16 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.dispatch import adopt, dispatch
 from sda_platform.delivery.inheritance import recording
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.lake.resource import LakeResource
 
 
-@table_asset(ALERT_DELIVERIES, deps=[CONJUNCTION_ALERTS.name], priority=10)
+@table_asset(ALERT_DELIVERIES, jobs=[ALERTS_TO_SUBSCRIBER, OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
 def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber]) -> dg.MaterializeResult[Any]:
     """Every alert entry that the subscriber confirmed, exactly once.
 
@@ -22,11 +22,11 @@ def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber
     subscriber lost is sent to it again.
     """
     store = lake.open()
-    plan = store.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
+    plan = store.plan(ALERT_DELIVERIES)
     earlier = adopt(store, plan, subscriber)
     if earlier:
         store.append(recording(plan), store.frame(ALERT_DELIVERIES, earlier.rows), counts=earlier.counts)
-        plan = store.plan(ALERT_DELIVERIES, consume=[CONJUNCTION_ALERTS])
+        plan = store.plan(ALERT_DELIVERIES)
     done = dispatch(store, plan, subscriber)
     if plan.is_empty:
         return nothing_new(store, plan, **done.facts)

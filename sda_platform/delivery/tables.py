@@ -3,6 +3,7 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.lake.table import Table, TableModel
 
 
@@ -26,14 +27,17 @@ class AlertDelivery(TableModel):
 
 ALERT_DELIVERIES = Table(
     "alert_deliveries",
-    "conjunction",
+    "delivery",
     AlertDelivery,
     ("subscriber", "alert_id", "sequence", "op"),
     "tca_time_ns",
-    sources={
+    lineage={
         "alert_id": [("conjunction_alerts", "event_id")],
         "sequence": [("conjunction_alerts", "sequence")],
         "op": [("conjunction_alerts", "op")],
         "tca_time_ns": [("conjunction_alerts", "tca_time_ns")],
     },
+    consumes=(CONJUNCTION_ALERTS,),
 )
+
+TABLES = (ALERT_DELIVERIES,)

@@ -12,12 +12,12 @@ from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.clock_assets import known_corrections
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import corrected_windows
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
 from sda_platform.fusion.tables import (
+    CLOCK_OFFSETS,
     FIRST_OPEN_WINDOW,
     FUSED_TRACKS,
     TRACK_MEMORY_NS,
@@ -28,6 +28,7 @@ from sda_platform.fusion.transforms import track_corrections
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.assets import markdown_table, materialized, nothing_new, table_asset
+from sda_platform.lake.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.resource import LakeResource
@@ -35,7 +36,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.verification import standing_keys
 
 
-@table_asset(FUSED_TRACKS, deps=[OBSERVATIONS.name, RAW_RECORDS.name, ORBITAL_CATALOG.name], pool="hot")
+@table_asset(FUSED_TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
 def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
     """State and covariance of every observed object, one fit per 30 s window, from all sensors that saw it.
 
@@ -44,12 +45,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     fitted again even then, and so have windows that `clock_offsets` tells a correction of.
     """
     store = lake.open()
-    plan = store.plan(
-        FUSED_TRACKS,
-        consume=[OBSERVATIONS, RAW_RECORDS, CLOCK_OFFSETS],
-        observe=[ORBITAL_CATALOG],
-        under={"fusion": fusion.recorded()},
-    )
+    plan = store.plan(FUSED_TRACKS, settings={"fusion": fusion.recorded()})
     if plan.is_empty or plan.snapshot(ORBITAL_CATALOG).sequence == 0:
         return nothing_new(
             store, plan, "nothing new upstream" if plan.is_empty else "no catalogue to associate with yet"
@@ -80,7 +76,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     return materialized(store, receipt, **_facts(store, plan, marks, counts))
 
 
-@table_asset(TRACKS, deps=[fused_tracks, ORBITAL_CATALOG.name], pool="hot")
+@table_asset(TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
 def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Where each object is by all its windows together: one state carried through them, and whether the track lives.
 
@@ -88,7 +84,7 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     row is suspected of a manoeuvre, with time and size.
     """
     store = lake.open()
-    plan = store.plan(TRACKS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG])
+    plan = store.plan(TRACKS)
     if plan.is_empty:
         return nothing_new(store, plan)
     touched = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id"))

@@ -9,16 +9,13 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.clock_assets import TERMS_UNTIL
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
-from sda_platform.fusion.discovery import ANALYST_IDS
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
-from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS, TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACK_MEMORY_NS, TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import newest, nothing_waits, watermark
+from sda_platform.lake.freshness import nothing_waits, watermark
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
@@ -27,7 +24,6 @@ from sda_platform.lake.verification import broken_journals, consumed_rows, revie
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0
-MAX_REFINEMENT_AGE_S = 6 * 3600.0
 MAX_CLOCK_AGE_S = 3600.0
 
 
@@ -86,24 +82,6 @@ def told_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(passed=True, metadata={**facts, "open_observations": held, "observations_per_s": rate})
 
 
-def unsound_refinements(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every refined set is clearly better than what it refined, by their covariances."""
-    rows = log.rows_of(reviewed_span(commits), ["norad_id", "position_sigma_m", "published_sigma_m"])
-    worse = pc.sum(pc.greater_equal(rows["position_sigma_m"], rows["published_sigma_m"])).as_py() or 0
-    return [f"{worse} sets are no better than what they refine"] if worse else []
-
-
-def shared_readings(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """No reading stands behind two unknown objects, and their numbers are analysts' numbers."""
-    rows = log.rows_of(reviewed_span(commits), ["norad_id", "observation_ids"]).sort_by("norad_id").to_pylist()
-    owners = [(reading, row["norad_id"]) for row in rows for reading in row["observation_ids"]]
-    owner = dict(reversed(owners))
-    twice = sorted({number for reading, number in owners if owner[reading] != number})
-    foreign = sorted({row["norad_id"] for row in rows} - set(ANALYST_IDS))
-    told = ((twice, "objects share readings with another"), (foreign, "numbers are not an analyst's"))
-    return [f"{len(numbers)} {what}, such as {numbers[0]}" for numbers, what in told if numbers]
-
-
 def unfounded_corrections(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """What is taken out of times is larger than its doubt."""
     rows = log.rows_of(reviewed_span(commits), ["source_id", "offset_s", "correction_sigma_s", "is_applied"])
@@ -111,11 +89,6 @@ def unfounded_corrections(_store: Lake, log: TableLog, commits: Sequence[Commit]
     unsure = rows.filter(pc.and_(rows["is_applied"], pc.less_equal(pc.abs(rows["offset_s"]), doubt_s)))
     names = sorted(set(unsure["source_id"].to_pylist()))
     return [f"clocks are corrected by less than is known of them: {', '.join(names)}"] if names else []
-
-
-def discovery_looked(store: Lake, _log: TableLog) -> int | None:
-    """When unknown objects could last have been found: a quiet sky leaves the table as it is."""
-    return watermark(PIPELINE)(store, store.log(FUSED_TRACKS))
 
 
 def unfolded_windows(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -154,16 +127,6 @@ checks = [
         CLOCK_OFFSETS,
         balance=[unfounded_corrections],
         freshness=DataFreshness("no closed term waits", MAX_CLOCK_AGE_S, watermark(TERMS_UNTIL)),
-    ),
-    table_checks(
-        REFINED_ELEMENTS,
-        balance=[unsound_refinements],
-        freshness=DataFreshness("tracks are still refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
-    ),
-    table_checks(
-        PROVISIONAL_ELEMENTS,
-        balance=[shared_readings],
-        freshness=DataFreshness("no unknown object waits for its number", MAX_REFINEMENT_AGE_S, discovery_looked),
     ),
     sources_report,
     state_is_bounded,

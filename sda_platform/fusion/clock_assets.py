@@ -11,14 +11,14 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrections, estimated
-from sda_platform.fusion.discovery import READING_COLUMNS
+from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of, window_start
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.resource import LakeResource
@@ -32,7 +32,7 @@ _MOST_TERMS = 12
 _ENOUGH_READINGS = 100_000
 
 
-@table_asset(CLOCK_OFFSETS, deps=[OBSERVATIONS.name, FUSED_TRACKS.name, ORBITAL_CATALOG.name], pool="catalog")
+@table_asset(CLOCK_OFFSETS, jobs=[ORBIT_DETERMINATION])
 def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
     """How far each sensor's clock is off, by terms of ten closed windows, against satellites that tell their own state.
 
@@ -40,9 +40,7 @@ def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
     can't be told, as the two depend on each other in turns.
     """
     store = lake.open()
-    plan = store.plan(
-        CLOCK_OFFSETS, consume=[FUSED_TRACKS], observe=[ORBITAL_CATALOG], under={"fusion": fusion.recorded()}
-    )
+    plan = store.plan(CLOCK_OFFSETS, settings={"fusion": fusion.recorded()})
     open_from_ns, known = closed_before(store, plan)
     term_length_ns = WINDOWS_IN_TERM * fusion.window_ns
     until_ns = term_of(open_from_ns, fusion.window_ns)

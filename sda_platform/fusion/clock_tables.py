@@ -3,7 +3,7 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.lake.table import Table, TableModel
+from sda_platform.lake.table import TableModel
 
 
 class ClockOffset(TableModel):
@@ -36,21 +36,3 @@ class ClockOffset(TableModel):
     as_of_ns: T.LongType = pa.Field(
         description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
     )
-
-
-CLOCK_OFFSETS = Table(
-    "clock_offsets",
-    "fusion",
-    ClockOffset,
-    ("source_id", "term_start_ns"),
-    "term_start_ns",
-    sources={
-        "source_id": [("observations", "source_id")],
-        "term_start_ns": [("observations", "sensor_time_ns")],
-        "bound_s": [("observations", "clock_quality"), ("observations", "clock_age_s")],
-        **{
-            name: [("observations", c) for c in ("sensor_time_ns", "range_m", "right_ascension_rad", "x_m")]
-            for name in ("offset_s", "sigma_s", "residual_rms")
-        },
-    },
-)

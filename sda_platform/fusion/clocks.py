@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.fuse import associated, in_order
+from sda_platform.fusion.tables import CLOCK_OFFSETS
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE

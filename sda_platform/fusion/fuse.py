@@ -15,13 +15,15 @@ from sda_platform.lake.journal import content
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
+from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Association, associate
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected
 from sda_platform.orbits.tracking.estimation import StateFits
 from sda_platform.orbits.tracking.progress import fuse_window
 
+READING_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
+"""The columns of `observations` that estimation needs."""
 _TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
 
 _FACTS = {FUSED_TRACKS.key[0], *content(FUSED_TRACKS)}

@@ -17,12 +17,11 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.association_quality import Verdicts, told
 from sda_platform.fusion.clock_assets import known_corrections
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrected_rows, offsets_of
-from sda_platform.fusion.discovery import READING_COLUMNS
 from sda_platform.fusion.fit_quality import FitQuality
+from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import FUSED_TRACKS, STATE_COLUMNS, TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, STATE_COLUMNS, TRACKS
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS

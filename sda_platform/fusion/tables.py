@@ -5,8 +5,11 @@ import numpy.typing as npt
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.fusion.clock_tables import ClockOffset
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.journal import JournalModel
 from sda_platform.lake.table import Table, TableModel
 
@@ -86,7 +89,7 @@ FUSED_TRACKS = Table(
     FusedTrack,
     ("track_id", "sequence", "op"),
     "window_start_ns",
-    sources={
+    lineage={
         "observation_ids": [("observations", "observation_id")],
         "window_start_ns": [("observations", "sensor_time_ns")],
         "norad_id": [("orbital_catalog", "norad_id")],
@@ -95,7 +98,28 @@ FUSED_TRACKS = Table(
             for name in STATE_AND_COVARIANCE
         },
     },
-    looked_up=("orbital_catalog",),
+    consumes=(OBSERVATIONS, RAW_RECORDS),
+    reads=(ORBITAL_CATALOG,),
+    # A window is fitted again when an estimate of the time-tag biases of its sensors arrives.
+    feedback=lambda: (CLOCK_OFFSETS,),
+)
+CLOCK_OFFSETS: Table = Table(
+    "clock_offsets",
+    "fusion",
+    ClockOffset,
+    ("source_id", "term_start_ns"),
+    "term_start_ns",
+    lineage={
+        "source_id": [("observations", "source_id")],
+        "term_start_ns": [("observations", "sensor_time_ns")],
+        "bound_s": [("observations", "clock_quality"), ("observations", "clock_age_s")],
+        **{
+            name: [("observations", c) for c in ("sensor_time_ns", "range_m", "right_ascension_rad", "x_m")]
+            for name in ("offset_s", "sigma_s", "residual_rms")
+        },
+    },
+    consumes=(FUSED_TRACKS,),
+    reads=(ORBITAL_CATALOG, OBSERVATIONS),
 )
 
 
@@ -142,14 +166,18 @@ TRACKS = Table(
     Track,
     ("norad_id",),
     "epoch_time_ns",
-    sources={
+    lineage={
         "norad_id": [("fused_tracks", "norad_id")],
         "track_id": [("fused_tracks", "track_id")],
         **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in STATE_AND_COVARIANCE},
         **{name: [("fused_tracks", "window_start_ns")] for name in ("state", "state_since_ns", "last_seen_ns")},
     },
     replaces_rows=True,
+    consumes=(FUSED_TRACKS,),
+    reads=(ORBITAL_CATALOG,),
 )
+
+TABLES = (FUSED_TRACKS, CLOCK_OFFSETS, TRACKS)
 
 
 def lower_triangles(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -4,19 +4,14 @@ import time
 from collections.abc import Sequence
 
 import dagster as dg
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.formats.records import FEED_FORMATS
-from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
-from sda_platform.ingest.growth import no_growth
-from sda_platform.ingest.lateness import late_observations
-from sda_platform.ingest.letters import BRONZE
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import newest, nothing_waits
+from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
 from sda_platform.lake.landing.balance import landing_balance_check
@@ -28,7 +23,6 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
 from sda_platform.lake.verification import (
     consumed_rows,
-    joined_keys,
     missing_or_surplus,
     reviewed_span,
     unbalanced_segments,
@@ -50,23 +44,6 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     expected = expected.filter(pc.invert(pc.is_in(expected, earlier.combine_chunks())))
     found = log.rows_of(reviewed_span(commits), ["observation_id"]).column("observation_id")
     return missing_or_surplus(expected, found, "observations")
-
-
-def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every record with an error, and every observation that came late, is a dead letter, once."""
-    key, expected = DEAD_LETTERS.key, []
-    for table in BRONZE:
-        rows = consumed_rows(store, commits, table, ["segment_sha256", "record_number", "error_kind"])
-        dead = rows.filter(pc.is_valid(rows.column("error_kind")))
-        expected.append(
-            joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key)
-        )
-    windows = [c.checkpoint.window(FUSED_TRACKS.name) for c in commits]
-    for late in (late_observations(store, window) for window in windows if window):
-        stage = pa.array([FUSED_TRACKS.name] * late.num_rows, pa.string())
-        expected.append(joined_keys(late.append_column("stage", stage), key))
-    found = joined_keys(log.rows_of(reviewed_span(commits), key), key)
-    return missing_or_surplus(pa.chunked_array([c for e in expected for c in e.chunks], pa.string()), found, "letters")
 
 
 @dg.asset_check(asset=RAW_RECORDS.name, description="No file lies in the landing zones that nothing will ever read.")
@@ -101,14 +78,6 @@ checks = [
         balance=[observations_balance],
         freshness=DataFreshness("the newest observation is recent", MAX_OBSERVATION_LAG_S, newest("sensor_time_ns")),
     ),
-    table_checks(
-        DEAD_LETTERS,
-        balance=[dead_letters_balance],
-        freshness=DataFreshness(
-            "no rejected record waits", MAX_OBSERVATION_LAG_S, nothing_waits([*BRONZE, FUSED_TRACKS])
-        ),
-    ),
-    no_growth,
     no_orphans,
     backlog_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),
     landing_balance_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),

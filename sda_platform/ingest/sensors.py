@@ -1,13 +1,12 @@
-"""What triggers the hot lane: segments in the landing zones of radars, telescopes and inter-satellite links."""
-
-from typing import Any
+"""What starts the job from observations to alerts: segments in the landing zones of the sensors."""
 
 import dagster as dg
 
-from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.lake.sensors import landing_sensor
 
 
-def build_sensors(hot_job: Any, interval_s: int) -> list[dg.SensorDefinition]:
-    """The sensor of all feeds of observations, which one run takes together."""
-    return [landing_sensor("observations", [feed.name for feed in OBSERVATION_FEEDS], hot_job, "hot", interval_s)]
+def build_sensors(interval_s: int) -> list[dg.SensorDefinition]:
+    """One sensor for the landing zones of all kinds of sensor: one run takes what waits in any of them."""
+    return [landing_sensor("observations", RAW_RECORDS.zones, OBSERVATIONS_TO_ALERTS, interval_s)]

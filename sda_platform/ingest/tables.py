@@ -1,4 +1,4 @@
-"""Tables of the ingest room: what landed, what was observed, what could not be read.
+"""Tables of package ingest: the records that landed, and the valid observations among them.
 
 Angles of optical observations are topocentric in TEME of date; inter-satellite-link states are TEME.
 """
@@ -8,7 +8,7 @@ import math
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
+from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.lake.table import Landed, Provenance, Table
 
 EARLIEST_EVENT_NS = -631_152_000_000_000_000  # 1950-01-01: nothing was in orbit before
@@ -97,65 +97,24 @@ class Observation(Envelope):
     )
 
 
-class DeadLetter(Provenance):
-    """What a stage refused, with its reason and the bytes to try again with.
-
-    Version 2 of the layout added the columns from error_class on; in letters of version 1 they are null.
-    """
-
-    schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout (DP5-Q3).")
-    stage: T.StringType = pa.Field(description="The table whose stage refused it.")
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    error_kind: T.StringType = pa.Field(isin=list(RECORD_KINDS), description="Kind of error: docs/dead-letters.md.")
-    error: T.StringType = pa.Field(description="File, record and reason, for a person.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came (DP5-I22).")
-    error_class: T.StringType = pa.Field(
-        nullable=True,
-        isin=[d.value for d in Disposition],
-        description="What repeating would bring: docs/dead-letters.md.",
-    )
-    source_id: T.StringType = pa.Field(nullable=True, description="The sensor, where the record told it.")
-    segment_format: T.StringType = pa.Field(nullable=True, description="Format in which the record came.")
-    rejected_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Mission time at which it was refused.", metadata={"unit": "ns"}
-    )
-    retry_count: T.LongType = pa.Field(
-        nullable=True, ge=0, description="How often it had been reprocessed before it was refused this time."
-    )
-
-
 _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit_sequence"]
-_BRONZE = ("raw_records", "element_sets", "conjunction_messages")
-_LETTER = [
-    "segment_sha256",
-    "segment_name",
-    "record_number",
-    "received_time_ns",
-    "feed",
-    "error_kind",
-    "error",
-    "payload",
-    "segment_format",
-]
 
-RAW_RECORDS = Table("raw_records", "ingest", RawRecord, ("segment_sha256", "record_number"), "received_time_ns")
+RAW_RECORDS = Table(
+    "raw_records",
+    "ingest",
+    RawRecord,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=tuple(feed.name for feed in OBSERVATION_FEEDS),
+)
 OBSERVATIONS = Table(
     "observations",
     "ingest",
     Observation,
     ("observation_id",),
     "sensor_time_ns",
-    sources={name: [("raw_records", name)] for name in _ENVELOPE},
+    lineage={name: [("raw_records", name)] for name in _ENVELOPE},
+    consumes=(RAW_RECORDS,),
 )
-DEAD_LETTERS = Table(
-    "dead_letters",
-    "ingest",
-    DeadLetter,
-    ("stage", "segment_sha256", "record_number"),
-    "received_time_ns",
-    sources={
-        **{name: [(bronze, name) for bronze in _BRONZE] for name in _LETTER},
-        "source_id": [("raw_records", "source_id")],
-        "retry_count": [(bronze, "reprocess_count") for bronze in _BRONZE],
-    },
-)
+
+TABLES = (RAW_RECORDS, OBSERVATIONS)

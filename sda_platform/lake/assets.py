@@ -1,6 +1,7 @@
 """How a table appears in Dagster: its definition, and what a materialization tells a person."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
@@ -9,7 +10,9 @@ import pyarrow as pa
 from sda_platform.clock import iso
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.failures.failing import repeated_or_told
+from sda_platform.lake.jobs import Job
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing.zone_asset import zone_key
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
@@ -28,25 +31,38 @@ _SIGNS = {
 }
 
 AssetBody = Callable[..., dg.MaterializeResult[Any]]
-Dependency = dg.AssetsDefinition | dg.AssetSpec | str
-_BODIES: dict[dg.AssetKey, AssetBody] = {}
 
 
-def table_asset(
-    table: Table, *, deps: Iterable[Dependency] = (), pool: str | None = None, priority: int = 0
-) -> Callable[[AssetBody], dg.AssetsDefinition]:
+@dataclass(frozen=True)
+class TableAsset:
+    """How a table is materialized."""
+
+    table: Table
+    jobs: tuple[Job, ...]
+    body: AssetBody
+
+
+DECLARED: dict[str, TableAsset] = {}
+"""Every declared table asset, by the table's name."""
+
+
+def table_asset(table: Table, *, jobs: Sequence[Job], priority: int = 0) -> Callable[[AssetBody], dg.AssetsDefinition]:
     """Declare the asset that writes ``table``; the docstring of the body is its description in the UI.
 
-    ``pool`` is the lane that the asset belongs to; ``priority`` orders independent assets of one run (higher first).
+    ``jobs`` materialize it; the first serves it: when commits of its inputs are unconsumed, that job is started. Its
+    dependencies are the inputs that the table declares. ``priority`` orders independent assets of one run (higher
+    first).
     """
+    pools = {job.pool for job in jobs}
 
     def declare(body: AssetBody) -> dg.AssetsDefinition:
-        _BODIES[dg.AssetKey(table.name)] = body
+        DECLARED[table.name] = TableAsset(table, tuple(jobs), body)
         return dg.asset(
             name=table.name,
             group_name=table.group,
-            deps=deps,
-            pool=pool,
+            deps=[*map(zone_key, table.zones), *(source.name for source in (*table.consumes, *table.reads))],
+            # An asset of several jobs takes the pool of the run that it is part of.
+            pool=pools.pop() if len(pools) == 1 else None,
             op_tags={"dagster/priority": str(priority)},
             metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
         )(repeated_or_told(table.name, body))
@@ -54,9 +70,19 @@ def table_asset(
     return declare
 
 
-def body_of(asset: dg.AssetsDefinition) -> AssetBody:
-    """The body of a table's asset as its room wrote it; called so, its errors are its own."""
-    return _BODIES[asset.key]
+def body_of(table: Table) -> AssetBody:
+    """The undecorated asset function of ``table``; calling it bypasses the retry policy."""
+    return DECLARED[table.name].body
+
+
+def tables_of(job: Job) -> tuple[Table, ...]:
+    """The tables that ``job`` materializes."""
+    return tuple(declared.table for declared in DECLARED.values() if job in declared.jobs)
+
+
+def served_by(job: Job) -> tuple[Table, ...]:
+    """The tables that ``job`` brings up to date when commits of their inputs are unconsumed."""
+    return tuple(declared.table for declared in DECLARED.values() if declared.jobs[0] == job)
 
 
 def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeResult[Any]:
@@ -108,7 +134,7 @@ def column_lineage(table: Table) -> dg.TableColumnLineage:
     """Which upstream columns each column comes from."""
     deps: Mapping[str, list[dg.TableColumnDep]] = {
         name: [dg.TableColumnDep(dg.AssetKey(source), column) for source, column in sources]
-        for name, sources in table.sources.items()
+        for name, sources in table.lineage.items()
     }
     return dg.TableColumnLineage(deps_by_column=deps)
 

@@ -84,38 +84,31 @@ class Lake:
             log.make_durable(head.commit_version, head.version)
         return head
 
-    def plan(
-        self,
-        table: Table,
-        *,
-        consume: Sequence[Table],
-        observe: Sequence[Table] = (),
-        under: Settings | None = None,
-    ) -> Plan:
-        """Plan to consume what ``consume`` committed since; ``observe`` are read whole and pinned.
+    def plan(self, table: Table, *, settings: Settings | None = None) -> Plan:
+        """Plan to consume the new commits of the tables that ``table`` consumes; those that it reads are pinned.
 
-        Of both only what was verified is read; see `readable`. ``under`` are the settings that decide what the rows
-        say, by the resource of the definitions that has them. Raises TableIsRed where nothing is left to consume but
-        commits behind a finding.
+        Of both only what was verified is read; see `readable`. ``settings`` are those that the rows depend on, by the
+        name of their resource in the definitions. Raises TableIsRed where nothing is left to consume but commits behind
+        a finding.
         """
         head = self.head(table)
         previous = head.commit.checkpoint if head.commit else None
-        for source in consume:
+        for source in table.consumed:
             for window in previous.windows if previous else ():
                 if window.table == source.name:
                     self.log(source).confirm(window)
-        inputs = {source.name: self.readable(source, previous) for source in (*consume, *observe)}
+        inputs = {source.name: self.readable(source, previous) for source in table.inputs}
         plan = plan_windows(
             table,
             head,
-            [(source, inputs[source.name].head) for source in consume],
-            observed=[(source, inputs[source.name].head) for source in observe],
+            [(source, inputs[source.name].head) for source in table.consumed],
+            observed=[(source, inputs[source.name].head) for source in table.reads],
             now_ns=self.clock.now_ns(),
             run_id=self.run_id,
-            settings=under,
+            settings=settings,
         )
         if plan.is_empty:
-            refuse_red(table, [inputs[source.name] for source in consume])
+            refuse_red(table, [inputs[source.name] for source in table.consumed])
         return self._planned(plan)
 
     def readable(self, source: Table, previous: Checkpoint | None = None) -> Readable:

@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import InvariantError, SegmentLost, TableLost
 from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.log import TableLog
+from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.table import Table
 
 
@@ -47,20 +47,35 @@ def remedy(log: TableLog) -> str:
 
 
 def consumers(logs: Iterable[TableLog], source: Table, after_sequence: int = 0) -> list[str]:
-    """The tables of ``logs`` that have, or may have, read commits of ``source`` after this sequence."""
+    """The tables of ``logs`` that have, or may have, read commits of ``source`` after this sequence.
+
+    Of a table whose newest version is damaged the commit before counts. A commit is only planned on commits that are on
+    disk, so the damaged one did not read what a power loss took; by other damage it is lost as well.
+    """
     found = []
     for log in logs:
         try:
-            head = log.head()
+            commit = _newest_readable(log)
         except (InvariantError, DeltaError):
             found.append(f"perhaps {log.table.name}, which is damaged itself")
             continue
-        manifest = head.commit.checkpoint if head.commit else None
+        manifest = commit.checkpoint if commit else None
         read = [w.upto_sequence for w in manifest.windows if w.table == source.name] if manifest else []
         read += [s.sequence for s in manifest.snapshots if s.table == source.name] if manifest else []
         if any(sequence > after_sequence for sequence in read):
             found.append(log.table.name)
     return found
+
+
+def _newest_readable(log: TableLog) -> Commit | None:
+    """The newest commit, or the one before where the newest version is damaged; None before the first.
+
+    Raises InvariantError, DeltaError where more than the newest version is damaged.
+    """
+    try:
+        return log.head().commit
+    except (InvariantError, DeltaError):
+        return next(log.commits_from(log.version() - 1), None)
 
 
 def has_rows(zone: LandingZone, segment: SegmentRef) -> bool:

@@ -9,11 +9,11 @@ from Dagster's records of it; should those be lost as well, the tables' logs tel
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import dagster as dg
 
 from sda_platform import faults
+from sda_platform.lake.assets import served_by
 from sda_platform.lake.failures.attempts import (
     ZONE_TAG,
     Attempts,
@@ -23,6 +23,7 @@ from sda_platform.lake.failures.attempts import (
     unfinished_run,
     zone_run_to_repeat,
 )
+from sda_platform.lake.jobs import Job
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import measured
 from sda_platform.lake.landing.orphans import orphaned_names
@@ -39,7 +40,7 @@ _SHOWN = 3
 _UNREAD_INTERVAL_S = 30
 
 
-def landing_sensor(name: str, feeds: Sequence[str], job: Any, lane: str, interval_s: int) -> dg.SensorDefinition:
+def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -> dg.SensorDefinition:
     """The sensor of landing zones that one run empties together: with one each, what comes to several at once would
     start several runs, of which all but the first find nothing.
 
@@ -48,14 +49,14 @@ def landing_sensor(name: str, feeds: Sequence[str], job: Any, lane: str, interva
 
     @dg.sensor(
         name=f"{name}_landing",
-        job=job,
+        job_name=job.name,
         minimum_interval_seconds=interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Starts a run of the {lane} lane when sealed segments wait in landing/{', '.join(feeds)}.",
+        description=f"Starts a run of {job.name} when sealed segments wait in landing/{', '.join(feeds)}.",
     )
     def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
         zones = [landing.zone(feed) for feed in feeds]
-        return request_landing(context, zones, lane, orphan_grace_s=landing.orphan_grace_s)
+        return request_landing(context, zones, job.pool, orphan_grace_s=landing.orphan_grace_s)
 
     return sensor
 
@@ -107,18 +108,19 @@ def request_landing(
     )
 
 
-def unread_sensor(job: Any, lane: str, readers: Sequence[Table], tables: Sequence[Table]) -> dg.SensorDefinition:
-    """The sensor of what ``readers``, which ``lane`` writes, have not consumed of all ``tables``."""
+def unread_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
+    """The sensor of the commits of ``tables`` that the tables which ``job`` serves have not consumed."""
+    readers = served_by(job)
 
     @dg.sensor(
-        name=f"{lane}_unread",
-        job=job,
+        name=f"{job.name}_unread",
+        job_name=job.name,
         minimum_interval_seconds=_UNREAD_INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Starts a run of the {lane} lane when commits wait for its tables, and nothing else does.",
+        description=f"Starts a run of {job.name} when commits wait for its tables, and nothing else does.",
     )
     def sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
-        return request_unread(context, lake.open(), lane, readers, tables)
+        return request_unread(context, lake.open(), job.pool, readers, tables)
 
     return sensor
 

@@ -4,7 +4,7 @@ The pandera model is the one place where a table's columns are declared; the Spa
 the UI and the contract check are derived from it. Nothing here reads or writes a table.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -70,9 +70,12 @@ class Table:
     duplicates of some rows need only read the files that cover their times. Rows stay as they were written, unless
     ``replaces_rows``: then a commit writes the whole table again, with other rows for some keys. The table as of an
     earlier commit is an old version of it, and a search for duplicates reads the whole key.
-    ``sources`` says, for columns that copy or
-    derive from other tables, which: ``{column: [(table name, column), …]}``. Those of them that are ``looked_up`` give
-    the table nothing to do when they change; of the others every commit is consumed.
+
+    Inputs are declared here and nowhere else. Of the tables that it ``consumes`` every commit is consumed once. Tables
+    that it ``reads`` are pinned as a snapshot; their commits give it nothing to do. ``feedback`` is consumed as well,
+    but declared by a function, since such a table depends on this one and is defined later; Dagster's graph, which is
+    acyclic, leaves it out. A bronze table takes the segments of its landing ``zones``.
+    ``lineage`` names the columns that a column copies or derives from: ``{column: [(table, column), …]}``.
     """
 
     name: str
@@ -80,9 +83,22 @@ class Table:
     model: type[TableModel]
     key: tuple[str, ...]
     time_column: str
-    sources: Mapping[str, list[tuple[str, str]]] = field(default_factory=dict)
+    lineage: Mapping[str, list[tuple[str, str]]] = field(default_factory=dict)
     replaces_rows: bool = False
-    looked_up: tuple[str, ...] = ()
+    consumes: tuple["Table", ...] = ()
+    reads: tuple["Table", ...] = ()
+    feedback: Callable[[], tuple["Table", ...]] = tuple
+    zones: tuple[str, ...] = ()
+
+    @property
+    def consumed(self) -> tuple["Table", ...]:
+        """Every table whose commits it consumes, feedback included."""
+        return (*self.consumes, *self.feedback())
+
+    @property
+    def inputs(self) -> tuple["Table", ...]:
+        """Every table that it consumes or reads."""
+        return (*self.consumed, *self.reads)
 
     @property
     def app_id(self) -> str:

@@ -15,8 +15,7 @@ def unread_commits(table: Table, heads: Mapping[str, Head], upto: Mapping[str, i
     ends = {name: head.sequence for name, head in heads.items()} | dict(upto or {})
     commit = heads[table.name].commit
     if commit is None:
-        made_of = {source for sources in table.sources.values() for source, _ in sources}
-        consumed = dict.fromkeys(made_of.difference(table.looked_up), 0)
+        consumed = {source.name: 0 for source in table.consumed}
     else:
         consumed = {window.table: window.upto_sequence for window in commit.checkpoint.windows}
     waiting = {name: ends[name] - sequence for name, sequence in consumed.items()}

@@ -10,7 +10,6 @@ from typing import Any
 import dagster as dg
 from upath import UPath
 
-from sda_platform.definitions import TABLE_ASSETS
 from sda_platform.delivery.rehearsal import rehearsal
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.assets import body_of
@@ -21,6 +20,7 @@ from sda_platform.lake.replay.comparison import Comparison, compare
 from sda_platform.lake.replay.history import EVERY_COMMIT, History, Span, history
 from sda_platform.lake.replay.replaying import ReplayingLake, seed
 from sda_platform.lake.table import Table
+from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS
 from sda_platform.registry import TABLES
 
 # Told after each commit made again: the table, how many are done, and of how many.
@@ -63,7 +63,7 @@ def make_again(
 ) -> TableLog:
     """Run the asset of ``table`` once for every commit of its history, outside Dagster; returns the shadow's log."""
     shadow, of = TableLog(table, f"{shadow_uri}/{table.name}"), len(replayed.commits)
-    body = body_of(next(asset for asset in TABLE_ASSETS if asset.key == dg.AssetKey(table.name)))
+    body = body_of(table)
     needs = signature(body).parameters
     seed(live, shadow, replayed)
     with _nobody_told(live, table, replayed, resources) as harmless:
@@ -89,10 +89,13 @@ def _nobody_told(
     live: Lake, table: Table, replayed: History, resources: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
     """``resources`` with which a replay reaches nobody outside."""
-    if table is not ALERT_DELIVERIES:
+    if table not in (ALERT_DELIVERIES, ELEMENT_PUBLICATIONS):
         yield resources
         return
     with tempfile.TemporaryDirectory() as scratch:
+        if table is ELEMENT_PUBLICATIONS:
+            yield {**resources, "landing": resources["landing"].model_copy(update={"root": scratch})}
+            return
         first = replayed.commits[0].checkpoint
         stand_in = rehearsal(Path(scratch) / "subscriber.sqlite", resources["subscriber"], live, first)
         yield {**resources, "subscriber": stand_in}

@@ -8,9 +8,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from sda_platform.clock import iso
-from sda_platform.ingest.letters import Letter, read_letters
-from sda_platform.ingest.reprocessing import LetterFilter, ReprocessReport, Return, Skipped, put_back, returns_of
-from sda_platform.ingest.tables import DEAD_LETTERS
+from sda_platform.dead_letters.rejected import Letter, read_letters
+from sda_platform.dead_letters.reprocessing import LetterFilter, ReprocessReport, Return, Skipped, put_back, returns_of
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.lake.lake import Lake
 
 _EXAMPLES = 3

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.fusion.sources import silences
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
-from sda_platform.ingest.tables import DEAD_LETTERS
 from sda_platform.lake.failures.dispositions import RECORD_KINDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import Backlog, backlog_of

@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import MissionClock
-from sda_platform.definitions import BY_THE_CLOCK
 from sda_platform.faults import ORDER_FILE, Order, reached
+from sda_platform.lake.assets import tables_of
+from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.simulation.breakup import Breakup
@@ -100,7 +102,9 @@ class _Lakes:
             self._run("hot", self._filled)
         shutil.copytree(self._filled, self._sound)
         self._run(_JOB, self._sound)
-        if idle := [table.name for table in BY_THE_CLOCK if self._lake(self._sound).log(table).version() < 0]:
+        if idle := [
+            table.name for table in tables_of(ORBIT_DETERMINATION) if self._lake(self._sound).log(table).version() < 0
+        ]:
             raise LaneFailed(f"{_JOB} in {self._sound} wrote nothing to {', '.join(idle)}")
 
     def outcome(self, point: str) -> tuple[list[str], float, bool]:
@@ -127,10 +131,10 @@ class _Lakes:
         sound = self._lake(self._sound)
         unlike = [
             f"O5 {table.name}: {problem}"
-            for table in BY_THE_CLOCK
+            for table in tables_of(ORBIT_DETERMINATION)
             for problem in oracle.differences(sound.log(table).rows(), lake.log(table).rows())
         ]
-        found = [*oracle.log(lake, BY_THE_CLOCK), *oracle.files(lake, BY_THE_CLOCK)]
+        found = [*oracle.log(lake, tables_of(ORBIT_DETERMINATION)), *oracle.files(lake, tables_of(ORBIT_DETERMINATION))]
         return unlike + [f"O3, O4 {problem}" for problem in found]
 
     @property

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, CONJUNCTION_MESSAGES
-from sda_platform.definitions import BY_THE_CLOCK
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.assets import tables_of
+from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign import damage, strikes
 from sda_platform_tests.campaign.platform import FED_TABLES, Victim
@@ -89,7 +91,7 @@ def cases() -> tuple[Case, ...]:
 
 def by_the_clock() -> tuple[Case, ...]:
     """Every case of what a schedule asks for, which `by_the_clock.run` judges in its own way."""
-    return tuple(case for table in BY_THE_CLOCK for case in _stages(table))
+    return tuple(case for table in tables_of(ORBIT_DETERMINATION) for case in _stages(table))
 
 
 def _stages(table: Table) -> Iterator[Case]:

@@ -20,9 +20,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.ingest.letters import BRONZE
-from sda_platform.ingest.tables import DEAD_LETTERS
 from sda_platform.lake.journal import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table

@@ -14,7 +14,6 @@ from itertools import count
 from typing import Any, cast
 from unittest.mock import patch
 
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery import dispatch, outbox
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
@@ -31,7 +30,7 @@ from sda_platform_tests.campaign import simulated_oracle, simulated_platform
 from sda_platform_tests.campaign.histories import Case, Fault, outcome, steps_of
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_engine import SimulatedEngine, Transaction
-from sda_platform_tests.campaign.simulated_platform import LANDING, SimulatedLake, alerts_of
+from sda_platform_tests.campaign.simulated_platform import ALERTED, LANDING, SimulatedLake, alerts_of
 from sda_platform_tests.campaign.simulated_reading import StoredCommit
 from sda_platform_tests.campaign.simulator import AT_THE_END, exhaustive, foreign_commits, twice_struck
 
@@ -128,7 +127,7 @@ def _acknowledge(plan: Plan) -> None:
 
 def _publish_then_commit(lake: SimulatedLake) -> None:
     """The subscriber hears of alerts before the journal holds them."""
-    plan = lake.plan(CONJUNCTION_ALERTS, consume=[RAW_RECORDS])
+    plan = lake.plan(ALERTED)
     if plan.is_empty:
         return
     rows = alerts_of(lake.new_rows(plan, RAW_RECORDS))
@@ -225,7 +224,7 @@ def _while_discarding() -> Iterator[Case]:
 
 def _append_miscounted(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> Receipt:
     """One record is lost and another doubled, which no count tells."""
-    if plan.table is RAW_RECORDS and rows.num_rows > 1:
+    if plan.table.name == RAW_RECORDS.name and rows.num_rows > 1:
         rows = rows.take([0, 0, *range(2, rows.num_rows)])
     return _append(lake, plan, rows, **facts)
 

@@ -10,14 +10,15 @@ from pathlib import Path
 
 from pyspark.sql.connect.session import SparkSession
 
+import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform import faults
 from sda_platform.clock import MissionClock
-from sda_platform.definitions import BY_THE_CLOCK
-from sda_platform.delivery.sensors import LANE as DELIVERY_LANE
 from sda_platform.faults import ORDER_FILE, Order
 from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.lake.assets import tables_of
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.failures.attempts import unfinished_run
+from sda_platform.lake.jobs import ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.spark import engine
 from sda_platform.lake.spark.session import LANES, session_id
@@ -41,7 +42,7 @@ SETTINGS: Mapping[str, str] = {
     "SDA_HUNG_AFTER_S": "900",
 }
 # What comes forward when something lands; in what is determined by the clock victim and twin would differ by right.
-FED_TABLES = tuple(table for table in TABLES if table not in BY_THE_CLOCK)
+FED_TABLES = tuple(table for table in TABLES if table not in tables_of(ORBIT_DETERMINATION))
 _POLL_S = 0.25
 
 
@@ -121,7 +122,7 @@ class Victim:
         if waiting:
             return f"segments wait in {', '.join(waiting)}"
         with self._running.instance as instance:
-            unfinished = unfinished_run(instance, (*LANES, DELIVERY_LANE))
+            unfinished = unfinished_run(instance, (*LANES, ALERTS_TO_SUBSCRIBER.pool))
         if unfinished:
             return f"run {unfinished} is under way"
         lake = self._running.lake

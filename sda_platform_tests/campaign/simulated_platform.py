@@ -48,7 +48,9 @@ from sda_platform_tests.segments import START_NS
 
 LAKE, LANDING = "sim:///lake", "sim:///landing"
 FEEDS = ("radar", "isl")
-TABLES = (RAW_RECORDS, CONJUNCTION_ALERTS, ALERT_DELIVERIES)
+LANDED = replace(RAW_RECORDS, zones=FEEDS)
+ALERTED = replace(CONJUNCTION_ALERTS, consumes=(LANDED,))
+TABLES = (LANDED, ALERTED, ALERT_DELIVERIES)
 ORPHAN_GRACE_S = 60.0
 ENGINE = "engine"
 _RETENTION_H = 7 * 24
@@ -284,7 +286,7 @@ class World:
         directory = delta_log.table_directory(self.lake().log(RAW_RECORDS).uri).path
         file = self.disk.file(f"{directory}/_delta_log/{head.commit.version:020d}.json")
         file.data = file.durable = b""
-        forgotten = (RAW_RECORDS, head.sequence)
+        forgotten = (LANDED, head.sequence)
         self.promises = [promise for promise in self.promises if (promise.table, promise.sequence) != forgotten]
 
     def recover(self, depth: Depth = Depth.PRESENCE) -> None:
@@ -303,7 +305,7 @@ def _is_any_sent_again(deliveries: Sequence[Delivery]) -> bool:
 def run_lane(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:
     """One run: segments to records to alerts to ``subscriber``. ``lake`` opens as its resource does."""
     decoder = one_by_one(decode)
-    bronze.land(cast("Any", lake), cast("Any", zones), RAW_RECORDS, FEEDS, decoder, tell=lambda _event: None)
+    bronze.land(cast("Any", lake), cast("Any", zones), LANDED, decoder, tell=lambda _event: None)
     alert(lake)
     # The asset's own body, without what Dagster needs around it.
     inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)(lake, subscriber)
@@ -314,7 +316,7 @@ def alert(lake: Lake) -> None:
 
     That number depends on the window, as watermarks make real tables do: only a replay of the same windows repeats it.
     """
-    plan = lake.plan(CONJUNCTION_ALERTS, consume=[RAW_RECORDS])
+    plan = lake.plan(ALERTED)
     if plan.is_empty:
         return
     lake.append(plan, lake.frame(CONJUNCTION_ALERTS, alerts_of(lake.new_rows(plan, RAW_RECORDS))))

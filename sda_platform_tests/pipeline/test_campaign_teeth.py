@@ -53,7 +53,9 @@ def starting_the_sequence_anew_and_believing_success(patch: pytest.MonkeyPatch) 
 
     head = TableLog.head
     patch.setattr(commit, "settle", settle)
-    patch.setattr(TableLog, "head", lambda log: Head(version=log.version()) if log.table is RAW_RECORDS else head(log))
+    patch.setattr(
+        TableLog, "head", lambda log: Head(version=log.version()) if log.table.name == RAW_RECORDS.name else head(log)
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
@@ -23,12 +24,14 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     CONJUNCTION_MESSAGES,
 )
-from sda_platform.definitions import BY_THE_CLOCK
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.records import pack_records
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.assets import tables_of
+from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.unread import unread_commits
 from sda_platform.lake.verification import standing_keys
 from sda_platform.operations.cdm_command import alert_message
@@ -110,7 +113,7 @@ def standing_assessments(platform: Platform) -> list[dict[str, Any]]:
 def unread(platform: Platform) -> set[str]:
     """The tables with commits that wait for one of their readers, a table without any commit among these."""
     heads = {table.name: platform.lake.head(table) for table in TABLES}
-    readers = [table for table in TABLES if table not in BY_THE_CLOCK]
+    readers = [table for table in TABLES if table not in tables_of(ORBIT_DETERMINATION)]
     return {name for table in readers for name in unread_commits(table, heads)}
 
 

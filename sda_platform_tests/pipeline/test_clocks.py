@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS
 from sda_platform.lake.verification import standing_keys
 from sda_platform.operations.replay import replay_lake
 from sda_platform.simulation.observers import ObservingPlan

@@ -1,6 +1,7 @@
 """The write door on the real engine: one plan, one commit, whatever is repeated or races."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -156,7 +157,7 @@ def improved(spark: SparkSession, log: TableLog, *sets: tuple[int, int, int], pl
     lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
     plan = plan or planned(log)
     current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
-    return lake.replace(plan, improvements(element_sets(spark, *sets), current, as_of_ns=plan.as_of_ns).toArrow())
+    return lake.replace(plan, improvements(element_sets(spark, *sets), current).toArrow())
 
 
 def sequences(log: TableLog) -> dict[int, int]:
@@ -203,8 +204,9 @@ def test_rows_that_do_not_change_keep_their_sequence_and_are_not_counted__D1(
     assert sequences(log) == {1: 1, 2: 2, 3: 2}
     assert [c.rows_written for c in log.commits()] == written[::-1]
     lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
-    lake.reads_unverified = True
-    changed = lake.new_rows(lake.plan(OBSERVATIONS, consume=[ORBITAL_CATALOG]), ORBITAL_CATALOG, ["norad_id"])
+    changed = lake.new_rows(
+        lake.plan(replace(OBSERVATIONS, consumes=(ORBITAL_CATALOG,), reads=())), ORBITAL_CATALOG, ["norad_id"]
+    )
     assert sorted(changed.column("norad_id").to_pylist()) == [1, 2, 3]
     assert sorted(log.rows_of((1, 3), ["norad_id"]).column("norad_id").to_pylist()) == [2, 3]
 

@@ -20,10 +20,11 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     CONJUNCTION_MESSAGES,
 )
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.replay.comparison import Comparison

@@ -6,9 +6,10 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.dead_letters.reprocessing import LetterFilter
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.ingest.reprocessing import LetterFilter
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.operations.reprocess import Reprocessing, reprocess_letters
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate

@@ -10,8 +10,9 @@ from pyspark.sql import SparkSession
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
-from sda_platform.ingest.letters import read_letters
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS
+from sda_platform.dead_letters.rejected import read_letters
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.contract import schema_differences
 from sda_platform.lake.errors import SchemaMismatch
@@ -61,7 +62,7 @@ def test_dead_letters_of_version_1_stay_readable_beside_those_of_version_2__DP5_
 
 def test_a_table_that_has_not_got_a_column_yet_is_read_as_if_it_were_null(lake: Lake) -> None:
     commit(lake, older(OBSERVATIONS, "reprocess_count"), [{"observation_id": "a"}])
-    plan = lake.plan(DEAD_LETTERS, consume=[OBSERVATIONS])
+    plan = lake.plan(replace(DEAD_LETTERS, consumes=(OBSERVATIONS,), reads=()))
     assert [r["reprocess_count"] for r in lake.window(plan, OBSERVATIONS).collect()] == [None]
     assert lake.new_rows(plan, OBSERVATIONS, ["reprocess_count"]).column(0).to_pylist() == [None]
 
@@ -72,7 +73,7 @@ def test_an_overwrite_adds_columns_too(lake: Lake) -> None:
     plan = planned(lake, ORBITAL_CATALOG)
     current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
 
-    lake.replace(plan, improvements(lake.session.createDataFrame(fresh), current, as_of_ns=plan.as_of_ns).toArrow())
+    lake.replace(plan, improvements(lake.session.createDataFrame(fresh), current).toArrow())
 
     stored = lake.log(ORBITAL_CATALOG).rows(["norad_id", "object_name", COMMIT_SEQUENCE]).sort_by("norad_id")
     names, sequences = stored.column("object_name").to_pylist(), stored.column(COMMIT_SEQUENCE).to_pylist()

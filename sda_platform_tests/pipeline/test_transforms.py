@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.ingest.letters import rejected_records
+from sda_platform.dead_letters.rejected import rejected_records
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.ingest.transforms import new_observations
 from sda_platform.lake.journal import corrections, standing

@@ -17,16 +17,15 @@ import pytest
 from dagster._core.definitions.schedule_definition import ScheduleExecutionData
 from pyspark.sql import types as T
 
+from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.definitions import build_defs, defs
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
-from sda_platform.lake.checks import review_declared
+from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
-from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.segments import land
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
 # Numbers that count, number, rank or identify, and pure ratios: they have no unit.
@@ -36,7 +35,7 @@ UNITLESS = {
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
-    "residual_rms", "stated_probability",
+    "residual_rms", "stated_probability", "source_commit_sequence", "element_sets",
 }  # fmt: skip
 
 
@@ -133,34 +132,12 @@ def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_bef
         assert not told.run_requests and waiting.run_id[:8] in (told.skip_message or "")
         instance.report_run_canceled(waiting)
         assert tick().run_requests
-        lake = lake_at(tmp_path / "lake")
-        commit(lake, PROVISIONAL_ELEMENTS, [{"norad_id": 80_000, "epoch_time_ns": START_NS}])
-        assert tick().run_requests, "what no check has verified is not offered"
-        review_declared(lake, PROVISIONAL_ELEMENTS)
+        land(LandingZone(str(tmp_path / "landing"), ELEMENTS_FEED), "published.csv", b"NORAD_CAT_ID\n")
         told = tick()
-        assert not told.run_requests, "what was found and not offered yet waits, too"
-        assert "provisional_elements-00000001-" in (told.skip_message or "")
+        assert not told.run_requests, "the catalogue takes what was published before"
+        assert "published.csv" in (told.skip_message or "")
         resources["landing"] = LandingResource(root=str(tmp_path / "landing"), backlog_max_age_s=0.0)
         assert tick().run_requests, "what waits for too long, because nobody takes it, holds up nothing"
-
-
-def test_what_was_found_is_offered_once_whatever_the_sensor_remembers(tmp_path: Path) -> None:
-    defined = build_defs(settings=Settings(home=tmp_path))
-    sensor, resources = defined.resolve_sensor_def("own_elements"), opened(defined)
-    lake = lake_at(tmp_path / "lake")
-    commit(lake, PROVISIONAL_ELEMENTS, [{"norad_id": 80_000, "epoch_time_ns": START_NS}])
-    review_declared(lake, PROVISIONAL_ELEMENTS)
-    told = []
-    cursor = None
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
-        for forgets in (False, False, True):
-            remembered = None if forgets else cursor
-            with dg.build_sensor_context(instance, cursor=remembered, resources=resources) as context:
-                tick = sensor.evaluate_tick(context)
-            cursor = tick.cursor
-            told.append(tick.skip_message)
-    assert str(told[0]).startswith("offered provisional_elements-00000001-")
-    assert told[1:] == ["nothing new to offer"] * 2
 
 
 def test_every_asset_has_what_a_person_needs() -> None:
@@ -209,8 +186,8 @@ def _names_its_unit(column: Column) -> bool:
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
 def test_column_lineage_names_columns_that_exist(table: Table) -> None:
     columns = {t.name: {c.name for c in t.columns} for t in TABLES}
-    assert set(table.sources) <= columns[table.name]
-    wrong = [(source, c) for sources in table.sources.values() for source, c in sources if c not in columns[source]]
+    assert set(table.lineage) <= columns[table.name]
+    wrong = [(source, c) for sources in table.lineage.values() for source, c in sources if c not in columns[source]]
     assert wrong == []
 
 

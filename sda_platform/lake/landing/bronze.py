@@ -24,13 +24,12 @@ def land(
     lake: LakeResource,
     landing: LandingResource,
     table: Table,
-    feeds: Sequence[str],
     decoder: Decoder,
     *,
     tell: Callable[[dg.AssetObservation], None],
 ) -> dg.MaterializeResult[Any]:
-    """Take the next segments of ``feeds``, commit their records to ``table``, clear the zones and ``tell`` so."""
-    store, zones = lake.open(), landing.zones(feeds)
+    """Take the next segments of the zones of ``table``, commit their records, clear the zones and report it."""
+    store, zones = lake.open(), landing.zones(table.zones)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
     note = zones[0].root.parent / ".decoding" / f"{table.name}.json" if store.notes_trials else None

@@ -62,25 +62,18 @@ class ReplayingLake(Lake):
         return super().log(table) if table is self._target else self._live.log(table)
 
     @override
-    def plan(
-        self,
-        table: Table,
-        *,
-        consume: Sequence[Table],
-        observe: Sequence[Table] = (),
-        under: Settings | None = None,
-    ) -> Plan:
+    def plan(self, table: Table, *, settings: Settings | None = None) -> Plan:
         """The recorded plan, with the settings that it recorded.
 
-        Raises NotReplayable where it consumed other tables than are asked for now, InvariantError where an input is not
-        the one that was consumed.
+        Raises NotReplayable where it had other inputs than the table has now, InvariantError where an input is not the
+        one that was consumed.
         """
-        del under
-        now = sorted(source.name for source in (*consume, *observe))
+        del settings
+        now = sorted(source.name for source in table.inputs)
         if (then := _inputs(self._recorded)) != now:
             raise NotReplayable(self._refusal(then, now))
         plan = self._plan()
-        for source in consume:
+        for source in table.consumed:
             self.log(source).confirm(plan.window(source))
         return plan
 

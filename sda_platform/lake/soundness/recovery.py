@@ -206,8 +206,8 @@ def _commits_from(log: TableLog, first: int) -> list[Commit | None]:
 
 
 def _downstream(lake: Lake, tables: Sequence[Table], source: Table) -> Iterator[TableLog]:
-    """The logs of the tables that come after ``source`` in the order in which data flows."""
-    return (lake.log(table) for table in tables[tables.index(source) + 1 :])
+    """The logs of the tables that consume or read ``source``."""
+    return (lake.log(table) for table in tables if source.name in {each.name for each in table.inputs})
 
 
 def _archived(segments: Sequence[SegmentRef], zones: Sequence[LandingZone]) -> list[SegmentRef]:

@@ -136,8 +136,9 @@ def _quadrature(
             nearer, farther = (across - half_chord) / wide, (across + half_chord) / wide
             chord = math.erfc(nearer * _ROOT_HALF) - math.erfc(farther * _ROOT_HALF)
             total += _WEIGHTS[node] * np.exp(-0.5 * offset * offset) * chord * half_chord
-        # Rounding may exceed one by some 1e-14.
-        probability[row] = min(1.0, total * (last - first) * _ROOT_HALF / (4 * np.sqrt(np.pi) * narrow))
+        integral = total * (last - first) * _ROOT_HALF / (4 * np.sqrt(np.pi) * narrow)
+        # Rounding may exceed one by some 1e-14. `min` would turn NaN into one.
+        probability[row] = 1.0 if integral > 1.0 else integral
     return probability
 
 

@@ -10,9 +10,10 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform_tests.campaign import oracle

@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sda_platform.fusion import tracklets as module_of_tracklets
-from sda_platform.fusion.checks import shared_readings
-from sda_platform.fusion.discovery import ANALYST_IDS, PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
-from sda_platform.fusion.tracklets import Tracklet, tracklets, uncorrelated
+from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.lake.arrow import arrays
+from sda_platform.orbit_determination import tracklets as module_of_tracklets
+from sda_platform.orbit_determination.checks import shared_readings
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
+from sda_platform.orbit_determination.tracklets import Tracklet, tracklets, uncorrelated
+from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_IDS, PROVISIONAL_SCHEMA, discovered
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.delta_tables import commit, lake_at

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.discovery import PROVISIONAL_SCHEMA, READING_COLUMNS, discovered
-from sda_platform.fusion.tracklets import Tracklet, tracklets
+from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.lake.arrow import arrays
+from sda_platform.orbit_determination.tracklets import Tracklet, tracklets
+from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator

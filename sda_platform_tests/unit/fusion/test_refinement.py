@@ -10,13 +10,14 @@ import pytest
 from sda_platform.catalog.decoding import decode
 from sda_platform.catalog.sources import SOURCE_PRIORITY
 from sda_platform.catalog.tables import ELEMENTS_FEED, OWN_ORIGINATOR
-from sda_platform.fusion.checks import unsound_refinements
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
-from sda_platform.fusion.offering import offer
-from sda_platform.fusion.own_element_tables import REFINED_ELEMENTS
-from sda_platform.fusion.refinement import due, refined
+from sda_platform.lake.checks import review_declared
 from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.orbit_determination.checks import unsound_refinements
+from sda_platform.orbit_determination.publication import publish
+from sda_platform.orbit_determination.refinement import due, refined
+from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, REFINED_ELEMENTS
 from sda_platform_tests.delta_tables import commit, lake_at
 from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, published, some_catalogue
 from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS
@@ -81,9 +82,13 @@ def test_they_are_offered_once_and_decoded_as_any_other_source(
     lake, zone = lake_at(tmp_path / "lake", now_ns=AS_OF_NS), LandingZone(str(tmp_path / "landing"), ELEMENTS_FEED)
     rows = refined(windows, tracks, of_catalogue(), AS_OF_NS)
     commit(lake, REFINED_ELEMENTS, rows.to_pylist())
-    (offered,) = offer(lake, REFINED_ELEMENTS, zone)
-    assert offered.startswith("refined_elements-00000001-")
-    assert offer(lake, REFINED_ELEMENTS, zone) == [], "the sensor may ask again and again"
+    review_declared(lake, REFINED_ELEMENTS)
+    ledger = publish(lake, lake.plan(ELEMENT_PUBLICATIONS), zone)
+    assert publish(lake, lake.plan(ELEMENT_PUBLICATIONS), zone) == ledger, "a repeated run seals nothing else"
+    (row,) = ledger.to_pylist()
+    assert row["source_table"] == "refined_elements"
+    assert row["segment_name"].startswith("refined_elements-00000001-")
+    assert row["element_sets"] == 3
     (segment,) = zone.pending()
     assert segment.meta is not None
     data = (tmp_path / "landing" / ELEMENTS_FEED / "pending" / segment.name).read_bytes()

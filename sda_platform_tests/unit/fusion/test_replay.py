@@ -5,27 +5,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
-from sda_platform.definitions import CLOCKS, OWN_ELEMENTS
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
-from sda_platform.fusion.refinement import TOGETHER_NS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FIRST_OPEN_WINDOW, FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.assets import body_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.replay.history import Span
 from sda_platform.lake.table import Table
 from sda_platform.operations.replay import replay_lake
+from sda_platform.orbit_determination.refinement import TOGETHER_NS
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform_tests.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
 from sda_platform_tests.unit.fusion.test_clocks import TERM, TERM_NS, observed, satellites
 from sda_platform_tests.unit.fusion.test_discovery import readings
@@ -34,7 +32,6 @@ from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, published
 from sda_platform_tests.unit.orbits.scenes import START_NS
 
 RESOURCES = {"fusion": FusionResource(window_s=30)}
-ASSETS = {asset.key: asset for asset in (*CLOCKS, *OWN_ELEMENTS)}
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def observe(lake: Lake, rows: pa.Table, open_from_ns: int, fits: Iterable[dict[s
 
 
 def materialize(lake: Lake, table: Table) -> None:
-    body = body_of(ASSETS[dg.AssetKey(table.name)])
+    body = body_of(table)
     needs = RESOURCES if table is not REFINED_ELEMENTS else {}
     body(lake=SimpleNamespace(open=lambda: lake), **needs)
 

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import CLOCK_SCHEMA, estimated
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.report import recent_verdicts, report
-from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.propagation import Propagator

@@ -7,8 +7,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform.ingest.growth import GrowthResource, no_growth
-from sda_platform.ingest.tables import DEAD_LETTERS
+from sda_platform.dead_letters.growth import GrowthResource, no_growth
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.spark.session import SparkResource
 from sda_platform_tests.delta_tables import commit, lake_at

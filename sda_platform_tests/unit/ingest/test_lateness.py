@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.dead_letters.checks import dead_letters_balance
+from sda_platform.dead_letters.lateness import late_observations, raw_records_of
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
-from sda_platform.ingest.checks import dead_letters_balance
-from sda_platform.ingest.lateness import late_observations, raw_records_of
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import TableWindow
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.delta_tables import commit, genesis_window, lake_at, next_window

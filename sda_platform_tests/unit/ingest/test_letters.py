@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 
-from sda_platform.ingest.letters import late_letters, migrated_from_v1, read_letters
-from sda_platform.ingest.tables import DEAD_LETTERS, RAW_RECORDS
+from sda_platform.dead_letters.rejected import late_letters, migrated_from_v1, read_letters
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.contract import violations
 from sda_platform_tests.delta_tables import row, rows_of
 

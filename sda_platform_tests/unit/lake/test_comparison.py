@@ -160,10 +160,10 @@ def test_a_plan_that_asks_for_other_tables_than_were_recorded_is_refused(live: L
     replayed = history(live.log(OBSERVATIONS), EVERY_COMMIT)
     assert replayed is not None
     lake = ReplayingLake(live, OBSERVATIONS, str(tmp_path / "shadow"), replayed, replayed.commits[1])
-    plan = lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+    plan = lake.plan(OBSERVATIONS)
     assert (plan.sequence, plan.as_of_ns, plan.windows) == (2, after(120), replayed.commits[1].checkpoint.windows)
     recorded = replayed.commits[1].checkpoint
     assert plan.checkpoint("another nonce") == replace(recorded, code_version=code_version())
     told = "sequence 2 cannot be made again: .* made it from raw_records, and this one would from orbital_catalog"
     with pytest.raises(NotReplayable, match=told):
-        lake.plan(OBSERVATIONS, consume=[ORBITAL_CATALOG])
+        lake.plan(replace(OBSERVATIONS, consumes=(ORBITAL_CATALOG,), reads=()))

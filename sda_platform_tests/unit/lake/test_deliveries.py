@@ -3,6 +3,7 @@
 import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class Platform:
         put(zone, f"{name}.meta.json", meta.to_json().encode())
 
     def run(self, decoder: Decode = decode_segments) -> None:
-        land_in(self.lake, self, RAW_RECORDS, FEEDS, decoder, tell=self.events.append)  # type: ignore[arg-type]
+        land_in(self.lake, self, replace(RAW_RECORDS, zones=FEEDS), decoder, tell=self.events.append)  # type: ignore[arg-type]
         self.must_balance()
 
     def drain(self) -> None:

@@ -85,12 +85,17 @@ def test_every_error_of_the_lake_is_classified__DP5_F13() -> None:
 
 def emitted_kinds() -> set[str]:
     """Every error kind that the sources name where they make an error: ``RecordError("kind", …)``, a RawRecord's, a
-    bronze row's, and the kinds that rooms add."""
+    bronze row's, and the kinds that packages add; also those that a function named ``…_kind`` returns."""
     found = set(ERROR_KINDS)
     for path in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("RecordError"):
                 found |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant)}
+            if isinstance(node, ast.FunctionDef) and node.name.endswith("_kind"):
+                returned = [each for each in ast.walk(node) if isinstance(each, ast.Return)]
+                choices = [c.body if isinstance(c, ast.IfExp) else c for r in returned for c in [r.value]]
+                choices += [r.value.orelse for r in returned if isinstance(r.value, ast.IfExp)]
+                found |= {c.value for c in choices if isinstance(c, ast.Constant) and isinstance(c.value, str)}
             if isinstance(node, ast.Dict):
                 pairs = zip(node.keys, node.values, strict=True)
                 found |= {

@@ -11,7 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -234,10 +234,10 @@ def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 
     def overtaken(data: bytes, meta: SegmentMeta) -> pa.Table:
-        land(_Store(log), zones, RAW_RECORDS, ["radar"], one_by_one(decode), tell=told.append)  # type: ignore[arg-type]
+        land(_Store(log), zones, replace(RAW_RECORDS, zones=("radar",)), one_by_one(decode), tell=told.append)  # type: ignore[arg-type]
         return decode(data, meta)
 
     with pytest.raises(CommitConflict, match="plan again"):
-        land(_Store(log), zones, RAW_RECORDS, ["radar"], one_by_one(overtaken), tell=told.append)  # type: ignore[arg-type]
+        land(_Store(log), zones, replace(RAW_RECORDS, zones=("radar",)), one_by_one(overtaken), tell=told.append)  # type: ignore[arg-type]
     assert log.rows().num_rows == 1
     assert [event.asset_key.path for event in told] == [["landing", "radar"]]

@@ -75,14 +75,14 @@ def test_a_newer_platforms_manifest_is_refused_spec_37(lake: Lake) -> None:
 
 def test_a_table_resumes_after_1500_commits_of_others_spec_53_D2(lake: Lake) -> None:
     commit(lake, RAW_RECORDS)
-    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
+    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
     for table in (RAW_RECORDS, OBSERVATIONS):
         foreign(lake, table, *VACUUM * 750)
     head = lake.head(RAW_RECORDS)
     assert (head.version, head.sequence, head.commit_version) == (1500, 1, 0)
-    assert lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).is_empty
+    assert lake.plan(OBSERVATIONS).is_empty
     commit(lake, RAW_RECORDS)
-    plan = lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+    plan = lake.plan(OBSERVATIONS)
     assert (plan.sequence, plan.window(RAW_RECORDS).upto_sequence) == (2, 2)
     assert [c.sequence for c in lake.log(RAW_RECORDS).commits(2)] == [2, 1]
 
@@ -113,12 +113,12 @@ def test_only_a_line_feed_ends_an_action_D21() -> None:
 
 def test_an_upstream_commit_that_was_made_again_is_not_mistaken_for_the_one_consumed(lake: Lake) -> None:
     commit(lake, RAW_RECORDS)
-    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
-    assert lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).is_empty
+    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
+    assert lake.plan(OBSERVATIONS).is_empty
     made = lake.log(RAW_RECORDS).commits()[0].checkpoint
     damage_checkpoint(lake, RAW_RECORDS, 0, replace(made, nonce="of the second attempt").to_json())
     with pytest.raises(InvariantError, match=r"raw_records: commit 1 \(version 0\) is not the one that was consumed"):
-        lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+        lake.plan(OBSERVATIONS)
 
 
 def test_whoever_builds_on_a_head_finds_it_on_disk_spec_97(lake: Lake, synced: Counter[str]) -> None:

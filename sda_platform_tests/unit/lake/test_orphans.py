@@ -10,7 +10,7 @@ import pytest
 
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
-from sda_platform.definitions import CHECKS
+from sda_platform.definitions import defs
 from sda_platform.formats.records import FEED_FORMATS
 from sda_platform.ingest.checks import no_orphans
 from sda_platform.ingest.tables import RAW_RECORDS
@@ -178,7 +178,11 @@ def test_the_check_is_red_while_an_orphan_lies_in_a_zone(zone: LandingZone, tmp_
 @pytest.mark.parametrize("check", [RAW_RECORDS.name, ELEMENT_SETS.name, CONJUNCTION_MESSAGES.name])
 def test_the_check_is_red_while_a_segment_waits_for_longer_than_the_setting_allows(tmp_path: Path, check: str) -> None:
     feeds = {RAW_RECORDS.name: "isl", ELEMENT_SETS.name: "elements", CONJUNCTION_MESSAGES.name: "messages"}
-    (backlog,) = (c for c in CHECKS if {k.name for k in c.check_keys} == {"backlog"} and check in str(c.check_keys))
+    (backlog,) = (
+        c
+        for c in defs.asset_checks or ()
+        if {k.name for k in c.check_keys} == {"backlog"} and check in str(c.check_keys)
+    )
     zone = LandingZone(str(tmp_path), feeds[check])
     land(zone, "a", DATA)
     assert outcome(backlog, LandingResource(root=str(tmp_path), backlog_max_age_s=3600.0)).passed

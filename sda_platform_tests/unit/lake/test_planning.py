@@ -2,7 +2,8 @@
 
 import pytest
 
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint, SegmentRef, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Commit, Head

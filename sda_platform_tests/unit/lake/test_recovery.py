@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import SCHEMA_VERSION, SegmentRef
 from sda_platform.lake.checks import log_is_sound
 from sda_platform.lake.errors import InvariantError, TableLost
@@ -66,7 +67,7 @@ def consume(lake: Lake, zone: LandingZone, name: str, *, acknowledged: bool = Tr
 
 def observe(lake: Lake) -> None:
     """Have the observations consume what raw records hold."""
-    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
+    commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
 
 
 def started(lake: Lake, *zones: LandingZone, repair: bool = True, depth: Depth = Depth.PRESENCE) -> dict[str, Finding]:
@@ -462,12 +463,12 @@ def test_no_plan_begins_a_table_again_that_others_consumed_spec_84(
 ) -> None:
     consume(lake, zone, "a")
     observe(lake)
-    commit(lake, DEAD_LETTERS, windows=lake.plan(DEAD_LETTERS, consume=[OBSERVATIONS]).windows)
+    commit(lake, DEAD_LETTERS, windows=lake.plan(replace(DEAD_LETTERS, consumes=(OBSERVATIONS,), reads=())).windows)
     lose(Path(lake.log(OBSERVATIONS).uri))
     with pytest.raises(TableLost, match="observations is missing, but dead_letters consumed it: it was lost"):
-        lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+        lake.plan(OBSERVATIONS)
     with pytest.raises(InvariantError, match="it was lost, or the table was restored"):
-        lake.plan(DEAD_LETTERS, consume=[OBSERVATIONS])
+        lake.plan(replace(DEAD_LETTERS, consumes=(OBSERVATIONS,), reads=()))
 
 
 def test_a_table_that_another_run_creates_meanwhile_is_not_lost_spec_84(lake: Lake, zone: LandingZone) -> None:
@@ -504,7 +505,7 @@ def test_a_defective_segment_of_a_lost_commit_is_told_again_too_f_state(
 
 def test_a_lost_commit_that_was_read_whole_counts_as_consumed(lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
-    plan = lake.plan(OBSERVATIONS, consume=[], observe=[RAW_RECORDS])
+    plan = lake.plan(replace(OBSERVATIONS, consumes=(), reads=(RAW_RECORDS,)))
     commit(lake, OBSERVATIONS, snapshots=plan.snapshots)
     newest(lake).write_text("")
     assert "consumed by observations" in str(started(lake, zone)["raw_records"].refused)

@@ -1,14 +1,16 @@
 """A red table: it stays red, nothing reads past its bad commit in any job, and two remedies end that."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import review as reviewing
 from sda_platform.lake.checkpoint import SegmentRef, TableWindow
 from sda_platform.lake.checks import promise_result, review_declared
@@ -46,13 +48,13 @@ def review(lake: Lake) -> Verdict:
 
 
 def consumable(lake: Lake) -> tuple[int, int]:
-    window = lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS)
+    window = lake.plan(OBSERVATIONS).window(RAW_RECORDS)
     return window.after_sequence, window.upto_sequence
 
 
 def consume(lake: Lake) -> None:
     """Commit what `observations` would consume."""
-    window = lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS)
+    window = lake.plan(OBSERVATIONS).window(RAW_RECORDS)
     commit(lake, OBSERVATIONS, windows=[window])
 
 
@@ -76,7 +78,7 @@ def test_a_red_table_stays_red_however_many_commits_follow_spec_80(lake: Lake, l
     with pytest.raises(
         TableIsRed, match=r"observations .* raw_records sequence 2: balance: radar/bad: 2 records"
     ) as told:
-        lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+        lake.plan(OBSERVATIONS)
     assert "Repair its rows" in str(told.value) and "sda acknowledge raw_records" in str(told.value)
     assert disposition_of(told.value) is Disposition.PERMANENT
 
@@ -86,7 +88,7 @@ def test_a_red_table_is_red_in_the_job_that_did_not_write_it(lake: Lake) -> None
     land(lake, "bad", rows=1, promised=2)
     review(lake)
     with pytest.raises(TableIsRed, match="dead_letters does not read on: raw_records sequence 1"):
-        lake.plan(DEAD_LETTERS, consume=[RAW_RECORDS])
+        lake.plan(replace(DEAD_LETTERS, consumes=(RAW_RECORDS,), reads=()))
 
 
 def test_a_commit_that_no_check_has_seen_is_not_read(lake: Lake) -> None:
@@ -102,7 +104,7 @@ def test_what_is_observed_whole_is_observed_as_it_was_before_the_red_commit(lake
     land(lake, "sound")
     land(lake, "bad", rows=1, promised=2)
     review(lake)
-    snapshot = lake.plan(OBSERVATIONS, consume=[], observe=[RAW_RECORDS]).snapshot(RAW_RECORDS)
+    snapshot = lake.plan(replace(OBSERVATIONS, consumes=(), reads=(RAW_RECORDS,))).snapshot(RAW_RECORDS)
     assert (snapshot.sequence, snapshot.version) == (1, 0)
 
 
@@ -115,7 +117,7 @@ def test_a_table_that_was_read_beyond_a_red_commit_is_read_no_further(lake: Lake
     land(lake, "later")
     assert [found.sequence for found in review(lake).red] == [2], "rows that were lost after their verification"
     with pytest.raises(TableIsRed):
-        lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+        lake.plan(OBSERVATIONS)
 
 
 def test_an_acknowledgement_lets_consumers_read_on_and_stays_visible(lake: Lake) -> None:
@@ -307,6 +309,6 @@ def test_where_the_last_readable_commit_was_cleaned_from_the_log_no_plan_is_made
     commit_file(lake, RAW_RECORDS, 0).unlink()
     assert [found.sequence for found in review(lake).red] == [2]
     with pytest.raises(InvariantError, match="commit 1, up to which it may be read, was cleaned from the log"):
-        lake.plan(OBSERVATIONS, consume=[RAW_RECORDS])
+        lake.plan(OBSERVATIONS)
     acknowledge(lake, "raw_records", "")
     assert consumable(lake) == (0, 2)

@@ -1,5 +1,6 @@
 """The content of a table whose rows are replaced: which row each key has, and which commit wrote it."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ class DeltaRsLake(Lake):
 
 def replace(lake: Lake) -> None:
     """Change object 2 and add object 3, unless a run before has done so."""
-    plan = lake.plan(TRACKS, consume=[OBSERVATIONS])
+    plan = lake.plan(dataclasses.replace(TRACKS, consumes=(OBSERVATIONS,), reads=()))
     if not plan.is_empty:
         lake.replace(plan, tracks((2, 1, 1.5), (3, 1, 1.5)))
 

@@ -1,13 +1,15 @@
 """One policy says how long data files and log files are kept; nothing that is read again is removed earlier."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import properties
 from sda_platform.lake.errors import InvariantError, Misconfigured
 from sda_platform.lake.lake import Lake
@@ -119,7 +121,7 @@ def test_sixty_idle_nights_add_few_versions_and_the_table_resumes_spec_53_D2(lak
         assert lake.head(CONJUNCTION_MESSAGES).sequence == 1
     assert maintained == [1, 8], "the night after the change, and when what it made obsolete has expired"
     commit(lake, CONJUNCTION_MESSAGES)
-    plan = lake.plan(DEAD_LETTERS, consume=[CONJUNCTION_MESSAGES])
+    plan = lake.plan(replace(DEAD_LETTERS, consumes=(CONJUNCTION_MESSAGES,), reads=()))
     assert plan.window(CONJUNCTION_MESSAGES).upto_sequence == 2
     assert is_due(log, now_ms=newest_ms(log), retention=RETENTION)
 
@@ -182,13 +184,13 @@ def test_the_commit_at_which_a_consumers_window_ends_stays_in_the_log_spec_53(la
     for number in range(30):
         commit(lake, RAW_RECORDS)
         if number == 25:
-            commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).windows)
+            commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
     for number in range(120):
         commit(lake, RAW_RECORDS)
         if number in (5, 10):
             DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
     assert cleaned(lake, RAW_RECORDS, OBSERVATIONS) == 0
-    assert lake.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS).upto_sequence == 150
+    assert lake.plan(OBSERVATIONS).window(RAW_RECORDS).upto_sequence == 150
     assert cleaned(lake, RAW_RECORDS) == 40, "without that consumer"
 
 
@@ -253,7 +255,7 @@ def test_a_run_neither_lists_a_log_nor_opens_its_table_spec_45(busy: Lake, monke
     found = examine(log, Depth.NEWEST)
     assert (found.is_sound, found.version, found.commits_read) == (True, 149, 30)
     assert busy.head(RAW_RECORDS).sequence == 150
-    assert busy.plan(OBSERVATIONS, consume=[RAW_RECORDS]).window(RAW_RECORDS).upto_sequence == 150
+    assert busy.plan(OBSERVATIONS).window(RAW_RECORDS).upto_sequence == 150
 
 
 def test_a_run_sees_a_missing_version_without_listing_the_log(busy: Lake) -> None:

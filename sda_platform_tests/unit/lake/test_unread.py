@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS
 from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import TableWindow
@@ -28,7 +28,8 @@ class Ticker:
     def tick(self) -> dg.RunRequest | str:
         context = dg.build_sensor_context(instance=self.instance)
         readers = (RAW_RECORDS, OBSERVATIONS, FUSED_TRACKS)
-        answer = request_unread(context, self.lake, "hot", readers, (*readers, ORBITAL_CATALOG), wall_s=self.wall_s)
+        tables = (*readers, ORBITAL_CATALOG, CLOCK_OFFSETS)
+        answer = request_unread(context, self.lake, "hot", readers, tables, wall_s=self.wall_s)
         return answer if isinstance(answer, dg.RunRequest) else answer.skip_message or ""
 
     def request(self) -> dg.RunRequest:

@@ -15,10 +15,12 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     CONJUNCTION_MESSAGES,
 )
+from sda_platform.dead_letters.checks import dead_letters_balance
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.checks import deliveries_balance
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.ingest.checks import dead_letters_balance, observations_balance
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.checks import observations_balance
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.checks import Balance
 from sda_platform.lake.errors import InvariantError
@@ -38,9 +40,6 @@ from sda_platform_tests.delta_tables import (
     lose_rows,
     next_window,
 )
-from sda_platform_tests.segments import after
-
-AHEAD_NS = after(3600.0)
 
 
 @pytest.fixture
@@ -252,24 +251,6 @@ def test_the_catalogue_balances_with_what_landed(lake: Lake, entries: list[tuple
     rows = [{"norad_id": i, "epoch_time_ns": t} for i, t in entries]
     commit(lake, ORBITAL_CATALOG, rows, windows=[genesis_window(ELEMENT_SETS)])
     assert problems(lake, ORBITAL_CATALOG, catalog_balance) == told
-
-
-@pytest.mark.parametrize(
-    ("entries", "problem"),
-    [
-        ([(1, 50), (2, AHEAD_NS)], []),
-        ([(1, 40), (2, AHEAD_NS)], ["1 entries are older than what landed"]),
-        ([(1, 50)], ["1 objects landed but are not in the catalogue"]),
-    ],
-)
-def test_a_set_with_an_epoch_ahead_is_not_yet_due_in_the_catalogue_A1(
-    lake: Lake, entries: list[tuple[int, int]], problem: list[str]
-) -> None:
-    sets = [(1, 40), (1, 50), (1, AHEAD_NS), (2, AHEAD_NS)]
-    commit(lake, ELEMENT_SETS, [record("s1", n, norad_id=i, epoch_time_ns=t) for n, (i, t) in enumerate(sets)])
-    rows = [{"norad_id": i, "epoch_time_ns": t} for i, t in entries]
-    commit(lake, ORBITAL_CATALOG, rows, windows=[genesis_window(ELEMENT_SETS)])
-    assert problems(lake, ORBITAL_CATALOG, catalog_balance) == problem
 
 
 # Journals.

@@ -11,10 +11,11 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.cli import main
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.ingest.tables import DEAD_LETTERS, OBSERVATIONS
+from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.checkpoint import TableWindow
 from sda_platform.operations.platform_home import take_lock, take_locks
 from sda_platform.registry import TABLES
@@ -154,7 +155,7 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     ("arguments", "words"),
     [
         (("trace", "nothing"), "no alert begins with 'nothing'"),
-        (("replay", "orbits"), "no table is named 'orbits'; there are: raw_records,"),
+        (("replay", "orbits"), "no table is named 'orbits'; there are: alert_deliveries,"),
         (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
         (("land", "--feed", "lidar", __file__), "cannot tell its format"),
     ],

@@ -8,16 +8,15 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.cli import main
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
-from sda_platform.fusion.sensors import refused_assets
-from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
 from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.checks import review_declared
 from sda_platform.lake.lake import Lake
 from sda_platform.operations.red_tables import red_tables, review_unverified
+from sda_platform.orbit_determination.sensors import refused_assets
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform_tests.delta_tables import commit, lake_at
 
 

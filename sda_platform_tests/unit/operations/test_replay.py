@@ -11,9 +11,9 @@ from deltalake import DeltaTable
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.definitions import default_resources
-from sda_platform.delivery.assets import alert_deliveries
+from sda_platform.delivery.reconciliation import counts_of
+from sda_platform.delivery.subscriber import Mark
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.ingest.assets import raw_records
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.assets import body_of
 from sda_platform.lake.errors import NotReplayable, SegmentLost
@@ -40,10 +40,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         land(zone, f"pass-{n}", radar_segment(10, seconds=n), seconds=n)
         land(zone, f"torn-{n}", b"torn", sha256="0" * 64)
         lake = _At(tmp_path, after(10 * n))
-        body_of(raw_records)(lake=lake, landing=resources["landing"], context=lake)
+        body_of(RAW_RECORDS)(lake=lake, landing=resources["landing"], context=lake)
         ids = [("a", n - 1, "insert"), (f"only {n}", 0, "insert")]
         commit(lake.open(), CONJUNCTION_ALERTS, [{"event_id": i, "sequence": s, "op": op} for i, s, op in ids])
-        body_of(alert_deliveries)(lake=lake, subscriber=resources["subscriber"])
+        body_of(ALERT_DELIVERIES)(lake=lake, subscriber=resources["subscriber"])
     return tmp_path
 
 
@@ -115,8 +115,14 @@ def test_a_segment_that_the_archive_lost_or_altered_is_named__64(home: Path) -> 
 def test_what_a_platform_with_other_inputs_wrote_is_refused_by_name_and_what_follows_is_replayed(home: Path) -> None:
     """As after an upgrade that has a table consume another one too."""
     shutil.rmtree(home / "lake" / ALERT_DELIVERIES.name)
-    commit(_At(home, after(25)).open(), ALERT_DELIVERIES, [], windows=[genesis_window(RAW_RECORDS)])
-    body_of(alert_deliveries)(lake=_At(home, after(30)), subscriber=resources_of(home)["subscriber"])
+    commit(
+        _At(home, after(25)).open(),
+        ALERT_DELIVERIES,
+        [],
+        windows=[genesis_window(RAW_RECORDS)],
+        counts=counts_of(Mark()),
+    )
+    body_of(ALERT_DELIVERIES)(lake=_At(home, after(30)), subscriber=resources_of(home)["subscriber"])
     with pytest.raises(NotReplayable) as refused:
         replayed(home, "shadow")
     assert str(refused.value) == (

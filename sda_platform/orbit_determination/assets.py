@@ -1,4 +1,7 @@
-"""Assets of our own element sets: tracks → refined_elements; readings that match nothing → provisional_elements."""
+"""Assets of package orbit_determination.
+
+tracks → refined_elements; uncorrelated observations → provisional_elements; both → element_publications → landing zone.
+"""
 
 from typing import Any
 
@@ -7,44 +10,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.fusion.assets import standing_windows, tracks
+from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.fusion.assets import standing_windows
 from sda_platform.fusion.clock_assets import closed_before, known_corrections
-from sda_platform.fusion.clock_tables import CLOCK_OFFSETS
 from sda_platform.fusion.clocks import corrected_rows
-from sda_platform.fusion.discovery import (
-    MEMORY_NS,
-    PROVISIONAL_SCHEMA,
-    READING_COLUMNS,
-    SIGHTING_MEMORY_NS,
-    discovered,
-)
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
-from sda_platform.fusion.recognition import REACH_NS
-from sda_platform.fusion.refinement import ARC_NS, TOGETHER_NS, due, refined
+from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
-from sda_platform.fusion.tracklets import tracklets, uncorrelated
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
+from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.verification import standing_keys
+from sda_platform.orbit_determination.publication import publish
+from sda_platform.orbit_determination.recognition import REACH_NS
+from sda_platform.orbit_determination.refinement import ARC_NS, TOGETHER_NS, due, refined
+from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
+from sda_platform.orbit_determination.tracklets import tracklets, uncorrelated
+from sda_platform.orbit_determination.uncorrelated_tracks import (
+    MEMORY_NS,
+    PROVISIONAL_SCHEMA,
+    SIGHTING_MEMORY_NS,
+    discovered,
+)
 from sda_platform.orbits.elements import ElementSets
 
 
-@table_asset(REFINED_ELEMENTS, deps=[tracks, FUSED_TRACKS.name, ORBITAL_CATALOG.name], pool="catalog")
+@table_asset(REFINED_ELEMENTS, jobs=[ORBIT_DETERMINATION])
 def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """Mean elements of tracked objects, corrected by their own windows of the last day, where that tells clearly more.
 
-    The sensor `own_elements` offers them to the catalogue as one more source, below the surveillance network's priority
+    `element_publications` publishes them to the catalogue as one more source, below the surveillance network's priority
     and above republished sets.
     """
     store = lake.open()
-    plan = store.plan(REFINED_ELEMENTS, consume=[TRACKS], observe=[FUSED_TRACKS, ORBITAL_CATALOG])
+    plan = store.plan(REFINED_ELEMENTS)
     if plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns < TOGETHER_NS:
         return nothing_new(store, plan, "what is due within ten minutes is refined, and screened, together")
     columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
@@ -67,20 +71,15 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
     return materialized(store, receipt, due=len(numbers), **facts)
 
 
-@table_asset(PROVISIONAL_ELEMENTS, deps=[OBSERVATIONS.name, FUSED_TRACKS.name, ORBITAL_CATALOG.name], pool="catalog")
+@table_asset(PROVISIONAL_ELEMENTS, jobs=[ORBIT_DETERMINATION])
 def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
     """Objects that no catalogue knows: orbits of the readings that match nothing, once they are confirmed.
 
-    They get an analyst's number from 80000 on, and the sensor `own_elements` offers them to the catalogue: from then on
-    they are tracked and screened like any other.
+    They get an analyst satellite number from 80000 on. `element_publications` publishes them to the catalogue, and from
+    then on they are tracked and screened like any other object.
     """
     store = lake.open()
-    plan = store.plan(
-        PROVISIONAL_ELEMENTS,
-        consume=[FUSED_TRACKS],
-        observe=[ORBITAL_CATALOG, CLOCK_OFFSETS],
-        under={"fusion": fusion.recorded()},
-    )
+    plan = store.plan(PROVISIONAL_ELEMENTS, settings={"fusion": fusion.recorded()})
     readings, followed = closed_readings(store, plan, fusion.window_ns)
     if not readings.num_rows:
         return nothing_new(store, plan, "no reading of the last closed windows is without an object")
@@ -123,3 +122,19 @@ def closed_readings(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, 
     starts_ns = range(window_start(sightings_since_ns, window_ns), open_from_ns, window_ns)
     corrections = known_corrections(store, plan.snapshot(CLOCK_OFFSETS).sequence, starts_ns, window_ns)
     return corrected_rows(left, corrections, window_ns), set(followed.to_pylist())
+
+
+@table_asset(ELEMENT_PUBLICATIONS, jobs=[ORBIT_DETERMINATION], priority=-5)
+def element_publications(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
+    """The ledger of published element sets: which commit became which segment of the landing zone of element sets.
+
+    The segment is sealed before the ledger's commit. A repeated run seals the same bytes under the same name, which
+    changes nothing. The zone feeds `element_sets`; that feedback is not an edge of the graph, which is acyclic.
+    """
+    store = lake.open()
+    plan = store.plan(ELEMENT_PUBLICATIONS)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    rows = publish(store, plan, landing.zone(ELEMENTS_FEED))
+    receipt = store.append(plan, store.frame(ELEMENT_PUBLICATIONS, rows))
+    return materialized(store, receipt, segments=rows.num_rows, element_sets=pc.sum(rows["element_sets"]).as_py() or 0)

@@ -15,20 +15,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.own_element_tables import PROVISIONAL_ELEMENTS
-from sda_platform.fusion.recognition import EarlierSet, continued, earlier_sets, set_before
 from sda_platform.fusion.tables import lower_triangles
-from sda_platform.fusion.tracklets import Tracklet, observations_of
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbit_determination.recognition import EarlierSet, continued, earlier_sets, set_before
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
+from sda_platform.orbit_determination.tracklets import Tracklet, observations_of
 from sda_platform.orbits.determination.differential_correction import Correction, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import link, recognised
 from sda_platform.orbits.elements import ElementSets
-from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays
+from sda_platform.orbits.sensing.observations import ObservationArrays
 
 PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
-READING_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
 MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
 """How far back readings that match nothing are looked at again, event time."""
 SIGHTING_MEMORY_NS = 3600 * NANOSECONDS_PER_SECOND

@@ -10,16 +10,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.records import FEED_FORMATS
-from sda_platform.ingest.tables import DEAD_LETTERS, RAW_RECORDS
 from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
 LETTER_VERSION: Final = 2
-# The tables that hold every record as it landed; one with an error becomes a letter.
-BRONZE: Final = (RAW_RECORDS, ELEMENT_SETS, CONJUNCTION_MESSAGES)
 _CLASS_OF_KIND: Final = MappingProxyType({kind: entry.disposition.value for kind, entry in RECORD_KINDS.items()})
 _COLUMNS: Final = tuple(c.name for c in DEAD_LETTERS.columns if c.name != COMMIT_SEQUENCE)
 

@@ -17,10 +17,10 @@ from typing import Final
 
 import pyarrow.dataset as ds
 
+from sda_platform.dead_letters.rejected import Letter
 from sda_platform.formats.packing import can_be_packed, is_segment_of_itself, pack_segment
 from sda_platform.formats.records import csv_header
 from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform.ingest.letters import Letter
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
 from sda_platform.lake.landing.archive import quarantined_name

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
-from sda_platform.fusion.own_element_tables import REFINED_ELEMENTS
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
 from sda_platform.orbits.determination.element_fit import FittedElements, Unfit, fit_elements
 from sda_platform.orbits.elements import ElementSets
 

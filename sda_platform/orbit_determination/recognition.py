@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import covariance_from_lower
-from sda_platform.fusion.tracklets import Tracklet
+from sda_platform.orbit_determination.tracklets import Tracklet
 from sda_platform.orbits.determination.differential_correction import Correction, UncertainElements, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import GATE, carried

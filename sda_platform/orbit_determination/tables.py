@@ -3,7 +3,9 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.fusion.tables import STATE_AND_COVARIANCE
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, STATE_AND_COVARIANCE, TRACKS
+from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.table import Table, TableModel
 
 
@@ -53,11 +55,11 @@ class RefinedElements(OwnElements):
 
 REFINED_ELEMENTS = Table(
     "refined_elements",
-    "fusion",
+    "orbit_determination",
     RefinedElements,
     ("norad_id", "epoch_time_ns"),
     "epoch_time_ns",
-    sources={
+    lineage={
         "norad_id": [("tracks", "norad_id")],
         "epoch_time_ns": [("fused_tracks", "epoch_time_ns")],
         "published_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
@@ -66,7 +68,8 @@ REFINED_ELEMENTS = Table(
             for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "bstar_per_earth_radius")
         },
     },
-    looked_up=("fused_tracks", "orbital_catalog"),
+    consumes=(TRACKS,),
+    reads=(FUSED_TRACKS, ORBITAL_CATALOG),
 )
 
 
@@ -103,11 +106,11 @@ class ProvisionalElements(OwnElements):
 
 PROVISIONAL_ELEMENTS = Table(
     "provisional_elements",
-    "fusion",
+    "orbit_determination",
     ProvisionalElements,
     ("norad_id", "epoch_time_ns"),
     "epoch_time_ns",
-    sources={
+    lineage={
         "observation_ids": [("observations", "observation_id")],
         "tracklets": [("observations", "native_track_id")],
         "first_seen_ns": [("observations", "sensor_time_ns")],
@@ -116,4 +119,32 @@ PROVISIONAL_ELEMENTS = Table(
             for name in ("mean_motion_rev_per_day", "eccentricity", "inclination_deg", "raan_deg", "covariance")
         },
     },
+    consumes=(FUSED_TRACKS,),
+    reads=(ORBITAL_CATALOG, CLOCK_OFFSETS, OBSERVATIONS),
 )
+
+
+class ElementPublication(TableModel):
+    """One commit of element sets from orbit determination, and the landing segment that it became."""
+
+    source_table: T.StringType = pa.Field(description="The table whose commit was published.")
+    source_commit_sequence: T.LongType = pa.Field(ge=1, description="The commit's sequence in that table.")
+    zone: T.StringType = pa.Field(description="The landing zone that received the segment.")
+    segment_name: T.StringType = pa.Field(description="Name of the segment in its landing zone.")
+    segment_sha256: T.StringType = pa.Field(description="SHA-256 of the sealed segment's bytes.")
+    element_sets: T.LongType = pa.Field(ge=1, description="How many element sets it holds.")
+    sealed_time_ns: T.LongType = pa.Field(
+        description="Mission time of the published commit, Unix time UTC.", metadata={"unit": "ns"}
+    )
+
+
+ELEMENT_PUBLICATIONS = Table(
+    "element_publications",
+    "orbit_determination",
+    ElementPublication,
+    ("source_table", "source_commit_sequence"),
+    "sealed_time_ns",
+    consumes=(REFINED_ELEMENTS, PROVISIONAL_ELEMENTS),
+)
+
+TABLES = (REFINED_ELEMENTS, PROVISIONAL_ELEMENTS, ELEMENT_PUBLICATIONS)

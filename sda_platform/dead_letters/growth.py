@@ -15,8 +15,8 @@ import pyarrow.dataset as ds
 from pydantic import Field
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.ingest.letters import LETTER_VERSION
-from sda_platform.ingest.tables import DEAD_LETTERS
+from sda_platform.dead_letters.rejected import LETTER_VERSION
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.lake.failures.dispositions import RECORD_KINDS
 from sda_platform.lake.resource import LakeResource
 

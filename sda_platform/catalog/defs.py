@@ -1,0 +1,20 @@
+"""What package catalog adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.catalog import assets, sensors
+from sda_platform.catalog.checks import checks
+from sda_platform.lake.policy import Policy
+from sda_platform.settings import Settings
+
+POLICIES = {"catalog": Policy("team:catalogue", warn_h=24, fail_h=48)}
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks, sensors and schedules of the package."""
+    return dg.Definitions(
+        assets=[assets.element_zone, assets.element_sets, assets.orbital_catalog],
+        asset_checks=checks,
+        sensors=sensors.build_sensors(settings.sensor_interval_s),
+        schedules=[sensors.screening_refresh],
+    )

@@ -1,0 +1,40 @@
+"""What package conjunction adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.conjunction import assets, sensors
+from sda_platform.conjunction.checks import checks
+from sda_platform.conjunction.report import conjunction_report
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.lake.policy import Policy
+from sda_platform.settings import Settings
+
+POLICIES = {"conjunction": Policy("team:conjunction-assessment", warn_h=12, fail_h=24)}
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks, sensors and resource of the package."""
+    screening = ScreeningResource(
+        fleet=settings.fleet,
+        scope=settings.screening_scope,
+        fleet_internal=settings.screening_fleet_internal,
+        volumes=settings.screening_volumes,
+        objects_per_task=settings.screening_objects_per_task,
+        at_once=settings.screening_at_once,
+        horizon_h=settings.screening_horizon_h,
+        refresh_h=settings.screening_refresh_h,
+        threshold_km=settings.screening_threshold_km,
+    )
+    return dg.Definitions(
+        assets=[
+            assets.message_zone,
+            assets.conjunction_messages,
+            assets.conjunction_candidates,
+            assets.conjunction_assessments,
+            assets.conjunction_alerts,
+            conjunction_report,
+        ],
+        asset_checks=checks,
+        sensors=sensors.build_sensors(settings.sensor_interval_s),
+        resources={"screening": screening},
+    )

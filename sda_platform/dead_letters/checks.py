@@ -1,0 +1,47 @@
+"""Checks of package dead_letters: every rejected record is a dead letter, and no kind grows unusually."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.dead_letters.growth import no_growth
+from sda_platform.dead_letters.lateness import late_observations
+from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.lake.checks import DataFreshness, table_checks
+from sda_platform.lake.freshness import nothing_waits
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
+
+MAX_REJECTION_LAG_S = 300.0
+
+
+def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Every record with an error, and every observation that came late, is a dead letter, once."""
+    key, expected = DEAD_LETTERS.key, []
+    for table in BRONZE:
+        rows = consumed_rows(store, commits, table, ["segment_sha256", "record_number", "error_kind"])
+        dead = rows.filter(pc.is_valid(rows.column("error_kind")))
+        expected.append(
+            joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key)
+        )
+    windows = [c.checkpoint.window(FUSED_TRACKS.name) for c in commits]
+    for late in (late_observations(store, window) for window in windows if window):
+        stage = pa.array([FUSED_TRACKS.name] * late.num_rows, pa.string())
+        expected.append(joined_keys(late.append_column("stage", stage), key))
+    found = joined_keys(log.rows_of(reviewed_span(commits), key), key)
+    return missing_or_surplus(pa.chunked_array([c for e in expected for c in e.chunks], pa.string()), found, "letters")
+
+
+checks = [
+    table_checks(
+        DEAD_LETTERS,
+        balance=[dead_letters_balance],
+        freshness=DataFreshness(
+            "no rejected record waits", MAX_REJECTION_LAG_S, nothing_waits([*BRONZE, FUSED_TRACKS])
+        ),
+    ),
+    no_growth,
+]

@@ -1,0 +1,21 @@
+"""What package dead_letters adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.dead_letters.assets import dead_letters
+from sda_platform.dead_letters.checks import checks
+from sda_platform.dead_letters.growth import GrowthResource
+from sda_platform.lake.policy import Policy
+from sda_platform.settings import Settings
+
+POLICIES = {"dead_letters": Policy("team:sensor-operations", warn_h=1 / 6, fail_h=1)}
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Asset, checks and resource of the package."""
+    growth = GrowthResource(
+        factor=settings.dead_letter_growth,
+        factor_by_kind=settings.dead_letter_growth_by_kind,
+        floor_per_min=settings.dead_letter_floor_per_min,
+    )
+    return dg.Definitions(assets=[dead_letters], asset_checks=checks, resources={"growth": growth})

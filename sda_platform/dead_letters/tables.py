@@ -1,0 +1,70 @@
+"""Table of package dead_letters: every record that could not be used, with its reason and its bytes."""
+
+import pandera.pyspark as pa
+from pyspark.sql import types as T
+
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
+from sda_platform.lake.table import Provenance, Table
+
+BRONZE = (RAW_RECORDS, ELEMENT_SETS, CONJUNCTION_MESSAGES)
+"""The tables that hold every record as it landed; a record with an error becomes a dead letter."""
+
+
+class DeadLetter(Provenance):
+    """What a stage refused, with its reason and the bytes to try again with.
+
+    Version 2 of the layout added the columns from error_class on; in letters of version 1 they are null.
+    """
+
+    schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout (DP5-Q3).")
+    stage: T.StringType = pa.Field(description="The table whose stage refused it.")
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    error_kind: T.StringType = pa.Field(isin=list(RECORD_KINDS), description="Kind of error: docs/dead-letters.md.")
+    error: T.StringType = pa.Field(description="File, record and reason, for a person.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came (DP5-I22).")
+    error_class: T.StringType = pa.Field(
+        nullable=True,
+        isin=[d.value for d in Disposition],
+        description="What repeating would bring: docs/dead-letters.md.",
+    )
+    source_id: T.StringType = pa.Field(nullable=True, description="The sensor, where the record told it.")
+    segment_format: T.StringType = pa.Field(nullable=True, description="Format in which the record came.")
+    rejected_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Mission time at which it was refused.", metadata={"unit": "ns"}
+    )
+    retry_count: T.LongType = pa.Field(
+        nullable=True, ge=0, description="How often it had been reprocessed before it was refused this time."
+    )
+
+
+_COPIED = [
+    "segment_sha256",
+    "segment_name",
+    "record_number",
+    "received_time_ns",
+    "feed",
+    "error_kind",
+    "error",
+    "payload",
+    "segment_format",
+]
+
+DEAD_LETTERS = Table(
+    "dead_letters",
+    "dead_letters",
+    DeadLetter,
+    ("stage", "segment_sha256", "record_number"),
+    "received_time_ns",
+    lineage={
+        **{name: [(bronze.name, name) for bronze in BRONZE] for name in _COPIED},
+        "source_id": [("raw_records", "source_id")],
+        "retry_count": [(bronze.name, "reprocess_count") for bronze in BRONZE],
+    },
+    consumes=(*BRONZE, FUSED_TRACKS),
+)
+
+TABLES = (DEAD_LETTERS,)

@@ -1,0 +1,22 @@
+"""What package delivery adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.delivery.assets import alert_deliveries
+from sda_platform.delivery.checks import checks
+from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.sensors import waiting_alerts
+from sda_platform.lake.policy import Policy
+from sda_platform.settings import Settings
+
+POLICIES = {"delivery": Policy("team:conjunction-assessment", warn_h=12, fail_h=24)}
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Asset, checks, sensor and resource of the package."""
+    return dg.Definitions(
+        assets=[alert_deliveries],
+        asset_checks=checks,
+        sensors=[waiting_alerts],
+        resources={"subscriber": chosen_subscriber(settings.subscriber, settings.home)},
+    )

@@ -1,0 +1,29 @@
+"""What package fusion adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.fusion.assets import fused_tracks, tracks
+from sda_platform.fusion.checks import checks
+from sda_platform.fusion.clock_assets import clock_offsets
+from sda_platform.fusion.report import fusion_report
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.lake.policy import Policy
+from sda_platform.settings import Settings
+
+POLICIES = {"fusion": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks and resource of the package."""
+    fusion = FusionResource(
+        window_s=settings.window_s,
+        allowed_lateness_s=settings.allowed_lateness_s,
+        idle_after_s=settings.idle_after_s,
+        sources=list(settings.sources),
+        sensors=settings.sensors,
+    )
+    return dg.Definitions(
+        assets=[fused_tracks, tracks, clock_offsets, fusion_report],
+        asset_checks=checks,
+        resources={"fusion": fusion},
+    )

@@ -1,0 +1,19 @@
+"""What package ingest adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.ingest import assets, sensors
+from sda_platform.ingest.checks import checks
+from sda_platform.lake.policy import Policy
+from sda_platform.settings import Settings
+
+POLICIES = {"ingest": Policy("team:sensor-operations", warn_h=1 / 6, fail_h=1)}
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks and sensors of the package."""
+    return dg.Definitions(
+        assets=[*assets.landing_zones, assets.raw_records, assets.observations],
+        asset_checks=checks,
+        sensors=sensors.build_sensors(settings.sensor_interval_s),
+    )

@@ -1,0 +1,29 @@
+"""What package orbit_determination adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.conjunction.report import KEY as CONJUNCTION_REPORT
+from sda_platform.fusion.report import KEY as FUSION_REPORT
+from sda_platform.fusion.tables import CLOCK_OFFSETS
+from sda_platform.lake.policy import Policy
+from sda_platform.orbit_determination import assets, sensors
+from sda_platform.orbit_determination.checks import checks
+from sda_platform.orbit_determination.tables import TABLES
+from sda_platform.settings import Settings
+
+POLICIES = {"orbit_determination": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}
+# Windows are corrected for time-tag biases whether or not element sets are determined.
+_ALWAYS = [dg.AssetKey(CLOCK_OFFSETS.name), FUSION_REPORT, CONJUNCTION_REPORT]
+_ELEMENT_SETS = [dg.AssetKey(table.name) for table in TABLES]
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks and schedule of the package."""
+    return dg.Definitions(
+        assets=[assets.refined_elements, assets.provisional_elements, assets.element_publications],
+        asset_checks=checks,
+        schedules=sensors.build_schedules(
+            running=settings.fusion_refresh,
+            assets=[*_ALWAYS, *(_ELEMENT_SETS if settings.own_elements else ())],
+        ),
+    )

@@ -1,0 +1,93 @@
+"""The registry: inputs are declared once, and everything that needs them follows from the declaration."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from sda_platform.definitions import defs
+from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS
+from sda_platform.lake.assets import DECLARED, served_by, table_asset, tables_of
+from sda_platform.lake.checkpoint import TableSnapshot
+from sda_platform.lake.jobs import CATALOG_TO_ALERTS, JOBS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION
+from sda_platform.lake.landing.zone_asset import zone_key
+from sda_platform.lake.soundness.recovery import recover
+from sda_platform.lake.table import Table
+from sda_platform.registry import TABLES, in_flow_order
+from sda_platform_tests.delta_tables import commit, commit_file, genesis_window, lake_at, next_window
+
+EDGES = [(source, reader) for reader in TABLES for source in reader.inputs]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_graph_shows_the_declared_inputs(table: Table) -> None:
+    node = defs.get_repository_def().asset_graph.get(dg.AssetKey(table.name))
+    declared = {dg.AssetKey(source.name) for source in (*table.consumes, *table.reads)}
+    assert set(node.parent_keys) == declared | {zone_key(zone) for zone in table.zones}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_columns_come_from_declared_inputs(table: Table) -> None:
+    named = {source for columns in table.lineage.values() for source, _ in columns}
+    assert named <= {source.name for source in table.inputs}
+
+
+def test_sources_come_before_the_tables_that_use_them() -> None:
+    order = [table.name for table in TABLES]
+    assert all(order.index(s.name) < order.index(t.name) for t in TABLES for s in (*t.consumes, *t.reads)), (
+        "recovery takes the tables from the end"
+    )
+
+
+def test_every_table_has_an_asset_and_a_job_of_its_own_declaration() -> None:
+    assert set(DECLARED) == {table.name for table in TABLES}
+    assert {table.name for job in JOBS for table in tables_of(job)} == set(DECLARED)
+
+
+def test_a_trial_table_is_served_only_by_the_job_that_it_declares() -> None:
+    before = {job: [t.name for t in served_by(job)] for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS)}
+    trial = replace(FUSED_TRACKS, name="trial", consumes=(FUSED_TRACKS,), reads=(), feedback=tuple)
+
+    @table_asset(trial, jobs=[ORBIT_DETERMINATION])
+    def asset() -> dg.MaterializeResult[None]:
+        """A table that only this test has."""
+        return dg.MaterializeResult()
+
+    try:
+        assert in_flow_order((*TABLES, trial)).index(trial) > in_flow_order((*TABLES, trial)).index(FUSED_TRACKS)
+        assert {job: [t.name for t in served_by(job)] for job in before} == before
+        assert trial in tables_of(ORBIT_DETERMINATION)
+        assert asset.op.pool == ORBIT_DETERMINATION.pool
+    finally:
+        del DECLARED[trial.name]
+
+
+@pytest.mark.parametrize(("source", "reader"), EDGES, ids=[f"{s.name}-{r.name}" for s, r in EDGES])
+def test_a_lost_commit_that_a_reader_has_read_is_refused_on_every_edge_spec_98(
+    source: Table, reader: Table, tmp_path: Path
+) -> None:
+    lake = lake_at(tmp_path / "lake")
+    commit(lake, source)
+    if source in reader.consumed:
+        commit(lake, reader, windows=[genesis_window(source)])
+    else:
+        commit(lake, reader, snapshots=(TableSnapshot(source.name, 0, 1),))
+    commit_file(lake, source, 0).write_bytes(b"")
+    found = {f.examination.table: f for f in recover(lake, TABLES, {}, repair=True)}
+    assert found[source.name].outcome == "damaged"
+    assert f"consumed by {reader.name}" in (found[source.name].refused or "")
+
+
+def test_both_tables_of_a_feedback_recover_from_a_power_loss_that_took_a_commit_of_each(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake")
+    commit(lake, FUSED_TRACKS)
+    commit(lake, CLOCK_OFFSETS, windows=[genesis_window(FUSED_TRACKS)])
+    commit(lake, FUSED_TRACKS, windows=[genesis_window(CLOCK_OFFSETS)])
+    commit(lake, CLOCK_OFFSETS, windows=[next_window(genesis_window(FUSED_TRACKS))])
+    commit(lake, FUSED_TRACKS, windows=[genesis_window(CLOCK_OFFSETS)])
+    for table, version in ((FUSED_TRACKS, 2), (CLOCK_OFFSETS, 1)):
+        commit_file(lake, table, version).write_bytes(b"")
+    found = {f.examination.table: f for f in recover(lake, TABLES, {}, repair=True)}
+    assert found[FUSED_TRACKS.name].outcome == "repaired", found[FUSED_TRACKS.name].refused
+    assert found[CLOCK_OFFSETS.name].outcome == "repaired", found[CLOCK_OFFSETS.name].refused

@@ -3,15 +3,20 @@
 from typing import Any
 
 import dagster as dg
+import pyarrow.dataset as ds
 
 from sda_platform.catalog import decoding, transforms
-from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.catalog.tables import CAME_INTO_FORCE, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.lake.assets import materialized, nothing_new, table_asset
 from sda_platform.lake.jobs import CATALOG_TO_ALERTS
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.bronze import land
 from sda_platform.lake.landing.decoding import one_by_one
 from sda_platform.lake.landing.zone_asset import zone_asset
+from sda_platform.lake.planning import Plan
 from sda_platform.lake.resource import LakeResource, LandingResource
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
 element_zone = zone_asset(
     ELEMENTS_FEED,
@@ -34,15 +39,40 @@ def element_sets(
 
 @table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS])
 def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """The best element set of each object in orbit, by epoch, source priority, set number and source.
+    """Of each object the element set in force: the latest epoch that has come, then source priority and set number.
 
-    Older sets stay in `element_sets`; the catalogue as of any moment is an earlier version of this table.
+    All sets stay in `element_sets`; the catalogue as of any moment is an earlier version of this table. A set with an
+    epoch ahead comes into force with the first run after its epoch, hourly at least, though nothing landed: the
+    manifest of such a commit has an empty window and counts the sets that came into force.
     """
     store = lake.open()
     plan = store.plan(ORBITAL_CATALOG)
-    if plan.is_empty:
+    came_into_force = _came_into_force(store, plan)
+    if plan.is_empty and not came_into_force:
         return nothing_new(store, plan)
+    candidates = transforms.in_play(
+        store.snapshot(plan, ELEMENT_SETS),
+        after_sequence=plan.window(ELEMENT_SETS).after_sequence,
+        previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
+        as_of_ns=plan.as_of_ns,
+    )
     current = store.frame(ORBITAL_CATALOG, store.current_rows(plan))
-    changed = transforms.improvements(store.window(plan, ELEMENT_SETS), current)
-    receipt = store.replace(plan, changed.toArrow())
-    return materialized(store, receipt)
+    changed = transforms.improvements(candidates, current, as_of_ns=plan.as_of_ns).toArrow()
+    if plan.is_empty and not changed.num_rows:
+        return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
+    counts = {CAME_INTO_FORCE: came_into_force}
+    return materialized(store, store.replace(plan, changed, counts=counts), **counts)
+
+
+def _came_into_force(store: Lake, plan: Plan) -> int:
+    """The number of usable sets, consumed by an earlier commit, that came into force since the last commit.
+
+    It is read from the stored table, without the engine.
+    """
+    if plan.previous is None:
+        return 0
+    epoch = ds.field("epoch_time_ns")
+    since_ns, until_ns = (time_ns + EPOCH_TOLERANCE_NS for time_ns in (plan.previous.as_of_ns, plan.as_of_ns))
+    is_consumed = ds.field(COMMIT_SEQUENCE) <= plan.window(ELEMENT_SETS).after_sequence
+    is_due = is_consumed & (epoch > since_ns) & (epoch <= until_ns) & ds.field("error_kind").is_null()
+    return int(store.log(ELEMENT_SETS).rows(["norad_id"], is_due).num_rows)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
@@ -12,17 +13,23 @@ from sda_platform.lake.landing.backlog import backlog_check
 from sda_platform.lake.landing.balance import landing_balance_check
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.verification import consumed_rows, unbalanced_segments
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
 MAX_ELEMENTS_AGE_S = 3 * 86_400.0
 
 
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every object with a usable element set in the consumed windows is in the catalogue, with no older epoch."""
+    """Every object with a usable element set in the consumed windows is in the catalogue, with no epoch older than the
+    latest of them that had come at the last commit.
+    """
     landed = consumed_rows(store, commits, ELEMENT_SETS, ["norad_id", "epoch_time_ns", "error_kind"])
     if not landed.num_rows:
         return []
     usable = landed.filter(pc.is_null(landed.column("error_kind")))
-    newest_landed = usable.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
+    limit_ns, epoch = commits[0].checkpoint.as_of_ns + EPOCH_TOLERANCE_NS, usable.column("epoch_time_ns")
+    has_come = pc.if_else(pc.less_equal(epoch, limit_ns), epoch, pa.scalar(None, pa.int64()))
+    in_force = pa.table({"norad_id": usable.column("norad_id"), "epoch_time_ns": has_come})
+    newest_landed = in_force.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
     entries = log.rows(["norad_id", "epoch_time_ns"])
     both = newest_landed.join(entries, "norad_id", join_type="left outer")
     absent = pc.sum(pc.is_null(both.column("epoch_time_ns"))).as_py() or 0

@@ -12,6 +12,9 @@ ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
 OWN_ORIGINATOR = "SDA PLATFORM"
 """Who publishes the element sets that the platform determined itself."""
+CAME_INTO_FORCE = "came_into_force"
+"""Among the counts of a commit of `orbital_catalog`: usable sets, consumed earlier, whose epoch has come since the last
+commit. If the commit consumed nothing, they are its cause."""
 
 
 class Elements(Provenance):
@@ -63,7 +66,7 @@ class ElementSet(Elements, Landed):
 
 
 class CatalogEntry(Elements):
-    """The best element set of each object by (epoch, source priority, set number, originator, segment, record)."""
+    """Of each object the set in force, by (epoch, source priority, set number, originator, segment, record)."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
 

@@ -5,24 +5,40 @@ from pyspark.sql import functions as F
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
-# The total order by which one element set of an object is better than another. Segment and record decide the last ties,
-# so that the catalogue does not depend on the order of arrival; a set that is in force stays before one that equals it.
+# The total order by which one element set of an object is better than another: of sets in force the latest epoch, of
+# sets that are all ahead the first. Segment and record decide the last ties, so that the catalogue does not depend on
+# the order of arrival; a set that is in the catalogue stays before one that equals it.
 _ORDER = (
-    "struct(epoch_time_ns, source_priority, coalesce(element_set_number, 0L), coalesce(originator, ''), "
+    "struct(in_force, if(in_force, epoch_time_ns, -epoch_time_ns), source_priority, "
+    "coalesce(element_set_number, 0L), coalesce(originator, ''), "
     "segment_sha256, record_number, is_current)"
 )
 _COLUMNS = [c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]
 
 
-def improvements(element_sets: DataFrame, current: DataFrame) -> DataFrame:
-    """The catalogue entries that ``element_sets`` replace or add: for each object its best set, unless it has that.
+def improvements(element_sets: DataFrame, current: DataFrame, *, as_of_ns: int) -> DataFrame:
+    """The catalogue entries that ``element_sets`` replace or add: of each object the set in force, unless it has that.
 
-    ``element_sets``: new rows of `element_sets`. ``current``: all rows of `orbital_catalog`. The result has the
-    columns of `orbital_catalog` without ``commit_sequence``, one row for each object that changes.
+    ``element_sets``: rows of `element_sets` that are new or came into force. ``current``: all rows of
+    `orbital_catalog`. The result has the columns of `orbital_catalog` without ``commit_sequence``, one row for each
+    object that changes.
     """
     usable = element_sets.where(F.col("error_kind").isNull()).select(*_COLUMNS, F.lit(False).alias("is_current"))
     known = current.select(*_COLUMNS, F.lit(True).alias("is_current"))
     best = F.max_by(F.struct(*_COLUMNS, "is_current"), F.expr(_ORDER))
-    rows = usable.unionByName(known).groupBy("norad_id").agg(best.alias("row")).select("row.*")
+    in_force = F.col("epoch_time_ns") <= F.lit(as_of_ns + EPOCH_TOLERANCE_NS)
+    sets = usable.unionByName(known).withColumn("in_force", in_force)
+    rows = sets.groupBy("norad_id").agg(best.alias("row")).select("row.*")
     return rows.where(~F.col("is_current")).select(*_COLUMNS)
+
+
+def in_play(element_sets: DataFrame, *, after_sequence: int, previous_as_of_ns: int | None, as_of_ns: int) -> DataFrame:
+    """The rows of `element_sets` that may change the catalogue: new ones, and those that came into force meanwhile."""
+    is_new = F.col(COMMIT_SEQUENCE) > after_sequence
+    if previous_as_of_ns is None:
+        return element_sets.where(is_new)
+    epoch = F.col("epoch_time_ns")
+    has_come = epoch <= F.lit(as_of_ns + EPOCH_TOLERANCE_NS)
+    return element_sets.where(is_new | (has_come & (epoch > F.lit(previous_as_of_ns + EPOCH_TOLERANCE_NS))))

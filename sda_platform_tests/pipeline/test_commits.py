@@ -157,7 +157,7 @@ def improved(spark: SparkSession, log: TableLog, *sets: tuple[int, int, int], pl
     lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
     plan = plan or planned(log)
     current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
-    return lake.replace(plan, improvements(element_sets(spark, *sets), current).toArrow())
+    return lake.replace(plan, improvements(element_sets(spark, *sets), current, as_of_ns=plan.as_of_ns).toArrow())
 
 
 def sequences(log: TableLog) -> dict[int, int]:
@@ -204,9 +204,9 @@ def test_rows_that_do_not_change_keep_their_sequence_and_are_not_counted__D1(
     assert sequences(log) == {1: 1, 2: 2, 3: 2}
     assert [c.rows_written for c in log.commits()] == written[::-1]
     lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
-    changed = lake.new_rows(
-        lake.plan(replace(OBSERVATIONS, consumes=(ORBITAL_CATALOG,), reads=())), ORBITAL_CATALOG, ["norad_id"]
-    )
+    lake.reads_unverified = True
+    reader = replace(OBSERVATIONS, consumes=(ORBITAL_CATALOG,))
+    changed = lake.new_rows(lake.plan(reader), ORBITAL_CATALOG, ["norad_id"])
     assert sorted(changed.column("norad_id").to_pylist()) == [1, 2, 3]
     assert sorted(log.rows_of((1, 3), ["norad_id"]).column("norad_id").to_pylist()) == [2, 3]
 

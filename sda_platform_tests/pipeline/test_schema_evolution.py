@@ -73,7 +73,7 @@ def test_an_overwrite_adds_columns_too(lake: Lake) -> None:
     plan = planned(lake, ORBITAL_CATALOG)
     current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
 
-    lake.replace(plan, improvements(lake.session.createDataFrame(fresh), current).toArrow())
+    lake.replace(plan, improvements(lake.session.createDataFrame(fresh), current, as_of_ns=plan.as_of_ns).toArrow())
 
     stored = lake.log(ORBITAL_CATALOG).rows(["norad_id", "object_name", COMMIT_SEQUENCE]).sort_by("norad_id")
     names, sequences = stored.column("object_name").to_pylist(), stored.column(COMMIT_SEQUENCE).to_pylist()

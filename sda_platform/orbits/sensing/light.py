@@ -1,9 +1,9 @@
 """Light time: what a sensor receives now left the object, and the radar's pulse the site, a little earlier.
 
 A reading is stamped when its signal arrives. Over the delay (3 ms from 1,000 km, 0.12 s from geostationary) objects
-move 25 m to 370 m, more than most sensors' noise. Angles are those of the incoming ray without aberration: a
-telescope's are measured against stars that share its aberration, and a radar's site moves by 0.3 arcsec' worth only. No
-refraction.
+move 25 m to 370 m, more than most sensors' noise. Angles are those of the incoming ray, without aberration or
+refraction. Stars and object share a telescope's diurnal aberration, but not the annual one: places reduced against
+stars carry up to 20.5 arcseconds of it, which is not corrected. A radar's own is about 0.3 arcseconds at most.
 """
 
 from __future__ import annotations

@@ -40,6 +40,9 @@ from sda_platform_tests.delta_tables import (
     lose_rows,
     next_window,
 )
+from sda_platform_tests.segments import after
+
+AHEAD_NS = after(3600.0)
 
 
 @pytest.fixture
@@ -251,6 +254,24 @@ def test_the_catalogue_balances_with_what_landed(lake: Lake, entries: list[tuple
     rows = [{"norad_id": i, "epoch_time_ns": t} for i, t in entries]
     commit(lake, ORBITAL_CATALOG, rows, windows=[genesis_window(ELEMENT_SETS)])
     assert problems(lake, ORBITAL_CATALOG, catalog_balance) == told
+
+
+@pytest.mark.parametrize(
+    ("entries", "problem"),
+    [
+        ([(1, 50), (2, AHEAD_NS)], []),
+        ([(1, 40), (2, AHEAD_NS)], ["1 entries are older than what landed"]),
+        ([(1, 50)], ["1 objects landed but are not in the catalogue"]),
+    ],
+)
+def test_a_set_with_an_epoch_ahead_is_not_yet_due_in_the_catalogue_A1(
+    lake: Lake, entries: list[tuple[int, int]], problem: list[str]
+) -> None:
+    sets = [(1, 40), (1, 50), (1, AHEAD_NS), (2, AHEAD_NS)]
+    commit(lake, ELEMENT_SETS, [record("s1", n, norad_id=i, epoch_time_ns=t) for n, (i, t) in enumerate(sets)])
+    rows = [{"norad_id": i, "epoch_time_ns": t} for i, t in entries]
+    commit(lake, ORBITAL_CATALOG, rows, windows=[genesis_window(ELEMENT_SETS)])
+    assert problems(lake, ORBITAL_CATALOG, catalog_balance) == problem
 
 
 # Journals.

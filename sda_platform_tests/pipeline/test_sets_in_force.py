@@ -1,0 +1,95 @@
+"""The catalogue holds the element set in force: one with an epoch ahead waits, and takes over without a landing."""
+
+import csv
+import io
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from sda_platform.catalog.tables import CAME_INTO_FORCE, ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.lake.checkpoint import CHANGED_ROWS
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.replay.history import Span
+from sda_platform.operations.replay import replay_lake
+from sda_platform_tests.pipeline.platform_run import Platform, correctness, written
+from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land
+
+CANDIDATES = [ELEMENT_SETS.name, ORBITAL_CATALOG.name, CONJUNCTION_CANDIDATES.name]
+HOUR_S = 3600.0
+OBJECT = 25544
+
+
+def sets_at(hours_after_start: dict[str, float]) -> bytes:
+    """Element sets of one object, by name, with epochs so many hours after the start."""
+    (row,) = csv.DictReader(io.StringIO(catalogue_of([OBJECT]).decode()))
+    start = datetime.fromisoformat("2024-11-01T00:00:00")
+    out = io.StringIO()
+    writer = csv.DictWriter(out, row, lineterminator="\n")
+    writer.writeheader()
+    for name, hours in hours_after_start.items():
+        writer.writerow({**row, "OBJECT_NAME": name, "EPOCH": (start + timedelta(hours=hours)).isoformat()})
+    return out.getvalue().encode()
+
+
+def name_in_force(platform: Platform) -> str:
+    rows = platform.rows(ORBITAL_CATALOG, "norad_id", "object_name").to_pylist()
+    (name,) = (row["object_name"] for row in rows if row["norad_id"] == OBJECT)
+    return str(name)
+
+
+def test_a_set_comes_into_force_at_its_epoch_and_is_screened_though_nothing_lands_A1(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    platform = Platform(tmp_path, spark, START_NS, ScreeningResource(horizon_h=24.0))
+    assert land(platform.zone("elements"), "others.csv", catalogue_of(catalogue_ids()[:50]), seconds=1.0)
+    segments = {"SEGMENT 3 [PM]": 12.0, "SEGMENT 1": -1.0, "SEGMENT 2": 6.0}
+    assert land(platform.zone("elements"), "segments.csv", sets_at(segments), seconds=2.0)
+
+    def run_at(seconds: float) -> tuple[str, int]:
+        platform.at(after(seconds))
+        result = platform.run("catalog", only=CANDIDATES)
+        assert all(correctness(result).values())
+        return name_in_force(platform), written(result)[ORBITAL_CATALOG.name]
+
+    assert run_at(10.0) == ("SEGMENT 1", 51)
+    assert platform.rows(ELEMENT_SETS).num_rows == 53
+    before = platform.versions([ORBITAL_CATALOG])
+    assert run_at(6 * HOUR_S - 61) == ("SEGMENT 1", 0)
+    assert platform.versions([ORBITAL_CATALOG]) == before
+    assert run_at(6 * HOUR_S - 60) == ("SEGMENT 2", 1)
+    consumed = platform.lake.log(CONJUNCTION_CANDIDATES).commits()[0].checkpoint.window(ORBITAL_CATALOG.name)
+    assert consumed is not None
+    assert consumed.upto_sequence == 2
+
+    assert land(platform.zone("elements"), "late.csv", sets_at({"SEGMENT 0": -2.0}), seconds=3.0)
+    assert run_at(7 * HOUR_S) == ("SEGMENT 2", 0)
+    assert run_at(30 * HOUR_S) == ("SEGMENT 3 [PM]", 1)
+
+
+def test_a_commit_of_sets_that_came_into_force_names_its_cause_and_is_replayed_A1(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    platform = Platform(tmp_path, spark, START_NS)
+    assert land(platform.zone("elements"), "segments.csv", sets_at({"A": -1.0, "B": 6.0, "C": 5.0}), seconds=2.0)
+    for hours in (1, 7, 8):
+        platform.at(after(hours * HOUR_S))
+        result = platform.run("catalog", only=[ELEMENT_SETS.name, ORBITAL_CATALOG.name])
+        assert all(correctness(result).values())
+    log = platform.lake.log(ORBITAL_CATALOG)
+    second, first = (commit.checkpoint for commit in log.commits())
+    assert name_in_force(platform) == "B"
+    assert first.counts == {CAME_INTO_FORCE: 0, CHANGED_ROWS: 1}
+    assert second.counts == {CAME_INTO_FORCE: 2, CHANGED_ROWS: 1}
+    (consumed,) = second.windows
+    assert (consumed.table, consumed.after_sequence, consumed.upto_sequence) == (ELEMENT_SETS.name, 1, 1)
+
+    platform.at(after(400 * 24 * HOUR_S))
+    for name, span in {"both": Span(), "second": Span(from_sequence=2)}.items():
+        (found,) = replay_lake(platform.lake, str(tmp_path / name), {}, tables=[ORBITAL_CATALOG], span=span)
+        assert (found.last_sequence, found.differences) == (2, ())
+        again = TableLog(ORBITAL_CATALOG, str(tmp_path / name / ORBITAL_CATALOG.name))
+        assert again.commits()[0].checkpoint.to_json() == second.to_json()
+        assert again.rows() == log.rows()

@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts a connection at a chosen byte, in a chosen direction, and lets the others pass."""
+"""A TCP proxy that cuts a connection at a chosen byte, in a chosen direction, or all of them at a chosen moment."""
 
 import socket
 from contextlib import suppress
@@ -16,17 +16,36 @@ class CuttingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._order: tuple[str, int] | None = None
         self._lock = Lock()
+        self._ends: list[socket.socket] = []
+        self._is_refusing = False
         self.passed = {"request": 0, "answer": 0}
         self.cuts: list[int] = []
 
     @property
     def url(self) -> str:
         """Where the proxy listens, as the setting of a subscriber."""
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}/alerts"
+        return f"http://127.0.0.1:{self.port}/alerts"
+
+    @property
+    def port(self) -> int:
+        """Where the proxy listens."""
+        return int(self._listener.getsockname()[1])
 
     def cut_next(self, direction: str, at: int) -> None:
         """Cut the next connection after ``at`` bytes in ``direction``, both ways."""
         self._order = (direction, at)
+
+    def cut(self, *, for_good: bool) -> None:
+        """Cut every connection now; ``for_good`` also each that is opened from now on, until `mend`."""
+        self._is_refusing = for_good
+        with self._lock:
+            ends, self._ends = self._ends, []
+        for end in ends:
+            _shut(end)
+
+    def mend(self) -> None:
+        """Let connections pass again."""
+        self._is_refusing = False
 
     def __enter__(self) -> "CuttingProxy":
         Thread(target=self._accept, daemon=True).start()
@@ -39,9 +58,14 @@ class CuttingProxy:
         with suppress(OSError):  # closed
             while True:
                 client, _ = self._listener.accept()
+                if self._is_refusing:
+                    client.close()
+                    continue
                 order, self._order = self._order, None
                 self.passed = dict.fromkeys(self.passed, 0)
                 server = socket.create_connection(self._target)
+                with self._lock:
+                    self._ends += (client, server)
                 for direction, ends in (("request", (client, server)), ("answer", (server, client))):
                     cut_at = order[1] if order and order[0] == direction else None
                     Thread(target=self._pump, args=(direction, *ends, cut_at), daemon=True).start()
@@ -58,5 +82,9 @@ class CuttingProxy:
             else:
                 self.cuts.append(cut_at)
         for end in (source, sink):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+            _shut(end)
+
+
+def _shut(end: socket.socket) -> None:
+    with suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)

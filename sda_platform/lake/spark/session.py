@@ -7,27 +7,31 @@ would retry for minutes.
 """
 
 import os
-import socket
 import sys
 import threading
 import uuid
-from typing import Any
-from urllib.parse import urlparse
+from typing import Any, cast
 
 import dagster as dg
+import grpc
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sda_platform.lake.errors import EngineUnavailable
-from sda_platform.lake.spark import engine
+from sda_platform.lake.spark import engine, statements
 from sda_platform.lake.spark.priority import give_way
 
 LANE_TAG = "sda/lane"
 LANES = ("hot", "catalog", "maintenance")
 LESS_URGENT = ("catalog", "maintenance")
 IN_PROCESS = "local"
-_PROBE_TIMEOUT_S = 2.0
+# A cold or busy engine needs seconds for its first statement.
+_PROBE_TIMEOUT_S = 30.0
+# Half a minute of attempts to reach an engine again; PySpark's own default goes on for ten, while the pool waits.
+_RECONNECTING = DefaultPolicy(max_retries=10, max_backoff=5_000)
 
 
 class SparkResource(LazyPySparkResource):
@@ -78,6 +82,7 @@ def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None, *, 
         )
     probe(remote)
     session = SparkSession.builder.remote(engine.session_url(remote, session_id(lane, lake_uri))).getOrCreate()
+    cast("Any", session).client.set_retry_policies([_RECONNECTING])
     for name, value in (extra_conf or {}).items():
         session.conf.set(name, value)
     return session
@@ -89,13 +94,14 @@ def session_id(lane: str, lake_uri: str) -> str:
 
 
 def probe(remote: str) -> None:
-    """Raise EngineUnavailable unless something listens at ``remote`` now."""
-    address = urlparse(remote)
+    """Raise EngineUnavailable unless the engine at ``remote`` executes a trivial statement in time."""
     try:
-        with socket.create_connection((address.hostname or "", address.port or 15002), timeout=_PROBE_TIMEOUT_S):
-            return
-    except OSError as error:
+        builder = DefaultChannelBuilder(remote)
+        with builder.toChannel() as channel:
+            statements.ask(channel, _PROBE_TIMEOUT_S, builder.metadata())
+    except grpc.RpcError as error:
+        details = getattr(error, "details", lambda: None)() or error
         raise EngineUnavailable(
-            f"the Spark engine at {remote} does not answer ({error}); `sda status` shows the platform's processes, "
+            f"the Spark engine at {remote} does not answer ({details}); `sda status` shows the platform's processes, "
             "`sda up` starts the local engine"
         ) from error

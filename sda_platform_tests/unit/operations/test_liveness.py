@@ -16,7 +16,8 @@ import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from pyspark.sql.connect.proto import ExecutePlanRequest, ExecutePlanResponse
 
-from sda_platform.lake.spark import statements
+from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.lake.spark import session, statements
 from sda_platform.operations import liveness
 from sda_platform.operations.liveness import Liveness
 from sda_platform.operations.processes import Service
@@ -89,6 +90,14 @@ def test_a_process_that_accepts_and_never_answers_is_seen_D8(mute_port: int) -> 
     assert liveness.code_server_answers(f"127.0.0.1:{mute_port}")(0.3) is False
     assert liveness.webserver_answers(f"http://127.0.0.1:{mute_port}")(0.3) is False
     assert liveness.daemon_beats(f"http://127.0.0.1:{mute_port}")(0.3) is None, "the daemon's state is not known then"
+
+
+def test_a_run_does_not_wait_for_an_engine_that_never_answers_D8(
+    mute_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "_PROBE_TIMEOUT_S", 0.3)
+    with pytest.raises(EngineUnavailable, match=rf"the Spark engine at sc://127\.0\.0\.1:{mute_port} does not answer"):
+        session.attach(f"sc://127.0.0.1:{mute_port}", "hot", lake_uri="lake")
 
 
 def test_the_engine_is_asked_in_spark_connects_own_protocol_D8() -> None:

@@ -214,6 +214,10 @@ def _restarts() -> Iterator[Case]:
         for with_crc in (True, False):
             name = f"{_words(lost)}, {'with' if with_crc else 'without'} .crc"
             yield Case(name, "F-power", Crash(at, lost(OBSERVATIONS, with_crc=with_crc)))
+    for spoiled in (damage.newest_page_zeroed, damage.newest_bit_flipped):
+        yield Case(_words(spoiled), "F-power", Crash(at, spoiled(OBSERVATIONS)))
+    for change in (damage.zeroed, damage.flipped):
+        yield Case(f"rot, {_words(change)}", "F-rot", strikes.Rot(RAW_RECORDS, change), change is damage.flipped)
     # A commit whose segments are archived is on disk, unless the disk lies: its input has to be put back.
     waiting, archived = f"commit.sent:{RAW_RECORDS.name}", f"bronze.acknowledged:{RAW_RECORDS.name}"
     for point, ids, at in (

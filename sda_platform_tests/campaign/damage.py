@@ -80,6 +80,39 @@ def with_old_orphans(table: Table) -> Damage:
     return damage
 
 
+def newest_page_zeroed(table: Table) -> Damage:
+    """4 KiB of the newest commit's largest data file never reached the disk."""
+    return lambda victim: _spoil(_newest_data_file(victim, table), zeroed)
+
+
+def newest_bit_flipped(table: Table) -> Damage:
+    """One bit of the newest commit's largest data file came back as another."""
+    return lambda victim: _spoil(_newest_data_file(victim, table), flipped)
+
+
+def zeroed(data: bytes) -> bytes:
+    """``data`` with 4 KiB of zeros in its middle; where it is smaller, in the middle half."""
+    length = min(4096, len(data) // 2)
+    start = (len(data) - length) // 2
+    return data[:start] + bytes(length) + data[start + length :]
+
+
+def flipped(data: bytes) -> bytes:
+    """``data`` with another bit in its first page of values."""
+    return data[:200] + bytes([data[200] ^ 1]) + data[201:]
+
+
+def _spoil(file: Path, change: Callable[[bytes], bytes]) -> None:
+    file.write_bytes(change(file.read_bytes()))
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # page checksums alone must find it
+
+
+def _newest_data_file(victim: Victim, table: Table) -> Path:
+    lines = _last_commit(victim, table).read_text().splitlines()
+    added = [action["add"] for line in lines if "add" in (action := json.loads(line))]
+    return victim.home / "lake" / table.name / max(added, key=lambda add: int(add["size"]))["path"]
+
+
 def live_file_deleted(log: TableLog) -> None:
     """The largest data file of a table is gone, by hand."""
     actions = pa.table(DeltaTable(log.uri).get_add_actions(flatten=True)).to_pylist()

@@ -181,6 +181,37 @@ class Crash:
 
 
 @dataclass(frozen=True)
+class Rot:
+    """The platform ends, and the oldest data file of ``table`` rots by ``change``.
+
+    `sda verify --deep` must name the file, and `--repair` refuse it; then it is restored, as from a backup, and all
+    starts anew.
+    """
+
+    table: Table
+    change: Callable[[bytes], bytes]
+    landed: Input = "readings"
+
+    def hit(self, victim: Victim, land: Land) -> float:
+        """See `Strike`."""
+        victim.crash()
+        struck_at = time.monotonic()
+        file = min(Path(victim.platform.lake.log(self.table).uri).glob("*.parquet"), key=lambda f: f.stat().st_mtime)
+        written = file.read_bytes()
+        file.write_bytes(self.change(written))
+        for arguments in (("verify", "--deep"), ("verify", "--deep", "--repair")):
+            answer = victim.platform.ask(*arguments)
+            if answer.returncode != 1 or file.name not in answer.stdout:
+                raise RuntimeError(
+                    f"sda {' '.join(arguments)} did not name {file.name}: {answer.stdout}{answer.stderr}"
+                )
+        file.write_bytes(written)
+        victim.restart()
+        land(self.landed)
+        return struck_at
+
+
+@dataclass(frozen=True)
 class Zombie:
     """A worker of the hot lane is stopped at ``point`` for so long that another takes over and commits; then it goes on
     (CP-27)."""

@@ -101,7 +101,13 @@ class RunningPlatform:
 
     def sda(self, *arguments: str | Path, within_s: float = 60.0) -> str:
         """Run the command line and return what it prints; fails the test where it fails."""
-        done = subprocess.run(
+        done = self.ask(*arguments, within_s=within_s)
+        assert done.returncode == 0, done.stderr or done.stdout
+        return done.stdout
+
+    def ask(self, *arguments: str | Path, within_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """Run the command line and return how it ended."""
+        return subprocess.run(
             [sys.executable, "-m", "sda_platform.cli", *map(str, arguments)],
             env=self.environment,
             capture_output=True,
@@ -109,8 +115,6 @@ class RunningPlatform:
             timeout=within_s,
             check=False,
         )
-        assert done.returncode == 0, done.stderr or done.stdout
-        return done.stdout
 
     def status(self) -> dict[str, Any]:
         """`sda status --json`, tables and zones by name."""

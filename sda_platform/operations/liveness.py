@@ -5,6 +5,7 @@ several questions in succession unanswered, and starts it again as if it had die
 machine that was suspended misses one at most.
 """
 
+import http.client
 import json
 import math
 import threading
@@ -129,7 +130,7 @@ def webserver_answers(url: str) -> Question:
         try:
             with urllib.request.urlopen(f"{url}/server_info", timeout=deadline_s) as answer:  # noqa: S310
                 return bool(answer.status == 200)
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return False
 
     return ask
@@ -161,5 +162,5 @@ def _last_heartbeat(url: str, deadline_s: float) -> float | None:
         with urllib.request.urlopen(request, timeout=deadline_s) as answer:  # noqa: S310
             statuses = json.load(answer)["data"]["instance"]["daemonHealth"]["allDaemonStatuses"]
             return max((float(status["lastHeartbeatTime"] or 0) for status in statuses), default=0.0)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return None

@@ -92,6 +92,15 @@ def test_a_process_that_accepts_and_never_answers_is_seen_D8(mute_port: int) -> 
     assert liveness.daemon_beats(f"http://127.0.0.1:{mute_port}")(0.3) is None, "the daemon's state is not known then"
 
 
+def test_a_port_that_another_protocol_took_is_no_answer_of_the_webserver_D8() -> None:
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    assert liveness.webserver_answers(f"http://127.0.0.1:{port}")(10.0) is False
+    assert liveness.daemon_beats(f"http://127.0.0.1:{port}")(10.0) is None
+    server.stop(None).wait()
+
+
 def test_a_run_does_not_wait_for_an_engine_that_never_answers_D8(
     mute_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,36 @@
+"""Every requirement id in the name of a test is explained in docs/requirements.md."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+TESTS = Path(__file__).parents[1]
+EXPLAINED = (TESTS.parent / "docs" / "requirements.md").read_text()
+_NAME = re.compile(r"def (test_\w+)")
+_TRACK = re.compile(r"DP[1-6]$")
+_ID = re.compile(r"(E|D|A|V|O|CP|F|I|Q|G)\d{1,3}$")
+
+
+def ids_in(name: str) -> Iterator[str]:
+    """The ids at the end of a test's name: ``…_spec_46_53`` names two, ``…__DP3_F7_I17`` names DP3-F7 and DP3-I17."""
+    for numbers in re.findall(r"_spec((?:_\d+)+)", name):
+        yield from (f"spec_{number}" for number in numbers.strip("_").split("_"))
+    track = ""
+    for part in name.partition("__")[2].split("_"):
+        if _TRACK.match(part):
+            track = f"{part}-"
+        elif _ID.match(part):
+            is_own = part.startswith(("E", "D", "A", "V", "O", "CP")) and not (track and part[0] in "O")
+            yield part.replace("CP", "CP-") if is_own else track + part
+
+
+def explained(requirement: str) -> bool:
+    number = re.fullmatch(r"CP-(\d+)", requirement)
+    return f"**{requirement}**" in EXPLAINED or bool(number and 1 <= int(number[1]) <= 40)
+
+
+def test_every_id_in_a_tests_name_is_explained() -> None:
+    names = {name for path in TESTS.rglob("test_*.py") for name in _NAME.findall(path.read_text())}
+    used = {requirement for name in names for requirement in ids_in(name)}
+    assert len(used) > 60, "the search itself must find ids"
+    assert sorted(requirement for requirement in used if not explained(requirement)) == []

@@ -3,7 +3,8 @@
 Sound segments lie in ``archive/``: data named by the hash by which the segment is known, metadata by that hash and the
 name under which it came, since a table's rows tell that name, too. The one rename that archives the metadata keeps the
 name as well, so no crash can part them. Defective segments lie in ``quarantine/``, under their own name.
-An empty file in ``names/`` says that a sound segment of that name was consumed.
+An empty file in ``names/`` records that a sound segment of that name was consumed. It is made after the metadata is
+archived and before the name is free.
 """
 
 import hashlib
@@ -11,12 +12,14 @@ from collections.abc import Iterator
 
 from upath import UPath
 
+from sda_platform.lake import durable
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.landing.listing import changed_s, is_local, list_directory, path_of, status
 from sda_platform.lake.landing.segments import refused_sha256
 
 META_SUFFIX = ".meta.json"
 MARK_DIGITS = 12
+_SHA256_DIGITS = 64
 _LONGEST_FILE_NAME_BYTES = 255
 # What a name in quarantine may have: a mark, the metadata's suffix and those of a partial file are added to it.
 _LONGEST_QUARANTINED_BYTES = 200
@@ -44,11 +47,21 @@ class Archive:
         """The empty file that exists once a sound segment of this name was consumed."""
         return self._names / quarantined_name(name)
 
+    def mark_name(self, name: str) -> None:
+        """Record that a sound segment of this name was consumed."""
+        mark = self.name_mark(name)
+        if not mark.exists():
+            mark.touch()
+
     def forget_unbacked_names(self) -> None:
-        """Remove the marks of names that the archive does not hold: the commits that consumed them were undone."""
+        """Remove, for good on return, the marks of names that the archive does not hold: the commits that consumed them
+        were undone. Of names that are too long for the archive the marks stay."""
         backed = {quarantined_name(name) for name in self.names().values()}
-        for file in set(_files_in(self._names, None)) - backed:
-            (self._names / file).unlink(missing_ok=True)
+        for mark in set(_files_in(self._names, None)) - backed:
+            if _is_kept(mark):
+                (self._names / mark).unlink(missing_ok=True)
+        if self._names.exists():
+            durable.sync([self._names])
 
     def holds_defective(self, name: str, sha256: str) -> bool:
         """Whether this defective segment was reported before."""
@@ -81,13 +94,17 @@ class Archive:
             return segment_at(self.quarantined(segment.name, segment.sha256))
         data, nameless = segment_at(self._sound / segment.sha256)
         named = f"{segment.sha256}.{segment.name}{META_SUFFIX}"
-        is_short = len(named.encode()) <= _LONGEST_FILE_NAME_BYTES
-        return data, data.with_name(named) if is_short else nameless
+        return data, data.with_name(named) if _is_kept(segment.name) else nameless
 
     def metadata(self, segment: SegmentRef) -> UPath:
         """Where the metadata of a consumed segment is; archives of earlier versions have it by the hash alone."""
         data, meta = self.place(segment)
         return meta if meta.exists() else segment_at(data)[1]
+
+
+def _is_kept(name: str) -> bool:
+    """Whether the name fits beside the hash in the name of an archived segment's metadata."""
+    return _SHA256_DIGITS + len(f".{name}{META_SUFFIX}".encode()) <= _LONGEST_FILE_NAME_BYTES
 
 
 def _files_in(place: UPath, since_s: float | None) -> Iterator[str]:

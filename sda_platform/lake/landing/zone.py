@@ -28,6 +28,7 @@ from sda_platform.lake.landing.segments import (
     defect_kind,
     defect_of,
     is_known_by_bytes,
+    refused_sha256,
     segment_is,
     segment_sha256,
 )
@@ -54,15 +55,15 @@ class LandingZone:
             return False
         data_path, meta_path = self._waiting(name)
         is_new = durable.create(data_path, data)
-        if is_new and self.archive.name_mark(name).exists():
-            data_path.unlink()
-            raise NameUsed(f"{self.feed}/{name}: {NAME_CONFLICT}; give the new ones another")
         if not is_new and bytes_at(data_path) != data:
             raise SegmentConflict(f"{data_path}: other bytes wait under this name; give the new ones another")
         if not is_new and meta_path.exists():
             # The writer that put it there may have died before it was there for good.
             durable.sync([data_path, meta_path, self._pending])
             return False
+        if self._is_name_used(name, data, meta.format):  # also where an attempt that died left the data alone
+            data_path.unlink(missing_ok=True)
+            raise NameUsed(f"{self.feed}/{name}: {NAME_CONFLICT}; give the new ones another")
         if not is_new:
             durable.write(data_path, data)  # an earlier attempt left it alone here: it may not be synced, and is old
         faults.reach("landing.data_written")
@@ -75,10 +76,22 @@ class LandingZone:
 
     def _is_held(self, name: str, data: bytes, segment_format: str) -> bool:
         """Whether a segment of this name with these bytes was consumed here."""
+        return any(map(self.archive.holds, self._known_as(name, data, segment_format)))
+
+    def _is_name_used(self, name: str, data: bytes, segment_format: str) -> bool:
+        """Whether a segment of this name with other bytes was consumed here."""
+        if not self.archive.name_mark(name).exists():
+            return False
+        hashes = self._known_as(name, data, segment_format)
+        own = (SegmentRef(self.feed, name, sha256, len(data), 0) for sha256 in hashes)
+        # The name of a segment is marked after its metadata was archived.
+        return not any(self.archive.metadata(segment).exists() for segment in own)
+
+    def _known_as(self, name: str, data: bytes, segment_format: str) -> list[str]:
+        """The hashes by which these bytes are known here: with a valid record, or refused as a whole."""
         sha256 = segment_sha256(self.feed, name, data, None)
-        if is_known_by_bytes(name, None):
-            return self.archive.holds_delivery(self.feed, segment_format, sha256)
-        return self.archive.holds(sha256)
+        is_by_bytes = is_known_by_bytes(name, None)
+        return [sha256, *([refused_sha256(self.feed, segment_format, sha256)] if is_by_bytes else [])]
 
     def pending(self) -> list[PendingSegment]:
         """The segments that wait, oldest seal first. Reads metadata only."""
@@ -151,19 +164,23 @@ class LandingZone:
 
     def _move_away(self, segment: SegmentRef) -> None:
         (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self.archive.place(segment)
-        if segment.defect is None and not (mark := self.archive.name_mark(segment.name)).exists():
-            mark.touch()  # before the name is free, so that no sender is promised what becomes a conflict
-        if not resting.exists():  # else it was moved; what waits now under its name came later
-            data, moved = bytes_at(waiting), False
-            if self._is_own(segment, data):
-                _move(waiting_meta, resting_meta)
-                faults.reach("landing.metadata_moved")
-                moved = _move(waiting, resting)
-                faults.reach("landing.data_moved")
-            # Where its data is gone, or was replaced since it was read, it must still be known as consumed; and a
-            # defective one that was completed since it was read is kept as it was reported.
-            if not moved:
-                self._put_at_rest(resting, data if data and segment_is(segment, data) else b"")
+        is_at_rest, moved = resting.exists(), False  # if it is, what waits now under its name came later
+        data = None if is_at_rest else bytes_at(waiting)
+        is_own = not is_at_rest and self._is_own(segment, data)
+        if is_own:
+            _move(waiting_meta, resting_meta)
+            faults.reach("landing.metadata_moved")
+        if segment.defect is None:
+            # After the metadata is archived: a mark without it would turn a segment that is taken again into a
+            # conflict. Before the name is free: no sender is promised what becomes a conflict.
+            self.archive.mark_name(segment.name)
+        if is_own:
+            moved = _move(waiting, resting)
+            faults.reach("landing.data_moved")
+        # Where its data is gone, or was replaced since it was read, it must still be known as consumed; and a
+        # defective one that was completed since it was read is kept as it was reported.
+        if not is_at_rest and not moved:
+            self._put_at_rest(resting, data if data and segment_is(segment, data) else b"")
 
     def _put_at_rest(self, resting: UPath, data: bytes) -> None:
         """Write ``data`` to ``resting`` by way of `pending`, where partial files are swept."""

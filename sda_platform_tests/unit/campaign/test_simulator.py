@@ -53,3 +53,14 @@ def test_a_case_and_its_text_are_one() -> None:
 def test_a_file_that_its_sender_completes_while_it_is_quarantined_is_not_lost__D15() -> None:
     """Seed 679: its metadata came between the look at the lone data and their move."""
     assert outcome(Case(seed=679)) == []
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        346,  # a power loss brought back the mark of a name, whose commit a recovery had undone
+        297,  # a lander died between its file and the look whether other bytes had used the name
+    ],
+)
+def test_no_accepted_file_becomes_a_name_conflict__D15(seed: int) -> None:
+    assert outcome(Case(seed=seed)) == []

@@ -4,17 +4,19 @@ import tempfile
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform import faults
-from sda_platform.lake.errors import SegmentConflict
+from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.segments import DUPLICATE, LoadedSegment
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
+from sda_platform_tests.campaign.disk import Disk, mount
 from sda_platform_tests.crashes import crashes
 from sda_platform_tests.segments import committed, described, land, put, radar_segment
 
@@ -141,6 +143,62 @@ def test_a_conflict_is_acknowledged_whatever_step_was_killed__spec_94(zone: Land
             zone.acknowledge([conflict.ref(1)])
     assert zone.pending_files() == []
     assert zone.archived(conflict.ref(1)) == conflict
+
+
+def test_a_name_is_marked_only_after_the_metadata_was_archived__spec_94() -> None:
+    """A mark alone would make a conflict of the segment itself, once the commit that consumed it was undone."""
+    early: list[str] = []
+
+    def look(_kind: str, _path: str) -> None:
+        marks, archive = (list(disk.below(f"/landing/radar/{place}")) for place in ("names", "archive"))
+        early.extend(mark for mark in marks if not any(f".{Path(mark).name}.meta.json" in path for path in archive))
+
+    disk = Disk(step=look)
+    mount(disk)
+    zone = LandingZone("sim:///landing", "radar")
+    land(zone, "a", DATA)
+    (taken,) = take(zone)
+    zone.acknowledge([taken.ref(3)])
+    assert disk.names.keys() >= {"/landing/radar/names/a"}
+    assert early == []
+
+
+def test_a_mark_without_an_archived_segment_is_removed_for_good__spec_94() -> None:
+    """No power loss brings it back; the name is free again. A name that is too long for the archive keeps its mark."""
+    disk, long_name = Disk(), "n" * 200
+    mount(disk)
+    zone = LandingZone("sim:///landing", "radar")
+    land(zone, long_name, OTHER)
+    zone.acknowledge([s.ref(3) for s in take(zone)])
+    zone.archive.name_mark("a").touch()
+    disk.sync("/landing/radar/names")
+    zone.archive.forget_unbacked_names()
+    disk.lose_power("drop", Random(1))
+    assert list(disk.below("/landing/radar/names")) == [f"/landing/radar/names/{long_name}"]
+    land(zone, "a", DATA)
+    assert [(s.name, s.defect) for s in take(zone)] == [("a", None)]
+
+
+def test_other_bytes_that_a_dead_lander_left_under_a_consumed_name_are_refused__spec_94(zone: LandingZone) -> None:
+    """It died before it looked whether the name was used. The next attempt must not accept a conflict."""
+    land(zone, "a", DATA)
+    zone.acknowledge([s.ref(3) for s in take(zone)])
+    put(zone, "a", OTHER)
+    with pytest.raises(NameUsed, match="other bytes were consumed under this name"):
+        land(zone, "a", OTHER)
+    assert zone.pending_files() == []
+
+
+def test_a_file_is_no_conflict_with_itself_whatever_step_of_its_clean_up_was_killed__spec_94(zone: LandingZone) -> None:
+    """Its sender, who has no answer yet, sends it again between the moves of metadata and data."""
+    land(zone, "a", DATA)
+    (taken,) = take(zone)
+    for step in crashes():
+        with step:
+            zone.acknowledge([taken.ref(3)])
+        land(zone, "a", DATA)
+    assert zone.pending_files() == []
+    assert zone.archived(taken.ref(3)) == taken
 
 
 def test_a_segment_that_is_put_back_gives_its_name_free__spec_94(zone: LandingZone) -> None:

@@ -74,6 +74,8 @@ def _fresh(
             segment = zone.read(found)
         except PermissionError:
             continue  # it waits, and the check `no_orphans` names it, until it can be read
+        if not segment.data and zone.is_absent(found.name):
+            continue  # another run, or its sender, removed it since the listing
         twin = taken.get(segment.sha256)
         if twin is not None and segment.defect is None and not _is_alike(segment, twin):
             continue

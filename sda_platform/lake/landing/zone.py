@@ -142,6 +142,10 @@ class LandingZone:
         """Whether both data and metadata wait under this name."""
         return all(status(path) is not None for path in self._waiting(name))
 
+    def is_absent(self, name: str) -> bool:
+        """Whether neither data nor metadata wait under this name."""
+        return all(status(path) is None for path in self._waiting(name))
+
     def acknowledge(self, segments: Sequence[SegmentRef]) -> None:
         """The table holds these segments: move them away, metadata first, for good on return. May be repeated.
 
@@ -164,8 +168,8 @@ class LandingZone:
 
     def _move_away(self, segment: SegmentRef) -> None:
         (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self.archive.place(segment)
-        is_at_rest, moved = resting.exists(), False  # if it is, what waits now under its name came later
-        data = None if is_at_rest else bytes_at(waiting)
+        data, moved = bytes_at(waiting), False  # read first: what another run moves from now on is seen at rest
+        is_at_rest = resting.exists()  # if it is, what waits now under its name came later
         is_own = not is_at_rest and self._is_own(segment, data)
         if is_own:
             _move(waiting_meta, resting_meta)

@@ -201,6 +201,23 @@ def test_a_file_is_no_conflict_with_itself_whatever_step_of_its_clean_up_was_kil
     assert zone.archived(taken.ref(3)) == taken
 
 
+def test_a_copy_that_another_run_removes_after_the_listing_is_no_dead_letter(zone: LandingZone) -> None:
+    """The other run was overtaken while it removed a second delivery; the sender had sent the file a third time."""
+    land(zone, "a", DATA)
+    zone.acknowledge([s.ref(3) for s in take(zone)])
+    overwrite(zone, "a", DATA)
+
+    def strike(point: str) -> None:
+        if point == "intake.listed":
+            zone.discard_duplicate("a")
+
+    faults.watch(strike)
+    try:
+        assert take(zone) == []
+    finally:
+        faults.watch(None)
+
+
 def test_a_segment_that_is_put_back_gives_its_name_free__spec_94(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     (taken,) = take(zone)

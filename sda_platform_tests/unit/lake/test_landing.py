@@ -11,6 +11,7 @@ from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
 from sda_platform.lake.landing.segments import DUPLICATE
 from sda_platform.lake.landing.zone import LandingZone
+from sda_platform_tests.campaign.disk import Disk, mount
 from sda_platform_tests.crashes import crashes
 from sda_platform_tests.segments import described, land, put, radar_segment
 
@@ -320,6 +321,36 @@ def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: L
     zone.acknowledge([ref("catalogue.csv")])
     assert loaded(zone) == (OTHER, None)
     assert files(zone, "archive") == consumed("catalogue.csv")
+
+
+def test_a_clean_up_beside_another_at_any_of_its_steps_keeps_the_archived_bytes() -> None:
+    """A run that is overtaken misses data that the other run has just moved. It must not archive them as lost."""
+    at = 1
+    while True:
+        archived, steps = overtaken(at)
+        assert archived == DATA, at
+        if steps < at:
+            break
+        at += 1
+    assert at > 20
+
+
+def overtaken(at: int) -> tuple[bytes, int]:
+    """The archived bytes where another run cleans up at step ``at`` of the first run, and the steps of both."""
+    steps, disk = 0, Disk()
+    mount(disk)
+    zone = LandingZone("sim:///landing", "radar")
+    land(zone, "a", DATA)
+
+    def overtake(_kind: str, _path: str) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == at:
+            zone.acknowledge([ref("a")])
+
+    disk.step = overtake
+    zone.acknowledge([ref("a")])
+    return disk.file(f"/landing/radar/archive/{ref('a').sha256}").data, steps
 
 
 def test_of_a_discarded_duplicate_the_metadata_goes_first_so_a_crash_leaves_no_loss_to_report(

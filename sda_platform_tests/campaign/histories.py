@@ -234,9 +234,7 @@ def _drawn_history(world: World, seed: int) -> list[str]:
     chance, problems = random.Random(-seed), []
     for _ in range(chance.randint(1, 3)):
         lander = world.start("lander", world.land_all)
-        writers = [
-            world.start(f"writer-{n}", lambda: _work(world)) for n in range(chance.randint(1, world.writers_at_once))
-        ]
+        writers = [world.start(f"writer-{n}", lambda: _work(world)) for n in range(chance.randint(1, 2))]
         if chance.random() < 0.3:
             world.start("maintenance", world.maintain)
         last = world.scheduler.steps + chance.randint(1, 120)

@@ -139,8 +139,6 @@ class World:
         self.engine = SimulatedEngine(self.disk)
         self.subscriber = SimulatedSubscriber(self.scheduler.step)
         self.unsent = list(deliveries)
-        # Of files that come again, or under a name that was used, only one run at a time takes care.
-        self.writers_at_once = 1 if _is_any_sent_again(deliveries) else 2
         self.sealed: list[Delivery] = []
         self.promises: list[Promise] = []
         # A power loss that meets two unsynced versions of a table, ours and another tool's, is outside the argument:
@@ -295,11 +293,6 @@ class World:
         for finding in recover(self.lake("recovery"), TABLES, zones, depth=depth, repair=True):
             if finding.outcome == "damaged":
                 raise LostCommit(f"{finding.examination.table}: {finding.problems}; {finding.refused}")
-
-
-def _is_any_sent_again(deliveries: Sequence[Delivery]) -> bool:
-    contents, names = {d.data for d in deliveries}, {(d.feed, d.name) for d in deliveries}
-    return min(len(contents), len(names)) < len(deliveries)
 
 
 def run_lane(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:

@@ -294,19 +294,22 @@ def _orphans(result: Any) -> list[str]:
     return [line.partition(": ")[2].partition(";")[0] for line in data.metadata["files"].value]
 
 
-def test_a_lost_file_and_a_second_delivery_of_all_change_nothing(platform: Platform) -> None:
+def test_a_second_delivery_of_all_changes_no_row_and_is_counted__spec_115(platform: Platform) -> None:
     """The same segments again, under other names, after everything was consumed."""
     segments = [s for s in simulated() if s.feed == "isl"][:2]
     platform.land(segments)
     platform.at(after(77))
     platform.run("hot")
-    before = platform.versions(ALL)
+    before = {table.name: platform.lake.log(table).row_count() for table in ALL}
     for n, segment in enumerate(segments):
         zone = platform.zone(segment.feed)
         put(zone, f"copy {n}", segment.data)
         put(zone, f"copy {n}.meta.json", segment.meta.to_json().encode())
     assert set(written(platform.run("hot")).values()) == {0}
-    assert platform.versions(ALL) == before
+    assert {table.name: platform.lake.log(table).row_count() for table in ALL} == before
+    commit = platform.lake.head(RAW_RECORDS).commit
+    assert commit is not None
+    assert commit.checkpoint.counts["duplicate"] == len(segments)
     assert platform.zone("isl").pending_names() == []
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from sda_platform_tests.campaign import deliveries, planted_bugs, power_loss, processes, simulator, t2, ticks
-from sda_platform_tests.campaign.cases import by_the_clock, cases
+from sda_platform_tests.campaign.cases import by_the_clock, cases, moving_clock
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
 
@@ -50,7 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _matrix() -> Iterator[str]:
     """The crash matrix: each point, and T2's cases of it or the reason why there is none."""
     for point in CRASH_POINTS:
-        names = [case.name for case in (*cases(), *by_the_clock()) if point.id in case.stands_for.split()]
+        every = (*cases(), *by_the_clock(), *moving_clock())
+        names = [case.name for case in every if point.id in case.stands_for.split()]
         yield f"{point.id:6} {point.state}: {point.elsewhere or '; '.join(names)}"
     yield from ("", "Beside the points:", *(f"  {part}" for part in _BESIDE))
 
@@ -74,16 +75,19 @@ def _t1(chosen: argparse.Namespace) -> Report:
 
 
 def _t2(chosen: argparse.Namespace) -> Report:
-    selected, clocked = (
+    selected, clocked, moving = (
         [c for c in every if re.search(chosen.point, c.name) and (c.in_sample or not chosen.sample)]
-        for every in (cases(), by_the_clock())
+        for every in (cases(), by_the_clock(), moving_clock())
     )
-    tries = (len(selected) + len(clocked)) * chosen.repeats
+    count = len(selected) + len(clocked) + len(moving)
+    tries = count * chosen.repeats
     hours = (_BEGIN_AND_END_S + tries * _CASE_S) / 3600
-    _say(f"  {len(selected) + len(clocked)} cases, each {chosen.repeats}×: some {hours:.1f} h on two idle cores")
+    _say(f"  {count} cases, each {chosen.repeats}×: some {hours:.1f} h on two idle cores")
     home = Path(tempfile.mkdtemp(prefix="sda-campaign-"))
     replayed = "fused_tracks" if chosen.sample or chosen.point else "all"
-    report = t2.run(chosen.repeats, chosen.seed, selected, home, _say, clocked=clocked, replayed=replayed)
+    report = t2.run(
+        chosen.repeats, chosen.seed, selected, home, _say, clocked=clocked, moving=moving, replayed=replayed
+    )
     if report.is_green:
         shutil.rmtree(home)
     else:

@@ -1,11 +1,12 @@
 """The cases of tier T2, by the crash points that they stand for (CP-01 to CP-40, R1 to R4) or the fault of R4."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, CONJUNCTION_MESSAGES
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -92,6 +93,15 @@ def cases() -> tuple[Case, ...]:
 def by_the_clock() -> tuple[Case, ...]:
     """Every case of what a schedule asks for, which `by_the_clock.run` judges in its own way."""
     return tuple(case for table in tables_of(ORBIT_DETERMINATION) for case in _stages(table))
+
+
+def moving_clock() -> tuple[Case, ...]:
+    """Every case of a worker killed while mission time moves, which `moving_clock.run` judges in its own way."""
+    return tuple(
+        replace(case, name=f"clock moves, {case.name}", in_sample=case.name == f"commit.landed:{FUSED_TRACKS.name}")
+        for table in (OBSERVATIONS, FUSED_TRACKS, DEAD_LETTERS)
+        for case in _stages(table)
+    )
 
 
 def _stages(table: Table) -> Iterator[Case]:

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.journal import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -45,6 +46,17 @@ def identity(lake: Lake, written: Mapping[RecordId, bytes | None]) -> list[str]:
     stages = {table.name for table in BRONZE}
     dead = [(r["segment_sha256"], r["record_number"]) for r in letters if r["stage"] in stages]
     return _differences(Counter(written.keys()), Counter([*accepted, *dead]), "record")
+
+
+def late(lake: Lake) -> list[str]:
+    """O1 of late observations: each that a commit of `fused_tracks` counts is one dead letter.
+
+    This holds once a run has followed the last such commit.
+    """
+    counted = sum(commit.checkpoint.counts.get("late", 0) for commit in lake.log(FUSED_TRACKS).commits(None))
+    stages = lake.log(DEAD_LETTERS).rows(["stage"]).column("stage").to_pylist()
+    recorded = stages.count(FUSED_TRACKS.name)
+    return [] if counted == recorded else [f"{counted} observations came late, {recorded} of them are dead letters"]
 
 
 def content(lake: Lake, written: Mapping[RecordId, bytes | None]) -> list[str]:

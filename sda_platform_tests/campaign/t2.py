@@ -10,7 +10,7 @@ from pathlib import Path
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform_tests.campaign import by_the_clock, damage, oracle
+from sda_platform_tests.campaign import by_the_clock, damage, moving_clock, oracle
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import LaneFailed, run_lane
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
@@ -172,12 +172,13 @@ def run(
     say: Callable[[str], None],
     *,
     clocked: Sequence[Case] = (),
+    moving: Sequence[Case] = (),
     replayed: str = FUSED_TRACKS.name,
 ) -> Report:
     """Hit a platform below ``home`` in each of the ``selected`` ways ``repeats`` times; ``say`` hears the progress.
 
     In the end the table ``replayed`` (``all``: every one, for long) is made again from its history, and what the clock
-    asks for is hit in the ``clocked`` ways.
+    asks for is hit in the ``clocked`` ways, and a platform whose clock moves in the ``moving`` ways.
     """
     with closing(Campaign(home, seed, say)) as campaign:
         campaign.begin()
@@ -185,4 +186,5 @@ def run(
             campaign.attempt(case)
         campaign.end(replayed)
         asked = by_the_clock.run(repeats, seed, clocked, home / "by-the-clock", campaign.engine_address, say)
-        return joined(_NAME, seed, [campaign.report(repeats * len(selected)), asked])
+        moved = moving_clock.run(repeats, seed, moving, home / "moving-clock", campaign.engine_address, say)
+        return joined(_NAME, seed, [campaign.report(repeats * len(selected)), asked, moved])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import sda_platform
 from sda_platform.registry import TABLES
-from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, by_the_clock, cases
+from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, by_the_clock, cases, moving_clock
 from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.strikes import Crash, Kill, KillAgain, KillBetween, Zombie
 from sda_platform_tests.campaign.world import World
@@ -32,7 +32,7 @@ def test_every_row_of_the_matrix_is_there() -> None:
 
 
 def test_every_point_that_a_case_waits_for_is_in_the_code() -> None:
-    strikes = [case.strike for case in (*cases(), *by_the_clock())]
+    strikes = [case.strike for case in (*cases(), *by_the_clock(), *moving_clock())]
     named = [s.point for s in strikes if isinstance(s, Kill | KillAgain | KillBetween | Crash | Zombie)]
     named += [s.again for s in strikes if isinstance(s, KillAgain)]
     named += [s.recovery_killed_at for s in strikes if isinstance(s, Crash) and s.recovery_killed_at]
@@ -42,7 +42,7 @@ def test_every_point_that_a_case_waits_for_is_in_the_code() -> None:
 
 
 def test_names_are_unique_and_the_sample_has_something_of_every_part() -> None:
-    names = [case.name for case in (*cases(), *by_the_clock())]
+    names = [case.name for case in (*cases(), *by_the_clock(), *moving_clock())]
     assert len(names) == len(set(names))
     assert set(names) >= SAMPLED_WORKERS
     sampled = {type(case.strike).__name__ for case in cases() if case.in_sample}
@@ -50,7 +50,7 @@ def test_names_are_unique_and_the_sample_has_something_of_every_part() -> None:
 
 
 def test_every_table_has_a_case_of_every_stage() -> None:
-    stages = {case.name for case in (*cases(), *by_the_clock())}
+    stages = {case.name for case in (*cases(), *by_the_clock(), *moving_clock())}
     assert stages >= {f"commit.sent:{table.name}" for table in TABLES}
     assert any(case.in_sample for case in by_the_clock())
 

@@ -13,6 +13,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.zone import LandingZone
@@ -46,7 +47,9 @@ def stored_below(home: Path) -> Stored:
     for numbers in ((0, 1), (2, 3)):
         commit(lake, RAW_RECORDS, [raw(n, error_kind="bad_length" if n == 3 else None) for n in numbers])
         commit(lake, OBSERVATIONS, [{"observation_id": f"o{n}", "record_number": n} for n in numbers if n != 3])
-    commit(lake, DEAD_LETTERS, [raw(3, stage="raw_records", error_kind="bad_length", error="bad")])
+    commit(lake, FUSED_TRACKS, counts={"late": 1})
+    late = raw(2, stage="fused_tracks", error_kind="late_observation", error="late")
+    commit(lake, DEAD_LETTERS, [raw(3, stage="raw_records", error_kind="bad_length", error="bad"), late])
     for sequence in (0, 1):
         commit(lake, CONJUNCTION_ALERTS, [{"event_id": "e", "sequence": sequence, "op": "insert"}])
         subscriber.apply(f"batch {sequence}", [AlertEntry("e", sequence, "insert", "{}")])
@@ -62,6 +65,7 @@ def stored(tmp_path: Path) -> Stored:
 
 RULES: dict[str, Callable[[Stored], list[str]]] = {
     "O1": lambda s: oracle.identity(s.lake, s.written),
+    "O1, late": lambda s: oracle.late(s.lake),
     "O2": lambda s: oracle.content(s.lake, s.written),
     "O3": lambda s: oracle.log(s.lake, TABLES),
     "O4": lambda s: oracle.files(s.lake, TABLES),
@@ -86,6 +90,14 @@ def a_record_doubled(stored: Stored) -> None:
 
 def a_dead_letter_lost(stored: Stored) -> None:
     lose_rows(stored.lake, DEAD_LETTERS, "record_number = 3")
+
+
+def a_late_observation_unrecorded(stored: Stored) -> None:
+    commit(stored.lake, FUSED_TRACKS, counts={"late": 1})
+
+
+def a_late_observation_recorded_twice(stored: Stored) -> None:
+    commit(stored.lake, DEAD_LETTERS, [raw(2, stage="fused_tracks", error_kind="late_observation", error="late")])
 
 
 def a_record_nobody_wrote(stored: Stored) -> None:
@@ -163,6 +175,8 @@ def an_acknowledged_segment_lost(stored: Stored) -> None:
         ("O1", a_record_doubled),
         ("O1", a_dead_letter_lost),
         ("O1", a_record_nobody_wrote),
+        ("O1, late", a_late_observation_unrecorded),
+        ("O1, late", a_late_observation_recorded_twice),
         ("O2", other_bytes),
         ("O3", a_transaction_twice),
         ("O3", a_sequence_left_out),

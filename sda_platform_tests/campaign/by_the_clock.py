@@ -28,7 +28,7 @@ from sda_platform.simulation.world import simulate
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import LaneFailed, run_lane
-from sda_platform_tests.campaign.report import Report
+from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
 _JOB = "own_elements"
@@ -62,7 +62,7 @@ def run(
         say(f"  {case.name}: repeated in {took_s:.1f} s")
         for problem in problems:
             say(f"  FAILED {case.name}: {problem}")
-            failures.append(f"{case.name}, seed {seed}: {problem}")
+            failures.append(f"{case.name}: {problem}; again: {t2_command(seed, case.name)}")
     missed = frozenset(case.name for case in selected) - struck
     tries = repeats * len(selected)
     return Report("T2, by the clock", seed, tries, frozenset(struck), missed, tuple(failures), tuple(seconds))

@@ -36,6 +36,11 @@ class Report:
         return "\n".join(lines)
 
 
+def t2_command(seed: int, point: str) -> str:
+    """The command that repeats the cases of T2 whose name matches the regular expression ``point``."""
+    return f"python -m sda_platform_tests.campaign --tier t2 --seed {seed} --point {point!r}"
+
+
 def joined(tier: str, seed: int, parts: Iterable[Report]) -> Report:
     """The parts of a tier as one report; a point that any part reached is not missed."""
     told = tuple(parts)

@@ -14,7 +14,7 @@ from sda_platform_tests.campaign import by_the_clock, damage, moving_clock, orac
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import LaneFailed, run_lane
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
-from sda_platform_tests.campaign.report import Report, joined
+from sda_platform_tests.campaign.report import Report, joined, t2_command
 from sda_platform_tests.campaign.strikes import Input
 from sda_platform_tests.campaign.twin import lake_of, run_twin
 from sda_platform_tests.campaign.world import World
@@ -24,7 +24,6 @@ from sda_platform_tests.system.running_platform import eventually
 DRAIN_S = 600.0
 _NAME = "T2, a real engine, daemon and lake"
 _REPLAY_S = 3600.0
-_AGAIN = "python -m sda_platform_tests.campaign --tier t2 --seed {seed} --point {point!r}"
 
 
 class Campaign:
@@ -161,7 +160,7 @@ class Campaign:
         """Enter ``problems``, with the command that tries again."""
         for problem in problems:
             self._say(f"  FAILED {name}: {problem}")
-            self._failures.append(f"{name}: {problem}; again: {_AGAIN.format(seed=self._seed, point=point)}")
+            self._failures.append(f"{name}: {problem}; again: {t2_command(self._seed, point)}")
 
 
 def run(

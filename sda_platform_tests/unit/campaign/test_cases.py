@@ -53,6 +53,7 @@ def test_every_table_has_a_case_of_every_stage() -> None:
     stages = {case.name for case in (*cases(), *by_the_clock(), *moving_clock())}
     assert stages >= {f"commit.sent:{table.name}" for table in TABLES}
     assert any(case.in_sample for case in by_the_clock())
+    assert any(case.in_sample for case in moving_clock())
 
 
 def test_one_seed_is_one_world(tmp_path: Path) -> None:

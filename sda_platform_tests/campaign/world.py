@@ -117,7 +117,8 @@ class World:
         stretch = [*(_delivery(next(self._segments)) for _ in range(segments)), _optical(len(self.delivered))]
         found = [*stretch, self._spoiled(self._pick(stretch))]
         again = self._pick([*self.delivered, *stretch])
-        repeat = replace(again, name=f"{again.name.removeprefix(_ODD)[:100]}.again-{len(self.delivered)}")
+        # Names decide the order of segments that were sealed at one time: this one follows those of all sound ones.
+        repeat = replace(again, name=f"repeat-{len(self.delivered):04}-{again.name.removeprefix(_ODD)[:100]}")
         found[:2] = [replace(found[n], name=name) for n, name in enumerate(_odd_names(len(self.delivered)))]
         return [*(found[n] for n in self._chance.permutation(len(found))), repeat]
 

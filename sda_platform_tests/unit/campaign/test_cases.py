@@ -1,6 +1,7 @@
 """The campaign covers the crash matrix, and hits points that exist."""
 
 import re
+from itertools import combinations
 from pathlib import Path
 
 import sda_platform
@@ -54,6 +55,17 @@ def test_every_table_has_a_case_of_every_stage() -> None:
     assert stages >= {f"commit.sent:{table.name}" for table in TABLES}
     assert any(case.in_sample for case in by_the_clock())
     assert any(case.in_sample for case in moving_clock())
+
+
+def test_a_repeated_segment_is_read_after_its_original() -> None:
+    """Rows have the name of the delivery that was read first, which must be the same in victim and twin."""
+    world = World(1)
+    for _ in range(6):
+        world.delivered += world.next_stretch()
+    sound = [delivery for delivery in world.delivered if delivery.is_sound]
+    repeats = [(a.name, b.name) for a, b in combinations(sound, 2) if a.meta.sha256 == b.meta.sha256]
+    assert len(repeats) >= 6
+    assert [(first, again) for first, again in repeats if first >= again] == []
 
 
 def test_one_seed_is_one_world(tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_a_second_delivery_of_all_changes_no_row_and_is_counted__spec_115(platfo
     assert {table.name: platform.lake.log(table).row_count() for table in ALL} == before
     commit = platform.lake.head(RAW_RECORDS).commit
     assert commit is not None
-    assert commit.checkpoint.counts["duplicate"] == len(segments)
+    assert commit.checkpoint.counts["duplicate_segments"] == len(segments)
     assert platform.zone("isl").pending_names() == []
 
 

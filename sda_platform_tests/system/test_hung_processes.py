@@ -5,16 +5,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sda_platform.lake.failures.dispositions import Disposition, disposition_of
 from sda_platform.lake.spark.engine import python_path
 from sda_platform.lake.spark.jars import JarsMissing, jar_paths
-from sda_platform.lake.spark.session import attach
 from sda_platform.operations import guardian, platform_home
 from sda_platform.operations.liveness import HEARTBEAT_S, Question
 from sda_platform.operations.processes import Service
@@ -96,7 +93,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
     assert eventually(lambda: not guardian.marked(mark), 20)
 
 
-@pytest.mark.parametrize("name", ["code-server", "webserver", "daemon"])
+@pytest.mark.parametrize("name", ["code-server", "webserver", "daemon", "engine"])
 def test_a_stopped_process_is_replaced_within_its_bound_D8(platform: Supervised, name: str) -> None:
     assert eventually(lambda: platform.works(name), 60), "it works before"
     stopped = platform.pid(name)
@@ -104,17 +101,3 @@ def test_a_stopped_process_is_replaced_within_its_bound_D8(platform: Supervised,
     bound_s = REPLACED_WITHIN_S + (HEARTBEAT_S if name == "daemon" else 0.0)
     assert eventually(lambda: platform.pid(name) != stopped and platform.works(name), bound_s), platform.output
     assert f"{name} has not answered for" in platform.output
-
-
-def test_a_stopped_engine_is_replaced_and_the_statements_of_runs_are_released_D8(platform: Supervised) -> None:
-    session = attach(platform.engine, "hot", lake_uri=str(platform.home / "lake"))
-    assert session.sql("SELECT 1").collect()[0][0] == 1
-    stopped = platform.pid("engine")
-    os.kill(stopped, signal.SIGSTOP)
-    with ThreadPoolExecutor(1) as pool:
-        statement = pool.submit(lambda: session.sql("SELECT 2").collect())
-        error = statement.exception(timeout=REPLACED_WITHIN_S)
-    assert error is not None and disposition_of(error) is Disposition.TRANSIENT, repr(error)
-    replaced = eventually(lambda: platform.pid("engine") != stopped and platform.works("engine"), REPLACED_WITHIN_S)
-    assert replaced, platform.output
-    assert "engine has not answered for" in platform.output

@@ -174,9 +174,9 @@ class LandingZone:
         if is_own:
             _move(waiting_meta, resting_meta)
             faults.reach("landing.metadata_moved")
-        if segment.defect is None:
+        if segment.defect is None and not is_at_rest:
             # After the metadata is archived: a mark without it would turn a segment that is taken again into a
-            # conflict. Before the name is free: no sender is promised what becomes a conflict.
+            # conflict. Before the name is free, and never later: no sender is promised what becomes a conflict.
             self.archive.mark_name(segment.name)
         if is_own:
             moved = _move(waiting, resting)

@@ -163,6 +163,19 @@ def test_a_name_is_marked_only_after_the_metadata_was_archived__spec_94() -> Non
     assert early == []
 
 
+def test_a_clean_up_that_is_repeated_makes_no_conflict_of_what_came_since__spec_94() -> None:
+    """A power loss took the mark of the name alone, and a sender was promised the next file of this name."""
+    disk = Disk()
+    mount(disk)
+    zone = LandingZone("sim:///landing", "radar")
+    land(zone, "a", DATA)
+    head = committed(*take(zone))
+    intake.finish_last_commit([zone], head)
+    disk.unlink("/landing/radar/names/a")
+    land(zone, "a", OTHER)
+    assert [(s.data, s.defect) for s in take(zone, head=head)] == [(OTHER, None)]
+
+
 def test_a_mark_without_an_archived_segment_is_removed_for_good__spec_94() -> None:
     """No power loss brings it back; the name is free again. A name that is too long for the archive keeps its mark."""
     disk, long_name = Disk(), "n" * 200

@@ -23,11 +23,12 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import delta_log
-from sda_platform.lake.checkpoint import Checkpoint
+from sda_platform.lake.checkpoint import Checkpoint, SegmentRef
 from sda_platform.lake.commit import Mode, Receipt
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import bronze
+from sda_platform.lake.landing.archive import MARK_DIGITS
 from sda_platform.lake.landing.decoding import one_by_one
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import TableLog
@@ -271,13 +272,16 @@ class World:
     def forget_newest_commit(self) -> None:
         """A disk that lied comes back with all it had confirmed but the newest commit of the records.
 
-        Nothing is forgotten where somebody consumed it: that is refused at the start, since it cannot be made again.
+        Nothing is forgotten where the start is refused by rule: where a table consumed the commit, which cannot be made
+        again, and where another file waits under the name of a segment that the commit put into quarantine.
         """
         for path in tuple(self.disk.names):
             self.disk.sync(path)
         head, reader = self.lake().head(RAW_RECORDS), self.lake().head(CONJUNCTION_ALERTS)
         window = reader.commit.checkpoint.window(RAW_RECORDS.name) if reader.commit else None
         if head.commit is None or (window and window.upto_sequence >= head.sequence):
+            return
+        if any(map(self._is_replaced, head.commit.checkpoint.segments)):
             return
         if head.version > head.commit.version:
             return  # another tool's commit holds the same rows: the newest version is that one
@@ -286,6 +290,12 @@ class World:
         file.data = file.durable = b""
         forgotten = (LANDED, head.sequence)
         self.promises = [promise for promise in self.promises if (promise.table, promise.sequence) != forgotten]
+
+    def _is_replaced(self, segment: SegmentRef) -> bool:
+        """Whether a file waits under the name of this segment, which is in quarantine."""
+        zone, name = f"/landing/{segment.zone}", segment.name
+        quarantined = f"{zone}/quarantine/{name}.{segment.sha256[:MARK_DIGITS]}"
+        return segment.defect is not None and self.disk.names.keys() >= {quarantined, f"{zone}/pending/{name}"}
 
     def recover(self, depth: Depth = Depth.PRESENCE) -> None:
         """What the platform does at its start, before anything may write. Raises LostCommit where it refuses."""

@@ -9,6 +9,8 @@ EXPLAINED = (TESTS.parent / "docs" / "requirements.md").read_text()
 _NAME = re.compile(r"def (test_\w+)")
 _TRACK = re.compile(r"DP[1-6]$")
 _ID = re.compile(r"(E|D|A|V|O|CP|F|I|Q|G)\d{1,3}$")
+# Criteria of published capstones: page manager, B+ tree, LSM tree, write-ahead log, merge, clocks.
+_CRITERION = re.compile(r"(PM|BT|LS|WL|CM|CS)(\d{1,2})$")
 
 
 def ids_in(name: str) -> Iterator[str]:
@@ -19,6 +21,8 @@ def ids_in(name: str) -> Iterator[str]:
     for part in name.partition("__")[2].split("_"):
         if _TRACK.match(part):
             track = f"{part}-"
+        elif found := _CRITERION.match(part):
+            yield f"{found[1]}-{found[2]}"
         elif _ID.match(part):
             is_own = part.startswith(("E", "D", "A", "V", "O", "CP")) and not (track and part[0] in "O")
             yield part.replace("CP", "CP-") if is_own else track + part

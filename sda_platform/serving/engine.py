@@ -1,0 +1,72 @@
+"""The contract of an ordered key-value engine, and the choice of one.
+
+Keys are compared byte by byte. A write is one batch: after a crash all of it is there, or nothing. Every engine passes
+the same contract tests. Engines store bytes only; checksums and the meaning of keys belong to `serving.index`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from sda_platform.serving.errors import UnknownEngine
+
+Pair = tuple[bytes, bytes]
+
+
+class Engine(Protocol):
+    """An ordered map of bytes to bytes in a directory: one writer, many readers."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The newest value under ``key``; None where there is none or it was deleted."""
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """`get` of each key, all from one state of the map."""
+
+    def scan(self, first: bytes, last: bytes) -> Iterator[Pair]:
+        """The pairs with ``first`` <= key <= ``last``, ascending, from one state of the map; read as they are used."""
+
+    def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
+        """Apply all deletes, then all puts, as one durable batch; a put replaces the value under its key."""
+
+    def bulk_load(self, ascending: Iterable[Pair]) -> None:
+        """Fill an empty map with pairs in strictly ascending order of their keys, durable on return.
+
+        Raises ValueError for a key that is not above the one before it.
+        """
+
+    def compact(self) -> None:
+        """Reclaim what deletes and overwrites left behind, as far as the engine can."""
+
+    def statistics(self) -> dict[str, int]:
+        """Entries, bytes, and what the engine counts: depth and pages of a tree, files and probes of a log."""
+
+    def close(self) -> None:
+        """Release the directory; the map must not be used afterwards. Twice is harmless."""
+
+
+ENGINES = ("lmdb", "rocksdb")
+"""Names of the engines: a memory-mapped B+ tree (LMDB), and a log-structured merge tree (RocksDB)."""
+
+
+def open_engine(name: str, directory: Path) -> Engine:
+    """The map in ``directory``, which is made where it is missing. Raises UnknownEngine."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if name == "lmdb":
+        from sda_platform.serving.lmdb_engine import LmdbEngine
+
+        return LmdbEngine(directory)
+    if name == "rocksdb":
+        from sda_platform.serving.rocksdb_engine import RocksDbEngine
+
+        return RocksDbEngine(directory)
+    raise UnknownEngine(f"no serving engine is named {name!r}; there are: {', '.join(ENGINES)}")
+
+
+def ascending_only(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """``pairs`` as they are. Raises ValueError at a key that is not above its predecessor."""
+    previous: bytes | None = None
+    for key, value in pairs:
+        if previous is not None and key <= previous:
+            raise ValueError(f"bulk load needs ascending keys: {key!r} follows {previous!r}")
+        previous = key
+        yield key, value

@@ -1,0 +1,195 @@
+"""The serving index: the catalogue of one version as an ordered map, with every way to look an object up.
+
+It is derived from the catalogue and bound to one version of it: the binding is written in the same batch as the rows,
+so that readers see one version, whole. Objects are found by number, epoch, name and designator; the history of an
+object holds every set that the catalogue had consumed.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from sda_platform.serving import keys
+from sda_platform.serving.engine import Engine, Pair
+from sda_platform.serving.errors import DamagedIndex, IndexMismatch
+from sda_platform.serving.record import COLUMNS, StoredElements, decode, encode
+
+_BINDING: Final = keys.META + b"binding"
+ALWAYS_NS: Final = -(2**62)
+FOREVER_NS: Final = 2**62
+_GREATEST_ID: Final = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The version of the catalogue that an index holds.
+
+    ``version`` is the Delta version of `orbital_catalog`, ``sequence`` its commit sequence and ``manifest_sha256`` the
+    hash of that commit's manifest, which identifies it. ``elements_sequence`` is the last commit of `element_sets` that
+    this commit had consumed. ``as_of_ns`` is its mission time. ``objects`` and ``sets`` count what the index holds.
+    """
+
+    version: int
+    sequence: int
+    manifest_sha256: str
+    elements_sequence: int
+    as_of_ns: int
+    objects: int = 0
+    sets: int = 0
+
+
+class CatalogueIndex:
+    """The catalogue in an engine. Every value is verified when it is read; DamagedIndex says what to do."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def binding(self) -> Binding | None:
+        """The version that the index holds; None where nothing was loaded. Raises DamagedIndex."""
+        value = self.engine.get(_BINDING)
+        try:
+            return Binding(**json.loads(value)) if value else None
+        except (TypeError, ValueError) as error:
+            raise DamagedIndex(f"the binding of the index cannot be read ({error}); rebuild the index") from error
+
+    def require(self, version: int) -> Binding:
+        """The binding, which is to this ``version`` of the catalogue. Raises IndexMismatch."""
+        found = self.binding()
+        if found is None or found.version != version:
+            held = "nothing" if found is None else f"version {found.version}"
+            raise IndexMismatch(f"the index holds {held}, version {version} of the catalogue was asked for")
+        return found
+
+    def load(self, binding: Binding, current: pa.Table, history: pa.Table) -> Binding:
+        """Fill an empty index: ``current`` has a row per object, ``history`` all sets; both have COLUMNS."""
+        rows, past = records(current), records(history)
+        complete = Binding(**{**asdict(binding), "objects": len(rows), "sets": len(past)})
+        pairs = [pair for row in rows for pair in _pairs_of(row)]
+        pairs += [_history_pair(row) for row in past]
+        pairs.append((_BINDING, _binding_value(complete)))
+        pairs.sort()
+        self.engine.bulk_load(pairs)
+        return complete
+
+    def update(self, binding: Binding, changed: pa.Table, history: pa.Table) -> Binding:
+        """Move on to a later version, whole at once: rows of objects that changed since, and sets consumed since."""
+        before = self.binding()
+        if before is None:
+            raise IndexMismatch("an empty index cannot be updated; load it")
+        rows, past = records(changed), records(history)
+        old = self.multi_get([row.norad_id for row in rows])
+        new_sets = {pair[0]: pair for pair in map(_history_pair, past)}
+        known = sum(value is not None for value in self.engine.multi_get(list(new_sets)))
+        objects = before.objects + sum(each is None for each in old)
+        sets = before.sets + len(new_sets) - known
+        complete = Binding(**{**asdict(binding), "objects": objects, "sets": sets})
+        puts = [pair for row in rows for pair in _pairs_of(row)]
+        puts += [*new_sets.values(), (_BINDING, _binding_value(complete))]
+        self.engine.write(puts, (key for each in old if each is not None for key, _ in _pointers(each)))
+        return complete
+
+    def get(self, norad_id: int) -> StoredElements | None:
+        """The set in force of an object; None where the catalogue has none."""
+        key = keys.current(norad_id)
+        value = self.engine.get(key)
+        return None if value is None else decode(key, value)
+
+    def multi_get(self, norad_ids: Sequence[int]) -> list[StoredElements | None]:
+        """`get` of each, from one version."""
+        wanted = [keys.current(each) for each in norad_ids]
+        values = self.engine.multi_get(wanted)
+        return [None if value is None else decode(key, value) for key, value in zip(wanted, values, strict=True)]
+
+    def objects(self, first: int = 0, last: int = _GREATEST_ID) -> Iterator[StoredElements]:
+        """The sets in force of the objects ``first`` to ``last``, both included, ascending."""
+        return _decoded(self.engine.scan(keys.current(first), keys.current(last)))
+
+    def by_epoch(self, since_ns: int, until_ns: int) -> Iterator[StoredElements]:
+        """The sets in force with an epoch from ``since_ns`` to ``until_ns``, both included, by epoch, then object."""
+        found = self.engine.scan(keys.epoch(since_ns), keys.last_of_epoch(until_ns))
+        return self._pointed_at(key for key, _ in found)
+
+    def history(self, norad_id: int, since_ns: int = ALWAYS_NS, until_ns: int = FOREVER_NS) -> Iterator[StoredElements]:
+        """Every set of an object with an epoch in [since_ns, until_ns], by epoch."""
+        first, last = keys.history_from(norad_id, since_ns), keys.history_upto(norad_id, until_ns)
+        return _decoded(self.engine.scan(first, last))
+
+    def named(self, text: str) -> Iterator[StoredElements]:
+        """The objects whose name contains ``text``, whatever its case, by name."""
+        wanted = text.upper()
+        found = self.engine.scan(keys.NAME, keys.NAME + b"\xff")
+        return self._pointed_at(key for key, _ in found if wanted in keys.text_of(key))
+
+    def designated(self, text: str) -> Iterator[StoredElements]:
+        """The objects whose international designator begins with ``text``: a launch, or one object."""
+        prefix = keys.text_prefix(keys.DESIGNATOR, text)
+        return self._pointed_at(key for key, _ in self.engine.scan(prefix, prefix + b"\xff"))
+
+    def verify(self) -> Binding:
+        """Read everything once. Raises DamagedIndex for a value, a pointer or a count that is not as it was written."""
+        binding = self.binding()
+        if binding is None:
+            raise DamagedIndex("the index has no binding; rebuild it")
+        objects = sets = pointers = 0
+        for key, value in self.engine.scan(b"", b"\xff"):
+            space = key[:1]
+            if space == keys.CURRENT:
+                objects += 1
+                wanted = [pointer for pointer, _ in _pointers(decode(key, value))]
+                if None in self.engine.multi_get(wanted):
+                    raise DamagedIndex(f"object {decode(key, value).norad_id} cannot be found by all its keys; rebuild")
+                pointers += len(wanted)
+            elif space == keys.HISTORY:
+                sets += 1
+                decode(key, value)
+            elif key != _BINDING:
+                pointers -= 1
+        if (objects, sets, pointers) != (binding.objects, binding.sets, 0):
+            raise DamagedIndex(
+                f"the index holds {objects} objects and {sets} sets, {binding.objects} and {binding.sets} were "
+                f"written, and {abs(pointers)} search keys differ; rebuild it"
+            )
+        return binding
+
+    def _pointed_at(self, found: Iterable[bytes]) -> Iterator[StoredElements]:
+        for key in found:
+            record = self.get(keys.norad_id_at_end(key))
+            if record is None or key not in [pointer for pointer, _ in _pointers(record)]:
+                raise DamagedIndex(f"search key {key.hex()} leads to no such object; rebuild the index")
+            yield record
+
+
+def records(table: pa.Table) -> list[StoredElements]:
+    """The rows of a table that has COLUMNS."""
+    columns = [table.column(name).to_pylist() for name in COLUMNS]
+    return list(map(StoredElements._make, zip(*columns, strict=True)))
+
+
+def _pairs_of(record: StoredElements) -> Iterator[Pair]:
+    key = keys.current(record.norad_id)
+    yield key, encode(key, record)
+    yield from _pointers(record)
+
+
+def _pointers(record: StoredElements) -> Iterator[Pair]:
+    yield keys.epoch(record.epoch_time_ns, record.norad_id), b""
+    if record.object_name:
+        yield keys.text(keys.NAME, record.object_name, record.norad_id), b""
+    if record.international_designator:
+        yield keys.text(keys.DESIGNATOR, record.international_designator, record.norad_id), b""
+
+
+def _history_pair(record: StoredElements) -> Pair:
+    key = keys.history(record.norad_id, record.epoch_time_ns, record.segment_sha256, record.record_number)
+    return key, encode(key, record)
+
+
+def _decoded(pairs: Iterable[Pair]) -> Iterator[StoredElements]:
+    return (decode(key, value) for key, value in pairs)
+
+
+def _binding_value(binding: Binding) -> bytes:
+    return json.dumps(asdict(binding), sort_keys=True).encode()

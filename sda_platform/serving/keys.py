@@ -1,0 +1,72 @@
+"""Keys of the serving index: fixed width or terminated, so that plain byte order is the order of their parts.
+
+Numbers are big-endian. A key of variable length would let the lookup of one object find another whose number begins
+with the same digits. Each space of keys begins with its own letter.
+"""
+
+import struct
+from typing import Final
+
+CURRENT: Final = b"c"
+DESIGNATOR: Final = b"d"
+EPOCH: Final = b"e"
+HISTORY: Final = b"h"
+META: Final = b"m"
+NAME: Final = b"n"
+
+_ID = struct.Struct(">Q")
+_PAIR = struct.Struct(">QQ")
+_HISTORY = struct.Struct(">QQ8sI")
+_SIGN: Final = 1 << 63  # times before 1970 sort before later ones
+_MOST: Final = 2**64 - 1
+_TEXT_BYTES: Final = 200
+
+
+def current(norad_id: int) -> bytes:
+    """The key of an object's set in force."""
+    return CURRENT + _ID.pack(norad_id)
+
+
+def epoch(epoch_ns: int, norad_id: int = 0) -> bytes:
+    """The key by which an object is found by the epoch of its set in force."""
+    return EPOCH + _PAIR.pack(epoch_ns + _SIGN, norad_id)
+
+
+def last_of_epoch(epoch_ns: int) -> bytes:
+    """The greatest key of that epoch."""
+    return EPOCH + _PAIR.pack(epoch_ns + _SIGN, _MOST)
+
+
+def history(norad_id: int, epoch_ns: int, segment_sha256: str, record_number: int) -> bytes:
+    """The key of one set of an object; the record that it came in makes it unique."""
+    return HISTORY + _HISTORY.pack(norad_id, epoch_ns + _SIGN, bytes.fromhex(segment_sha256[:16]), record_number)
+
+
+def history_from(norad_id: int, epoch_ns: int) -> bytes:
+    """The least key of an object's sets with this epoch."""
+    return HISTORY + _PAIR.pack(norad_id, epoch_ns + _SIGN)
+
+
+def history_upto(norad_id: int, epoch_ns: int) -> bytes:
+    """A key above all of an object's sets with this epoch, and below those with later ones."""
+    return HISTORY + _PAIR.pack(norad_id, epoch_ns + _SIGN) + b"\xff" * 13
+
+
+def text(space: bytes, value: str, norad_id: int) -> bytes:
+    """The key by which an object is found by a text, in capitals; the terminator keeps prefixes apart."""
+    return text_prefix(space, value) + b"\0" + _ID.pack(norad_id)
+
+
+def text_prefix(space: bytes, value: str) -> bytes:
+    """How the keys of all texts that begin with ``value`` begin."""
+    return space + value.upper().replace("\0", " ").encode()[:_TEXT_BYTES]
+
+
+def norad_id_at_end(key: bytes) -> int:
+    """The object that a key of `epoch` or `text` names."""
+    return int(_ID.unpack_from(key, len(key) - _ID.size)[0])
+
+
+def text_of(key: bytes) -> str:
+    """The text that a key of `text` holds."""
+    return key[1 : -_ID.size - 1].decode(errors="replace")

@@ -1,0 +1,87 @@
+"""LMDB as an engine: a memory-mapped, copy-on-write B+ tree with one writer and readers that take no lock."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import lmdb
+
+from sda_platform.serving.engine import Pair, ascending_only
+from sda_platform.serving.errors import DamagedIndex, ServingError
+
+# Bound of the file. The map is address space, not memory: pages come from the page cache, and the file is sparse.
+_MAP_BYTES = 64 * 2**30
+
+
+class LmdbEngine:
+    """See `serving.engine.Engine`. A value is read in place and copied once."""
+
+    def __init__(self, directory: Path, *, map_bytes: int = _MAP_BYTES) -> None:
+        self._directory = directory
+        try:
+            self._environment = lmdb.open(str(directory), map_size=map_bytes, readahead=False, max_readers=1024)
+        except lmdb.Error as error:
+            raise self._damaged(error) from error
+
+    def get(self, key: bytes) -> bytes | None:
+        try:
+            with self._environment.begin() as transaction:
+                return transaction.get(key)
+        except lmdb.Error as error:
+            raise self._damaged(error) from error
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        try:
+            with self._environment.begin() as transaction:
+                return [transaction.get(key) for key in keys]
+        except lmdb.Error as error:
+            raise self._damaged(error) from error
+
+    def scan(self, first: bytes, last: bytes) -> Iterator[Pair]:
+        try:
+            with self._environment.begin() as transaction, transaction.cursor() as cursor:
+                if not cursor.set_range(first):
+                    return
+                for key, value in cursor:
+                    if key > last:
+                        return
+                    yield key, value
+        except lmdb.Error as error:
+            raise self._damaged(error) from error
+
+    def write(self, puts: Iterable[Pair], deletes: Iterable[bytes] = ()) -> None:
+        # Sorted keys write each page once.
+        self._put(sorted(dict(puts).items()), deletes, append=False)
+
+    def bulk_load(self, ascending: Iterable[Pair]) -> None:
+        # Appending fills each leaf page before it begins the next.
+        self._put(ascending_only(ascending), (), append=True)
+
+    def compact(self) -> None:
+        """LMDB reuses the pages of old versions by itself; its file does not shrink."""
+
+    def statistics(self) -> dict[str, int]:
+        facts = self._environment.stat()
+        pages = facts["branch_pages"] + facts["leaf_pages"] + facts["overflow_pages"]
+        return {
+            "entries": facts["entries"],
+            "bytes": pages * facts["psize"],
+            "depth": facts["depth"],
+            "branch_pages": facts["branch_pages"],
+            "leaf_pages": facts["leaf_pages"],
+            "page_bytes": facts["psize"],
+        }
+
+    def close(self) -> None:
+        self._environment.close()
+
+    def _put(self, puts: Iterable[Pair], deletes: Iterable[bytes], *, append: bool) -> None:
+        try:
+            with self._environment.begin(write=True) as transaction, transaction.cursor() as cursor:
+                for key in deletes:
+                    transaction.delete(key)
+                cursor.putmulti(puts, append=append)
+        except lmdb.MapFullError as error:
+            raise ServingError(f"{self._directory}: the index has reached the bound of its file") from error
+
+    def _damaged(self, error: lmdb.Error) -> DamagedIndex:
+        return DamagedIndex(f"{self._directory}: LMDB cannot read the index ({error}); rebuild it")

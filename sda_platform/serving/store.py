@@ -1,0 +1,78 @@
+"""Generations of the serving index on disk: a new one is loaded beside the old one and takes over in one step.
+
+`<root>/CURRENT` names the generation that serves. A crash while one is loaded leaves that name as it was, so the old
+index serves on; what the crash left behind is swept when the next generation is loaded. The index is derived: where it
+is damaged or lost, it is loaded again from the catalogue.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+
+from sda_platform import faults
+from sda_platform.serving.engine import open_engine
+from sda_platform.serving.errors import DamagedIndex
+from sda_platform.serving.index import Binding, CatalogueIndex
+
+_POINTER = "CURRENT"
+
+
+class IndexStore:
+    """The generations of one engine's index below ``root``. One process writes at a time."""
+
+    def __init__(self, root: Path, engine: str = "lmdb") -> None:
+        self.root = root / engine
+        self._engine = engine
+
+    def open(self) -> CatalogueIndex | None:
+        """The index that serves; None where none was loaded. Raises DamagedIndex."""
+        name = self._serving()
+        if name is None:
+            return None
+        if not (self.root / name).is_dir():
+            raise DamagedIndex(f"{self.root / name}: the index is gone; rebuild it")
+        return CatalogueIndex(open_engine(self._engine, self.root / name))
+
+    def rebuild(self, binding: Binding, current: pa.Table, history: pa.Table) -> CatalogueIndex:
+        """Load a new generation and have it serve; the old one is removed (an open reader keeps its files)."""
+        self._sweep()
+        name = f"generation-{self._next_number():06d}"
+        index = CatalogueIndex(open_engine(self._engine, self.root / name))
+        index.load(binding, current, history)
+        faults.reach("serving.loaded")
+        self._point_to(name)
+        faults.reach("serving.switched")
+        self._sweep()
+        return index
+
+    def _serving(self) -> str | None:
+        try:
+            return (self.root / _POINTER).read_text().strip() or None
+        except FileNotFoundError:
+            return None
+
+    def _next_number(self) -> int:
+        serving = self._serving()
+        return int(serving.rpartition("-")[2]) + 1 if serving else 1
+
+    def _point_to(self, name: str) -> None:
+        partial = self.root / f"{_POINTER}.tmp"
+        with partial.open("w") as file:
+            file.write(name + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.root / _POINTER)
+        directory = os.open(self.root, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def _sweep(self) -> None:
+        """Remove the generations that do not serve."""
+        serving = self._serving()
+        for each in self.root.glob("generation-*"):
+            if each.name != serving:
+                shutil.rmtree(each, ignore_errors=True)

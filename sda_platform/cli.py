@@ -365,6 +365,46 @@ def screen(
 
 
 @main.command()
+@click.option("--catalog", type=click.Path(path_type=Path), help="OMM or TLE; by default the lake's catalogue.")
+@click.option("--lat", "latitude_deg", required=True, type=click.FloatRange(-90, 90), help="Degrees north, WGS84.")
+@click.option("--lon", "longitude_deg", required=True, type=click.FloatRange(-180, 360), help="Degrees east.")
+@click.option("--alt-m", "altitude_m", type=click.FloatRange(-500, 9000), default=0.0, show_default=True)
+@click.option("--start", required=True, help="Beginning of the search, ISO 8601, UTC.")
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True, max=168), default=24.0, show_default=True)
+@click.option("--min-elevation", "mask_deg", type=click.FloatRange(-5, 90), default=10.0, show_default=True)
+@click.option("--object", "objects", type=int, multiple=True, help="Only this catalogue number; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def passes(
+    settings: Settings,
+    catalog: Path | None,
+    latitude_deg: float,
+    longitude_deg: float,
+    altitude_m: float,
+    start: str,
+    hours: float,
+    mask_deg: float,
+    objects: tuple[int, ...],
+    as_json: bool,
+) -> None:
+    """List when objects pass over a site: rise, culmination and set above an elevation."""
+    from sda_platform.operations.passes_command import Site, passes_over
+
+    site = Site(latitude_deg, longitude_deg, altitude_m, mask_deg)
+    start_ns = _instant(start, "--start")
+    found = passes_over(site, start_ns, hours, catalog=catalog, lake=_lake(settings), objects=objects)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    grid = Grid("object", "rise (UTC)", "culmination", "set", "elevation", box=None)
+    for each in found:
+        instants = [each[name][:-5].replace("T", " ") for name in ("aos_utc", "tca_utc", "los_utc")]
+        grid.add_row(str(each["norad_id"]), *instants, f"{each['max_elevation_deg']:.1f}°")
+    _console.print(grid)
+
+
+@main.command()
 @click.option("--cdm", required=True, type=click.Path(path_type=Path), help="A CCSDS CDM, KVN or XML.")
 @click.option(
     "--hbr-m",

@@ -16,6 +16,7 @@ from sda_platform.orbits.risk.validity import Passes
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.passes import find_passes, site_sensor
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.track_filter import WindowFits, carry
@@ -48,6 +49,7 @@ def compile_all() -> None:
     (r_1, v_1), (r_2, v_2) = ((fits.state[n : n + 1, :3], fits.state[n : n + 1, 3:]) for n in (0, 1))
     covariance_1, covariance_2 = fits.covariance[:1], fits.covariance[1:]
     two_body_state(r_1, v_1, 60.0)
+    find_passes(pair, [site_sensor(0.0, 0.0, 0.0, 5.0)], _EPOCH_NS, _EPOCH_NS + 600 * NANOSECONDS_PER_SECOND)
     best_probabilities(Passes(r_1, v_1, covariance_1, r_2, v_2, covariance_2, np.array([0.01])))
 
 

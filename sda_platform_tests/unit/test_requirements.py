@@ -9,8 +9,9 @@ EXPLAINED = (TESTS.parent / "docs" / "requirements.md").read_text()
 _NAME = re.compile(r"def (test_\w+)")
 _TRACK = re.compile(r"DP[1-6]$")
 _ID = re.compile(r"(E|D|A|V|O|CP|F|I|Q|G)\d{1,3}$")
-# Criteria of published capstones: page manager, B+ tree, LSM tree, write-ahead log, merge, clocks.
-_CRITERION = re.compile(r"(PM|BT|LS|WL|CM|CS)(\d{1,2})$")
+# Criteria of published capstones: page manager, B+ tree, LSM tree, write-ahead log, merge, clocks; then replicated
+# telemetry, consensus, failover, gossip, pass windows, leases and ground commands.
+_CRITERION = re.compile(r"(PM|BT|LS|WL|CM|CS|RT|OR|GF|TG|PW|ML|GC)(\d{1,2})$")
 
 
 def ids_in(name: str) -> Iterator[str]:

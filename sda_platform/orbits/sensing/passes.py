@@ -1,0 +1,157 @@
+"""Pass windows: when each ground sensor can observe each object, from rise over culmination to set.
+
+SGP4 runs once per object and node. The nodes are so dense that the Hermite polynomial between them is off by less
+than 0.1 km, which moves a rise or set by less than 0.05 s; `pass_search` finds the windows. Geometry only: no
+refraction, no light time; UT1 is taken as UTC (``orbits.frames``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.frames import (
+    DARK_SUN_ELEVATION_RAD,
+    geodetic_to_pef_km,
+    gmst82_rad,
+    sun_teme_km,
+    teme_to_pef,
+    velocity_teme_to_pef,
+)
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing import pass_search
+from sda_platform.orbits.sensing.sensors import Sensor
+
+_STEPS_S = (30, 60, 120, 180, 240, 300, 600)
+_NODES_PER_REVOLUTION = 28
+_OBJECTS_AT_ONCE = 256
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PassWindows:
+    """n windows in which a sensor can observe an object, by object, sensor and time.
+
+    A window that is under way at the start or the end of the search is cut there.
+
+    Attributes:
+        index, sensor: (n,) positions in the propagator's elements and in the list of sensors.
+        aos_ns, tca_ns, los_ns: (n,) acquisition, culmination and loss of signal, Unix time UTC.
+        azimuth_aos_rad, azimuth_tca_rad, azimuth_los_rad: (n,) from north by east, [0, 2 pi).
+        max_elevation_rad, range_tca_km: (n,) at culmination.
+    """
+
+    index: IntArray
+    sensor: IntArray
+    aos_ns: IntArray
+    tca_ns: IntArray
+    los_ns: IntArray
+    azimuth_aos_rad: FloatArray
+    azimuth_tca_rad: FloatArray
+    azimuth_los_rad: FloatArray
+    max_elevation_rad: FloatArray
+    range_tca_km: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def take(self, rows: npt.ArrayLike) -> PassWindows:
+        """The windows at ``rows``: positions or a mask, in that order."""
+        chosen = np.asarray(rows)
+        return PassWindows(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
+
+
+def find_passes(
+    propagator: Propagator, sensors: Sequence[Sensor], start_ns: int, end_ns: int, *, least_s: float = 0.0
+) -> PassWindows:
+    """Every window of at least ``least_s`` seconds in [start, end].
+
+    A radar observes what is above its mask and within its range. A telescope also needs a dark site (Sun below -12
+    degrees) and an object in full sunlight. An object that SGP4 refuses anywhere in the span has no window.
+    """
+    parts = list(_parts(propagator, sensors, start_ns, end_ns)) if end_ns > start_ns and len(sensors) else []
+    index, pair, found = (np.concatenate(columns) for columns in zip(*parts, strict=True)) if parts else _NOTHING
+    order = np.lexsort((found[:, 0], pair[:, 1], index))
+    order = order[found[order, 2] - found[order, 0] >= least_s]
+    time_ns = start_ns + np.round(found[order, :3] * 1e9).astype(np.int64)
+    return PassWindows(index[order], pair[order, 1], *time_ns.T, *found[order, 3:].T)
+
+
+def site_sensor(latitude_deg: float, longitude_deg: float, altitude_m: float, min_elevation_deg: float) -> Sensor:
+    """A site without range limit or noise, for which only elevation counts."""
+    place = (latitude_deg, longitude_deg, altitude_m, min_elevation_deg)
+    return Sensor("radar-0", "radar", "site", *place, np.inf, *[np.nan] * 5)
+
+
+_NOTHING = (
+    np.zeros(0, dtype=np.int64),
+    np.zeros((0, 2), dtype=np.int64),
+    np.zeros((0, pass_search.FOUND_TERMS)),
+)
+
+
+def _parts(
+    propagator: Propagator, sensors: Sequence[Sensor], start_ns: int, end_ns: int
+) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """For some objects at a time: their positions, the pairs (object, sensor), and the windows' terms."""
+    terms, sky = _sensor_terms(sensors), _sky_terms(start_ns, end_ns)
+    upto_s = (end_ns - start_ns) / 1e9
+    step_s = _steps_s(propagator.elements)
+    for step in _STEPS_S:
+        rows = np.flatnonzero(step_s == step)
+        time_ns = start_ns + np.arange(max(2, int(np.ceil(upto_s / step)) + 1), dtype=np.int64) * step * 1_000_000_000
+        for first in range(0, len(rows), _OBJECTS_AT_ONCE):
+            chosen = rows[first : first + _OBJECTS_AT_ONCE]
+            _, r_teme_km, v_teme_km_s = propagator.take(chosen).grid(time_ns)
+            r_km = teme_to_pef(r_teme_km, time_ns)
+            v_km_s = velocity_teme_to_pef(r_teme_km, v_teme_km_s, time_ns)
+            pair, found = _searched(r_km, v_km_s, float(step), upto_s, terms, sky)
+            yield chosen[pair[:, 0]], pair, found
+
+
+def _searched(
+    r_km: FloatArray, v_km_s: FloatArray, step_s: float, upto_s: float, sensors: FloatArray, sky: FloatArray
+) -> tuple[IntArray, FloatArray]:
+    room = 64 + 8 * len(r_km) * len(sensors)
+    while True:
+        pair, found = np.empty((room, 2), dtype=np.int64), np.empty((room, pass_search.FOUND_TERMS))
+        count = pass_search.search(r_km, v_km_s, step_s, upto_s, sensors, sky, pair, found)
+        if count <= room:
+            return pair[:count], found[:count]
+        room = count
+
+
+def _steps_s(elements: ElementSets) -> FloatArray:
+    """Distance of nodes in time (n,): a small part of a revolution at the angular rate of the perigee."""
+    with np.errstate(all="ignore"):
+        faster = np.sqrt(1 - elements.eccentricity**2) / (1 - elements.eccentricity) ** 2
+        wanted = 86_400.0 / elements.mean_motion_rev_per_day / faster / _NODES_PER_REVOLUTION
+    chosen = np.searchsorted(_STEPS_S, np.nan_to_num(wanted, nan=0.0), side="right") - 1
+    return np.asarray(_STEPS_S, dtype=np.float64)[np.maximum(chosen, 0)]
+
+
+def _sensor_terms(sensors: Sequence[Sensor]) -> FloatArray:
+    terms = np.zeros((len(sensors), pass_search.SENSOR_TERMS))
+    for row, sensor in zip(terms, sensors, strict=True):
+        latitude, longitude = np.radians(sensor.latitude_deg), np.radians(sensor.longitude_deg)
+        sine, cosine = np.sin(latitude), np.cos(latitude)
+        row[pass_search.SITE :][:3] = geodetic_to_pef_km(sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m)
+        row[pass_search.UP :][:3] = cosine * np.cos(longitude), cosine * np.sin(longitude), sine
+        row[pass_search.EAST :][:3] = -np.sin(longitude), np.cos(longitude), 0.0
+        row[pass_search.NORTH :][:3] = -sine * np.cos(longitude), -sine * np.sin(longitude), cosine
+        row[pass_search.SIN_MASK] = np.sin(np.radians(sensor.min_elevation_deg))
+        row[pass_search.MAX_RANGE] = sensor.max_range_km
+        row[pass_search.SIN_DARK] = np.sin(DARK_SUN_ELEVATION_RAD)
+        row[pass_search.IS_OPTICAL] = sensor.kind == "optical"
+    return terms
+
+
+def _sky_terms(start_ns: int, end_ns: int) -> FloatArray:
+    terms = np.zeros(pass_search.SKY_TERMS)
+    terms[pass_search.SUN_START :][:3], terms[pass_search.SUN_END :][:3] = sun_teme_km([start_ns, end_ns])
+    terms[pass_search.SPAN_S] = (end_ns - start_ns) / 1e9
+    terms[pass_search.ANGLE_RAD] = gmst82_rad(start_ns)
+    return terms

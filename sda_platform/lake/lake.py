@@ -22,6 +22,7 @@ from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.landing import intake
+from sda_platform.lake.landing.owners import Owners
 from sda_platform.lake.landing.pruning import restore_marks
 from sda_platform.lake.landing.segments import LoadedSegment
 from sda_platform.lake.landing.zone import LandingZone
@@ -52,6 +53,8 @@ class Lake:
     reads_unverified: bool = False
     # Whether a run notes beside the landing zones what it begins to decode (`landing.trials`).
     notes_trials = True
+    # The processes that leave such notes.
+    owners: Owners = Owners()
 
     def __init__(
         self, uri: str, clock: MissionClock, session: Callable[[], SparkSession], run_id: str = "none"
@@ -75,13 +78,13 @@ class Lake:
     def head(self, table: Table) -> Head:
         """Where the table stands; that state is on disk, so what is decided from it survives a power loss.
 
-        A run may have died between a commit and its syncing: whoever builds on the commit, or clears away what it
-        consumed, makes good for it here.
+        A run may have died between a commit and its syncing. Then the commit, and what others committed beneath it
+        since the commit before, is synced here, before anything is built on it or what it consumed is cleared away.
         """
         log = self.log(table)
         head = log.head()
         if head.version >= 0:
-            log.make_durable(head.commit_version, head.version)
+            log.make_durable(log.first_unproven(head), head.version)
         return head
 
     def plan(self, table: Table, *, settings: Settings | None = None) -> Plan:

@@ -163,6 +163,19 @@ class TableLog:
             except FileNotFoundError:
                 return
 
+    def first_unproven(self, head: Head) -> int:
+        """The oldest version that may not be on disk yet: the first after the commit before that of ``head``.
+
+        Who planned the commit of ``head`` had synced everything up to the commit before. What others committed between
+        the two is synced with the second, by the run that wrote it, unless that run died first.
+        """
+        first = max(head.commit_version, 0)
+        for number, text in self._texts_from(head.commit_version - 1):
+            if any(txn["appId"] == self.table.app_id for _, txn in delta_log.actions(text, "txn")):
+                break
+            first = number
+        return first
+
     def make_durable(self, first_version: int, last_version: int) -> None:
         """Return once these versions would survive a power loss; see `delta_log.make_durable`."""
         delta_log.make_durable(self.uri, first_version, last_version)

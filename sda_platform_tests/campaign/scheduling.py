@@ -24,10 +24,11 @@ class ConnectionLost(Exception):
 
 
 class Process:
-    """One program run; ``waits_for`` is the process whose end it awaits."""
+    """One program run; ``number`` is its id, and ``waits_for`` the process whose end it awaits."""
 
-    def __init__(self, name: str, program: Callable[[], Any], scheduler: greenlet) -> None:
+    def __init__(self, name: str, number: int, program: Callable[[], Any], scheduler: greenlet) -> None:
         self.name = name
+        self.number = number
         self.is_dead = False
         self.waits_for: Process | None = None
         self.result: Any = None
@@ -73,6 +74,7 @@ class Scheduler:
     trace: list[str] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
     _running: Process | None = None
+    _started: int = 0
     _own: greenlet = field(default_factory=getcurrent)
     _thread: int = field(default_factory=threading.get_ident)
 
@@ -81,9 +83,15 @@ class Scheduler:
         """Whether no process has anything left to do."""
         return all(process.is_over for process in self.processes)
 
+    @property
+    def running(self) -> int:
+        """The number of the process that runs; 0 outside of one."""
+        return self._running.number if self._running else 0
+
     def start(self, name: str, program: Callable[[], Any]) -> Process:
         """Make a process; it takes its first step when it is chosen."""
-        process = Process(name, program, self._own)
+        self._started += 1
+        process = Process(name, self._started, program, self._own)
         self.processes.append(process)
         return process
 

@@ -30,6 +30,7 @@ from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.landing import bronze
 from sda_platform.lake.landing.archive import MARK_DIGITS
 from sda_platform.lake.landing.decoding import one_by_one
+from sda_platform.lake.landing.owners import Owners
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.maintenance import maintain
@@ -73,6 +74,23 @@ class Promise:
     nonce: str
 
 
+class SimulatedOwners(Owners):
+    """The processes of the scheduler; those of before a power loss are of another boot."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+
+    def own(self) -> str:
+        """The boot, and the number of the process that runs."""
+        return f"{self._world.boots}/{self._world.scheduler.running}"
+
+    def has_ended(self, mark: str) -> bool:
+        """Whether a process of this boot has ended."""
+        boot, _, number = mark.partition("/")
+        alive = {process.number for process in self._world.scheduler.processes if not process.is_over}
+        return mark == self.own() or (int(boot) == self._world.boots and int(number) not in alive)
+
+
 class SimulatedLake(Lake):
     """A lake whose engine is the simulated one, and whose assets run without checks; all else is the platform's."""
 
@@ -82,6 +100,7 @@ class SimulatedLake(Lake):
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)
         self.world = world
         self.engine = world.writing
+        self.owners = SimulatedOwners(world)
         self.new_nonce = self._draw
         self._drawn = ""
 
@@ -145,6 +164,7 @@ class World:
         # A power loss that meets two unsynced versions of a table, ours and another tool's, is outside the argument:
         # the platform may refuse to start then, though nothing was acknowledged.
         self.may_refuse = False
+        self.boots = 0
         self._nonces = 0
         self._runs = 0
         mount(self.disk)
@@ -178,7 +198,7 @@ class World:
         """A digest of all that decides what becomes of this world, as long as no process is at work in it."""
         of_the_disk = (sorted(self.disk.names.items()), self.disk.durable, self.disk.pending)
         outside = (self.unsent, self.sealed, self.promises, self.subscriber, self.may_refuse)
-        counters = (self.now_ns, self.engine.jobs, self._nonces, self._runs)
+        counters = (self.now_ns, self.engine.jobs, self.boots, self._nonces, self._runs)
         return hashlib.sha256(repr((of_the_disk, outside, counters)).encode()).digest()
 
     def outlive_clock_jumps(self) -> None:
@@ -268,6 +288,7 @@ class World:
         self.scheduler.kill_all()
         self.may_refuse |= any(len(unsynced_versions(self.disk, table.name)) > 1 for table in TABLES)
         self.disk.lose_power(loss, chance)
+        self.boots += 1
 
     def forget_newest_commit(self) -> None:
         """A disk that lied comes back with all it had confirmed but the newest commit of the records.

@@ -10,6 +10,7 @@ from upath import UPath
 from sda_platform import faults
 from sda_platform.lake.assets import materialized, nothing_new
 from sda_platform.lake.checkpoint import SegmentRef
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_of
 from sda_platform.lake.landing.decoding import DecodedBatch, Decoder, decode_batch, segment_counts
 from sda_platform.lake.landing.segments import LoadedSegment
@@ -33,11 +34,11 @@ def land(
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
     note = zones[0].root.parent / ".decoding" / f"{table.name}.json" if store.notes_trials else None
-    trials = Trials.load(note) if note else Trials()
+    trials = Trials.load(note, store.owners) if note else Trials()
     bounds = {**landing.batch_bounds, "max_segments": trials.bounded(landing.batch_bounds["max_segments"])}
     taken = store.take(zones, table, head, **bounds, orphaned_before_s=landing.orphaned_before_s())
     faults.reach("bronze.taken", table.name)
-    batch = _decoded(table, trials.judged(taken), decoder, trials, note)
+    batch = _decoded(store, table, trials.judged(taken), decoder, trials, note)
     plan = store.plan_landing(table, head, batch.segments)
     if plan.is_empty:
         return nothing_new(store, plan)
@@ -52,12 +53,12 @@ def land(
 
 
 def _decoded(
-    table: Table, segments: Sequence[LoadedSegment], decoder: Decoder, trials: Trials, note: UPath | None
+    store: Lake, table: Table, segments: Sequence[LoadedSegment], decoder: Decoder, trials: Trials, note: UPath | None
 ) -> DecodedBatch:
     """The rows of ``segments``; while they are decoded, ``note`` says so."""
     if note is None or not segments:
         return decode_batch(table, segments, decoder)
-    begun = trials.begin(note, segments)
+    begun = trials.begin(note, segments, store.owners.own())
     batch = decode_batch(table, segments, decoder)
     faults.reach("bronze.decoded", table.name)
     begun.end(note)

@@ -2,8 +2,9 @@
 
 An exception of the decoder is isolated at once (`decoding`). A killed process leaves no exception, and the next run
 takes the same batch, oldest first. So each run notes what it begins to decode, and takes the note back when it is done.
-A note that is found was left by a process that died: from the second such death on each one halves the batch, and a
-segment at which two processes died alone is refused. After a success the batch grows again.
+A note that is found was left by a process that died, unless its owner is still at work or the machine was restarted
+(`owners`). From the second death on each one halves the batch, and a segment at which two processes died alone is
+refused. After a success the batch grows again.
 
 The note is no progress and is not synced: without it a run tries the whole batch once more.
 """
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from upath import UPath
 
 from sda_platform.lake.landing.listing import bytes_at
+from sda_platform.lake.landing.owners import Owners
 from sda_platform.lake.landing.segments import UNDECODABLE, LoadedSegment
 
 _PATIENCE = 2
@@ -24,7 +26,7 @@ _LARGEST_LIMIT = 2**12
 @dataclass(frozen=True)
 class Trials:
     """How earlier runs fared: ``deaths`` in succession, ``alone`` of them at the one segment ``only``, and the most
-    segments of the next batch (None: as many as there are)."""
+    segments of the next batch (None: as many as there are). ``owner`` is the process that decodes while it is open."""
 
     limit: int | None = None
     deaths: int = 0
@@ -32,15 +34,16 @@ class Trials:
     only: str = ""
     tried: int = 0
     is_open: bool = False
+    owner: str = ""
 
     @classmethod
-    def load(cls, path: UPath) -> "Trials":
+    def load(cls, path: UPath, owners: Owners) -> "Trials":
         """What the note at ``path`` tells; one that is torn, or of another version, tells nothing."""
         try:
             found = cls(**json.loads(bytes_at(path) or b"{}"))
         except (TypeError, ValueError):
             return cls()
-        return found._after_a_death() if found.is_open else found
+        return found._after_a_death() if found.is_open and owners.has_ended(found.owner) else found
 
     def bounded(self, max_segments: int) -> int:
         """How many segments the next batch may have."""
@@ -55,13 +58,12 @@ class Trials:
             judged.append(segment.refused(why) if is_condemned else segment)
         return judged
 
-    def begin(self, path: UPath, segments: Sequence[LoadedSegment]) -> "Trials":
-        """Note that ``segments`` are about to be decoded; returns what is noted."""
+    def begin(self, path: UPath, segments: Sequence[LoadedSegment], owner: str) -> "Trials":
+        """Note that ``owner`` is about to decode ``segments``; returns what is noted."""
         sound = [segment for segment in segments if segment.defect is None]
         only = _mark(sound[0]) if len(sound) == 1 else ""
-        begun = replace(
-            self, is_open=True, tried=len(segments), only=only, alone=self.alone if only and only == self.only else 0
-        )
+        alone = self.alone if only and only == self.only else 0
+        begun = replace(self, is_open=True, owner=owner, tried=len(segments), only=only, alone=alone)
         begun._save(path)
         return begun
 

@@ -10,6 +10,7 @@ consumed under it: later ones are a conflict. Nothing here decodes records; it o
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from upath import UPath
 
@@ -22,6 +23,7 @@ from sda_platform.lake.landing.archive import META_SUFFIX, Archive
 from sda_platform.lake.landing.listing import Listing, bytes_at, changed_s, is_local, list_directory, path_of, status
 from sda_platform.lake.landing.segments import (
     NAME_CONFLICT,
+    UNDECODABLE,
     LoadedSegment,
     PendingSegment,
     WaitingSegment,
@@ -33,7 +35,8 @@ from sda_platform.lake.landing.segments import (
     segment_sha256,
 )
 
-_IN_QUARANTINE = "in quarantine"
+# What is known of a segment in quarantine: either its bytes were not as promised, or the decoder failed at them.
+_IN_QUARANTINE = ("in quarantine", f"{UNDECODABLE} an error; in quarantine")
 
 
 class LandingZone:
@@ -231,11 +234,13 @@ class LandingZone:
         for sha256, name in sorted(self.archive.names(since_s).items()):
             yield SegmentRef(self.feed, name, sha256, 0, 0)
         for name, mark in sorted(self.archive.defective_names(since_s)):
-            for data in (bytes_at(self.archive.quarantined(name, mark)), bytes_at(self.pending_path(name))):
-                sha256 = segment_sha256(self.feed, name, data or b"", _IN_QUARANTINE)
-                if data is not None and sha256.startswith(mark):
-                    yield SegmentRef(self.feed, name, sha256, len(data), 1, _IN_QUARANTINE)
-                    break
+            places = (self.archive.quarantined(name, mark), self.pending_path(name))
+            found = (data for place in places if (data := bytes_at(place)) is not None)
+            refs = (self._in_quarantine(name, data, defect) for data in found for defect in _IN_QUARANTINE)
+            yield from islice((ref for ref in refs if ref.sha256.startswith(mark)), 1)
+
+    def _in_quarantine(self, name: str, data: bytes, defect: str) -> SegmentRef:
+        return SegmentRef(self.feed, name, segment_sha256(self.feed, name, data, defect), len(data), 1, defect)
 
     def archived(self, segment: SegmentRef) -> LoadedSegment:
         """A consumed segment as the commit took it, out of the archive or (a defective one) out of quarantine; what a

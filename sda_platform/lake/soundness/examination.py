@@ -120,7 +120,7 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
         # In a run, exactly_once looks at the chain.
         chain = broken_chain(log.commits()) if depth > Depth.NEWEST else []
         head = log.head() if depth > Depth.NEWEST else Head()
-        opened, in_files = _damaged_files(log, files, first, depth, unsynced_from=head.commit_version)
+        opened, in_files = _damaged_files(log, files, first, depth, unsynced_from=log.first_unproven(head))
     except (InvariantError, DeltaError) as error:
         return replace(found, damage=(_damage_of(error),))
     damage = [*map(Damage, chain), *altered, *in_files]
@@ -203,7 +203,7 @@ def _damaged_files(
 
     def depth_of(name: str) -> Depth:
         version = added_by.get(name, -1)
-        if depth > Depth.NEWEST and version >= max(unsynced_from, 0):
+        if depth > Depth.NEWEST and version >= unsynced_from:
             return Depth.COLUMNS
         return max(depth, Depth.FOOTERS) if version >= 0 else depth
 

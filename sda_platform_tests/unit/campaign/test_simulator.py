@@ -50,6 +50,17 @@ def test_a_case_and_its_text_are_one() -> None:
     assert [Case.parse(str(case)) for case in cases] == cases
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        7367,  # a run died after its commit, before it synced the compaction that another one committed beneath it
+        7378,  # a lying disk forgot the commit that had refused a segment, and the segment stayed in quarantine
+    ],
+)
+def test_what_lies_beneath_a_commit_and_what_it_refused_are_not_lost_either__spec_97(seed: int) -> None:
+    assert outcome(Case(seed=seed)) == []
+
+
 def test_a_file_that_its_sender_completes_while_it_is_quarantined_is_not_lost__D15() -> None:
     """Seed 679: its metadata came between the look at the lone data and their move."""
     assert outcome(Case(seed=679)) == []

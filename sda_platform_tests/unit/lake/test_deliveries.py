@@ -17,6 +17,7 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import without_session
 from sda_platform.lake.landing.balance import unbalanced_zones
 from sda_platform.lake.landing.bronze import land as land_in
+from sda_platform.lake.landing.owners import Owners
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.soundness.examination import Depth
 from sda_platform.lake.soundness.recovery import Finding, recover
@@ -166,6 +167,13 @@ def test_other_bytes_under_a_consumed_name_become_a_dead_letter__spec_94(platfor
     assert platform.counts()["conflict"] == 1
 
 
+class AtWork(Owners):
+    """Processes of which none has ended."""
+
+    def has_ended(self, _mark: str) -> bool:
+        return False
+
+
 def failing_at(poison: bytes, fail: Callable[[], object]) -> Decode:
     """The platform's decoder, but for a batch with these bytes."""
 
@@ -230,6 +238,17 @@ def test_a_run_that_is_killed_once_at_a_segment_refuses_nothing__D12(platform: P
     platform.deliver("radar", "b", B)
     platform.run()
     assert platform.valid() == {"radar/a": 3, "radar/b": 3}
+
+
+def test_the_note_of_a_run_that_is_at_work_counts_as_no_death__D12(platform: Platform) -> None:
+    """A sound segment was refused when another run, and then a power loss, came while it was decoded."""
+    platform.lake.owners = AtWork()
+    platform.deliver("radar", "a", A)
+    for _ in range(3):
+        with pytest.raises(Killed):
+            platform.run(failing_at(A, be_killed))
+    platform.run()
+    assert platform.valid() == {"radar/a": 3}
 
 
 def test_no_memory_for_a_batch_makes_the_next_ones_smaller__D12(platform: Platform) -> None:

@@ -155,3 +155,15 @@ def test_what_lies_between_two_commits_is_synced_with_the_second(lake: Lake, syn
     assert len(live) == 2
     assert live | {commit_file(lake, OBSERVATIONS, v).name for v in (2, 3)} <= set(synced)
     assert commit_file(lake, OBSERVATIONS, 1).name not in synced
+
+
+def test_what_lies_beneath_a_commit_whose_run_died_is_synced_with_it_spec_97(lake: Lake, synced: Counter[str]) -> None:
+    observe(lake, "a", "b")
+    DeltaTable(lake.log(OBSERVATIONS).uri).optimize.compact()
+    observe(lake, "c")
+    synced.clear()
+    lake.head(OBSERVATIONS)
+    live = {Path(file).name for file in DeltaTable(lake.log(OBSERVATIONS).uri).file_uris()}
+    assert len(live) == 2
+    assert live | {commit_file(lake, OBSERVATIONS, v).name for v in (2, 3)} <= set(synced)
+    assert commit_file(lake, OBSERVATIONS, 1).name not in synced

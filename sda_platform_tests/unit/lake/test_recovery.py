@@ -19,7 +19,7 @@ from sda_platform.lake.checkpoint import SCHEMA_VERSION, SegmentRef
 from sda_platform.lake.checks import log_is_sound
 from sda_platform.lake.errors import InvariantError, TableLost
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.segments import RETURNED
+from sda_platform.lake.landing.segments import RETURNED, UNDECODABLE
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.soundness import recovery_record
 from sda_platform.lake.soundness.examination import Depth, examine
@@ -501,6 +501,24 @@ def test_a_defective_segment_of_a_lost_commit_is_told_again_too_f_state(
             started(lake, zone)
     assert started(lake, zone)["raw_records"].outcome == "sound"
     assert [zone.read(s).sha256 for s in zone.pending()] == [torn.sha256]
+
+
+def test_a_segment_at_which_the_decoder_failed_waits_again_after_its_commit_was_lost__D12(
+    lake: Lake, zone: LandingZone, tmp_path: Path
+) -> None:
+    """Its bytes are sound, and it is known by another hash than a defective one."""
+    land(zone, "poison", radar_segment(2))
+    refused = zone.read(*zone.pending()).refused(f"poison: {UNDECODABLE} ValueError").ref(1)
+    commit(lake, RAW_RECORDS, [{"segment_sha256": refused.sha256, "record_number": -1}], segments=[refused])
+    zone.acknowledge([refused])
+    assert zone.pending() == []
+    assert started(lake, zone, depth=Depth.COLUMNS)["raw_records"].outcome == "sound"
+    empty(lake)
+    for step in crashes():
+        with step:
+            started(lake, zone)
+    assert started(lake, zone)["raw_records"].outcome == "sound"
+    assert [segment.name for segment in zone.pending()] == ["poison"]
 
 
 def test_a_lost_commit_that_was_read_whole_counts_as_consumed(lake: Lake, zone: LandingZone) -> None:

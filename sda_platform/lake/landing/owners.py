@@ -1,0 +1,55 @@
+"""Which process wrote a note, and whether it has ended since: the note of a run at work is no sign of a death.
+
+A mark names boot, process id and start time, as Linux tells them. Elsewhere it has the process id alone. A power loss
+ends all processes of a boot, and shows nothing of what one of them was doing.
+"""
+
+import os
+from pathlib import Path
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_START_TIME_FIELD = 22
+_FIELD_AFTER_NAME = 3
+
+
+class Owners:
+    """The processes of this machine."""
+
+    def own(self) -> str:
+        """The mark of this process."""
+        return f"{_boot()}/{os.getpid()}/{_started(os.getpid())}"
+
+    def has_ended(self, mark: str) -> bool:
+        """Whether what ``mark`` names ended without a restart of the machine.
+
+        This process carries out one run of a table at a time, so an earlier one of its own has ended.
+        """
+        if mark == self.own():
+            return True
+        boot, _, process = mark.partition("/")
+        pid, _, started = process.partition("/")
+        return boot == _boot() and pid.isdigit() and not _is_running(int(pid), started)
+
+
+def _boot() -> str:
+    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
+
+
+def _started(pid: int) -> str:
+    """When the process started, in clock ticks since the boot; empty where that is not told."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    # The name in parentheses may hold anything.
+    return text.rpartition(")")[2].split()[_START_TIME_FIELD - _FIELD_AFTER_NAME]
+
+
+def _is_running(pid: int, started: str) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return _started(pid) == started

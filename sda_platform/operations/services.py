@@ -15,8 +15,9 @@ from sda_platform.operations.processes import Service
 ENGINE_READY_S = 90.0
 DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
-# Their readiness is the answer to the very question that they are asked later.
-_READY_BY_ANSWER = ("code-server", "webserver")
+# A start waits for an answer of each: of Dagster's servers to the very question that they are asked later, of the
+# engine to the statements of the warm-up.
+_PROVEN_AT_START = ("code-server", "webserver", "engine")
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def watched(services: Mapping[str, Service], addresses: Addresses, hung_after_s:
         "daemon": (liveness.daemon_beats(addresses.webserver), DAGSTER_READY_S, beats),
     }
     return [
-        Liveness(services[name], question, period_s, start_s, misses, is_proven=name in _READY_BY_ANSWER)
+        Liveness(services[name], question, period_s, start_s, misses, is_proven=name in _PROVEN_AT_START)
         for name, (question, start_s, misses) in questions.items()
         if name in services
     ]

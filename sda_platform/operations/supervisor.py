@@ -19,7 +19,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import Self
@@ -37,6 +37,7 @@ _WARM_S = 180.0
 _DAGSTER_GRACE_S = 5.0
 _ENGINE_GRACE_S = 2.5
 _TICK_S = 0.25
+_PORTS_TRIED = 3
 
 
 class PlatformError(RuntimeError):
@@ -168,22 +169,40 @@ class Platform:
             self._begin_warming()
         self._await("code-server", services.DAGSTER_READY_S)
         self._await_verified()
-        self._add(
-            services.webserver_service(
-                self.home,
-                self._environment(),
-                workspace,
-                self._webserver_host,
-                self._addresses.webserver,
-                webserver_port,
-            )
-        )
-        self._await("webserver", services.DAGSTER_READY_S)
+        self._start_webserver(workspace, webserver_port)
         # Not only once the engine is warm: what a platform that was killed left undone warms it as well.
         self._add(services.daemon_service(self.home, self._environment(), workspace))
         self._await_warm()
         self._watch_answers()
         self._report(f"the platform is up: {self._addresses.webserver}")
+
+    def _start_webserver(self, workspace: Path, port: int) -> None:
+        """Start the webserver. Where another program took ``port`` since it was chosen, it gets another one."""
+        for _ in range(_PORTS_TRIED):
+            if (free := free_port(port)) != port:
+                self._move_webserver(port, free)
+                port = free
+            host, url = self._webserver_host, self.addresses.webserver
+            self._add(services.webserver_service(self.home, self._environment(), workspace, host, url, port))
+            try:
+                return self._await("webserver", services.DAGSTER_READY_S)
+            except PlatformError:
+                if free_port(port) == port:
+                    raise  # for another reason
+        raise PlatformError(
+            f"other programs took {_PORTS_TRIED} ports in succession that were chosen for the webserver"
+        )
+
+    def _move_webserver(self, taken: int, port: int) -> None:
+        """Give the webserver another ``port``; the code server is started again, because its links name it."""
+        self._report(f"webserver: port {taken} was taken meanwhile; using {port}")
+        self._addresses = replace(self.addresses, webserver=f"http://127.0.0.1:{port}")
+        code_server = self._services["code-server"]
+        stop_all([code_server], signal.SIGINT, _DAGSTER_GRACE_S)
+        code_server.wait()
+        code_server.environment = self._environment()
+        self._add(code_server)
+        self._await("code-server", services.DAGSTER_READY_S)
 
     def _sweep_left_overs(self) -> None:
         mark = platform_home.read_state(self.home).get("mark")

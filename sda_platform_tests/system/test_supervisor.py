@@ -37,13 +37,23 @@ def once(context: dg.SensorEvaluationContext) -> dg.RunRequest:
 
 defs = dg.Definitions(assets=[endless], sensors=[once], executor=dg.in_process_executor)
 """
+# Another program takes the webserver's port after it was chosen and before the webserver binds it.
 RUNNER = """
+import socket
 import sys
 from pathlib import Path
+from sda_platform.operations.processes import free_port
 from sda_platform.operations.supervisor import Platform
 
-with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", webserver_port=0, engine_port=0) as platform:
-    platform.start(lambda line: print(line, flush=True))
+port, others = free_port(0), []
+
+def report(line):
+    if line == "engine: starting":
+        others.append(socket.create_server(("127.0.0.1", port)))
+    print(line, flush=True)
+
+with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", webserver_port=port, engine_port=0) as platform:
+    platform.start(report)
     platform.wait()
 """
 
@@ -124,6 +134,12 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
         assert json.load(answer)["dagster_version"] == dg.__version__
     assert set(platform.state["processes"]) == {"engine", "code-server", "webserver", "daemon"}
     assert eventually(lambda: [run.status for run in platform.runs()] == [dg.DagsterRunStatus.STARTED], 60)
+
+
+def test_a_webservers_port_that_is_taken_before_it_is_bound_is_replaced(platform: Supervised) -> None:
+    assert "was taken meanwhile; using" in platform.output
+    code_server = Path(f"/proc/{platform.state['processes']['code-server']['pid']}/environ").read_bytes()
+    assert f"SDA_UI_URL={platform.state['addresses']['webserver']}".encode() in code_server.split(b"\0")
 
 
 def test_a_second_platform_on_the_home_is_refused(platform: Supervised, workspace: Path) -> None:

@@ -34,8 +34,8 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.isl import encode_isl_frames
-from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ingest.lander import seal
 from sda_platform.lake.lake import Lake, without_session

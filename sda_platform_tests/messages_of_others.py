@@ -7,8 +7,8 @@ import numpy as np
 
 from sda_platform.formats.cdm import Cdm, CdmObject, Encoding
 from sda_platform.formats.cdm_writing import encode_cdm
-from sda_platform.formats.omm import format_epoch
-from sda_platform.formats.packing import pack_segment
+from sda_platform.formats.cutting import pack_segment
+from sda_platform.formats.instants import format_epoch
 from sda_platform_tests.segments import START_NS, after
 
 _SPEED_KM_S = 7.546

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.radar import encode_radar_frames
-from sda_platform.formats.records import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable

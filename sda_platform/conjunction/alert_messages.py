@@ -7,7 +7,7 @@ import numpy as np
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.formats.cdm import EARTH_FIXED_FRAME, Cdm, CdmObject
-from sda_platform.formats.omm import format_epoch
+from sda_platform.formats.instants import format_epoch
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef

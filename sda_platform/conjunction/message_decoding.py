@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from sda_platform.conjunction.messages import MessageRisk, message_risk
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
-from sda_platform.formats.cdm import Cdm, instant_ns, read_cdm
-from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.cdm import Cdm, instant_ns
+from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.reading import error_text, read_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.table import Landed, Provenance
@@ -25,16 +26,17 @@ _SCHEMA = pa.schema([field for field in CONJUNCTION_MESSAGES.arrow_schema if fie
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     """One row per record of the segment, in columns of `conjunction_messages`; never raises for any bytes."""
-    records = cut_records(data, meta.format)
+    records = list(split_records(data, meta.format))
+    messages, errors = read_records(records, meta.format, "conjunction")
     rows = []
-    for row, (number, payload) in enumerate(zip(records.numbers.tolist(), records.payloads, strict=True)):
-        told: dict[str, Any] = {"record_number": number, "payload": payload}
+    for row, record in enumerate(records):
+        told: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
         try:
-            if row in records.errors:
-                raise records.errors[row]
-            told |= _facts(read_cdm(payload))
+            if row in errors:
+                raise errors[row]
+            told |= _facts(messages[row])
         except RecordError as error:
-            told |= {"error_kind": error.kind, "error": error.text}
+            told |= {"error_kind": error.kind, "error": error_text(record, error)}
         except _OF_CONTENT as error:  # one message must not stop the others of its segment
             reason = f"cannot be assessed: {type(error).__name__}: {error}"
             told |= {"error_kind": "bad_field", "error": reason[:500]}

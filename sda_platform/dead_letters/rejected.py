@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
-from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.registry import ZONES
 from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
@@ -101,7 +101,7 @@ def read_letters(rows: pa.Table) -> tuple[list[Letter], int]:
 
 def migrated_from_v1(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of version 1 in the layout of version 2: what it did not record follows from its kind, feed and time."""
-    formats: Sequence[str] = FEED_FORMATS.get(row["feed"], ())
+    formats: Sequence[str] = ZONES.get(row["feed"], ())
     return {
         **row,
         "schema_version": 2,

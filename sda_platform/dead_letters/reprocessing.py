@@ -18,8 +18,8 @@ from typing import Final
 import pyarrow.dataset as ds
 
 from sda_platform.dead_letters.rejected import Letter
-from sda_platform.formats.packing import can_be_packed, is_segment_of_itself, pack_segment
-from sda_platform.formats.records import csv_header
+from sda_platform.formats.cutting import can_be_packed, is_segment_of_itself, pack_segment, segment_header
+from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
@@ -31,7 +31,6 @@ from sda_platform.lake.landing.zone import LandingZone
 MAX_LETTERS_PER_SEGMENT: Final = 10_000
 _REMEMBERED_SEGMENTS: Final = 4
 _SHORT_HASH: Final = 12
-_STAMPED_RECORDS: Final = frozenset({"radar-frames", "isl-frames"})
 
 
 @dataclass(frozen=True)
@@ -180,14 +179,15 @@ def _origin(letter: Letter, consumed: _Consumed) -> _Origin | str:
     if letter.error_kind == "torn_record":
         return "torn: the rest of the record is missing"
     segment_format, header = letter.segment_format, b""
-    if segment_format in (None, "omm-csv"):
+    known = format_named(segment_format) if segment_format else None
+    if segment_format is None or (known and known.framing.has_header):
         segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, False)
         if segment is None or segment.meta is None:
             return "its segment, which tells format and header, is not in the archive any more"
         segment_format = segment.meta.format
-        header = csv_header(segment.data) if segment_format == "omm-csv" else b""
+        header, known = segment_header(segment.data, segment_format), format_named(segment_format)
     # Records that carry no time of their own are told by the segment when they came.
-    sealed_ns = 0 if segment_format in _STAMPED_RECORDS else letter.received_time_ns
+    sealed_ns = 0 if known and known.framing.is_stamped else letter.received_time_ns
     return _Origin(letter.feed, letter.commit_sequence, segment_format, header, sealed_ns, letter.retry_count)
 
 

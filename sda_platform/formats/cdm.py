@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.formats.cdm_keywords import COVARIANCE, OF_MESSAGE, OF_OBJECT, STATE
-from sda_platform.formats.errors import RecordError
+from sda_platform.formats.errors import RecordError, located
+from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
-from sda_platform.formats.ndm import COMMENT, Entry, kvn_messages, xml_messages
-from sda_platform.formats.omm import parse_epoch_ns
+from sda_platform.formats.ndm import COMMENT, Entry, LineOf, kvn_messages, same_line, xml_messages
+from sda_platform.formats.records import RawRecord
 
 Encoding = Literal["kvn", "xml"]
 FloatArray = npt.NDArray[np.float64]
@@ -148,14 +149,19 @@ class _Section:
         return radius_m
 
 
-def read_cdm(data: bytes) -> Cdm:
+def read_cdm_record(record: RawRecord) -> Cdm:
+    """The one message of a record, see `read_cdm`."""
+    return read_cdm(record.payload, record.line_of)
+
+
+def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
     """The one message of a KVN or XML file.
 
     Raises RecordError, naming the line or element and the keyword, for what is no message, several, or one without
     what a probability needs; and, in version 1.0, for a keyword that the standard does not know.
     """
     is_xml = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
-    messages = list(xml_messages(data, "cdm") if is_xml else kvn_messages(data))
+    messages = list(xml_messages(data, "cdm", line_of) if is_xml else kvn_messages(data, line_of))
     if len(messages) != 1:
         found = "no conjunction data message" if not messages else f"{len(messages)} messages, must be one"
         raise RecordError("bad_length", f"holds {found}")
@@ -163,10 +169,8 @@ def read_cdm(data: bytes) -> Cdm:
     if len(objects) != 2:
         raise RecordError("missing_field", f"has {len(objects)} sections that begin with OBJECT, must have two")
     tca = whole.entry("TCA")
-    try:
+    with located(tca.place):
         tca_time_ns = instant_ns(tca.value, "TCA")
-    except RecordError as error:
-        raise RecordError(error.kind, f"{tca.place}: {error.text}") from None
     return Cdm(
         whole.texts(),
         tca_time_ns,

@@ -4,59 +4,47 @@ Source: CCSDS 508.0-B-1, tables 3-1 to 3-4, and the NDM XML schema, which adds t
 pressure. Reading and writing are in `cdm`.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class Keyword:
-    """One keyword and the unit that the standard gives it ("" for none)."""
-
-    name: str
-    unit: str = ""
-
-
-def _keywords(text: str) -> tuple[Keyword, ...]:
-    return tuple(Keyword(*word.split(":")) for word in text.split())
-
+from sda_platform.formats.keywords import Keyword, keywords
 
 STATE: Final = ("X", "Y", "Z", "X_DOT", "Y_DOT", "Z_DOT")
 _AXES: Final = ("R", "T", "N", "RDOT", "TDOT", "NDOT")
 COVARIANCE: Final = tuple((f"C{_AXES[i]}_{_AXES[j]}", i, j) for i in range(6) for j in range(i + 1))
 """The 21 terms of the lower triangle with their row and column."""
 
-HEADER: Final = _keywords("CREATION_DATE ORIGINATOR MESSAGE_FOR MESSAGE_ID")
-_RELATIVE_STATE: Final = _keywords(
+HEADER: Final = keywords("CREATION_DATE ORIGINATOR MESSAGE_FOR MESSAGE_ID")
+_RELATIVE_STATE: Final = keywords(
     "RELATIVE_POSITION_R:m RELATIVE_POSITION_T:m RELATIVE_POSITION_N:m "
     "RELATIVE_VELOCITY_R:m/s RELATIVE_VELOCITY_T:m/s RELATIVE_VELOCITY_N:m/s"
 )
 RELATIVE: Final[tuple[tuple[str, tuple[Keyword, ...]], ...]] = (
-    ("", _keywords("TCA MISS_DISTANCE:m RELATIVE_SPEED:m/s")),
+    ("", keywords("TCA MISS_DISTANCE:m RELATIVE_SPEED:m/s")),
     ("relativeStateVector", _RELATIVE_STATE),
     (
         "",
-        _keywords(
+        keywords(
             "START_SCREEN_PERIOD STOP_SCREEN_PERIOD SCREEN_VOLUME_FRAME SCREEN_VOLUME_SHAPE SCREEN_VOLUME_X:m "
             "SCREEN_VOLUME_Y:m SCREEN_VOLUME_Z:m SCREEN_ENTRY_TIME SCREEN_EXIT_TIME COLLISION_PROBABILITY "
             "COLLISION_PROBABILITY_METHOD"
         ),
     ),
 )
-METADATA: Final = _keywords(
+METADATA: Final = keywords(
     "OBJECT OBJECT_DESIGNATOR CATALOG_NAME OBJECT_NAME INTERNATIONAL_DESIGNATOR OBJECT_TYPE OPERATOR_CONTACT_POSITION "
     "OPERATOR_ORGANIZATION OPERATOR_PHONE OPERATOR_EMAIL EPHEMERIS_NAME COVARIANCE_METHOD MANEUVERABLE ORBIT_CENTER "
     "REF_FRAME GRAVITY_MODEL ATMOSPHERIC_MODEL N_BODY_PERTURBATIONS SOLAR_RAD_PRESSURE EARTH_TIDES INTRACK_THRUST"
 )
-_ORBIT_DETERMINATION: Final = _keywords(
+_ORBIT_DETERMINATION: Final = keywords(
     "TIME_LASTOB_START TIME_LASTOB_END RECOMMENDED_OD_SPAN:d ACTUAL_OD_SPAN:d OBS_AVAILABLE OBS_USED TRACKS_AVAILABLE "
     "TRACKS_USED RESIDUALS_ACCEPTED:% WEIGHTED_RMS"
 )
-_ADDITIONAL: Final = _keywords(
+_ADDITIONAL: Final = keywords(
     "AREA_PC:m**2 AREA_DRG:m**2 AREA_SRP:m**2 MASS:kg "
     "CD_AREA_OVER_MASS:m**2/kg CR_AREA_OVER_MASS:m**2/kg THRUST_ACCELERATION:m/s**2 SEDR:W/kg"
 )
 _STATE_UNITS: Final = ("km",) * 3 + ("km/s",) * 3
-_FORCES: Final = _keywords(
+_FORCES: Final = keywords(
     "CDRG_R:m**3/kg CDRG_T:m**3/kg CDRG_N:m**3/kg CDRG_RDOT:m**3/(kg*s) CDRG_TDOT:m**3/(kg*s) CDRG_NDOT:m**3/(kg*s) "
     "CDRG_DRG:m**4/kg**2 CSRP_R:m**3/kg CSRP_T:m**3/kg CSRP_N:m**3/kg CSRP_RDOT:m**3/(kg*s) CSRP_TDOT:m**3/(kg*s) "
     "CSRP_NDOT:m**3/(kg*s) CSRP_DRG:m**4/kg**2 CSRP_SRP:m**4/kg**2 CTHR_R:m**2/s**2 CTHR_T:m**2/s**2 CTHR_N:m**2/s**2 "

@@ -1,81 +1,91 @@
-"""The records of a segment as columns: what `records` cuts one by one, many at once.
+"""The records of a segment of a named format: one by one, as columns, and back into a segment.
 
-Decoders work on these columns, and on those of several segments joined, because a call per record or per small segment
-would cost more than the decoding.
+Decoders work on columns, and on those of several segments joined, because a call per record or per small segment would
+cost more than the decoding.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.records import BLANK, MAX_PAYLOAD_BYTES, MAX_TIME_NS, RECORD_HEADER, RawRecord, split_records
+from sda_platform.formats.records import NOT_STAMPED, CutRecords, RawRecord
+from sda_platform.formats.registry import FORMATS, format_named, known_format
 
-NOT_STAMPED: Final = -1
 
-
-@dataclass(frozen=True, slots=True)
-class CutRecords:
-    """The records of one or several segments as columns of n rows; `numbers` count from 0 in each segment.
-
-    `received_time_ns` is NOT_STAMPED where the record carries none. A row in `errors` could not be cut.
-    """
-
-    numbers: NDArray[np.int64]
-    payloads: list[bytes]
-    received_time_ns: NDArray[np.int64]
-    errors: Mapping[int, RecordError]
-
-    def __len__(self) -> int:
-        return len(self.payloads)
+def split_records(data: bytes, segment_format: str) -> Iterator[RawRecord]:
+    """Every record of a segment in order; a torn tail or an unknown format is one faulty record."""
+    known = format_named(segment_format)
+    if known is None:
+        names = ", ".join(sorted(each.name for each in FORMATS))
+        return iter([RawRecord(0, None, data, "unknown_format", f"format {segment_format!r} is none of {names}")])
+    return known.framing.split(data)
 
 
 def cut_records(data: bytes, segment_format: str) -> CutRecords:
     """What `split_records` yields, as columns, and much faster for lines and for frames of one length."""
-    cut = None
-    if segment_format == "optical-jsonl":
-        lines = (line.strip(BLANK) for line in data.split(b"\n"))
-        cut = _without_errors([payload for payload in lines if payload])
-    elif segment_format in ("radar-frames", "isl-frames"):
-        cut = _cut_equal_frames(data)
+    known = format_named(segment_format)
+    cut = known.framing.cut(data) if known else None
     return _as_columns(list(split_records(data, segment_format))) if cut is None else cut
 
 
 def join_cuts(cuts: Iterable[CutRecords]) -> CutRecords:
     """The records of several segments, one after the other."""
-    parts = [*cuts, _without_errors([])]
+    parts = [*cuts, _as_columns([])]
     starts = np.cumsum([0, *map(len, parts)]).tolist()
     return CutRecords(
         np.concatenate([part.numbers for part in parts]),
         list(chain.from_iterable(part.payloads for part in parts)),
         np.concatenate([part.received_time_ns for part in parts]),
+        np.concatenate([part.lines for part in parts]),
         {start + row: error for start, part in zip(starts, parts, strict=False) for row, error in part.errors.items()},
     )
 
 
-def _without_errors(payloads: list[bytes], received_time_ns: NDArray[np.int64] | None = None) -> CutRecords:
-    if received_time_ns is None:
-        received_time_ns = np.full(len(payloads), NOT_STAMPED, np.int64)
-    return CutRecords(np.arange(len(payloads)), payloads, received_time_ns, {})
+def segment_header(data: bytes, segment_format: str) -> bytes:
+    """What the records of this segment need to be read apart from it; empty for most formats."""
+    known = format_named(segment_format)
+    return known.framing.header(data) if known else b""
 
 
-def _cut_equal_frames(data: bytes) -> CutRecords | None:
-    """A container whole to its end, all of whose payloads have the length of the first; None: it is not."""
-    length = RECORD_HEADER.unpack_from(data)[0] if len(data) >= RECORD_HEADER.size else 0
-    size = RECORD_HEADER.size + length
-    if length > MAX_PAYLOAD_BYTES or len(data) % size:
-        return None
-    frames = np.frombuffer(data, [("length", "<u4"), ("received", "<u8"), ("payload", f"V{length}")])
-    if not np.all(frames["length"] == length):
-        return None
-    received = frames["received"]
-    stamped = np.where(received <= MAX_TIME_NS, received.astype(np.int64), NOT_STAMPED)
-    starts = range(RECORD_HEADER.size, len(data) + 1, size)
-    return _without_errors([data[start : start + length] for start in starts], stamped)
+def pack_segment(
+    payloads: Sequence[bytes], received_time_ns: Sequence[int], segment_format: str, *, header: bytes = b""
+) -> bytes:
+    """A segment of exactly these records, which were cut from other segments with this ``header``.
+
+    Raises UnknownFormat.
+    """
+    return known_format(segment_format).framing.pack(payloads, received_time_ns, header)
+
+
+def can_be_packed(payload: bytes, segment_format: str, *, header: bytes = b"") -> bool:
+    """Whether a segment gives the record back as it is, so that it cannot harm its neighbours there."""
+    if format_named(segment_format) is None:
+        return False
+    return _payloads(pack_segment([payload], [0], segment_format, header=header), segment_format) == [payload]
+
+
+def is_segment_of_itself(payload: bytes, segment_format: str) -> bool:
+    """Whether the bytes of the record, alone, are a segment of this one record."""
+    return _payloads(payload, segment_format) == [payload]
+
+
+def split_stream(chunks: Iterable[bytes], segment_format: str, max_bytes: int) -> Iterator[bytes]:
+    """The stream as segments of at most ``max_bytes``, equal for equal content however it is chunked.
+
+    A stream that fits into one segment is that segment, byte for byte. Raises UnknownFormat.
+    """
+    return known_format(segment_format).framing.split_stream(chunks, max_bytes)
+
+
+def looks_ended(tail: bytes, segment_format: str) -> bool:
+    """Whether a stream that ends with ``tail`` may be complete: its last line or its document is closed."""
+    return known_format(segment_format).framing.looks_ended(tail)
+
+
+def _payloads(data: bytes, segment_format: str) -> list[bytes]:
+    return [record.payload for record in split_records(data, segment_format)]
 
 
 def _as_columns(records: Sequence[RawRecord]) -> CutRecords:
@@ -84,5 +94,6 @@ def _as_columns(records: Sequence[RawRecord]) -> CutRecords:
         np.array([r.number for r in records], np.int64),
         [r.payload for r in records],
         np.array(times, np.int64),
+        np.array([r.line for r in records], np.int64),
         {row: RecordError(r.error_kind, r.error or "") for row, r in enumerate(records) if r.error_kind},
     )

@@ -1,26 +1,19 @@
-"""Segments of SGP4 mean element sets (OMM as CSV or JSON, TLE) as one Arrow table: a row for every record.
+"""Segments of SGP4 mean element sets as one Arrow table: a row for every record, whatever the format.
 
-Holds the schema and the one decode; the keywords and columns of each format are in `omm` and `tle`. Whether
-SGP4 accepts a set is not asked here.
+Holds the schema and the one decode. Whether SGP4 accepts a set is not asked here.
 """
 
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.cutting import split_records
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.limits import ELEMENT_LIMITS, note_violations
-from sda_platform.formats.omm import (
-    ElementSet,
-    parse_omm_csv_header,
-    parse_omm_csv_line,
-    parse_omm_json_object,
-)
-from sda_platform.formats.records import csv_header
-from sda_platform.formats.tle import parse_tle
+from sda_platform.formats.reading import error_text, read_records
 
 ELEMENT_SCHEMA: Final = pa.schema(
     [
@@ -53,44 +46,22 @@ def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
 
     A row either has `error_kind` and `error`, or an element set within the physical limits.
     """
-    parse = _parser(data, segment_format)
-    records = cut_records(data, segment_format if parse else "")
-    errors = dict(records.errors)
-    sets: list[ElementSet | None] = [None] * len(records)
-    for row, payload in enumerate(records.payloads):
-        if parse is not None and row not in errors:
-            try:
-                sets[row] = parse(payload)
-            except RecordError as refusal:
-                errors[row] = refusal
+    records = list(split_records(data, segment_format))
+    sets, errors = read_records(records, segment_format, "element set")
     _note_limits(errors, sets)
-    told = [errors.get(row) for row in range(len(records))]
     columns: dict[str, Any] = {
-        "record_number": records.numbers,
-        "payload": records.payloads,
-        "error_kind": [error and error.kind for error in told],
-        "error": [error and error.text for error in told],
+        "record_number": [record.number for record in records],
+        "payload": [record.payload for record in records],
+        "error_kind": [errors[row].kind if row in errors else None for row in range(len(records))],
+        "error": [error_text(record, errors.get(row)) for row, record in enumerate(records)],
     }
-    good = [None if error else element for error, element in zip(told, sets, strict=True)]
+    good = [None if row in errors else element for row, element in enumerate(sets)]
     for name in _ELEMENT_FIELDS:
         columns[name] = [None if element is None else getattr(element, name) for element in good]
     return pa.Table.from_pydict(columns, schema=ELEMENT_SCHEMA)
 
 
-def _parser(data: bytes, segment_format: str) -> Callable[[bytes], ElementSet] | None:
-    if segment_format == "omm-csv":
-        header = parse_omm_csv_header(csv_header(data))
-        return lambda payload: parse_omm_csv_line(header, payload)
-    return _PARSERS.get(segment_format)
-
-
-_PARSERS: Final[Mapping[str, Callable[[bytes], ElementSet]]] = {
-    "omm-json": parse_omm_json_object,
-    "tle": parse_tle,
-}
-
-
-def _note_limits(errors: MutableMapping[int, RecordError], sets: list[ElementSet | None]) -> None:
+def _note_limits(errors: MutableMapping[int, RecordError], sets: Sequence[ElementSet | None]) -> None:
     """A value that is absent (None) breaks no limit: required ones were asked for on reading."""
     for limit in ELEMENT_LIMITS:
         values = [None if element is None else getattr(element, limit.column) for element in sets]

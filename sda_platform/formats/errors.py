@@ -4,6 +4,8 @@ Holds no parsing. Decoders turn a `RecordError` into a row (`error_kind`, `error
 decoder.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, Literal, get_args
 
 ErrorKind = Literal[
@@ -26,3 +28,12 @@ class RecordError(ValueError):
         super().__init__(text)
         self.kind: Final[ErrorKind] = kind
         self.text: Final[str] = text
+
+
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """Put ``place`` ("line 7") before the text of a RecordError."""
+    try:
+        yield
+    except RecordError as error:
+        raise RecordError(error.kind, f"{place}: {error.text}") from None

@@ -1,61 +1,70 @@
 """Navigation data messages as CCSDS writes them (KVN text, XML), reduced to keywords, values and units.
 
-A message or a file of several becomes lists of entries in file order. Nothing here knows what a keyword means.
-Sources: CCSDS 502.0-B-3 (KVN), 505.0-B-3 (XML).
+A message becomes a list of entries in file order. Nothing here knows what a keyword means. Sources: CCSDS 502.0-B-3
+(KVN), 505.0-B-3 (XML).
 """
 
-import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from xml.etree.ElementTree import Element
+from typing import Final
+from xml.etree.ElementTree import Element, ParseError, TreeBuilder
 
-from defusedxml import DefusedXmlException, ElementTree
+from defusedxml import DefusedXmlException
+from defusedxml.ElementTree import DefusedXMLParser
 
 from sda_platform.formats.errors import RecordError
 
 COMMENT = "COMMENT"
-_USER_DEFINED = "USER_DEFINED"
+USER_DEFINED = "USER_DEFINED"
 _VERSION_PREFIX, _VERSION_SUFFIX = "CCSDS_", "_VERS"
+_PREFIX: Final = re.compile(rb"[\s</]([A-Za-z_]\w*):\w")
+_DECLARATION: Final = re.compile(rb"\sxmlns:(\w+)\s*=")
+# No attribute of a file can have this name.
+_LINE: Final = " line"
+
+# The line of a file, from the line of the text that is read.
+LineOf = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One keyword, its value as text, its unit where one is given ("" else), and where it stands ("line 7", "<X>").
+    """One keyword, its value as text, its unit where one is given ("" else), and its place ("line 7").
 
     A comment is an entry with the keyword COMMENT.
     """
 
     keyword: str
     value: str
-    unit: str
-    place: str
+    unit: str = ""
+    place: str = ""
+
+    @property
+    def is_version(self) -> bool:
+        """Whether it is the entry that begins a message."""
+        return self.keyword.startswith(_VERSION_PREFIX) and self.keyword.endswith(_VERSION_SUFFIX)
 
 
-def omm_as_json(data: bytes, encoding: str) -> bytes:
-    """OMMs in ``kvn`` or ``xml`` as the JSON array of the format ``omm-json``.
-
-    Raises RecordError: the text as a whole is not of that encoding.
-    """
-    messages = kvn_messages(data) if encoding == "kvn" else xml_messages(data, "omm")
-    fields = [{e.keyword: e.value for e in message if e.keyword != COMMENT} for message in messages]
-    return json.dumps(fields).encode()
+def same_line(line: int) -> int:
+    """The line of a file that is read from its beginning."""
+    return line
 
 
-def kvn_messages(data: bytes) -> Iterator[list[Entry]]:
+def kvn_messages(data: bytes, line_of: LineOf = same_line) -> Iterator[list[Entry]]:
     """Each message of a KVN file: one begins at every ``CCSDS_…_VERS``.
 
     Raises RecordError for text that is not UTF-8, a line that is neither keyword nor comment, and a missing version.
     """
     message: list[Entry] = []
-    for number, line in enumerate(_text(data).splitlines(), 1):
+    for number, line in enumerate(text_lines(data), 1):
         if not line.strip():
             continue
-        entry = _kvn_entry(line, f"line {number}")
-        is_version = entry.keyword.startswith(_VERSION_PREFIX) and entry.keyword.endswith(_VERSION_SUFFIX)
-        if is_version and any(e.keyword != COMMENT for e in message):
+        entry = kvn_entry(line, f"line {line_of(number)}")
+        if entry.is_version and any(e.keyword != COMMENT for e in message):
             yield message
             message = []
-        elif not is_version and not message and entry.keyword != COMMENT:
+        elif not entry.is_version and not message and entry.keyword != COMMENT:
             reason = f"{entry.place}: a message begins with CCSDS_…_VERS, not with {ascii(entry.keyword)[1:-1][:40]}"
             raise RecordError("missing_field", reason)
         message.append(entry)
@@ -63,31 +72,8 @@ def kvn_messages(data: bytes) -> Iterator[list[Entry]]:
         yield message
 
 
-def xml_messages(data: bytes, kind: str) -> Iterator[list[Entry]]:
-    """The leaves of each ``kind`` element (``omm``, ``cdm``) of an XML file, alone or inside an ``ndm``.
-
-    As in KVN the version comes first, where the element has one, and a user-defined parameter is a keyword of its own.
-
-    Raises RecordError for text that is no XML, or XML with entities of its own.
-    """
-    try:
-        root = ElementTree.fromstring(data)
-    except (ElementTree.ParseError, DefusedXmlException, ValueError, LookupError) as error:
-        raise RecordError("bad_field", f"cannot be read as XML: {error}") from error
-    for message in root.iter(kind):
-        leaves = [leaf for leaf in message.iter() if leaf is not message and len(leaf) == 0]
-        version = (
-            [Entry(message.get("id", ""), message.get("version", ""), "", f"<{kind}>")] if message.get("id") else []
-        )
-        yield version + [Entry(_keyword(e), (e.text or "").strip(), e.get("units", ""), f"<{e.tag}>") for e in leaves]
-
-
-def _keyword(leaf: Element) -> str:
-    parameter = leaf.get("parameter")
-    return f"{leaf.tag}_{parameter}" if leaf.tag == _USER_DEFINED and parameter else leaf.tag
-
-
-def _kvn_entry(line: str, place: str) -> Entry:
+def kvn_entry(line: str, place: str) -> Entry:
+    """One line of KVN. Raises RecordError for what is neither a comment nor KEYWORD = VALUE."""
     words = line.split(maxsplit=1)
     if words[0] == COMMENT:
         return Entry(COMMENT, words[1].strip() if len(words) > 1 else "", "", place)
@@ -98,8 +84,110 @@ def _kvn_entry(line: str, place: str) -> Entry:
     return Entry(keyword, value.strip(), unit.removesuffix("]").strip(), place)
 
 
-def _text(data: bytes) -> str:
+def text_lines(data: bytes) -> list[str]:
+    """The lines of a KVN text. Raises RecordError for what is not UTF-8."""
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise RecordError("bad_field", f"is not UTF-8 text: {error}") from error
+
+
+def xml_messages(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterator[list[Entry]]:
+    """The leaves of each ``kind`` element (``omm``, ``cdm``) of an XML file, alone or inside an ``ndm``.
+
+    As in KVN the version comes first, where the element has one, and a user-defined parameter is a keyword of its own.
+
+    Raises RecordError for text that is no XML, or XML with entities of its own.
+    """
+    for message in xml_elements(data, kind, line_of):
+        yield [*version_entry(message), *leaves(message)]
+
+
+def xml_elements(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterator[Element]:
+    """Each ``kind`` element of an XML file. Raises RecordError; also where a segment has two sections of one name."""
+    for message in _parsed(data, line_of).iter(kind):
+        for segment in message.iter("segment"):
+            for name, count in Counter(child.tag for child in segment).items():
+                if count > 1:
+                    raise RecordError("bad_field", f"{place_of(segment)}: the segment has {count} <{name}> sections")
+        yield message
+
+
+def the_segment(data: bytes, kind: str, line_of: LineOf) -> tuple[Element, Element, Element, Element]:
+    """The one message of an XML record, its header, and the metadata and the data of its one segment.
+
+    Raises RecordError where there are more or none of them.
+    """
+    messages = list(xml_elements(data, kind, line_of))
+    segments = [segment for message in messages for segment in message.iter("segment")]
+    if len(messages) != 1 or len(segments) != 1:
+        raise RecordError("bad_length", f"holds {len(segments)} segments in {len(messages)} messages, must be one")
+    header, (metadata, content) = messages[0].find("header"), map(segments[0].find, ("metadata", "data"))
+    if header is None or metadata is None or content is None:
+        raise RecordError("missing_field", f"{place_of(messages[0])}: header, metadata or data is missing")
+    return messages[0], header, metadata, content
+
+
+def version_entry(message: Element) -> list[Entry]:
+    """The version of an XML message as KVN writes it; none where the element has none."""
+    name = message.get("id")
+    return [Entry(name, message.get("version", ""), "", place_of(message))] if name else []
+
+
+def leaves(element: Element) -> list[Entry]:
+    """The elements without children inside ``element``, as entries in their order."""
+    found = (leaf for leaf in element.iter() if leaf is not element and len(leaf) == 0)
+    return [Entry(_keyword(leaf), one_line(leaf.text or ""), leaf.get("units", ""), place_of(leaf)) for leaf in found]
+
+
+def one_line(text: str) -> str:
+    """``text`` without blanks around it, on one line."""
+    stripped = text.strip()
+    return stripped if len(stripped.splitlines()) < 2 else " ".join(stripped.split())
+
+
+def place_of(element: Element) -> str:
+    """Where an element begins: "line 7"."""
+    return f"line {element.get(_LINE, '1')}"
+
+
+def _keyword(leaf: Element) -> str:
+    parameter = leaf.get("parameter")
+    return f"{leaf.tag}_{parameter}" if leaf.tag == USER_DEFINED and parameter else leaf.tag
+
+
+class _BuilderWithLines(TreeBuilder):
+    """Builds elements that know their lines, with names without a namespace."""
+
+    def __init__(self, line_of: LineOf) -> None:
+        super().__init__()
+        self._line_of = line_of
+        self.parser: DefusedXMLParser | None = None
+
+    def start(self, tag: str, attrs: dict[str, str], /) -> Element:
+        element = super().start(tag.rpartition("}")[2], attrs)
+        if self.parser is not None:
+            element.set(_LINE, str(self._line_of(self.parser.parser.CurrentLineNumber)))
+        return element
+
+    def end(self, tag: str, /) -> Element:
+        return super().end(tag.rpartition("}")[2])
+
+
+def _with_declared_prefixes(data: bytes) -> bytes:
+    """``data`` inside an element that declares the prefixes that it uses: a record's may be declared around it."""
+    undeclared = {*_PREFIX.findall(data)} - {*_DECLARATION.findall(data), b"xml", b"xmlns"}
+    if not undeclared or data.lstrip().startswith(b"<?"):
+        return data
+    return b"<ndm%b>%b</ndm>" % (b"".join(b' xmlns:%b="%b"' % (name, name) for name in sorted(undeclared)), data)
+
+
+def _parsed(data: bytes, line_of: LineOf) -> Element:
+    builder = _BuilderWithLines(line_of)
+    parser = builder.parser = DefusedXMLParser(target=builder)
+    try:
+        parser.feed(_with_declared_prefixes(data))
+        root: Element = parser.close()
+    except (ParseError, DefusedXmlException, ValueError, LookupError) as error:
+        raise RecordError("bad_field", f"cannot be read as XML: {error}") from error
+    return root

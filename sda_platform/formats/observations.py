@@ -5,7 +5,7 @@ What was measured is kept: nothing is converted to a position. Limits are physic
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -13,15 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sda_platform.formats.cutting import NOT_STAMPED, CutRecords, cut_records, join_cuts
+from sda_platform.formats.cutting import cut_records, join_cuts
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.format import ObservationFormat
 from sda_platform.formats.identity import observation_ids
-from sda_platform.formats.isl import decode_isl_frames
 from sda_platform.formats.limits import OBSERVATION_LIMITS, note_impossible_times, note_violations
-from sda_platform.formats.optical_columns import decode_optical_records
-from sda_platform.formats.radar import decode_radar_frames
-from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.records import NOT_STAMPED, CutRecords
+from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta
 
 MEASUREMENT_COLUMNS: Final[tuple[str, ...]] = (
@@ -63,12 +62,6 @@ OBSERVATION_SCHEMA: Final = pa.schema(
     ]
 )
 
-_DECODERS: Final[Mapping[str, tuple[str, Callable[[Sequence[bytes]], Decoded]]]] = {
-    "radar-frames": ("radar", decode_radar_frames),
-    "isl-frames": ("isl", decode_isl_frames),
-    "optical-jsonl": ("optical", decode_optical_records),
-}
-
 
 def decode_observations(data: bytes, *, feed: str, segment_format: str, sealed_time_ns: int) -> pa.Table:
     """Every record of the segment as a row of OBSERVATION_SCHEMA; never raises for any bytes.
@@ -99,7 +92,7 @@ def decode_segments(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
 
 def cut_observations(data: bytes, segment_format: str) -> CutRecords:
     """The segment's records, not yet decoded; where the format is none of readings, one faulty record."""
-    return cut_records(data, segment_format if segment_format in _DECODERS else "")
+    return cut_records(data, segment_format if isinstance(format_named(segment_format), ObservationFormat) else "")
 
 
 def decode_cut_observations(
@@ -107,19 +100,19 @@ def decode_cut_observations(
 ) -> pa.Table:
     """The same for the records of several segments of one feed and format; ``sealed_time_ns`` is (n,)."""
     received = pa.array(np.where(records.received_time_ns == NOT_STAMPED, sealed_time_ns, records.received_time_ns))
-    if segment_format not in _DECODERS or segment_format not in FEED_FORMATS.get(feed, ()):
+    known = format_named(segment_format)
+    if not isinstance(known, ObservationFormat) or known.zone != feed:
         error = RecordError("unknown_format", f"feed {feed!r} does not carry {segment_format!r} readings")
         return _table(records, dict.fromkeys(range(len(records)), error), received, {})
-    source_kind, decode = _DECODERS[segment_format]
     cut = [b"" if row in records.errors else p for row, p in enumerate(records.payloads)] if records.errors else None
-    decoded = decode(records.payloads if cut is None else cut)
+    decoded = known.decode(records.payloads if cut is None else cut)
     errors = {**decoded.errors, **records.errors}
     unread = tuple(errors)
     if decoded.received_time_ns is not None:
         received = pc.coalesce(decoded.received_time_ns, received)
     note_violations(errors, decoded.values | decoded.checks, OBSERVATION_LIMITS)
     note_impossible_times(errors, decoded.sensor_time_ns, received.to_numpy())
-    return _table(records, errors, received, _envelope(source_kind, decoded, records, errors, unread))
+    return _table(records, errors, received, _envelope(known.source_kind, decoded, records, errors, unread))
 
 
 def _envelope(

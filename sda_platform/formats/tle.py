@@ -1,26 +1,26 @@
 """Two-line element sets, with or without a name line, ids in Alpha-5: text to `ElementSet`.
 
-Reading only: new sets are written as OMM, because real ids have outgrown Alpha-5 (339,999). Layout and
-checksum as in Space-Track's format description; `ELEMENT_SCHEMA` says what becomes of the derivatives.
+Layout and checksum as in Space-Track's format description. `tle_writing` writes them.
 """
 
 from datetime import UTC, datetime
 from typing import Final
 
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, finite
-from sda_platform.formats.omm import ElementSet
+from sda_platform.formats.records import RawRecord
 
 _LINE_LENGTH: Final = 69
-_ALPHA_5: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O are left out
-_PIVOT_YEAR: Final = 57
+ALPHA_5: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O are left out
+PIVOT_YEAR: Final = 57
 _NS_PER_DAY: Final = 86_400 * 1_000_000_000
 
 
-def parse_tle(payload: bytes) -> ElementSet:
+def read_tle(record: RawRecord) -> ElementSet:
     """The lines of one set, separated by line feeds; raises RecordError. Columns past 69 are not read."""
     try:
-        lines = payload.decode("utf-8").split("\n")
+        lines = record.payload.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise RecordError("bad_field", f"not text in UTF-8: {error}") from error
     if len(lines) not in (2, 3):
@@ -45,14 +45,16 @@ def parse_tle(payload: bytes) -> ElementSet:
         mean_motion_dot_rev_per_day2=_number(first[33:43].replace(" ", ""), "mean motion derivative"),
         mean_motion_ddot_rev_per_day3=_exponential(first[44:52], "mean motion second derivative"),
         element_set_number=_integer(first[64:68].strip() or "0", "element set number"),
+        classification=first[7].strip() or None,
+        revolution_at_epoch=_integer(second[63:68].strip() or "0", "revolution number"),
     )
 
 
 def decode_alpha_5(field: str) -> int:
     """A catalogue number of up to 5 characters, the first perhaps a letter (10 to 33); RecordError."""
     text = field.strip()
-    if text and text[0] in _ALPHA_5:
-        return (10 + _ALPHA_5.index(text[0])) * 10_000 + _integer(text[1:], "catalogue number")
+    if text and text[0] in ALPHA_5:
+        return (10 + ALPHA_5.index(text[0])) * 10_000 + _integer(text[1:], "catalogue number")
     return _integer(text, "catalogue number")
 
 
@@ -81,7 +83,7 @@ def _designator(field: str) -> str | None:
     if not field[:5].isdigit():
         return field or None
     year = int(field[:2])
-    return f"{1900 + year if year >= _PIVOT_YEAR else 2000 + year}-{field[2:]}"
+    return f"{1900 + year if year >= PIVOT_YEAR else 2000 + year}-{field[2:]}"
 
 
 def _epoch_ns(field: str) -> int:
@@ -91,7 +93,7 @@ def _epoch_ns(field: str) -> int:
     decimals = _integer(fraction[:8].ljust(8, "0"), "epoch day fraction")
     if not (0 <= year <= 99 and 1 <= day <= 366):
         raise RecordError("out_of_range", f"epoch {field!r} is no year and day of the year")
-    start = datetime(1900 + year if year >= _PIVOT_YEAR else 2000 + year, 1, 1, tzinfo=UTC)
+    start = datetime(1900 + year if year >= PIVOT_YEAR else 2000 + year, 1, 1, tzinfo=UTC)
     return int(start.timestamp()) * 1_000_000_000 + (day - 1) * _NS_PER_DAY + decimals * (_NS_PER_DAY // 10**8)
 
 

@@ -7,7 +7,7 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.checks import DataFreshness, table_checks
@@ -61,8 +61,8 @@ def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
 
 def landing_orphans(root: str, before_s: float) -> list[Orphan]:
     """Everything below ``root`` that no segment accounts for and that has not changed since ``before_s`` (wall)."""
-    found = unknown_zones(root, FEED_FORMATS)
-    for feed in FEED_FORMATS:
+    found = unknown_zones(root, ZONES)
+    for feed in ZONES:
         found += find_orphans(LandingZone(root, feed), before_s)
     return found
 

@@ -1,17 +1,15 @@
-"""The content of a partner's file as a stream of chunks: as it is, unpacked, or rewritten in a segment's format.
+"""The content of a partner's file as a stream of chunks: as it is, unpacked, or rows of a table as text.
 
 Every way of reading raises UnreadableContent where the file breaks off or is damaged: all archive formats carry
-checksums and a mark of their end. It holds a few megabytes, whatever the file's size; only element sets in KVN or XML,
-which are rewritten as JSON, are held whole.
+checksums and a mark of their end. It holds a few megabytes, whatever the file's size.
 """
 
 import bz2
 import gzip
 import json
 import lzma
-import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,15 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
-from sda_platform.formats.errors import RecordError
-from sda_platform.formats.ndm import omm_as_json
+from sda_platform.formats.format import Format
+from sda_platform.formats.framing.json_array import JSON_ARRAY
+from sda_platform.formats.registry import FORMATS, format_named
 
 PARQUET = ".parquet"
-MESSAGE_SUFFIXES = frozenset({".kvn", ".xml", ".cdm"})
-"""How files of messages end: orbit mean-elements or conjunction data messages, which only their content tells."""
-# Mean elements in these encodings are landed as the objects of OMM in JSON.
-_ENCODINGS = {".kvn": "kvn", ".xml": "xml"}
-
 _ARCHIVES: Mapping[str, Callable[[IO[bytes]], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".bz2": bz2.BZ2File,
@@ -41,9 +35,6 @@ _CHUNK_BYTES = 2**20
 _ZST_READ_BYTES = 4096
 _ZST_MAX_WINDOW_BYTES = 2**27
 _ROWS = 5_000
-# A column that only one feed's records have tells whose rows they are.
-_FORMAT_OF_COLUMN = {"obs_id": "optical-jsonl", "NORAD_CAT_ID": "omm-json"}
-_CONJUNCTION_DATA = re.compile(rb"(?P<kvn>CCSDS_CDM_VERS)|(?P<xml><cdm[\s>])")
 
 
 class UnreadableContent(Exception):
@@ -61,31 +52,30 @@ def read_chunks(path: Path, segment_format: str, tell: Callable[[int], None]) ->
     Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent.
     """
     suffix = path.suffix.lower()
-    encoding = _ENCODINGS.get(without_compression(path).suffix.lower()) if segment_format == "omm-json" else None
     with _readable(path) as file:
         chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
-        for chunk in _elements_as_text(chunks, encoding) if encoding else chunks:
+        for chunk in chunks:
             tell(file.tell())
             yield chunk
 
 
-def message_format(path: Path) -> str:
-    """The segment format of a file of messages: mean elements, unless a conjunction data message is seen at its
-    beginning. Raises UnreadableContent."""
+def recognised_format(path: Path, candidates: Sequence[Format]) -> Format | None:
+    """The first of ``candidates`` that the file begins like, if one does. Raises UnreadableContent."""
     with _readable(path) as file:
-        found = _CONJUNCTION_DATA.search(next(_unpacked(file, path.suffix.lower()), b""))
-    return f"cdm-{found.lastgroup}" if found else "omm-json"
+        beginning = next(_unpacked(file, path.suffix.lower()), b"")
+    return next((known for known in candidates if known.begins and known.begins.search(beginning)), None)
 
 
-def parquet_format(path: Path) -> str:
-    """The segment format of a Parquet file's rows, by their columns. Raises UnreadableContent."""
+def parquet_format(path: Path) -> Format:
+    """The format of a Parquet file's rows, by their columns. Raises UnreadableContent."""
     try:
         columns = pq.read_schema(path).names
     except (OSError, pa.ArrowException) as error:
         raise UnreadableContent(str(error)) from None
-    found = next((name for column, name in _FORMAT_OF_COLUMN.items() if column in columns), None)
+    of_rows = [known for known in FORMATS if known.row_column]
+    found = next((known for known in of_rows if known.row_column in columns), None)
     if found is None:
-        raise UnreadableContent(f"its rows have none of the columns {', '.join(_FORMAT_OF_COLUMN)}")
+        raise UnreadableContent(f"its rows have none of the columns {', '.join(str(k.row_column) for k in of_rows)}")
     return found
 
 
@@ -97,8 +87,6 @@ def _readable(path: Path) -> Iterator[IO[bytes]]:
             yield file
     except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
         raise UnreadableContent(str(error)) from None
-    except RecordError as error:
-        raise UnreadableContent(error.text) from None
 
 
 def _unpacked(file: IO[bytes], suffix: str) -> Iterator[bytes]:
@@ -126,16 +114,11 @@ def _zst(file: IO[bytes]) -> Iterator[bytes]:
         raise EOFError("the archive ended before the end of its last frame")
 
 
-def _elements_as_text(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    data = b"".join(chunks)
-    if data:
-        yield omm_as_json(data, encoding)
-
-
 def _rows_as_text(file: IO[bytes], segment_format: str) -> Iterator[bytes]:
-    if segment_format not in _FORMAT_OF_COLUMN.values():
+    known = format_named(segment_format)
+    if known is None or known.row_column is None:
         raise pa.ArrowInvalid(f"rows cannot be written as {segment_format}")
-    is_array = segment_format == "omm-json"
+    is_array = known.framing is JSON_ARRAY
     before = b"[" if is_array else b""
     for batch in pq.ParquetFile(file).iter_batches(_ROWS):
         rows = [_row_as_json(row) for row in batch.to_pylist()]

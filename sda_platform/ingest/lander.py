@@ -18,11 +18,11 @@ from upath import UPath
 
 from sda_platform import faults
 from sda_platform.clock import MissionClock
+from sda_platform.formats.cutting import split_stream
+from sda_platform.formats.registry import known_format
 from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform.formats.splitting import split_stream
 from sda_platform.ingest.contents import UnreadableContent, read_chunks
 from sda_platform.ingest.partner_files import (
-    SUFFIX_OF_FORMAT,
     Content,
     PartnerFile,
     PartnerFileError,
@@ -138,7 +138,7 @@ class Lander:
             sealed_wall_time_ns=time.time_ns(),
         )
         name = f"{progress.stem}-{progress.sha256[:_SHORT_HASH]}-{progress.records_read}"
-        name += SUFFIX_OF_FORMAT[progress.format]
+        name += known_format(progress.format).suffixes[0]
         is_new = meta.records > 0 and LandingZone(self._root, progress.feed).seal(name, data, meta)
         return meta.records, name if is_new else None
 
@@ -162,5 +162,5 @@ def _sweep_partial(progress_path: UPath) -> None:
 
 def seal(data: bytes, meta: SegmentMeta, landing_root: str, *, stem: str) -> None:
     """Seal bytes that are a segment already, under a name that follows from them."""
-    name = f"{stem}-{meta.sha256[:_SHORT_HASH]}{SUFFIX_OF_FORMAT[meta.format]}"
+    name = f"{stem}-{meta.sha256[:_SHORT_HASH]}{known_format(meta.format).suffixes[0]}"
     LandingZone(landing_root, meta.feed).seal(name, data, meta)

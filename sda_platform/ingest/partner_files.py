@@ -8,38 +8,23 @@ all (unknown kind, torn archive, still being written) is refused before anything
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-from sda_platform.formats.records import FEED_FORMATS
-from sda_platform.formats.splitting import looks_ended
+from sda_platform.formats.cutting import looks_ended
+from sda_platform.formats.format import Format
+from sda_platform.formats.registry import FORMATS, ZONES, format_named
 from sda_platform.ingest.contents import (
-    MESSAGE_SUFFIXES,
     PARQUET,
     UnreadableContent,
-    message_format,
     parquet_format,
     read_chunks,
+    recognised_format,
     without_compression,
 )
 
-SUFFIX_OF_FORMAT = {
-    "omm-csv": ".csv",
-    "omm-json": ".json",
-    "tle": ".tle",
-    "optical-jsonl": ".jsonl",
-    "radar-frames": ".radar",
-    "isl-frames": ".isl",
-    "cdm-kvn": ".kvn",
-    "cdm-xml": ".xml",
-}
-_FORMAT_OF_SUFFIX = {
-    **{suffix: name for name, suffix in SUFFIX_OF_FORMAT.items() if suffix not in MESSAGE_SUFFIXES},
-    ".2le": "tle",
-    ".3le": "tle",
-    ".txt": "tle",
-    ".ndjson": "optical-jsonl",
-}
-_FORMAT_BY_CONTENT = {PARQUET: parquet_format, **dict.fromkeys(sorted(MESSAGE_SUFFIXES), message_format)}
+Found = TypeVar("Found")
 _TAIL_BYTES = 4096
 # A segment's name is the file's, a hash and a number, and some file systems allow 255 bytes.
 _MAX_STEM = 48
@@ -71,20 +56,33 @@ class Content:
 def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
     """What the file at ``path`` is. Raises PartnerFileError."""
     inner = without_compression(path)
-    suffix = inner.suffix.lower()
-    chosen = segment_format or _FORMAT_OF_SUFFIX.get(suffix)
-    if chosen is None and suffix in _FORMAT_BY_CONTENT:
-        chosen = _told_by_content(path, _FORMAT_BY_CONTENT[suffix])
+    chosen = format_named(segment_format) if segment_format else _recognised(path, inner.suffix.lower())
     if chosen is None:
-        known = ", ".join(sorted((*_FORMAT_OF_SUFFIX, *_FORMAT_BY_CONTENT)))
-        raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {known})")
-    zone = feed or next((name for name, formats in FEED_FORMATS.items() if chosen in formats), "")
-    if zone not in FEED_FORMATS:
-        raise PartnerFileError(f"{path}: unknown feed {zone!r}; the feeds are {', '.join(sorted(FEED_FORMATS))}")
-    if chosen not in FEED_FORMATS[zone]:
-        allowed = ", ".join(FEED_FORMATS[zone])
-        raise PartnerFileError(f"{path}: feed {zone} does not carry format {chosen!r}, but {allowed}")
-    return PartnerFile(path, zone, chosen, inner.stem.lstrip(".")[:_MAX_STEM] or "file")
+        names = ", ".join(known.name for known in FORMATS)
+        raise PartnerFileError(f"{path}: there is no format {segment_format!r}; the formats are {names}")
+    if feed is not None and feed not in ZONES:
+        raise PartnerFileError(f"{path}: unknown feed {feed!r}; the feeds are {', '.join(sorted(ZONES))}")
+    if feed is not None and feed != chosen.zone:
+        allowed = ", ".join(ZONES[feed])
+        raise PartnerFileError(f"{path}: feed {feed} does not carry format {chosen.name!r}, but {allowed}")
+    return PartnerFile(path, chosen.zone, chosen.name, inner.stem.lstrip(".")[:_MAX_STEM] or "file")
+
+
+def _recognised(path: Path, suffix: str) -> Format:
+    """The format of a file by its ending, and by its content where several formats have that ending."""
+    if suffix == PARQUET:
+        return _of_content(path, parquet_format)
+    candidates = [known for known in FORMATS if suffix in known.suffixes]
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        endings = ", ".join(sorted({PARQUET, *(ending for known in FORMATS for ending in known.suffixes)}))
+        raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {endings})")
+    found = _of_content(path, partial(recognised_format, candidates=candidates))
+    if found is None:
+        names = ", ".join(known.name for known in candidates)
+        raise PartnerFileError(f"{path}: cannot tell its format from its content; give --format, one of {names}")
+    return found
 
 
 def examine(file: PartnerFile, *, is_complete: bool, tell: Callable[[int], None]) -> Content:
@@ -132,7 +130,7 @@ def stamp_of(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _told_by_content(path: Path, format_of: Callable[[Path], str]) -> str:
+def _of_content(path: Path, format_of: Callable[[Path], Found]) -> Found:
     stamp_of(path)
     try:
         return format_of(path)

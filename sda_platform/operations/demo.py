@@ -19,9 +19,9 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_n
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.formats.registry import known_format
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.lander import seal
-from sda_platform.ingest.partner_files import SUFFIX_OF_FORMAT
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.operations.alerts import StandingAlert, alert_grid, standing_alerts
 from sda_platform.operations.platform_home import take_lock
@@ -209,7 +209,7 @@ def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: 
     segments = list(observed_world(scenario, start_ns=start_ns, duration_s=minutes * 60, seed=seed, objects=fleet))
     directory.mkdir(parents=True, exist_ok=True)
     for segment in segments:
-        suffix = SUFFIX_OF_FORMAT[segment.segment_format]
+        suffix = known_format(segment.segment_format).suffixes[0]
         (directory / f"{segment.feed}-{segment.available_time_ns}{suffix}").write_bytes(segment.data)
     write_truth(segments, directory / "truth.parquet")
     return len(segments)

@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.dead_letters.tables import DEAD_LETTERS
-from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.sources import silences
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
@@ -87,7 +87,7 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
     return PlatformStatus(
         iso(now_ns),
         tuple(_table(lake, table, heads, now_ns) for table in TABLES),
-        tuple(ZoneStatus(feed, backlog_of(LandingZone(landing_root, feed), wall_s)) for feed in FEED_FORMATS),
+        tuple(ZoneStatus(feed, backlog_of(LandingZone(landing_root, feed), wall_s)) for feed in ZONES),
         tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
         tuple(_letters(lake, now_ns)),
         tuple(silence.told(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),

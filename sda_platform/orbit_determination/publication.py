@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from sda_platform.catalog.tables import OWN_ORIGINATOR
-from sda_platform.formats.omm import ElementSet, encode_omm_csv
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.zone import LandingZone

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from sda_platform.formats.omm import ElementSet
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.simulation.randomness import stream
 from sda_platform.simulation.sky import Sky

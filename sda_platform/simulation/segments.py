@@ -9,7 +9,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sda_platform.formats.records import FEED_FORMATS, pack_records
+from sda_platform.formats.framing.container import pack_records
+from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.simulation.faults import LATENESS_BOUND_NS, Delivery
 from sda_platform.simulation.sightings import Sightings
@@ -93,7 +94,7 @@ class Collector:
         events = [int(sightings.sensor_time_ns[d.row]) for _, _, d, sightings in batch if d.fault != "corrupt"]
         meta = SegmentMeta(
             feed=self._feed,
-            format=FEED_FORMATS[self._feed][0],
+            format=ZONES[self._feed][0],
             bytes=len(data),
             records=len(batch),
             sha256=hashlib.sha256(data).hexdigest(),

@@ -14,7 +14,7 @@ import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform import faults
 from sda_platform.clock import MissionClock
 from sda_platform.faults import ORDER_FILE, Order
-from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.registry import ZONES
 from sda_platform.lake.assets import tables_of
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.failures.attempts import unfinished_run
@@ -118,7 +118,7 @@ class Victim:
 
     def backlog(self) -> str:
         """What is left to do, in words; empty when no run is under way, either. Raises as `TableLog.head` does."""
-        waiting = [feed for feed in FEED_FORMATS if LandingZone(self.landing_root, feed).pending_names()]
+        waiting = [feed for feed in ZONES if LandingZone(self.landing_root, feed).pending_names()]
         if waiting:
             return f"segments wait in {', '.join(waiting)}"
         with self._running.instance as instance:

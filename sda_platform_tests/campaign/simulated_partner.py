@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, replace
 
-from sda_platform.formats.records import pack_records
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform_tests.segments import START_NS
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.cutting import split_records
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
-from sda_platform.formats.records import split_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.landing.archive import META_SUFFIX
 from sda_platform.lake.landing.segments import segment_sha256

@@ -8,7 +8,8 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from sda_platform.conjunction.resource import ScreeningResource
-from sda_platform.formats.omm import ElementSet, encode_omm_csv
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform_tests.messages_of_others import Told, messages_of

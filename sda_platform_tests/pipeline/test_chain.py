@@ -27,7 +27,7 @@ from sda_platform.conjunction.tables import (
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.cdm import read_cdm
-from sda_platform.formats.records import pack_records
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.assets import tables_of

@@ -5,7 +5,7 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
-from sda_platform.formats.records import pack_records
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.operations.red_tables import acknowledge, red_tables
 from sda_platform_tests.delta_tables import lose_rows

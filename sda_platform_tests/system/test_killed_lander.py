@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sda_platform import faults
-from sda_platform.formats.records import split_records
+from sda_platform.formats.cutting import split_records
 from sda_platform.lake.landing.zone import LandingZone
 
 _LAND = """

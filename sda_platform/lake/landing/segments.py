@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sda_platform.formats.cutting import cut_records
-from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.checkpoint import SegmentRef
 
@@ -107,7 +107,7 @@ def refused_sha256(zone: str, segment_format: str, bytes_sha256: str) -> str:
     It covers zone and format. The same bytes in another zone, or under another format, are therefore no second
     delivery: a file that was landed in the wrong zone is taken when it is landed in the right one.
     """
-    known = segment_format if segment_format in FEED_FORMATS.get(zone, ()) else _OTHER_FORMAT
+    known = segment_format if segment_format in ZONES.get(zone, ()) else _OTHER_FORMAT
     return hashlib.sha256(f"{zone}\0{known}\0{bytes_sha256}".encode()).hexdigest()
 
 
@@ -125,7 +125,7 @@ def _hashes(segment: SegmentRef, data: bytes) -> Iterator[str]:
 
 def refused_hashes(zone: str, bytes_sha256: str) -> Iterator[str]:
     """The hashes by which these bytes are known in ``zone`` where every record was refused, format by format."""
-    for segment_format in (*FEED_FORMATS.get(zone, ()), _OTHER_FORMAT):
+    for segment_format in (*ZONES.get(zone, ()), _OTHER_FORMAT):
         yield refused_sha256(zone, segment_format, bytes_sha256)
 
 

@@ -8,7 +8,7 @@ import pytest
 from sda_platform.conjunction import message_decoding
 from sda_platform.conjunction.messages import message_risk
 from sda_platform.formats.cdm import read_cdm
-from sda_platform.formats.packing import pack_segment
+from sda_platform.formats.cutting import pack_segment
 from sda_platform.orbits.risk.best_probability import FOSTER
 from sda_platform.orbits.risk.probability import risk_level
 from sda_platform_tests.cara_conjunctions import CONJUNCTIONS, Change, FloatArray, conjunction, position_only

@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.isl import CLOCK_KINDS, encode_isl_frames
 from sda_platform.formats.observations import decode_observations
 from sda_platform.formats.optical import OpticalRecord
 from sda_platform.formats.radar import encode_radar_frames
-from sda_platform.formats.records import pack_records
 
 SEALED_TIME_NS = 1_730_419_205_000_000_000
 SENSOR_TIME_NS = 1_730_419_200_000_000_000

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sda_platform.formats.cutting import NOT_STAMPED, CutRecords, cut_records, join_cuts
+from sda_platform.formats.cutting import cut_records, join_cuts, split_records
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.identity import observation_ids
 from sda_platform.formats.optical import (
     RADIANS_PER_ARCSECOND,
@@ -20,10 +21,11 @@ from sda_platform.formats.optical import (
     parse_optical_record,
 )
 from sda_platform.formats.optical_columns import decode_optical_records
-from sda_platform.formats.records import FEED_FORMATS, pack_records, split_records
+from sda_platform.formats.records import NOT_STAMPED, CutRecords
+from sda_platform.formats.registry import ZONES
 from sda_platform_tests.unit.formats.readings import SENSOR_TIME_NS, optical_records
 
-FORMATS = sorted({name for names in FEED_FORMATS.values() for name in names})
+FORMATS = sorted({name for names in ZONES.values() for name in names})
 PLAIN = [encode_optical_record(OpticalRecord(f"m-{n}", SENSOR_TIME_NS + n, 1.5, -0.5, 1.0, "maui")) for n in range(40)]
 
 odd_numbers = st.one_of(

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import ERROR_KINDS
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import OBSERVATION_SCHEMA, decode_observations
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import RADAR_FRAME_BYTES
-from sda_platform.formats.records import pack_records, split_records
 from sda_platform_tests.unit.formats.readings import (
     SEALED_TIME_NS,
     SENSOR_TIME_NS,

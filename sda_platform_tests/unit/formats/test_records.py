@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.formats.records import FEED_FORMATS, MAX_PAYLOAD_BYTES, pack_records, split_records
+from sda_platform.formats.cutting import split_records
+from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, pack_records
+from sda_platform.formats.registry import ZONES
 
-FORMATS = sorted({name for names in FEED_FORMATS.values() for name in names})
+FORMATS = sorted({name for names in ZONES.values() for name in names})
 times = st.integers(0, 2**63 - 1)
 
 

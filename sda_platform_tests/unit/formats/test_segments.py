@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.formats.records import pack_records
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.segments import MetaError, SegmentMeta, describe_segment, parse_segment_meta
 
 META = SegmentMeta(

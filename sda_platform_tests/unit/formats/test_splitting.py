@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.formats.records import pack_records, split_records
-from sda_platform.formats.splitting import looks_ended, split_stream
+from sda_platform.formats.cutting import looks_ended, split_records, split_stream
+from sda_platform.formats.framing.container import pack_records
 
 # Any bytes but line breaks; blank lines and the names of element sets among them.
 lines = st.binary(max_size=30).map(lambda line: line.replace(b"\n", b" "))

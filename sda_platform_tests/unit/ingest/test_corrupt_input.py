@@ -14,9 +14,12 @@ from sda_platform.catalog import decoding
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction import message_decoding
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.formats.element_set import element_set
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_segments
+from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
-from sda_platform.formats.records import FEED_FORMATS, pack_records
+from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.decoding import Decoder, decode_batch, one_by_one
@@ -41,12 +44,15 @@ OMM = {
 }  # fmt: skip
 LINE_1 = "1 00005U 58002B   00179.78495062  .00000023  00000-0  28098-4 0  4753"
 LINE_2 = "2 00005  34.2682 348.7242 1859667 331.7664  19.3264 10.82419157413667"
+ELEMENTS = element_set(OMM)
 SOUND = {
     "optical-jsonl": b"".join(json.dumps(OPTICAL).encode() + b"\n" for _ in range(RECORDS)),
     "radar-frames": radar_segment(RECORDS),
     "isl-frames": pack_records([isl_payload()] * RECORDS, [START_NS + 5] * RECORDS),
     "omm-csv": catalogue_of(catalogue_ids()[:RECORDS]),
     "omm-json": json.dumps([OMM] * RECORDS).encode(),
+    "omm-kvn": encode_omm([ELEMENTS] * RECORDS, "kvn"),
+    "omm-xml": encode_omm([ELEMENTS] * RECORDS, "xml"),
     "tle": f"VANGUARD 1\n{LINE_1}\n{LINE_2}\n".encode() * RECORDS,
     "cdm-kvn": messages_of([Told()] * RECORDS, "kvn"),
     "cdm-xml": messages_of([Told()] * RECORDS, "xml"),
@@ -110,9 +116,7 @@ MUTATIONS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("feed", "segment_format"), [(feed, name) for feed, names in FEED_FORMATS.items() for name in names]
-)
+@pytest.mark.parametrize(("feed", "segment_format"), [(feed, name) for feed, names in ZONES.items() for name in names])
 def test_of_a_thousand_mutants_every_record_is_a_row_and_none_stops_the_batch(
     tmp_path: Path, feed: str, segment_format: str
 ) -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sda_platform.dead_letters.rejected import Letter
 from sda_platform.dead_letters.reprocessing import LetterFilter, ReprocessReport, Return, put_back, returns_of
 from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.formats.cutting import can_be_packed, pack_segment, split_records
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_segments
-from sda_platform.formats.packing import can_be_packed, pack_segment
-from sda_platform.formats.records import pack_records, split_records
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.checkpoint import GENESIS, Checkpoint
 from sda_platform.lake.landing import intake

@@ -9,7 +9,7 @@ import pytest
 from upath.implementations.local import PosixUPath
 
 from sda_platform.clock import MissionClock
-from sda_platform.formats.records import split_records
+from sda_platform.formats.cutting import split_records
 from sda_platform.ingest.lander import Lander
 from sda_platform.lake.landing import intake
 from sda_platform.lake.landing.zone import LandingZone

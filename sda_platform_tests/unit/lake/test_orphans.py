@@ -11,7 +11,7 @@ import pytest
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
 from sda_platform.definitions import defs
-from sda_platform.formats.records import FEED_FORMATS
+from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.checks import no_orphans
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.landing import intake
@@ -157,11 +157,11 @@ def test_the_backlog_counts_segments_bytes_and_the_age_of_the_oldest(zone: Landi
 
 
 def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
-    assert unknown_zones(str(tmp_path / "nowhere"), FEED_FORMATS) == []
-    for name in (*FEED_FORMATS, "lidar", ".lander"):
+    assert unknown_zones(str(tmp_path / "nowhere"), ZONES) == []
+    for name in (*ZONES, "lidar", ".lander"):
         (tmp_path / name).mkdir()
     (tmp_path / "README").write_text("a file is no zone")
-    (orphan,) = unknown_zones(str(tmp_path), FEED_FORMATS)
+    (orphan,) = unknown_zones(str(tmp_path), ZONES)
     assert (orphan.path.name, orphan.name) == ("lidar", None)
     assert orphan.reason == "unknown feed 'lidar'; known are elements, isl, messages, optical, radar"
 

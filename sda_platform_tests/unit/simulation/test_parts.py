@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_observations
-from sda_platform.formats.records import pack_records
 from sda_platform.simulation.clocks import clock_reading
 from sda_platform.simulation.faults import damaged
 from sda_platform.simulation.randomness import keyed_uniform, stream

@@ -1,0 +1,156 @@
+"""One mean element set and the keywords by which an orbit mean-elements message (OMM) names its fields.
+
+Holds the keywords and number formats (CCSDS 502.0-B-3), not the physical limits.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import format_epoch, parse_epoch_ns
+from sda_platform.formats.json_fields import encodable, finite
+from sda_platform.formats.parameter_messages import ParameterMessage
+
+_ONLY: Final = (
+    ("CENTER_NAME", ("EARTH",)),
+    ("TIME_SYSTEM", ("UTC",)),
+    ("REF_FRAME", ("TEME",)),
+    # Of the theories that the standard lists, the first two are the one that SGP4 reads.
+    ("MEAN_ELEMENT_THEORY", ("SGP4", "SGP/SGP4")),
+)
+_SGP4_XP: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ElementSet:
+    """One SGP4 mean element set, TEME and UTC; fields up to `originator` are columns of ELEMENT_SCHEMA.
+
+    `mean_motion_dot_rev_per_day2` and `mean_motion_ddot_rev_per_day3` are as published (in practice the
+    halved and sixthed derivatives of the two-line format); SGP4 does not use them.
+    """
+
+    norad_id: int
+    object_name: str | None
+    international_designator: str | None
+    epoch_time_ns: int
+    mean_motion_rev_per_day: float
+    eccentricity: float
+    inclination_deg: float
+    raan_deg: float
+    arg_of_pericenter_deg: float
+    mean_anomaly_deg: float
+    bstar_per_earth_radius: float
+    mean_motion_dot_rev_per_day2: float | None = None
+    mean_motion_ddot_rev_per_day3: float | None = None
+    element_set_number: int | None = None
+    originator: str | None = None
+    classification: str | None = "U"
+    revolution_at_epoch: int | None = None
+    message: ParameterMessage | None = field(default=None, compare=False, repr=False)
+    """The message that it was read from, where that can hold more than these fields."""
+
+
+def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = None) -> ElementSet:
+    """An ElementSet from values by OMM keyword, each text or number; RecordError names the keyword."""
+    for keyword, allowed in _ONLY:
+        if fields.get(keyword) not in (*allowed, "", None):
+            raise RecordError(
+                "out_of_range", f"{keyword} is {ascii(fields[keyword])[:80]}, only {allowed[0]} can be used"
+            )
+    if _optional_int(fields, "EPHEMERIS_TYPE") == _SGP4_XP:
+        raise RecordError("out_of_range", "EPHEMERIS_TYPE is 4 (SGP4-XP), which SGP4 cannot propagate")
+    return ElementSet(
+        norad_id=_int(_present(fields, "NORAD_CAT_ID"), "NORAD_CAT_ID"),
+        object_name=_optional_text(fields, "OBJECT_NAME"),
+        international_designator=_optional_text(fields, "OBJECT_ID"),
+        epoch_time_ns=parse_epoch_ns(_present(fields, "EPOCH")),
+        mean_motion_rev_per_day=_number(fields, "MEAN_MOTION"),
+        eccentricity=_number(fields, "ECCENTRICITY"),
+        inclination_deg=_number(fields, "INCLINATION"),
+        raan_deg=_number(fields, "RA_OF_ASC_NODE"),
+        arg_of_pericenter_deg=_number(fields, "ARG_OF_PERICENTER"),
+        mean_anomaly_deg=_number(fields, "MEAN_ANOMALY"),
+        bstar_per_earth_radius=_number(fields, "BSTAR"),
+        mean_motion_dot_rev_per_day2=_optional_number(fields, "MEAN_MOTION_DOT"),
+        mean_motion_ddot_rev_per_day3=_optional_number(fields, "MEAN_MOTION_DDOT"),
+        element_set_number=_optional_int(fields, "ELEMENT_SET_NO"),
+        originator=_optional_text(fields, "ORIGINATOR"),
+        classification=_optional_text(fields, "CLASSIFICATION_TYPE"),
+        revolution_at_epoch=_optional_int(fields, "REV_AT_EPOCH"),
+        message=message,
+    )
+
+
+def omm_fields(element: ElementSet) -> dict[str, str | float | int | None]:
+    """The values of an element set by OMM keyword, in the order of CelesTrak's CSV; those not known are None."""
+    return {
+        "OBJECT_NAME": element.object_name,
+        "OBJECT_ID": element.international_designator,
+        "EPOCH": format_epoch(element.epoch_time_ns),
+        "MEAN_MOTION": element.mean_motion_rev_per_day,
+        "ECCENTRICITY": element.eccentricity,
+        "INCLINATION": element.inclination_deg,
+        "RA_OF_ASC_NODE": element.raan_deg,
+        "ARG_OF_PERICENTER": element.arg_of_pericenter_deg,
+        "MEAN_ANOMALY": element.mean_anomaly_deg,
+        "EPHEMERIS_TYPE": 0,
+        "CLASSIFICATION_TYPE": element.classification,
+        "NORAD_CAT_ID": element.norad_id,
+        "ELEMENT_SET_NO": element.element_set_number,
+        "REV_AT_EPOCH": element.revolution_at_epoch,
+        "BSTAR": element.bstar_per_earth_radius,
+        "MEAN_MOTION_DOT": element.mean_motion_dot_rev_per_day2,
+        "MEAN_MOTION_DDOT": element.mean_motion_ddot_rev_per_day3,
+    }
+
+
+def _present(fields: Mapping[str, Any], keyword: str) -> Any:
+    value = fields.get(keyword)
+    if value is None or value == "":
+        raise RecordError("missing_field", f"{keyword} is missing")
+    return value
+
+
+def _number(fields: Mapping[str, Any], keyword: str) -> float:
+    value = _present(fields, keyword)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise RecordError("bad_field", f"{keyword} is {ascii(value)[:80]}, must be a number")
+    return finite(value, keyword)
+
+
+def _optional_number(fields: Mapping[str, Any], keyword: str) -> float | None:
+    return None if fields.get(keyword) in (None, "") else _number(fields, keyword)
+
+
+def _int(value: object, keyword: str) -> int:
+    try:
+        if isinstance(value, str):
+            value = int(value) if value.isascii() and "_" not in value else None
+        if isinstance(value, float) and value.is_integer():  # as a table with gaps writes whole numbers
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValueError
+    except ValueError:
+        raise RecordError("bad_field", f"{keyword} is {_shown(value)}, must be an integer") from None
+    if not -(2**53) <= value <= 2**53:
+        raise RecordError("out_of_range", f"{keyword} is {_shown(value)}, too large for an integer here")
+    return value
+
+
+def _shown(value: object) -> str:
+    return ascii(value)[:80] if isinstance(value, str) or not isinstance(value, int) else hex(value)[:80]
+
+
+def _optional_int(fields: Mapping[str, Any], keyword: str) -> int | None:
+    value = fields.get(keyword)
+    return None if value is None or value == "" else _int(value, keyword)
+
+
+def _optional_text(fields: Mapping[str, Any], keyword: str) -> str | None:
+    value = fields.get(keyword)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise RecordError("bad_field", f"{keyword} is {ascii(value)[:80]}, must be text")
+    return encodable(value.strip(), keyword) or None

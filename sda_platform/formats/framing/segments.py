@@ -1,0 +1,155 @@
+"""Records that are parts of a message of many segments (OEM, TDM): each a whole message of its own.
+
+A record repeats the message's header, so that it can be read, rejected and reprocessed alone: an ephemeris for each
+segment of an OEM, a set of measurements at one time for each of a TDM. Every line of a record is as it came.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+from sda_platform.formats.framing.messages import (
+    KVN,
+    line_at,
+    message_spans,
+    pack_kvn,
+    pack_xml,
+    split_kvn_stream,
+    xml_elements,
+)
+from sda_platform.formats.records import Framing, RawRecord
+
+# A stretch of the segment: the line on which it begins, and its bytes.
+Piece = tuple[int, bytes]
+# The stretches that make each record of a segment of a message, header first.
+Divide = Callable[[Sequence[Piece]], Iterator[Sequence[Piece]]]
+
+_META_START: Final = re.compile(rb"^[ \t]*META_START\b", re.MULTILINE)
+_DATA: Final = re.compile(
+    rb"^[ \t]*DATA_START[ \t]*$(?P<lines>.*?)^(?P<stop>[ \t]*DATA_STOP\b.*)", re.MULTILINE | re.DOTALL
+)
+_TIME_SYSTEM: Final = re.compile(rb"TIME_SYSTEM\s*[=>]\s*([\w-]+)")
+_XML_SEGMENT: Final = re.compile(rb"<segment[\s>].*?</segment\s*>", re.DOTALL)
+_XML_DATA: Final = re.compile(rb"(?<=<data>).*(?=</data>)", re.DOTALL)
+_XML_OBSERVATION: Final = re.compile(rb"<observation[\s>].*?</observation\s*>", re.DOTALL)
+_XML_EPOCH: Final = re.compile(rb"<EPOCH>\s*(\S+?)\s*</EPOCH>")
+
+
+def kvn_segments(divide: Divide) -> Framing:
+    """The framing of KVN messages of many segments."""
+    return Framing(partial(_split_kvn, divide), pack_kvn, split_kvn_stream, KVN.looks_ended)
+
+
+def xml_segments(tag: str, divide: Divide) -> Framing:
+    """The framing of XML messages of many segments: ``tag`` elements, alone or inside an ``ndm``."""
+    whole = xml_elements(tag)
+    return Framing(partial(_split_xml, whole, divide), pack_xml, whole.split_stream, whole.looks_ended)
+
+
+def one_record(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
+    """A segment is one record: an ephemeris."""
+    yield segment
+
+
+def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
+    """The lines between DATA_START and DATA_STOP by their epoch, one record for each."""
+    *before, (line, text) = segment
+    data = _DATA.search(text)
+    if data is None:
+        yield segment
+        return
+    groups: dict[bytes, list[Piece]] = {}
+    comments: list[Piece] = []
+    first = line + line_at(text, data.start("lines")) - 1
+    for number, content in enumerate(data["lines"].split(b"\n"), first):
+        if content.strip().startswith(b"COMMENT"):
+            comments.append((number, content))
+        elif content.strip():
+            epoch = b"".join(content.partition(b"=")[2].split()[:1]) or content
+            groups.setdefault(epoch, []).extend([*comments, (number, content)])
+            comments = []
+    start = (line, text[: data.start("lines")])
+    stop = (line + line_at(text, data.start("stop")) - 1, data["stop"].strip())
+    for lines in groups.values():
+        yield [*before, start, *lines, stop]
+
+
+def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
+    """The ``observation`` elements by their epoch, one record for each."""
+    *before, (line, text), after = segment
+    data = _XML_DATA.search(text)
+    found = list(_XML_OBSERVATION.finditer(text, *data.span())) if data else []
+    if data is None or not found:
+        yield segment
+        return
+    groups: dict[bytes, list[Piece]] = {}
+    for observation in found:
+        epoch = _XML_EPOCH.search(observation[0])
+        piece = (line + line_at(text, observation.start()) - 1, observation[0])
+        groups.setdefault(epoch[1] if epoch else observation[0], []).append(piece)
+    start = (line, text[: data.start()])
+    stop = (line + line_at(text, data.end()) - 1, text[data.end() :])
+    for observations in groups.values():
+        yield [*before, start, *observations, stop, after]
+
+
+def _split_kvn(divide: Divide, data: bytes) -> Iterator[RawRecord]:
+    number = 0
+    for start, end in message_spans(data):
+        starts = [found.start() for found in _META_START.finditer(data, start, end)]
+        header = _piece(data, start, starts[0] if starts else end)
+        segments = [_piece(data, first, last) for first, last in pairwise([*starts, end])]
+        for parts, defect in _records([[header, each] for each in segments] or [[header]], divide):
+            yield _record(number, parts, defect)
+            number += 1
+
+
+def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecord]:
+    number = 0
+    for message in whole.split(data):
+        text, line = message.payload, message.line
+        found = [] if message.error_kind else [each.span() for each in _XML_SEGMENT.finditer(text)]
+        if not found:
+            yield RawRecord(number, None, text, message.error_kind, message.error, line)
+            number += 1
+            continue
+        header = _piece(text, 0, found[0][0], line)
+        after = _piece(text, found[-1][1], len(text), line)
+        segments = [[header, _piece(text, *span, line), after] for span in found]
+        for parts, defect in _records(segments, divide):
+            yield _record(number, parts, defect)
+            number += 1
+
+
+def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[tuple[Sequence[Piece], str | None]]:
+    """The records of the segments of one message, whose time system must be that of the first segment."""
+    first = _time_system(segments[0])
+    for segment in segments:
+        own = _time_system(segment)
+        defect = None if own == first else f"TIME_SYSTEM is {own}, that of the message's first segment is {first}"
+        for parts in [segment] if defect else divide(segment):
+            yield parts, defect
+
+
+def _time_system(segment: Sequence[Piece]) -> str:
+    found = _TIME_SYSTEM.search(segment[min(1, len(segment) - 1)][1])
+    return found[1].decode("ascii", "replace") if found else ""
+
+
+def _piece(data: bytes, start: int, end: int, first_line: int = 1) -> Piece:
+    text = data[start:end]
+    begin = start + len(text) - len(text.lstrip())
+    return first_line + line_at(data, begin) - 1, text.strip()
+
+
+def _record(number: int, parts: Sequence[Piece], defect: str | None) -> RawRecord:
+    """One record of these stretches, a line after the other."""
+    pieces, line = [], 1
+    for in_segment, text in parts:
+        pieces.append((line, in_segment))
+        line += text.count(b"\n") + 1
+    payload = b"\n".join(text for _, text in parts)
+    own = parts[min(1, len(parts) - 1)][0]
+    return RawRecord(number, None, payload, "bad_field" if defect else None, defect, own, pieces=tuple(pieces))

@@ -1,0 +1,37 @@
+"""Reading the records of a segment one by one: what each holds, or why it cannot be read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.format import Content, RecordFormat
+from sda_platform.formats.records import RawRecord
+from sda_platform.formats.registry import format_named
+
+
+def read_records(
+    records: Sequence[RawRecord], segment_format: str, content: Content
+) -> tuple[list[Any], dict[int, RecordError]]:
+    """What each record holds (None where it cannot be read), and the errors by row. Never raises for any bytes."""
+    known = format_named(segment_format)
+    values: list[Any] = [None] * len(records)
+    errors: dict[int, RecordError] = {}
+    for row, record in enumerate(records):
+        try:
+            if record.error_kind:
+                raise RecordError(record.error_kind, record.error or "")
+            if not isinstance(known, RecordFormat) or known.content != content:
+                raise RecordError("unknown_format", f"{segment_format!r} is no format of {content} records")
+            values[row] = known.read(record)
+        except RecordError as error:
+            errors[row] = error
+    return values, errors
+
+
+def error_text(record: RawRecord, error: RecordError | None) -> str | None:
+    """The error with the line of the segment: its own where it names one, else that on which the record begins."""
+    if error is None:
+        return None
+    if not record.line or error.text.startswith("line "):
+        return error.text
+    return f"line {record.line}: {error.text}"

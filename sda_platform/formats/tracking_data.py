@@ -1,0 +1,92 @@
+"""Tracking data: what one path of stations measured at one time, as a message gives it.
+
+Values are in the units of the standard (km, km/s, degrees). What the platform can observe with is not asked here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.formats.keywords import checked_section, values_of
+from sda_platform.formats.ndm import Entry
+from sda_platform.formats.parameter_messages import taken_version
+from sda_platform.formats.tdm_keywords import HEADER, METADATA
+from sda_platform.formats.time_systems import to_utc_ns
+
+
+@dataclass(frozen=True, slots=True)
+class TrackingData:
+    """Measurements at one time, with the header and the metadata of their segment.
+
+    ``epoch`` is the time tag as text, ``time_ns`` its Unix time UTC; ``measured`` holds keywords and values.
+    """
+
+    version: str
+    header: tuple[Entry, ...]
+    metadata: tuple[Entry, ...]
+    comments: tuple[str, ...]
+    epoch: str
+    time_ns: int
+    measured: tuple[Entry, ...]
+
+    def values(self) -> dict[str, str]:
+        """The metadata by keyword."""
+        return values_of(self.metadata)
+
+    def numbers(self) -> dict[str, float]:
+        """What was measured, by keyword; of a keyword that is given twice, the last."""
+        return {entry.keyword: float(entry.value) for entry in self.measured}
+
+
+@dataclass(frozen=True, slots=True)
+class TrackingParts:
+    """What a reader collects of one record; ``header`` begins with the version, ``measured`` pairs epoch and entry."""
+
+    header: list[Entry] = field(default_factory=list)
+    metadata: list[Entry] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    measured: list[tuple[str, Entry]] = field(default_factory=list)
+
+
+def assembled(parts: TrackingParts) -> TrackingData:
+    """The measurements that these parts make. Raises RecordError: a keyword is wrong, or several epochs."""
+    version, header = taken_version(parts.header, "tdm")
+    metadata = checked_section(parts.metadata, METADATA, "metadata")
+    epochs = {epoch for epoch, _ in parts.measured}
+    if len(epochs) != 1:
+        found = "no measurement" if not epochs else f"measurements at {len(epochs)} times"
+        raise RecordError("missing_field" if not epochs else "bad_length", f"the segment has {found}")
+    (epoch,) = epochs
+    time_ns = to_utc_ns(np.array([parse_epoch_ns(epoch)]), values_of(metadata)["TIME_SYSTEM"])
+    measured = tuple(entry for _, entry in parts.measured)
+    return TrackingData(
+        version,
+        checked_section(header, HEADER, "header"),
+        metadata,
+        tuple(parts.comments),
+        epoch,
+        int(time_ns[0]),
+        measured,
+    )
+
+
+def same_segment(first: TrackingData, second: TrackingData) -> bool:
+    """Whether both have one header and one metadata, wherever these were read."""
+    return all(
+        [(e.keyword, e.value, e.unit) for e in ours] == [(e.keyword, e.value, e.unit) for e in theirs]
+        for ours, theirs in ((first.header, second.header), (first.metadata, second.metadata))
+    )
+
+
+def segments_of(measurements: Sequence[TrackingData]) -> list[list[TrackingData]]:
+    """Measurements that follow each other in one segment, together."""
+    segments: list[list[TrackingData]] = []
+    for each in measurements:
+        if segments and same_segment(segments[-1][-1], each):
+            segments[-1].append(each)
+        else:
+            segments.append([each])
+    return segments

@@ -2,7 +2,7 @@
 
 Each attribute of each object has its own version vector: how many edits of it by each site the editor had seen. An
 edit that another one had seen is superseded. Those that no other had seen stand: one is the value, several are a
-conflict for a person to decide. The decision is an edit that has seen them all. Nothing depends on the order of arrival.
+conflict for a person to decide. The decision is an edit that has seen them all. The order of arrival changes nothing.
 """
 
 import hashlib

@@ -21,7 +21,7 @@ class LiveCatalogue:
 
     def __init__(self, source: CatalogueSource, store: IndexStore, now_ns: Callable[[], int]) -> None:
         self.source, self.pending = source, PendingSets()
-        self._store, self._now_ns = store, now_ns
+        self._store, self.now_ns = store, now_ns
         self._index: CatalogueIndex | None = None
         self._retired: CatalogueIndex | None = None
         self._binding: Binding | None = None
@@ -131,7 +131,7 @@ class LiveCatalogue:
         return self._index
 
     def _best(self, sets: list[StoredElements]) -> StoredElements:
-        now_ns = self._now_ns()
+        now_ns = self.now_ns()
         return max(sets, key=lambda each: rank(each._asdict(), now_ns))
 
     def _rebuilt(self, newest: Binding) -> CatalogueIndex:

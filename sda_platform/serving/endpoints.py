@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -52,7 +52,7 @@ async def one_object(request: Request) -> Response:
 
 async def objects(request: Request) -> Response:
     """The sets in force of many objects, ascending by number, page by page."""
-    return _unchanged(request) or await run_in_threadpool(_objects, request)
+    return await _unless_known(request, _objects)
 
 
 def _objects(request: Request) -> Response:
@@ -75,7 +75,7 @@ def _objects(request: Request) -> Response:
 
 async def history(request: Request) -> Response:
     """Every set of an object, by epoch."""
-    return _unchanged(request) or await run_in_threadpool(_history, request)
+    return await _unless_known(request, _history)
 
 
 def _history(request: Request) -> Response:
@@ -88,12 +88,13 @@ def _history(request: Request) -> Response:
 
 async def object_states(request: Request) -> Response:
     """States of one object at times."""
-    return _unchanged(request) or await run_in_threadpool(_states, request, [object_number(request)])
+    number = object_number(request)
+    return await _unless_known(request, lambda each: _states(each, [number]))
 
 
 async def all_states(request: Request) -> Response:
     """States of several objects, or of all, at times."""
-    return _unchanged(request) or await run_in_threadpool(_states, request, None)
+    return await _unless_known(request, lambda each: _states(each, None))
 
 
 def _states(request: Request, norad_ids: list[int] | None) -> Response:
@@ -158,6 +159,12 @@ def _live(request: Request) -> LiveCatalogue:
 def _puts(request: Request) -> Puts:
     puts: Puts = request.app.state.puts
     return puts
+
+
+async def _unless_known(request: Request, make: Callable[[Request], Response]) -> Response:
+    """What ``make`` answers, made beside the event loop; nothing but the tag to a client that has this state."""
+    unchanged = _unchanged(request)
+    return await run_in_threadpool(make, request) if unchanged is None else unchanged
 
 
 def _unchanged(request: Request) -> Response | None:

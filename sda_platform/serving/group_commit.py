@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from sda_platform import faults
-from sda_platform.formats.omm import ElementSet
+from sda_platform.formats.element_set import ElementSet
 
 MOST_WAITING = 10_000
 """Bound of the requests that wait for their group."""

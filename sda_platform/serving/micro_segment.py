@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from sda_platform.formats.omm import ElementSet, encode_omm_csv
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.serving.record import COLUMNS
 
 PREFIX: Final = "put-"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.formats.omm import ElementSet
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import refusal_reasons
 from sda_platform.serving import micro_segment

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from sda_platform.formats.omm import ElementSet, encode_omm, encode_omm_csv, encode_omm_json
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.omm import encode_omm, encode_omm_csv, encode_omm_json
 from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
 from sda_platform.serving.record import StoredElements
 

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from sda_platform import faults
-from sda_platform.formats.omm import ElementSet
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.serving.group_commit import Busy, GroupCommit
 from sda_platform_tests.crashes import crash_at
 

@@ -4,8 +4,8 @@ import gzip
 
 import pyarrow as pa
 
+from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.formats.omm import ElementSet
 from sda_platform.serving import micro_segment
 from sda_platform.serving.index import records
 from sda_platform_tests.segments import CATALOGUE

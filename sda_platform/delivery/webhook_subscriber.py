@@ -10,6 +10,7 @@ asked once: it comes first in each run, so a service that is away costs a run on
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
@@ -28,7 +29,7 @@ from sda_platform.delivery.subscriber import (
     SubscriberUnavailable,
 )
 from sda_platform.delivery.webhook_messages import Answer, Entries, HeldMark
-from sda_platform.lake.failures.backoff import pause_s
+from sda_platform.resilience import pause_s, retry_after_s
 
 _REFUSES_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
@@ -145,7 +146,9 @@ class WebhookSubscriber(Subscriber):
         passes = response.status_code in _PASSING or response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR
         if passes:
             failure = SubscriberUnavailable(f"{self.name}: {method} {path} answered {response.status_code}")
-            failure.retry_after_s = _seconds(response.headers.get("Retry-After"))
+            failure.retry_after_s = retry_after_s(
+                response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._patience.longest_pause_s
+            )
             raise failure
         return response
 
@@ -167,8 +170,3 @@ class WebhookSubscriber(Subscriber):
         if missing:
             raise SubscriberMisconfigured(f"{self.name} answered a batch without a receipt for {missing[0].key}")
         return [told[entry.key] for entry in entries]
-
-
-def _seconds(retry_after: str | None) -> float:
-    """The header's seconds; its other form, a date, is left to the pauses of ours."""
-    return float(retry_after) if retry_after and retry_after.isdigit() else 0.0

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import dagster as dg
 
 from sda_platform.lake.errors import TableIsRed
-from sda_platform.lake.failures.backoff import pause_s
 from sda_platform.lake.failures.dispositions import Disposition
 from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG
 from sda_platform.lake.spark.session import LANE_TAG
+from sda_platform.resilience import pause_s
 
 ZONE_TAG = "sda/zone"
 BATCH_TAG = "sda/batch"

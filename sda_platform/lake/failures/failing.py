@@ -11,8 +11,8 @@ import dagster as dg
 
 from sda_platform import faults
 from sda_platform.lake.errors import Unavailable
-from sda_platform.lake.failures.backoff import pause_s
 from sda_platform.lake.failures.dispositions import Disposition, disposition_of, is_of_engine
+from sda_platform.resilience import pause_s
 
 FAILURE_TAG = "sda/failure"
 REASON_TAG = "sda/failure_reason"

@@ -19,9 +19,9 @@ from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnec
 import sda_platform
 from sda_platform.formats.errors import ERROR_KINDS
 from sda_platform.lake.errors import CommitConflict, EngineUnavailable, InvariantError, LakeError, SchemaMismatch
-from sda_platform.lake.failures.backoff import pause_s
 from sda_platform.lake.failures.dispositions import _OF_EXCEPTION, RECORD_KINDS, Disposition, disposition_of
 from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG, repeated_or_told
+from sda_platform.resilience import pause_s
 
 SOURCES = Path(sda_platform.__file__).parent
 

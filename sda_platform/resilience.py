@@ -1,0 +1,118 @@
+"""What to do when a call or a task fails: pauses, a circuit breaker, a budget of restarts; time is passed in.
+
+Shared by everything that tries again: runs, deliveries, collectors.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import IntEnum
+from random import Random
+
+
+def pause_s(attempt: int, *, base_s: float, cap_s: float, seed: str) -> float:
+    """Seconds to wait after failed ``attempt`` (from 1): each drawn between ``base_s`` and thrice the one before.
+
+    Decorrelated jitter, so that clients that failed together do not return together (AWS architecture blog,
+    "Exponential Backoff And Jitter", 2015). A pure function of its arguments: who remembers only how often it tried
+    continues the sequence of ``seed``.
+    """
+    random, pause = Random(seed), base_s
+    for _ in range(attempt):
+        pause = min(cap_s, random.uniform(base_s, 3 * pause))
+    return pause
+
+
+def doubling_s(attempt: int, *, base_s: float, cap_s: float) -> float:
+    """Seconds to wait before ``attempt`` (from 1): ``base_s``, twice that, and so on up to ``cap_s`` (F4.2)."""
+    return min(cap_s, base_s * 2.0 ** min(attempt - 1, 32))
+
+
+def retry_after_s(header: str | None, *, now: datetime, cap_s: float) -> float:
+    """Seconds that a Retry-After header asks for, as seconds or as a date, at most ``cap_s``; 0 for any other text.
+
+    RFC 9110, section 10.2.3.
+    """
+    if not header:
+        return 0.0
+    if header.strip().isdigit():
+        return min(float(header), cap_s)
+    try:
+        until = parsedate_to_datetime(header)
+    except ValueError:
+        return 0.0
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return min(max((until - now).total_seconds(), 0.0), cap_s)
+
+
+@dataclass
+class RestartBudget:
+    """At most ``restarts`` within ``window_s``; the next one is refused."""
+
+    restarts: int = 5
+    window_s: float = 60.0
+    _spent_s: deque[float] = field(default_factory=deque)  # at most `restarts` long
+
+    def spend(self, now_s: float) -> bool:
+        """Whether one more restart is allowed at ``now_s``; counts it if so."""
+        while self._spent_s and now_s - self._spent_s[0] >= self.window_s:
+            self._spent_s.popleft()
+        if len(self._spent_s) >= self.restarts:
+            return False
+        self._spent_s.append(now_s)
+        return True
+
+
+class BreakerState(IntEnum):
+    """As the gauge shows it."""
+
+    CLOSED = 0
+    OPEN = 1
+    HALF_OPEN = 2
+
+
+@dataclass
+class Breaker:
+    """Stops calls to a service that mostly fails: opens at half of at least 5 calls in 30 s; probes after 30 s.
+
+    The probe is a lease: one whose outcome is never recorded is forgotten after ``cooldown_s``. Outcomes of calls from
+    before the breaker opened change nothing (E23).
+    """
+
+    threshold: float = 0.5
+    window_s: float = 30.0
+    cooldown_s: float = 30.0
+    least_calls: int = 5
+    _outcomes: deque[tuple[float, bool]] = field(default_factory=lambda: deque(maxlen=1024))
+    _opened_s: float | None = None
+    _probe_s: float | None = None
+
+    def state(self, now_s: float) -> BreakerState:
+        """Its state at ``now_s``."""
+        if self._opened_s is None:
+            return BreakerState.CLOSED
+        return BreakerState.OPEN if now_s - self._opened_s < self.cooldown_s else BreakerState.HALF_OPEN
+
+    def allows(self, now_s: float) -> bool:
+        """Whether a call may be made at ``now_s``; in the half-open state only one, the probe."""
+        state = self.state(now_s)
+        if state is not BreakerState.HALF_OPEN:
+            return state is BreakerState.CLOSED
+        if self._probe_s is not None and now_s - self._probe_s < self.cooldown_s:
+            return False
+        self._probe_s = now_s
+        return True
+
+    def record(self, is_failure: bool, *, began_s: float, now_s: float) -> None:
+        """The outcome of a call that began at ``began_s``."""
+        if self._opened_s is not None:
+            if self._probe_s is None or began_s != self._probe_s:
+                return
+            self._probe_s, self._opened_s = None, now_s if is_failure else None
+            self._outcomes.clear()
+            return
+        self._outcomes.append((now_s, is_failure))
+        recent = [failed for time_s, failed in self._outcomes if now_s - time_s <= self.window_s]
+        if len(recent) >= self.least_calls and sum(recent) >= self.threshold * len(recent):
+            self._opened_s = now_s

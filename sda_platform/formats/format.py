@@ -8,7 +8,9 @@ from typing import Any, Literal
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.records import Framing, RawRecord
 
-Content = Literal["observation", "element set", "ephemeris", "orbit parameters", "tracking data", "conjunction"]
+Content = Literal[
+    "observation", "telemetry", "element set", "ephemeris", "orbit parameters", "tracking data", "conjunction"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,14 @@ FORMATS: Final[tuple[Format, ...]] = (
         source_kind="isl",
         decode=decode_isl_frames,
     ),
+    Format(
+        name="telemetry-frames",
+        title="Telemetry frames of satellites, 24-byte header and payload, in a container",
+        content="telemetry",
+        zone="telemetry",
+        suffixes=(".telemetry",),
+        framing=CONTAINER,
+    ),
     ObservationFormat(
         name="optical-jsonl",
         title="Records of telescopes, JSON, one a line",

@@ -12,7 +12,15 @@ from sda_platform.formats.cutting import cut_records
 
 SEGMENT_META_VERSION: Final = 1
 _TEXT_FIELDS: Final = ("feed", "format", "sha256")
-_OPTIONAL_FIELDS: Final = ("first_event_time_ns", "last_event_time_ns", "source_watermark_ns", "reprocess_count")
+_OPTIONAL_FIELDS: Final = (
+    "first_event_time_ns",
+    "last_event_time_ns",
+    "source_watermark_ns",
+    "reprocess_count",
+    "priority",
+)
+PRIORITIES: Final = ("emergency", "high", "low", "deferred")
+"""Priorities of segments, the first is taken first; one without a priority counts as high."""
 
 
 class MetaError(ValueError):
@@ -26,6 +34,7 @@ class SegmentMeta:
     `sealed_time_ns` is mission time, `sealed_wall_time_ns` wall time (for latency). `source_watermark_ns`:
     the lander expects no record with an earlier sensor time after this segment; None where the feed has no
     such promise. `reprocess_count`: how often these records came back from dead letters; None where they come live.
+    `priority`: one of PRIORITIES, None where the lander has none.
     """
 
     feed: str
@@ -39,6 +48,7 @@ class SegmentMeta:
     last_event_time_ns: int | None = None
     source_watermark_ns: int | None = None
     reprocess_count: int | None = None
+    priority: str | None = None
     schema_version: int = SEGMENT_META_VERSION
 
     def to_json(self) -> str:
@@ -90,6 +100,10 @@ def _checked(name: str, value: Any) -> Any:
         if name in _OPTIONAL_FIELDS:
             return None
         raise MetaError(f"{name} is missing")
+    if name == "priority":
+        if value not in PRIORITIES:
+            raise MetaError(f"priority is {ascii(value)[:80]}, must be one of {', '.join(PRIORITIES)}")
+        return value
     if name in _TEXT_FIELDS:
         if not isinstance(value, str) or not value:
             raise MetaError(f"{name} is {ascii(value)[:80]}, must be non-empty text")

@@ -27,14 +27,14 @@ from sda_platform.lake.log import Head
 def take(
     zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int, orphaned_before_s: float = 0.0
 ) -> list[LoadedSegment]:
-    """The next segments of all ``zones``, oldest seal first, within both bounds (at least one, however large).
+    """The next segments of all ``zones``, in the order in which they are due, within both bounds (at least one).
 
     Orphans that have not changed since the wall time ``orphaned_before_s`` are taken as defective segments.
     """
     finish_last_commit(zones, head)
     faults.reach("intake.before_listing")
     found = [segment for zone in zones for segment in (*zone.pending(), *take_orphans(zone, orphaned_before_s))]
-    found.sort(key=lambda s: (s.sealed_time_ns, s.feed, s.name))
+    found.sort(key=lambda s: (s.due_time_ns, s.feed, s.name))
     faults.reach("intake.listed")
     taken: dict[str, LoadedSegment] = {}
     size = 0

@@ -16,6 +16,7 @@ DUPLICATE: Final = "second delivery of bytes that were taken before"
 NAME_CONFLICT: Final = "other bytes were consumed under this name"
 UNDECODABLE: Final = "the decoder ends with"
 _OTHER_FORMAT: Final = "?"
+_HANDICAP_S: Final = {"emergency": -3600, "low": 60, "deferred": 300}
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,16 @@ class PendingSegment:
     def sealed_time_ns(self) -> int:
         """Mission time of sealing; 0 where unknown, so that such segments come first and are dealt with."""
         return self.meta.sealed_time_ns if self.meta else 0
+
+    @property
+    def due_time_ns(self) -> int:
+        """The order of intake: the time of sealing, later for lower priorities.
+
+        High priority therefore comes first, and none waits for ever: low priority counts as high after a minute, and a
+        deferred segment after five (DP4-F8, E25).
+        """
+        handicap_s = _HANDICAP_S.get(self.meta.priority or "", 0) if self.meta else 0
+        return self.sealed_time_ns + handicap_s * 1_000_000_000
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,13 @@ from sda_platform.lake.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
+from sda_platform.registry import FEEDS
 from sda_platform_tests.messages_of_others import Told, messages_of
 from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment
 from sda_platform_tests.unit.formats.readings import isl_payload
 
 SEED = 20241101
+READ_FORMATS = [(feed, name) for feeds in FEEDS.values() for feed in feeds for name in ZONES[feed]]
 MUTANTS = 170
 RECORDS = 6
 ODD_VALUES = (
@@ -116,7 +118,7 @@ MUTATIONS = (
 )
 
 
-@pytest.mark.parametrize(("feed", "segment_format"), [(feed, name) for feed, names in ZONES.items() for name in names])
+@pytest.mark.parametrize(("feed", "segment_format"), READ_FORMATS)
 def test_of_a_thousand_mutants_every_record_is_a_row_and_none_stops_the_batch(
     tmp_path: Path, feed: str, segment_format: str
 ) -> None:

@@ -48,6 +48,16 @@ def test_zones_are_taken_together_oldest_seal_first(tmp_path: Path) -> None:
     assert [(s.zone, s.name) for s in take(radar, isl)] == [("radar", "a"), ("isl", "c"), ("radar", "b")]
 
 
+def test_high_priority_is_taken_first_and_none_waits_for_ever__DP4_F8_E25(zone: LandingZone) -> None:
+    """At minute 6: a deferred and a low segment of the beginning come before a high one that was sealed just now."""
+    waiting = [("deferred", 0), ("low", 10), ("high", 20), ("emergency", 30), (None, 40), ("high", 360)]
+    for number, (priority, second) in enumerate(waiting):
+        data = radar_segment(1, first_track=number)
+        land(zone, f"{second}-{priority}", data, seconds=second, priority=priority)
+    order = ["30-emergency", "20-high", "40-None", "10-low", "0-deferred", "360-high"]
+    assert [s.name for s in take(zone)] == order
+
+
 def test_a_batch_keeps_within_its_bounds_but_never_starves(zone: LandingZone) -> None:
     for second, data in enumerate((DATA, OTHER, THIRD)):
         land(zone, f"s{second}", data, seconds=second)

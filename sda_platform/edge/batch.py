@@ -1,0 +1,56 @@
+"""Batches: records on their way from a source to a segment, and the receipt that says when they are durable."""
+
+import asyncio
+from dataclasses import dataclass
+
+from sda_platform.edge.priority import Priority
+
+BATCH_OVERHEAD = 512
+"""Bytes that a batch costs beside its records: so that many small ones are bounded too."""
+
+
+class Receipt:
+    """Resolved once all parts of a hand-over are in sealed segments. Awaiting it may be repeated."""
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._done = asyncio.Event()
+        self._done.set()
+        self.lost = 0
+
+    def expect(self) -> None:
+        """One more part has been handed over."""
+        self._open += 1
+        self._done.clear()
+
+    def settle(self, lost: int = 0) -> None:
+        """One part is durable, but for ``lost`` records that were dropped by policy."""
+        self.lost += lost
+        self._open -= 1
+        if self._open == 0:
+            self._done.set()
+
+    async def durable(self) -> bool:
+        """Wait until every part is settled; False if records were dropped."""
+        await self._done.wait()
+        return self.lost == 0
+
+
+@dataclass(slots=True)
+class Batch:
+    """Records of one source and one priority, as bytes of a segment.
+
+    ``received_s``: when they left the socket, by the loop's clock.
+    """
+
+    source: str
+    priority: Priority
+    data: bytes
+    records: int
+    received_s: float
+    receipt: Receipt
+
+    @property
+    def weight(self) -> int:
+        """Bytes that it occupies on an edge."""
+        return len(self.data) + BATCH_OVERHEAD

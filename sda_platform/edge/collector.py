@@ -1,0 +1,179 @@
+"""The collector: zones with their sealers, the sources of a configuration, and an orderly end.
+
+Order of an end: stop accepting, finish what is half received, seal everything, exit (DP1-F8). A fault of a sealer ends
+the collector, because nothing is durable without it; a fault of a source ends that source only.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from sda_platform.clock import MissionClock
+from sda_platform.edge.bottleneck import Occupancy
+from sda_platform.edge.config import CollectorConfig, ServiceConfig
+from sda_platform.edge.kernels import compile_kernels
+from sda_platform.edge.ledger import Ledger
+from sda_platform.edge.logs import Log
+from sda_platform.edge.priority import Priority
+from sda_platform.edge.rates import Rates
+from sda_platform.edge.sealing import Sealer, SealingPlan
+from sda_platform.edge.sources.source import Services, State
+from sda_platform.edge.supervision import Supervised
+from sda_platform.edge.topology import Topology, audit, describe
+from sda_platform.edge.zone import ZoneEntry
+from sda_platform.formats.registry import ZONES
+from sda_platform.lake.landing.zone import LandingZone
+
+_SAMPLE_S = 0.1
+_BACKLOG_S = 1.0
+_SEALING_THREADS = 8
+_FILE_THREADS = 4
+
+
+class Collector:
+    """All of it, in the running event loop. ``home`` holds the progress of its sources."""
+
+    def __init__(self, service: ServiceConfig, *, landing_root: str, home: Path, clock: MissionClock, log: Log) -> None:
+        self.service, self.landing_root, self.log = service, landing_root, log
+        self.topology, self.ledger = Topology(), Ledger()
+        self.occupancy, self.rates = Occupancy(), Rates()
+        self.supervised: dict[str, Supervised] = {}
+        self.sealers: list[Sealer] = []
+        self.faults: asyncio.Queue[BaseException] = asyncio.Queue(maxsize=16)
+        self._clock = clock
+        self._config = CollectorConfig(collector=service)
+        self._entries: dict[str, ZoneEntry] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._sealing: list[asyncio.Task[None]] = []
+        # A large file must not hold up a seal.
+        self._executor = ThreadPoolExecutor(_SEALING_THREADS, thread_name_prefix="seal")
+        self._file_executor = ThreadPoolExecutor(_FILE_THREADS, thread_name_prefix="files")
+        state_directory = home / "collector"
+        state_directory.mkdir(parents=True, exist_ok=True)
+        self.services = Services(
+            clock, self.ledger, log, self.entry, landing_root, self._file_executor, state_directory
+        )  # fmt: skip
+
+    async def start(self, config: CollectorConfig) -> None:
+        """Start the sources of ``config``; what is compiled is compiled before the first socket is open."""
+        compile_kernels()
+        self._tasks = [self._task(self._sample()), self._task(self._watch_backlog())]
+        await self.apply(config)
+
+    async def apply(self, config: CollectorConfig) -> None:
+        """Make the running sources those of ``config``: removed ones are drained, changed ones replaced."""
+        if config.collector != self.service:
+            self.log.warning("options of [collector] take effect at the next start")
+        before, after = self._config.sources, config.sources
+        gone = [name for name in before if after.get(name) != before[name]]
+        await asyncio.gather(*(self._remove(name) for name in gone if name in self.supervised))
+        for name, source in after.items():
+            if name not in self.supervised:
+                self.supervised[name] = Supervised(source.build(name, self.services))
+                self.supervised[name].start()
+                self.log.info("source added", source=name, kind=source.kind)
+        self._config = config
+
+    async def stop(self) -> int:
+        """End in order; returns how many records could not be sealed in time (0, unless the disk refuses)."""
+        await asyncio.gather(*(each.stop() for each in self.supervised.values()))
+        for entry in self._entries.values():
+            entry.close()
+        if self._sealing:
+            await asyncio.wait(self._sealing, timeout=1.5)
+        left = sum(account.in_flight for account in self.ledger.accounts().values())
+        for task in (*self._tasks, *self._sealing):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._sealing, return_exceptions=True)
+        for executor in (self._executor, self._file_executor):
+            executor.shutdown(wait=False, cancel_futures=True)
+        self.log.info("stopped", not_sealed=left)
+        return left
+
+    def entry(self, zone: str) -> ZoneEntry:
+        """The entry of a zone; its sealers start with it."""
+        if zone not in self._entries:
+            self._entries[zone] = ZoneEntry(zone, self.topology, self.ledger)
+            self._start_sealers(zone)
+        return self._entries[zone]
+
+    def zones(self) -> dict[str, ZoneEntry]:
+        """The zones that are in use."""
+        return dict(self._entries)
+
+    @property
+    def health(self) -> list[str]:
+        """What is wrong, one line each; empty when all is well (DP1-O1)."""
+        failed = [
+            f"source {name}: {each.source.detail}"
+            for name, each in self.supervised.items()
+            if each.source.state is State.FAILED
+        ]
+        return failed + [
+            f"sealer of {sealer.zone} ({sealer.priority.label}): failed {sealer.failures} times in a row"
+            for sealer in self.sealers
+            if sealer.failures
+        ]
+
+    def _start_sealers(self, zone: str) -> None:
+        lanes = self.topology.lanes(zone)
+        findings = audit([channel.edge for channel in lanes.values()], ZONES)
+        if findings:
+            raise RuntimeError(f"the topology is not as declared: {findings}")
+        for priority, channel in lanes.items():
+            self.log.info("edge", edge=channel.edge.name, text=describe(channel.edge))
+            after_s = self.service.seal_after_s
+            if priority is Priority.DEFERRED:
+                after_s = self.service.deferred_seal_after_s
+            plan = SealingPlan(self.service.segment_max_bytes, after_s)
+            sealer = Sealer(
+                zone, priority, channel, plan, self.landing_root, self._clock, self.ledger, self._executor, self.log
+            )
+            self.sealers.append(sealer)
+            self._sealing.append(self._task(sealer.run()))
+
+    async def _remove(self, name: str) -> None:
+        supervised = self.supervised[name]
+        await supervised.stop()
+        del self.supervised[name]
+        self.log.info("source removed", source=name)
+
+    async def _sample(self) -> None:
+        """Occupancy of every edge at 10 Hz, rates of every source at the same pace."""
+        while True:
+            await asyncio.sleep(_SAMPLE_S)
+            now_s = asyncio.get_running_loop().time()
+            edges = {channel.edge.name: channel.occupancy for channel in self.topology.channels()}
+            backlogs = {f"{zone}.intake": entry.pressure.backlog for zone, entry in self._entries.items()}
+            self.occupancy.add({**edges, **backlogs})
+            for name in self.supervised:
+                self.rates.add(name, self.ledger.of_source(name).received, now_s)
+
+    async def _watch_backlog(self) -> None:
+        """What waits for the intake, as a share of what may wait, once a second."""
+        while True:
+            for zone, entry in list(self._entries.items()):
+                entry.pressure.backlog = await asyncio.get_running_loop().run_in_executor(
+                    self._executor, self._backlog, zone
+                )
+            await asyncio.sleep(_BACKLOG_S)
+
+    def _backlog(self, zone: str) -> float:
+        landing = LandingZone(self.landing_root, zone)
+        waiting = landing.waiting(landing.pending_names())
+        size = sum(segment.bytes for segment in waiting)
+        return max(size / self.service.backlog_max_bytes, len(waiting) / self.service.backlog_max_segments)
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.log.fault("fault of the program", error)
+            if not self.faults.full():
+                self.faults.put_nowait(error)

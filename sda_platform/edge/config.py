@@ -1,0 +1,216 @@
+"""The collector's configuration: one TOML file, read again when it changes.
+
+    [collector]
+    control = "127.0.0.1:9100"
+    seal_after_s = 1.0
+
+    [sources.radar-north]
+    kind = "radar"
+    bind = "127.0.0.1:7001"
+
+Each kind of source is a model here; docs/collectors.md lists their options. Secrets are not in the file: it names the
+environment variables that hold them.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+
+from sda_platform.edge.address import Address
+from sda_platform.edge.sources.element_refresh import ElementRefresh
+from sda_platform.edge.sources.folder import FolderSource
+from sda_platform.edge.sources.framed_server import LinkSource, TelemetrySource
+from sda_platform.edge.sources.optical import OpticalSource
+from sda_platform.edge.sources.pull import LEAST_INTERVAL_S, Login, PullSource
+from sda_platform.edge.sources.radar import RadarSource
+from sda_platform.edge.sources.source import Services, Source
+from sda_platform.edge.sources.station import StationSource
+from sda_platform.edge.sources.upload import UploadSource
+from sda_platform.formats.registry import ZONES
+
+HostAndPort = Annotated[
+    Address,
+    BeforeValidator(lambda value: Address.parse(value) if isinstance(value, str) else value),
+    PlainSerializer(str),
+]
+
+
+class ConfigError(ValueError):
+    """The file cannot be used; the text names the file, the option and what is wrong."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RadarConfig(_Model):
+    """Radar frames over UDP."""
+
+    kind: Literal["radar"]
+    bind: HostAndPort
+    receive_buffer_bytes: int = Field(4 * 2**20, gt=0)
+
+    def build(self, name: str, services: Services) -> Source:
+        """The source that this describes."""
+        return RadarSource(name, services, bind=self.bind, receive_buffer_bytes=self.receive_buffer_bytes)
+
+
+class FramedConfig(_Model):
+    """Links or telemetry over TCP, from senders that connect."""
+
+    kind: Literal["isl", "telemetry"]
+    bind: HostAndPort
+    acknowledge: bool = False
+    max_connections: int = Field(256, gt=0, le=4096)
+
+    def build(self, name: str, services: Services) -> Source:
+        """The source that this describes."""
+        made = LinkSource if self.kind == "isl" else TelemetrySource
+        return made(name, services, bind=self.bind, acknowledges=self.acknowledge, max_connections=self.max_connections)
+
+
+class StationConfig(_Model):
+    """A ground station that is called."""
+
+    kind: Literal["station"]
+    address: HostAndPort
+    elements_url: str = ""
+    norad_id: int | None = None
+    refresh_s: float = Field(600.0, ge=60.0)
+
+    def build(self, name: str, services: Services) -> Source:
+        """The source that this describes."""
+        refresh = None
+        if self.elements_url and self.norad_id is not None:
+            refresh = ElementRefresh(self.elements_url, self.norad_id, interval_s=self.refresh_s)
+        return StationSource(name, services, address=self.address, elements=refresh)
+
+
+class OpticalConfig(_Model):
+    """An optical archive over HTTP."""
+
+    kind: Literal["optical"]
+    url: str
+    poll_interval_s: float = Field(5.0, gt=0.0)
+    wait_ms: int = Field(0, ge=0, le=60_000)
+    overlap_s: float = Field(60.0, ge=0.0, le=86_400.0)
+
+    def build(self, name: str, services: Services) -> Source:
+        """The source that this describes."""
+        options = self.model_dump(exclude={"kind"})
+        return OpticalSource(name, services, **options)
+
+
+class FolderConfig(_Model):
+    """A folder that partners copy files to."""
+
+    kind: Literal["folder"]
+    path: Path
+    interval_s: float = Field(1.0, gt=0.0)
+    settle_s: float = Field(2.0, ge=0.0)
+
+    def build(self, name: str, services: Services) -> Source:
+        """The source that this describes."""
+        return FolderSource(name, services, path=self.path, interval_s=self.interval_s, settle_s=self.settle_s)
+
+
+class UploadConfig(_Model):
+    """HTTP uploads; beyond loopback a token is needed."""
+
+    kind: Literal["upload"]
+    bind: HostAndPort
+    token_variable: str = ""
+    max_bytes: int = Field(2**30, gt=0)
+
+    @model_validator(mode="after")
+    def _has_token(self) -> "UploadConfig":
+        _require_token(self.bind, self.token_variable)
+        return self
+
+    def build(self, name: str, services: Services) -> Source:
+        """The source that this describes."""
+        token = os.environ.get(self.token_variable, "") if self.token_variable else ""
+        return UploadSource(name, services, bind=self.bind, token=token, max_bytes=self.max_bytes)
+
+
+class PullConfig(_Model):
+    """A catalogue that is asked now and then."""
+
+    kind: Literal["pull"]
+    url: str
+    zone: Literal["elements", "messages"] = "elements"
+    format: str
+    interval_s: float = Field(7_200.0, ge=LEAST_INTERVAL_S)
+    login: Literal["", "space-track"] = ""
+
+    @model_validator(mode="after")
+    def _format_fits(self) -> "PullConfig":
+        if self.format not in ZONES[self.zone]:
+            raise ValueError(f"zone {self.zone} carries {', '.join(ZONES[self.zone])}, not {self.format!r}")
+        return self
+
+    def build(self, name: str, services: Services) -> Source:
+        """The source that this describes."""
+        login = Login() if self.login else None
+        return PullSource(
+            name, services, url=self.url, zone=self.zone, segment_format=self.format, interval_s=self.interval_s,
+            login=login,
+        )  # fmt: skip
+
+
+SourceConfig = Annotated[
+    RadarConfig | FramedConfig | StationConfig | OpticalConfig | FolderConfig | UploadConfig | PullConfig,
+    Field(discriminator="kind"),
+]
+
+
+class ServiceConfig(_Model):
+    """What concerns all sources."""
+
+    control: HostAndPort = Address("127.0.0.1", 9100)
+    token_variable: str = ""
+    seal_after_s: float = Field(1.0, gt=0.0, le=60.0)
+    deferred_seal_after_s: float = Field(5.0, gt=0.0, le=300.0)
+    segment_max_bytes: int = Field(64 * 2**20, ge=64 * 2**10, le=64 * 2**20)
+    backlog_max_bytes: int = Field(512 * 2**20, gt=0)
+    backlog_max_segments: int = Field(4_096, gt=0)
+
+    @model_validator(mode="after")
+    def _has_token(self) -> "ServiceConfig":
+        _require_token(self.control, self.token_variable)
+        return self
+
+    @property
+    def token(self) -> str:
+        """What clients of the control plane must send; empty on loopback, unless a variable is named."""
+        return os.environ.get(self.token_variable, "") if self.token_variable else ""
+
+
+class CollectorConfig(_Model):
+    """The whole file."""
+
+    collector: ServiceConfig = Field(default_factory=ServiceConfig)
+    sources: dict[Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")], SourceConfig] = {}
+
+
+def load_config(path: Path) -> CollectorConfig:
+    """The configuration in the file at ``path``. Raises ConfigError."""
+    try:
+        return CollectorConfig.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: is no TOML: {error}") from None
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        raise ConfigError(f"{path}: {wrong}") from None
+
+
+def _require_token(bind: Address, variable: str) -> None:
+    if variable and not os.environ.get(variable):
+        raise ValueError(f"set the token in the environment variable {variable}")
+    if not variable and not bind.is_loopback:
+        raise ValueError(f"{bind} can be reached from other machines: name a token_variable")

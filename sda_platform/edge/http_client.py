@@ -1,0 +1,154 @@
+"""HTTP requests of collectors: bounded in time and size, tried again as the server asks, stopped by a breaker.
+
+Retried: no connection, time-outs, 408, 429 and 5xx. Not retried: any other 4xx, and what is larger than allowed
+(F4.30).
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final
+
+import httpx
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
+
+from sda_platform.edge.sources.source import SourceFailed
+from sda_platform.resilience import Breaker, BreakerState, pause_s, retry_after_s
+
+_PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+
+
+class HttpFailed(SourceFailed):
+    """The server did not answer as it should; trying again later may help."""
+
+    asked_pause_s = 0.0
+
+
+class HttpRefused(SourceFailed):
+    """The server refuses the request, or its answer cannot be used; repeating it at once does not help."""
+
+
+@dataclass(frozen=True)
+class HttpPatience:
+    """Bounds of one request; seconds and bytes. ``longest_pause_s`` also caps what a Retry-After asks for."""
+
+    attempts: int = 3
+    connect_s: float = 3.0
+    total_s: float = 15.0
+    first_pause_s: float = 1.0
+    longest_pause_s: float = 30.0
+    max_bytes: int = 64 * 2**20
+
+
+PATIENCE: Final = HttpPatience()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status, headers (names in lower case) and body."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+class HttpClient:
+    """One pool of connections and one breaker for one server. ``sleep`` is for tests."""
+
+    def __init__(
+        self,
+        patience: HttpPatience = PATIENCE,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._patience, self._sleep = patience, sleep
+        limits = httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=90.0)
+        timeout = httpx.Timeout(patience.total_s, connect=patience.connect_s)
+        self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=True, max_redirects=3)
+        self._breaker = Breaker()
+
+    @property
+    def breaker_state(self) -> BreakerState:
+        """The breaker's state now."""
+        return self._breaker.state(time.monotonic())
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def get(
+        self, url: str, *, params: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None,
+        total_s: float | None = None,
+    ) -> Answer:  # fmt: skip
+        """A successful answer, or 304. Raises HttpFailed once all attempts failed, HttpRefused."""
+        request = self._client.build_request("GET", httpx.URL(url).copy_merge_params(dict(params or {})))
+        request.headers.update(dict(headers or {}))
+        return await self.send(request, total_s=total_s)
+
+    async def post(self, url: str, form: Mapping[str, str]) -> Answer:
+        """As `get`, for a form."""
+        return await self.send(self._client.build_request("POST", url, data=dict(form)))
+
+    async def send(self, request: httpx.Request, *, total_s: float | None = None) -> Answer:
+        """Send a request as often as needed and allowed."""
+        retrying = AsyncRetrying(
+            retry=retry_if_exception_type(HttpFailed),
+            stop=stop_after_attempt(self._patience.attempts),
+            wait=self._pause_s,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return await retrying(self._attempt, request, total_s or self._patience.total_s)
+
+    async def _attempt(self, request: httpx.Request, total_s: float) -> Answer:
+        began_s, shown = time.monotonic(), str(request.url.copy_with(query=None, userinfo=b""))
+        if not self._breaker.allows(began_s):
+            raise HttpFailed(f"{shown}: not asked, because most of the last requests failed")
+        is_failure = True
+        try:
+            async with asyncio.timeout(total_s):
+                answer = await self._answer(request, shown)
+            is_failure = False
+            return answer
+        except (httpx.TransportError, TimeoutError) as error:
+            raise HttpFailed(f"{shown}: {type(error).__name__}: {error}".rstrip(": ")) from error
+        except HttpRefused:
+            is_failure = False  # it answers
+            raise
+        finally:
+            self._breaker.record(is_failure, began_s=began_s, now_s=time.monotonic())
+
+    async def _answer(self, request: httpx.Request, shown: str) -> Answer:
+        response = await self._client.send(request, stream=True)
+        try:
+            status = response.status_code
+            if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                failure = HttpFailed(f"{shown} answered {status}")
+                failure.asked_pause_s = retry_after_s(
+                    response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._patience.longest_pause_s
+                )
+                raise failure
+            if not response.is_success and status != HTTPStatus.NOT_MODIFIED:
+                raise HttpRefused(f"{shown} answered {status}")
+            content = bytearray()
+            async for chunk in response.aiter_bytes():
+                content += chunk
+                if len(content) > self._patience.max_bytes:
+                    raise HttpRefused(f"{shown} sends more than {self._patience.max_bytes:,} bytes")
+            return Answer(status, {name.lower(): value for name, value in response.headers.items()}, bytes(content))
+        finally:
+            await response.aclose()
+
+    def _pause_s(self, state: RetryCallState) -> float:
+        patience = self._patience
+        drawn = pause_s(
+            state.attempt_number,
+            base_s=patience.first_pause_s,
+            cap_s=patience.longest_pause_s,
+            seed=str(time.time_ns()),
+        )
+        failure = state.outcome.exception() if state.outcome else None
+        return max(drawn, getattr(failure, "asked_pause_s", 0.0))

@@ -1,0 +1,65 @@
+"""An HTTP server inside the collector's event loop: uvicorn, without its own handling of signals and logs."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from sda_platform.edge.address import Address
+
+
+class _Quiet(uvicorn.Server):
+    """Leaves signals to the service that it is part of."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """Serves ``app`` at ``bind`` while the context lasts; connections are bounded and idle ones closed."""
+
+    def __init__(self, app: ASGIApp, bind: Address, *, max_connections: int = 64, grace_s: int = 2) -> None:
+        self._bind = bind
+        self._server = _Quiet(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                limit_concurrency=max_connections,
+                timeout_keep_alive=5,
+                timeout_graceful_shutdown=grace_s,
+                server_header=False,
+            )
+        )
+        self._socket: socket.socket | None = None
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it listens; empty while it does not."""
+        return str(Address(*self._socket.getsockname()[:2])) if self._socket else ""
+
+    async def __aenter__(self) -> Self:
+        family = socket.AF_INET6 if ":" in self._bind.host else socket.AF_INET
+        self._socket = socket.create_server(self._bind, family=family, backlog=128)
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
+        while not (self._server.started or self._serving.done()):
+            await asyncio.sleep(0.005)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        if self._serving is not None:
+            await self._serving
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

@@ -1,0 +1,31 @@
+"""The high-water mark of a source that is asked for what is new: a small file that survives restarts."""
+
+import json
+from pathlib import Path
+
+from upath import UPath
+
+from sda_platform.lake import durable
+
+
+class MarkUnreadable(ValueError):
+    """The file is no mark; the text says what to do."""
+
+
+class Mark:
+    """The newest event time up to which everything is durable, ns since the Unix epoch; 0 before the first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = UPath(path)
+        self.time_ns = 0
+        if self._path.exists():
+            try:
+                self.time_ns = int(json.loads(self._path.read_bytes())["time_ns"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise MarkUnreadable(f"{path}: is no mark: {error}; remove it to read everything again") from None
+
+    def move(self, time_ns: int) -> None:
+        """Put it at ``time_ns``, for good on return; never back."""
+        if time_ns > self.time_ns:
+            self.time_ns = time_ns
+            durable.write(self._path, json.dumps({"time_ns": time_ns}).encode())

@@ -1,0 +1,99 @@
+"""`sda collect`: the collector as a process; reads its configuration again when the file changes, ends on SIGTERM."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from pathlib import Path
+
+from sda_platform.clock import MissionClock
+from sda_platform.edge.collector import Collector
+from sda_platform.edge.config import CollectorConfig, ConfigError, load_config
+from sda_platform.edge.control import control_plane
+from sda_platform.edge.http_server import HttpServer
+from sda_platform.edge.logs import Log
+
+ADDRESS_FILE = "collector.json"
+_LOOK_S = 0.5
+
+
+def run_collector(config_path: Path, *, landing_root: str, home: Path, log: Log | None = None) -> int:
+    """Run until SIGTERM or SIGINT; returns the exit code: 0, or 1 if records could not be sealed or a fault ended it.
+
+    Raises ConfigError for a configuration that cannot be used at the start.
+    """
+    config = load_config(config_path)
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.run(_serve(config_path, config, landing_root, home, log or Log()))
+    return asyncio.run(_serve(config_path, config, landing_root, home, log or Log()))
+
+
+async def _serve(config_path: Path, config: CollectorConfig, landing_root: str, home: Path, log: Log) -> int:
+    clock = MissionClock.load(home)
+    collector = Collector(config.collector, landing_root=landing_root, home=home, clock=clock, log=log)
+    is_ending = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, is_ending.set)
+    watching = asyncio.create_task(_watch(config_path, collector))
+    try:
+        async with HttpServer(control_plane(collector, config.collector.token), config.collector.control) as server:
+            await collector.start(config)
+            _publish(home, server.address)
+            log.info("collecting", control=server.address, sources=len(config.sources), pid=os.getpid())
+            await _until_ended(is_ending, collector)
+            watching.cancel()
+            left = await collector.stop()
+    finally:
+        watching.cancel()
+        (home / ADDRESS_FILE).unlink(missing_ok=True)
+    return 1 if left or not is_ending.is_set() else 0
+
+
+async def _until_ended(is_ending: asyncio.Event, collector: Collector) -> None:
+    """Return on a signal, or at a fault of what all sources need."""
+    waits = [asyncio.create_task(is_ending.wait()), asyncio.create_task(collector.faults.get())]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for each in waits:
+        each.cancel()
+
+
+async def _watch(path: Path, collector: Collector) -> None:
+    """Apply the configuration each time that its file changes; one that cannot be used is reported and left alone."""
+    seen = _stamp(path)
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        found = _stamp(path)
+        if found == seen:
+            continue
+        seen = found
+        try:
+            await collector.apply(load_config(path))
+            collector.log.info("configuration applied", file=str(path))
+        except ConfigError as error:
+            collector.log.error("configuration not applied; the running sources stay as they are", reason=str(error))
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _publish(home: Path, control: str) -> None:
+    """Say where the control plane answers, for `sda sources`."""
+    partial = home / f".{ADDRESS_FILE}.{os.getpid()}.tmp"
+    partial.write_text(json.dumps({"control": control, "pid": os.getpid()}))
+    partial.replace(home / ADDRESS_FILE)
+
+
+def published(home: Path) -> str | None:
+    """Where the collector of ``home`` answers; None where none runs."""
+    try:
+        return str(json.loads((home / ADDRESS_FILE).read_text())["control"])
+    except (OSError, KeyError, ValueError):
+        return None

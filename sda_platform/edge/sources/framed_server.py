@@ -1,0 +1,124 @@
+"""Sources that listen on TCP for length-prefixed frames: inter-satellite links, and telemetry of many stations.
+
+A connection has a task and a bounded buffer of its own: one that stalls or misbehaves concerns no other (F1.1). Beyond
+``max_connections`` a new one is closed at once and counted, so that a storm of them costs nothing else.
+"""
+
+import asyncio
+import socket
+from typing import ClassVar
+
+from sda_platform.edge.address import Address
+from sda_platform.edge.sources.frame_stream import PATIENCE, READ_BYTES, Framing, Patience
+from sda_platform.edge.sources.intake import Intake, LinkIntake, TelemetryIntake
+from sda_platform.edge.sources.session import Session
+from sda_platform.edge.sources.source import Services, Source, State
+
+
+class FramedServer(Source):
+    """Listens at ``bind``."""
+
+    framing: ClassVar[Framing]
+    intake_class: ClassVar[type[Intake]]
+
+    def __init__(
+        self,
+        name: str,
+        services: Services,
+        *,
+        bind: Address,
+        acknowledges: bool = False,
+        max_connections: int = 256,
+        patience: Patience = PATIENCE,
+    ) -> None:
+        super().__init__(name, services)
+        self._bind, self._acknowledges, self._patience = bind, acknowledges, patience
+        self._max_connections = max_connections
+        self._intake = self.intake_class(self)
+        self._sessions: dict[asyncio.Task[None], Session] = {}
+        self._address = ""
+        self._woken = asyncio.Event()
+        self._fault: asyncio.Future[None] | None = None
+
+    @property
+    def address(self) -> str:
+        """See `Source.address`."""
+        return self._address
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._sessions)
+
+    async def run(self) -> None:
+        """See `Source.run`."""
+        self._fault = asyncio.get_running_loop().create_future()
+        server = await asyncio.start_server(self._accept, *self._bind, limit=READ_BYTES, backlog=self._max_connections)
+        self._address = str(Address(*server.sockets[0].getsockname()[:2]))
+        self.state = State.RUNNING
+        self.log.info("listening", address=self._address)
+        try:
+            while not (self.stopping.is_set() or self._fault.done()):
+                await self._woken.wait()
+        finally:
+            server.close()
+            await self._drain()
+            self._address = ""
+        if self._fault.done():
+            self._fault.result()
+
+    def stop(self) -> None:
+        """See `Source.stop`."""
+        super().stop()
+        self._woken.set()
+
+    async def _drain(self) -> None:
+        """Let every connection end at a frame boundary."""
+        for session in self._sessions.values():
+            session.stream.stop()
+        if self._sessions:
+            await asyncio.wait(self._sessions, timeout=self._patience.drain_s + 0.5)
+        for task in list(self._sessions):
+            task.cancel()
+        await asyncio.gather(*self._sessions, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or self.stopping.is_set() or len(self._sessions) >= self._max_connections:
+            self.errors["refused_connection"] += 1
+            writer.transport.abort()
+            return
+        keep_alive(writer)
+        session = Session(reader, writer, self._intake, self.framing, self._patience, acknowledges=self._acknowledges)
+        self._sessions[task] = session
+        try:
+            await session.run()
+        except Exception as error:  # a fault of the program ends the source, where it is reported
+            if self._fault is not None and not self._fault.done():
+                self._fault.set_exception(error)
+                self._woken.set()
+        finally:
+            del self._sessions[task]
+
+
+class LinkSource(FramedServer):
+    """Beacons of satellites over inter-satellite links; one connection may carry many satellites."""
+
+    kind, zone = "isl", "isl"
+    framing = Framing(is_big_endian=False)
+    intake_class = LinkIntake
+
+
+class TelemetrySource(FramedServer):
+    """Telemetry frames that ground stations send."""
+
+    kind, zone = "telemetry", "telemetry"
+    framing = Framing(is_big_endian=True)
+    intake_class = TelemetryIntake
+
+
+def keep_alive(writer: asyncio.StreamWriter) -> None:
+    """Have the kernel notice a peer that is gone."""
+    opened: socket.socket | None = writer.get_extra_info("socket")
+    if opened is not None:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,0 +1,143 @@
+"""Pull clients of public catalogues: element sets and conjunction messages, as rarely as their owners ask for.
+
+CelesTrak: conditional requests (ETag, If-Modified-Since), at least two hours between two of them. Space-Track: a
+session by login, at most 30 requests a minute; user and password come from the environment. A refusal (403, 429) ends
+the interval's attempts. The state of conditional requests survives restarts, so that a restart asks for nothing again.
+"""
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from upath import UPath
+
+from sda_platform.edge.http_client import Answer, HttpClient, HttpFailed, HttpPatience, HttpRefused
+from sda_platform.edge.sources.documents import land_document
+from sda_platform.edge.sources.source import Services, Source, SourceFailed, State
+from sda_platform.lake import durable
+from sda_platform.resilience import BreakerState
+
+LEAST_INTERVAL_S: Final = 60.0
+_PATIENCE: Final = HttpPatience(total_s=120.0)
+_AFTER_FAILURE_S: Final = 300.0
+_VALIDATORS: Final = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
+
+
+@dataclass(frozen=True)
+class Login:
+    """A form that opens a session: where, its field names, and the variables that hold user and password."""
+
+    path: str = "/ajaxauth/login"
+    user_field: str = "identity"
+    password_field: str = "password"  # noqa: S105 - the name of a field
+    user_variable: str = "SPACETRACK_USER"
+    password_variable: str = "SPACETRACK_PASSWORD"  # noqa: S105 - the name of a variable
+
+    def form(self) -> dict[str, str]:
+        """The filled form. Raises SourceFailed, naming the variable that is not set."""
+        missing = [name for name in (self.user_variable, self.password_variable) if not os.environ.get(name)]
+        if missing:
+            raise SourceFailed(f"set {' and '.join(missing)} in the environment to log in")
+        return {
+            self.user_field: os.environ[self.user_variable],
+            self.password_field: os.environ[self.password_variable],
+        }
+
+
+class PullSource(Source):
+    """Asks ``url`` every ``interval_s`` and lands what has changed in ``zone``."""
+
+    kind = "pull"
+    is_stateful = True
+
+    def __init__(
+        self,
+        name: str,
+        services: Services,
+        *,
+        url: str,
+        zone: str,
+        segment_format: str,
+        interval_s: float = 7_200.0,
+        login: Login | None = None,
+        patience: HttpPatience = _PATIENCE,
+    ) -> None:
+        super().__init__(name, services)
+        self.zone = zone
+        self._url, self._format, self._interval_s = url, segment_format, interval_s
+        self._login, self._patience = login, patience
+        self._client: HttpClient | None = None
+        self._state_path = UPath(services.state_directory / f"{name}.pull.json")
+
+    @property
+    def address(self) -> str:
+        """See `Source.address`; without the query, which may be long."""
+        return self._url.partition("?")[0]
+
+    @property
+    def breaker_state(self) -> BreakerState | None:
+        """See `Source.breaker_state`."""
+        return self._client.breaker_state if self._client else None
+
+    async def run(self) -> None:
+        """See `Source.run`. Raises SourceFailed."""
+        self._client = client = HttpClient(self._patience)
+        try:
+            while not self.stopping.is_set():
+                left_s = self._asked_s() + self._interval_s - time.time()
+                if left_s > 0:
+                    self.state = State.RUNNING
+                    if await self.pause(min(left_s, 3600.0)):
+                        return
+                    continue
+                try:
+                    await self._pull(client)
+                except HttpFailed as failure:
+                    self.errors["failed_request"] += 1
+                    self.state, self.detail = State.RETRYING, str(failure)
+                    self.log.warning("asked again later", in_s=_AFTER_FAILURE_S, reason=str(failure))
+                    await self.pause(min(_AFTER_FAILURE_S, self._interval_s))
+                    self._hold({**self._held(), "asked_s": 0.0})
+        finally:
+            await client.close()
+
+    async def _pull(self, client: HttpClient) -> None:
+        held = self._held()
+        self._hold({**held, "asked_s": time.time()})  # before the request: one that kills us is not repeated at once
+        if self._login is not None:
+            parts = urlsplit(self._url)
+            await client.post(f"{parts.scheme}://{parts.netloc}{self._login.path}", self._login.form())
+        headers = {_VALIDATORS[name]: str(held[name]) for name in _VALIDATORS if name in held}
+        try:
+            answer = await client.get(self._url, headers=headers)
+        except HttpRefused as refusal:
+            self.errors["refused"] += 1
+            self.log.warning("request refused; asked again after the interval", reason=str(refusal))
+            return
+        if answer.status == HTTPStatus.NOT_MODIFIED:
+            return
+        records = await land_document(self, answer.content, zone=self.zone, segment_format=self._format)
+        self.log.info("document landed", zone=self.zone, records=records, bytes=len(answer.content))
+        self._hold({"asked_s": time.time(), **_validators(answer)})
+
+    def _asked_s(self) -> float:
+        return float(str(self._held().get("asked_s", 0.0)))
+
+    def _held(self) -> dict[str, object]:
+        if not self._state_path.exists():
+            return {}
+        try:
+            return dict(json.loads(self._state_path.read_bytes()))
+        except (TypeError, ValueError):
+            return {}
+
+    def _hold(self, state: dict[str, object]) -> None:
+        durable.write(self._state_path, json.dumps(state).encode())
+
+
+def _validators(answer: Answer) -> dict[str, object]:
+    return {name: answer.headers[name] for name in _VALIDATORS if name in answer.headers}

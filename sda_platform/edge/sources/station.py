@@ -1,0 +1,120 @@
+"""A station that is called: connect, read telemetry frames, connect again; and the element set of its pass (F4).
+
+    connecting ─► connected ─► reconnecting ─► connecting …
+    after 5 minutes without a connection: failed. On a stop: disconnecting ─► stopped.
+
+Pauses between attempts are 1, 2, 4 … 30 s with some jitter, so that stations do not return together (F4.40). Every
+transition is written to the log in order (F4.7).
+"""
+
+import asyncio
+from contextlib import suppress
+from random import Random
+
+from sda_platform.edge.address import Address
+from sda_platform.edge.sources.element_refresh import ElementRefresh
+from sda_platform.edge.sources.frame_stream import PATIENCE, READ_BYTES, Framing, Patience
+from sda_platform.edge.sources.framed_server import keep_alive
+from sda_platform.edge.sources.intake import TelemetryIntake
+from sda_platform.edge.sources.session import Session
+from sda_platform.edge.sources.source import Services, Source, SourceGone, State
+from sda_platform.resilience import doubling_s
+
+GOODBYE = b"\x00\x00\x00\x07GOODBYE"
+
+
+class StationSource(Source):
+    """Calls the station at ``address``; ``elements`` keeps the element set of its satellite fresh meanwhile."""
+
+    kind, zone = "station", "telemetry"
+
+    def __init__(
+        self,
+        name: str,
+        services: Services,
+        *,
+        address: Address,
+        elements: ElementRefresh | None = None,
+        patience: Patience = PATIENCE,
+        connect_s: float = 5.0,
+        give_up_s: float = 300.0,
+        longest_pause_s: float = 30.0,
+        first_pause_s: float = 1.0,
+    ) -> None:
+        super().__init__(name, services)
+        self._station, self._elements, self._patience = address, elements, patience
+        self._connect_s, self._give_up_s = connect_s, give_up_s
+        self._first_pause_s, self._longest_pause_s = first_pause_s, longest_pause_s
+        self._intake = TelemetryIntake(self)
+        self._session: Session | None = None
+        self._jitter = Random(name)
+        self.transitions: list[str] = []
+
+    @property
+    def address(self) -> str:
+        """See `Source.address`."""
+        return str(self._station)
+
+    async def run(self) -> None:
+        """See `Source.run`. Raises SourceGone."""
+        refreshing = asyncio.create_task(self._elements.run(self)) if self._elements else None
+        try:
+            await self._keep_connected()
+        finally:
+            if refreshing is not None:  # the refresh lives as long as the session, and is not waited for (F4.13, F4.37)
+                refreshing.cancel()
+                with suppress(asyncio.CancelledError):
+                    await refreshing
+        self._enter(State.STOPPED, "stopped")
+
+    async def _keep_connected(self) -> None:
+        loop = asyncio.get_running_loop()
+        failing_since_s, attempt = None, 0
+        while not self.stopping.is_set():
+            attempt += 1
+            self._enter(State.STARTING, f"connecting, attempt {attempt}")
+            ended = await self._connection()
+            if ended is None:
+                failing_since_s, attempt = None, 0
+                ended = "the connection ended"
+            if self.stopping.is_set():
+                return
+            failing_since_s = failing_since_s or loop.time()
+            if loop.time() - failing_since_s >= self._give_up_s:
+                raise SourceGone(f"{self._station}: no connection for {self._give_up_s:.0f} s; last: {ended}")
+            pause_s = doubling_s(max(attempt, 1), base_s=self._first_pause_s, cap_s=self._longest_pause_s)
+            pause_s = min(pause_s * self._jitter.uniform(1.0, 1.1), self._longest_pause_s)
+            self._enter(State.RETRYING, f"reconnecting in {pause_s:.1f} s: {ended}")
+            await self.pause(pause_s)
+
+    async def _connection(self) -> str | None:
+        """One connection to its end; None after one that stood, else why there was none."""
+        try:
+            async with asyncio.timeout(self._connect_s):
+                reader, writer = await asyncio.open_connection(*self._station, limit=READ_BYTES)
+        except (OSError, TimeoutError) as error:
+            return f"{type(error).__name__}: {error}".rstrip(": ")
+        keep_alive(writer)
+        self._enter(State.RUNNING, "connected")
+        self._session = Session(reader, writer, self._intake, Framing(is_big_endian=True), self._patience)
+        if self.stopping.is_set():
+            self.stop()
+        self._session.farewell = GOODBYE
+        try:
+            await self._session.run()
+        finally:
+            self._session = None
+        return None
+
+    def stop(self) -> None:
+        """Finish the frame in progress, say GOODBYE, close (F4.12)."""
+        super().stop()
+        if self._session is not None:
+            self._enter(State.DRAINING, "disconnecting")
+            self._session.stream.stop()
+
+    def _enter(self, state: State, detail: str) -> None:
+        self.state, self.detail = state, detail
+        self.transitions.append(detail)
+        del self.transitions[:-64]
+        self.log.info("station", state=state.value, detail=detail)

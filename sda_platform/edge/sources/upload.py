@@ -1,0 +1,145 @@
+"""HTTP upload: ``POST /land/<zone>?name=<file name>`` is answered once the file is durable in its landing zone.
+
+    201 landed, with the number of records and the segments · 200 these bytes were landed before
+    400 refused, with the reason · 401 no or a wrong token · 404 no such zone · 411, 413 without a length, or too long
+    408 too slow · 503 with Retry-After: too many uploads at once, or shutting down
+
+The body is written to a file of its own while it arrives, so that memory does not grow with it.
+"""
+
+import asyncio
+import hmac
+import re
+import tempfile
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from sda_platform.edge.address import Address
+from sda_platform.edge.http_server import HttpServer
+from sda_platform.edge.priority import Priority
+from sda_platform.edge.sources.source import Services, Source, State
+from sda_platform.formats.registry import ZONES
+from sda_platform.ingest.lander import Landed, Lander
+from sda_platform.ingest.partner_files import PartnerFileError
+
+_RETRY_AFTER_S: Final = 2
+_NAME_LENGTH: Final = 128
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
+
+
+class UploadSource(Source):
+    """Listens at ``bind``; ``token`` is required of clients, empty only on loopback."""
+
+    kind, zone = "upload", "any"
+
+    def __init__(
+        self,
+        name: str,
+        services: Services,
+        *,
+        bind: Address,
+        token: str = "",
+        max_bytes: int = 2**30,
+        at_once: int = 4,
+        chunk_s: float = 30.0,
+    ) -> None:
+        super().__init__(name, services)
+        self._bind, self._token, self._max_bytes = bind, token, max_bytes
+        self._at_once, self._chunk_s = at_once, chunk_s
+        self._running = 0
+        self._server: HttpServer | None = None
+
+    @property
+    def address(self) -> str:
+        """See `Source.address`."""
+        return self._server.address if self._server else ""
+
+    async def run(self) -> None:
+        """See `Source.run`."""
+        app = Starlette(routes=[Route("/land/{zone}", self._receive, methods=["POST"])])
+        async with HttpServer(app, self._bind) as self._server:
+            self.state = State.RUNNING
+            self.log.info("listening", address=self.address)
+            await self.stopping.wait()
+
+    async def _receive(self, request: Request) -> Response:
+        refusal = self._refusal(request)
+        if refusal is not None:
+            self.errors[f"http_{refusal.status_code}"] += 1
+            return refusal
+        self._running += 1
+        try:
+            with tempfile.TemporaryDirectory(dir=self.services.state_directory) as folder:
+                return await self._land(request, Path(folder))
+        finally:
+            self._running -= 1
+
+    def _refusal(self, request: Request) -> Response | None:
+        """The answer to a request that is not read at all."""
+        if self._token and not hmac.compare_digest(request.headers.get("Authorization", ""), f"Bearer {self._token}"):
+            return _answer(HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer <token>")
+        if request.path_params["zone"] not in ZONES:
+            return _answer(HTTPStatus.NOT_FOUND, f"the zones are {', '.join(sorted(ZONES))}")
+        length = request.headers.get("Content-Length", "")
+        if not length.isdigit():
+            return _answer(HTTPStatus.LENGTH_REQUIRED, "send the length of the file")
+        if int(length) > self._max_bytes:
+            return _answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {self._max_bytes:,} bytes are taken at once")
+        if self._running >= self._at_once or self.stopping.is_set():
+            return _answer(HTTPStatus.SERVICE_UNAVAILABLE, "too busy", {"Retry-After": str(_RETRY_AFTER_S)})
+        return None
+
+    async def _land(self, request: Request, folder: Path) -> Response:
+        name = _UNSAFE.sub("_", request.query_params.get("name", ""))[-_NAME_LENGTH:].lstrip(".") or "upload"
+        zone, path = request.path_params["zone"], folder / name
+        try:
+            await self._save(request, path)
+        except (TimeoutError, ClientDisconnect) as error:
+            self.errors["slow" if isinstance(error, TimeoutError) else "torn"] += 1
+            return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
+        except OSError as error:
+            return _answer(HTTPStatus.BAD_REQUEST, f"{name}: cannot be stored: {error.strerror}")
+        loop = asyncio.get_running_loop()
+        try:
+            landed: Landed = await loop.run_in_executor(
+                self.services.executor, self._attempt, path, zone, request.query_params.get("format")
+            )
+        except PartnerFileError as refusal:
+            self.errors["refused_file"] += 1
+            return _answer(HTTPStatus.BAD_REQUEST, str(refusal).replace(f"{folder}/", ""))
+        account = self.services.ledger.account(self.name, Priority.HIGH)
+        account.received += landed.records
+        account.sealed += landed.records
+        self.last_received_s = loop.time()
+        facts = {"zone": landed.zone, "records": landed.records, "segments": list(landed.segments)}
+        return JSONResponse(facts, HTTPStatus.CREATED if landed.segments else HTTPStatus.OK)
+
+    async def _save(self, request: Request, path: Path) -> None:
+        chunks = request.stream()
+        with path.open("wb") as file:
+            while True:
+                async with asyncio.timeout(self._chunk_s):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return
+                file.write(chunk)
+
+    def _attempt(self, path: Path, zone: str, segment_format: str | None) -> Landed:
+        lander = Lander(self.services.landing_root, self.services.clock)
+        return lander.land(path, feed=zone, segment_format=segment_format or _only_format(path, zone))
+
+
+def _only_format(path: Path, zone: str) -> str | None:
+    """The format of a zone that carries only one, where the file's name says nothing."""
+    formats = ZONES[zone]
+    return formats[0] if len(formats) == 1 and not path.suffix else None
+
+
+def _answer(status: HTTPStatus, text: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": text}, status, headers)

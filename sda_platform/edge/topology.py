@@ -1,0 +1,116 @@
+"""Every edge of the collector: declared here, and nowhere else is a channel made (DP4-F1, DP4-F2).
+
+Each landing zone has edges of its own, so that a flood in one never fills another's. Records are split by priority
+before they share anything (F3.28). Capacities are in bytes of records, so memory is bounded by their sum whatever the
+records are.
+
+    receive ─► emergency ─┐
+            ─► high ──────┤
+            ─► low ───────┼─► seal ─► pending/ of the zone ─► intake
+            ─► deferred ──┘
+
+Sizes: (peak rate − rate of the sealer) × duration × 2 (DP4-I2). Ten times 7,000 radar frames/s of 72 bytes for the 0.2
+s between two seals, twice: 2 MB; a tenth of a second of a slow disk costs half of that again. Three quarters are for
+high, one quarter for low priority. At 12 MiB and 70,000 frames/s an observation waits for 2.5 s at most (DP4-I1).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sda_platform.edge.batch import Batch
+from sda_platform.edge.channel import Channel, Edge, Policy
+from sda_platform.edge.priority import Priority
+
+MIB: Final = 2**20
+
+_LANES: Final[dict[Priority, tuple[int, Policy, str]]] = {
+    Priority.EMERGENCY: (
+        1 * MIB,
+        Policy.BLOCK,
+        "Emergency traffic has room of its own: it waits for nothing but the disk (F0.5).",
+    ),
+    Priority.HIGH: (
+        12 * MIB,
+        Policy.BLOCK,
+        "Fresh observations are never dropped here: the socket is read more slowly instead (DP4-I3).",
+    ),
+    Priority.LOW: (
+        4 * MIB,
+        Policy.SHED,
+        "A redundant sample is worth less than the wait: what does not fit is deferred.",
+    ),
+    Priority.DEFERRED: (
+        16 * MIB,
+        Policy.SHED,
+        "Deferred samples must not hold up fresh ones behind them: what does not fit is dropped and counted.",
+    ),
+}
+_ROUTINE_DEADLINE_S: Final = 0.2
+_ROUTINE_REASON: Final = "Emergency frames come through the same socket: routine frames wait 0.2 s, then are deferred."
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something undeclared or unbounded in a topology."""
+
+    edge: str
+    detail: str
+
+
+class Topology:
+    """The edges of a running collector, by zone and priority. Channels are made here, from declarations."""
+
+    def __init__(self) -> None:
+        self._channels: dict[tuple[str, Priority], Channel[Batch]] = {}
+
+    def lane(self, zone: str, priority: Priority) -> Channel[Batch]:
+        """The channel of a zone's records of one priority; the same for every caller."""
+        key = (zone, priority)
+        if key not in self._channels:
+            self._channels[key] = Channel(_edge(zone, priority))
+        return self._channels[key]
+
+    def lanes(self, zone: str) -> dict[Priority, Channel[Batch]]:
+        """All channels of a zone, highest priority first."""
+        return {priority: self.lane(zone, priority) for priority in Priority}
+
+    def channels(self) -> Iterator[Channel[Batch]]:
+        """Every channel there is."""
+        yield from self._channels.values()
+
+    def describe(self) -> list[str]:
+        """Each edge with size, policy and reason, for the log of a start (DP4-Q5)."""
+        return [describe(channel.edge) for channel in self.channels()]
+
+
+def declared_edges(zones: Iterable[str]) -> list[Edge]:
+    """The edges that a collector of these zones has."""
+    return [_edge(zone, priority) for zone in zones for priority in Priority]
+
+
+def audit(edges: Iterable[Edge], zones: Iterable[str]) -> list[Finding]:
+    """What is wrong with a topology: edges that are not declared, without a bound, or without a reason."""
+    declared = {edge.name: edge for edge in declared_edges(zones)}
+    findings = []
+    for edge in edges:
+        if edge.capacity <= 0 or edge.capacity > 64 * MIB:
+            findings.append(Finding(edge.name, f"capacity {edge.capacity} is no bound"))
+        if not edge.reason:
+            findings.append(Finding(edge.name, "gives no reason for its size and policy"))
+        if declared.get(edge.name) != edge:
+            findings.append(Finding(edge.name, "is not declared"))
+    return findings
+
+
+def describe(edge: Edge) -> str:
+    """One edge in one line."""
+    return f"{edge.name}: {edge.sender} to {edge.receiver}, {edge.capacity / MIB:g} MiB, {edge.policy}. {edge.reason}"
+
+
+def _edge(zone: str, priority: Priority) -> Edge:
+    capacity, policy, reason = _LANES[priority]
+    name, sender, receiver = f"{zone}.{priority.label}", f"receive {zone}", f"seal {zone}"
+    if (zone, priority) == ("telemetry", Priority.HIGH):
+        return Edge(name, sender, receiver, capacity, Policy.DEADLINE, _ROUTINE_REASON, _ROUTINE_DEADLINE_S)
+    return Edge(name, sender, receiver, capacity, policy, reason)

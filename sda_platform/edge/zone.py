@@ -1,0 +1,74 @@
+"""One landing zone's way from received records to sealed segments: choose the edge, account, seal."""
+
+import asyncio
+from collections.abc import Mapping
+
+from sda_platform.edge.batch import Batch
+from sda_platform.edge.channel import Channel, Overdue
+from sda_platform.edge.ledger import Account, Ledger
+from sda_platform.edge.pressure import Pressure
+from sda_platform.edge.priority import Priority
+from sda_platform.edge.topology import Topology
+
+
+class ZoneEntry:
+    """Where sources hand over what they received for one zone."""
+
+    def __init__(self, zone: str, topology: Topology, ledger: Ledger) -> None:
+        self.zone = zone
+        self._lanes = topology.lanes(zone)
+        self._ledger = ledger
+        self.pressure = Pressure([self._lanes[Priority.HIGH], self._lanes[Priority.LOW]])
+
+    @property
+    def lanes(self) -> Mapping[Priority, Channel[Batch]]:
+        """The zone's channels."""
+        return self._lanes
+
+    async def hand_over(self, batch: Batch) -> None:
+        """Take ``batch``, or wait where its edge blocks; its receipt is settled once it is durable or dropped.
+
+        Deferred is what does not fit on an edge that does not block, and low priority while the zone is saturated.
+        """
+        if not batch.records:
+            return
+        account = self._ledger.account(batch.source, batch.priority)
+        account.received += batch.records
+        batch.receipt.expect()
+        if batch.priority is Priority.LOW:
+            if self.pressure.saturated() or not self._offer(batch, Priority.LOW):
+                self._defer(batch, account)
+            return
+        try:
+            kind = batch.priority.label
+            await self._lanes[batch.priority].put(batch, batch.weight, records=batch.records, kind=kind)
+        except Overdue:
+            self._defer(batch, account)
+        except BaseException:  # cancelled while it waited, or closed: the records are nowhere now
+            self._drop(batch, account)
+            raise
+
+    def _defer(self, batch: Batch, account: Account) -> None:
+        if self._offer(batch, Priority.DEFERRED):
+            account.deferred += batch.records
+        else:
+            self._drop(batch, account)
+
+    def _offer(self, batch: Batch, lane: Priority) -> bool:
+        kind = batch.priority.label
+        return self._lanes[lane].offer(batch, batch.weight, records=batch.records, kind=kind)
+
+    @staticmethod
+    def _drop(batch: Batch, account: Account) -> None:
+        account.dropped += batch.records
+        batch.receipt.settle(batch.records)
+
+    def close(self) -> None:
+        """Take nothing more; what was taken is still sealed."""
+        for channel in self._lanes.values():
+            channel.close()
+
+    async def until_empty(self) -> None:
+        """Return once nothing is in flight."""
+        while any(channel.used for channel in self._lanes.values()):
+            await asyncio.sleep(0.005)

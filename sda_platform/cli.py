@@ -460,6 +460,7 @@ def _lake(settings: Settings) -> Any:
 
 
 def _show_status(settings: Settings, found: Any) -> None:
+    from sda_platform.lake.landing.decoding import FATES
     from sda_platform.operations.platform_home import running_platform
     from sda_platform.operations.status import table_lines
     from sda_platform.operations.verification import last_verification
@@ -475,11 +476,12 @@ def _show_status(settings: Settings, found: Any) -> None:
     for line in table_lines(found.tables):
         grid.add_row(*line)
     _console.print(grid)
-    zones = Grid("\nlanding zone", "\npending", "\nbytes", "\noldest", box=None)
+    zones = Grid("\nlanding zone", "\npending", "\nbytes", "\noldest", *(f"{fate}\n(24 h)" for fate in FATES), box=None)
     for zone in found.zones:
         backlog = zone.backlog
         oldest = "–" if backlog.oldest_s is None else f"{backlog.oldest_s:,.0f} s"
-        zones.add_row(zone.zone, f"{backlog.segments:,}", f"{backlog.bytes:,}", oldest)
+        fates = [f"{getattr(zone, fate):,}" for fate in FATES]
+        zones.add_row(zone.zone, f"{backlog.segments:,}", f"{backlog.bytes:,}", oldest, *fates)
     _console.print(zones)
     if found.letters:
         letters = Grid("\ndead letters (24 h)", "\nkind", "\nclass", "\nmostly from", "\nnewest", box=None)

@@ -10,7 +10,7 @@ from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
-from sda_platform.lake.landing.balance import landing_balance_check
+from sda_platform.lake.landing.balance import landing_balance_check, miscounted_segments
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.verification import consumed_rows, unbalanced_segments
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
@@ -41,7 +41,7 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
 checks = [
     table_checks(
         ELEMENT_SETS,
-        balance=[unbalanced_segments],
+        balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness("element sets still arrive", MAX_ELEMENTS_AGE_S, newest("received_time_ns")),
     ),
     table_checks(

@@ -21,7 +21,7 @@ from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest_if_any, nothing_waits, watermark
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
-from sda_platform.lake.landing.balance import landing_balance_check
+from sda_platform.lake.landing.balance import landing_balance_check, miscounted_segments
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -139,7 +139,7 @@ checks = [
     ),
     table_checks(
         CONJUNCTION_MESSAGES,
-        balance=[unbalanced_segments],
+        balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness(
             "messages of others still arrive, once any came", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
         ),

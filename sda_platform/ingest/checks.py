@@ -14,7 +14,7 @@ from sda_platform.lake.checks import DataFreshness, table_checks
 from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import backlog_check
-from sda_platform.lake.landing.balance import landing_balance_check
+from sda_platform.lake.landing.balance import landing_balance_check, miscounted_segments
 from sda_platform.lake.landing.orphans import Orphan, find_orphans, unknown_zones
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, TableLog
@@ -70,7 +70,7 @@ def landing_orphans(root: str, before_s: float) -> list[Orphan]:
 checks = [
     table_checks(
         RAW_RECORDS,
-        balance=[unbalanced_segments],
+        balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness("records still arrive", MAX_OBSERVATION_LAG_S, newest("received_time_ns")),
     ),
     table_checks(

@@ -229,6 +229,15 @@ class TableLog:
         """Rows of the commits ``(after, upto]``."""
         return self.rows(columns, _committed_in(sequences), version)
 
+    def distinct(self, column: str, where: ds.Expression) -> set[Any]:
+        """The values that a column has in the rows ``where`` selects; a batch of rows is held at a time."""
+        delta = self._open()
+        if delta is None:
+            return set()
+        with self._reading():
+            scanner = self._dataset(delta).scanner([column], where, fragment_scan_options=_VERIFIED)
+            return {value for batch in scanner.to_batches() for value in batch.column(0).unique().to_pylist()}
+
     def some_rows_of(self, sequences: tuple[int, int], count: int) -> pa.Table:
         """At most ``count`` rows of the commits ``(after, upto]``, without reading the others."""
         delta = self._open()

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 import dagster as dg
 
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.landing.pruning import mark_pruned
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_cleanup import clean_log
-from sda_platform.lake.resource import LakeResource
+from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import Table
@@ -28,8 +29,12 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
     """The job that maintains ``tables``, one after the other."""
 
     @dg.op(pool=_LANE, retry_policy=_ATTEMPTS, description="OPTIMIZE and VACUUM every changed table; clean its log.")
-    def compact_and_vacuum(context: dg.OpExecutionContext, lake: LakeResource) -> None:
-        maintain_all(lake.open(), tables, now_ms=time.time_ns() // 1_000_000, report=context.log.info)
+    def compact_and_vacuum(context: dg.OpExecutionContext, lake: LakeResource, landing: LandingResource) -> None:
+        store = lake.open()
+        maintain_all(store, tables, now_ms=time.time_ns() // 1_000_000, report=context.log.info)
+        for table in tables:
+            for gone in mark_pruned(landing.zones(table.zones), store.log(table)):
+                context.log.warning(gone)
 
     @dg.job(
         name="maintenance",
@@ -57,7 +62,7 @@ def maintain_all(
         if is_due(log, now_ms=now_ms, retention=retention):
             report(f"{table.name}: {maintain(lake, table, retention)}")
         others = [lake.log(other) for other in tables if other is not table]
-        if removed := clean_log(log, others, now_ms=now_ms, retention=retention):
+        if removed := clean_log(log, others, lake.verdicts.read(log), now_ms=now_ms, retention=retention):
             report(f"{table.name}: {removed} old versions removed from its log")
 
 

@@ -99,6 +99,13 @@ class Verdict:
         """The commit up to which consumers may read: before the first red one, else the last that was verified."""
         return min([self.verified, *(finding.before for finding in self.red)], key=lambda p: p.sequence)
 
+    @property
+    def needed_versions(self) -> list[int]:
+        """The versions that the log must keep: up to where the table may be read, and those before each red finding,
+        from which it is verified again."""
+        positions = [self.readable, *(finding.before for finding in self.red)] if self.verified.sequence else []
+        return [max(position.version, 0) for position in positions]
+
 
 class Verdicts:
     """The verdicts of the lake at ``uri``."""

@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -18,6 +19,7 @@ from sda_platform.ingest.checks import landing_orphans
 from sda_platform.lake.failures.dispositions import RECORD_KINDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.landing.backlog import Backlog, backlog_of
+from sda_platform.lake.landing.decoding import fate_of
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
@@ -46,10 +48,14 @@ class TableStatus:
 
 @dataclass(frozen=True)
 class ZoneStatus:
-    """What waits in one landing zone."""
+    """What waits in one landing zone, and what became of the segments of the last day of mission time."""
 
     zone: str
     backlog: Backlog
+    acknowledged: int = 0
+    duplicate: int = 0
+    conflict: int = 0
+    quarantined: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,15 +90,30 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
     """Read the state of all tables and zones; a table that does not exist yet has version -1."""
     now_ns, wall_s = lake.clock.now_ns(), time.time()
     heads = {table.name: lake.head(table) for table in TABLES}
+    fates = _fates(lake, now_ns - _DAY_NS)
     return PlatformStatus(
         iso(now_ns),
         tuple(_table(lake, table, heads, now_ns) for table in TABLES),
-        tuple(ZoneStatus(feed, backlog_of(LandingZone(landing_root, feed), wall_s)) for feed in ZONES),
+        tuple(_zone(LandingZone(landing_root, feed), fates[feed], wall_s) for feed in ZONES),
         tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
         tuple(_letters(lake, now_ns)),
         tuple(silence.told(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),
         red_tables(lake),
     )
+
+
+def _fates(lake: Lake, since_ns: int) -> Mapping[str, Counter[str]]:
+    """By landing zone, how many segments that were consumed since then became what (`fate_of`)."""
+    found: dict[str, Counter[str]] = {feed: Counter() for feed in ZONES}
+    for log in (lake.log(table) for table in TABLES if table.zones):
+        for commit in takewhile(lambda c: c.checkpoint.as_of_ns >= since_ns, log.commits_from(log.version())):
+            for segment in commit.checkpoint.segments:
+                found[segment.zone][fate_of(segment)] += 1
+    return found
+
+
+def _zone(zone: LandingZone, fates: Mapping[str, int], wall_s: float) -> ZoneStatus:
+    return ZoneStatus(zone.feed, backlog_of(zone, wall_s), **fates)
 
 
 def _watermarks(head: Head) -> Mapping[str, int]:

@@ -39,9 +39,11 @@ from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogu
 from sda_platform_tests.system.browser import Page, opened
 from sda_platform_tests.system.running_platform import RunningPlatform, eventually
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
+# A bound for a machine that is busy with other work; `benchmarks/latency.py` measures how fast the platform is.
+PATIENCE_S = 300.0
 DAY_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 FEEDS = ("radar", "optical", "isl", "elements")
 
@@ -99,8 +101,8 @@ def test_element_sets_that_land_become_alerts_at_the_subscriber(platform: Runnin
     catalogue = tmp_path / "partner.csv"
     catalogue.write_bytes(catalogue_of(objects()))
     assert f"{len(objects())} records" in platform.sda("land", catalogue)
-    assert eventually(lambda: len(platform.alerts()) > 0, 90)
-    assert eventually(platform.is_idle, 30)
+    assert eventually(lambda: len(platform.alerts()) > 0, PATIENCE_S)
+    assert eventually(platform.is_idle, PATIENCE_S)
     assert {(run.job_name, run.status) for run in platform.runs()} == {("catalog", dg.DagsterRunStatus.SUCCESS)}
     assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
     assert "nothing to do" in platform.sda("land", catalogue)
@@ -126,8 +128,8 @@ def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: 
 def test_observations_of_an_object_change_its_alerts(platform: RunningPlatform) -> None:
     before = {alert.alert_id: alert for alert in platform.alerts()}
     platform.observe(segments(0, 70))
-    assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), 90)
-    assert eventually(platform.is_idle, 60)
+    assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), PATIENCE_S)
+    assert eventually(platform.is_idle, PATIENCE_S)
     assert_all_landed_once(platform, until_s=70)
     assert platform.rows(FUSED_TRACKS, "track_id").num_rows > 0
     updated = [alert for alert in platform.alerts() if alert.from_tracks and alert.alert_id in before]
@@ -179,8 +181,8 @@ def test_whatever_lands_badly_is_told_and_harms_nothing_else(platform: RunningPl
         ("night", 1),
         ("refused", 0),
     }
-    assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(letters), 90)
-    assert eventually(platform.is_idle, 60)
+    assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(letters), PATIENCE_S)
+    assert eventually(platform.is_idle, PATIENCE_S)
     rows = platform.rows(DEAD_LETTERS, "segment_name", "record_number", "error_kind", "error").to_pylist()
     told = {(r["segment_name"].partition("-")[0], r["record_number"]): r for r in rows}
     assert letters <= told.keys()
@@ -232,16 +234,16 @@ def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_rec
 ) -> None:
     earlier = {run.run_id for run in platform.runs()}
     platform.observe(segments(70, 120))
-    victim = within(60, lambda: first_new_run(platform, "hot", earlier))
-    worker = within(60, lambda: worker_of(platform, victim, "raw_records"))
+    victim = within(PATIENCE_S, lambda: first_new_run(platform, "hot", earlier))
+    worker = within(PATIENCE_S, lambda: worker_of(platform, victim, "raw_records"))
     assert worker in platform.processes()
     os.kill(worker, signal.SIGKILL)
 
-    assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, 60)
-    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(120)), 90)
-    assert eventually(platform.is_idle, 60)
+    assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, PATIENCE_S)
+    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(120)), PATIENCE_S)
+    assert eventually(platform.is_idle, PATIENCE_S)
     assert {r.status for r in platform.runs() if r.run_id != victim} == {dg.DagsterRunStatus.SUCCESS}
-    assert eventually(lambda: [key for key, _ in reports.received] == [victim], 30)
+    assert eventually(lambda: [key for key, _ in reports.received] == [victim], PATIENCE_S)
     assert reports.received[0][1]["url"] == f"{platform.url}/runs/{victim}"
     assert_all_landed_once(platform, until_s=120)
     assert [name for name, blocks, passed in check_outcomes(platform) if blocks and not passed] == []

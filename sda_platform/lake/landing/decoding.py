@@ -32,6 +32,8 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 Decoder = Callable[[Sequence[tuple[bytes, SegmentMeta]]], pa.Table]
 
 SEGMENT = "segment"
+# What becomes of a segment that a commit consumes.
+FATES = ("acknowledged", "duplicate", "conflict", "quarantined")
 WHOLE_SEGMENT = -1
 _DEFECT_ROW = pa.schema(
     {SEGMENT: pa.int64(), "record_number": pa.int64(), "error_kind": pa.string(), "error": pa.string()}
@@ -62,7 +64,7 @@ class DecodedBatch:
 
 def segment_counts(segments: Iterable[SegmentRef]) -> dict[str, int]:
     """How many of these consumed segments there are, and how many had each fate, see `fate_of`."""
-    counts = dict.fromkeys(("discovered", "acknowledged", "duplicate", "conflict", "quarantined"), 0)
+    counts = dict.fromkeys(("discovered", *FATES), 0)
     for segment in segments:
         counts["discovered"] += 1
         counts[fate_of(segment)] += 1

@@ -15,13 +15,15 @@ from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import without_session
-from sda_platform.lake.landing.balance import unbalanced_zones
+from sda_platform.lake.landing.balance import miscounted_segments, misplaced_segments
 from sda_platform.lake.landing.bronze import land as land_in
 from sda_platform.lake.landing.owners import Owners
+from sda_platform.lake.landing.pruning import mark_pruned
 from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.soundness.examination import Depth
 from sda_platform.lake.soundness.recovery import Finding, recover
 from sda_platform.lake.verification import duplicate_keys, unbalanced_segments
+from sda_platform.operations.status import platform_status
 from sda_platform_tests.campaign.process_home import DeltaRsLake
 from sda_platform_tests.campaign.world import World, _optical
 from sda_platform_tests.segments import START_NS, described, put, radar_segment
@@ -90,7 +92,8 @@ class Platform:
         commits = log.commits()
         assert duplicate_keys(log, commits) == []
         assert unbalanced_segments(self.lake, log, commits) == []
-        assert unbalanced_zones(self.zones(FEEDS), [commit.checkpoint for commit in commits]) == []
+        assert miscounted_segments(self.lake, log, commits) == []
+        assert misplaced_segments(self.zones(FEEDS), [commit.checkpoint for commit in commits]) == []
 
 
 @pytest.fixture
@@ -277,12 +280,14 @@ def test_the_balance_of_zones_sees_what_a_zone_lost_and_what_a_commit_did_not_co
     for n, data in enumerate((A, B, C)):
         platform.deliver("radar", f"s{n}", data)
         platform.run()
-    manifests = [commit.checkpoint for commit in platform.lake.log(RAW_RECORDS).commits()]
+    log = platform.lake.log(RAW_RECORDS)
+    commits = log.commits()
     (platform.root / "radar/archive" / described(A).sha256).unlink()
-    (problem,) = unbalanced_zones(platform.zones(FEEDS), manifests)
+    (problem,) = misplaced_segments(platform.zones(FEEDS), [commit.checkpoint for commit in commits])
     assert problem.startswith("sequence 1: radar/s0 was counted as acknowledged, and ")
-    manifests[0].counts["duplicate_segments"] = 3  # type: ignore[index]
-    assert len(unbalanced_zones(platform.zones(FEEDS), manifests)) == 2
+    commits[0].checkpoint.counts["duplicate_segments"] = 3  # type: ignore[index]
+    (problem,) = miscounted_segments(platform.lake, log, commits)
+    assert problem.startswith("sequence 3 counts {")
 
 
 def restored(platform: Platform, *, depth: Depth = Depth.PRESENCE, repair: bool = True) -> Finding:
@@ -344,3 +349,47 @@ def test_a_second_delivery_is_recognised_when_the_archive_was_removed__D11(platf
     platform.drain()
     assert platform.valid() == {"radar/a": 3, "radar/b": 3, "radar/c": 3}
     assert platform.counts()["duplicate"] == 2
+
+
+def test_a_second_delivery_of_a_single_pruned_segment_is_recognised_after_the_maintenance__D11(
+    platform: Platform,
+) -> None:
+    for name, data in (("a", A), ("b", B), ("c", C)):
+        platform.deliver("radar", name, data)
+        platform.run()
+    pruned = platform.root / "radar" / "archive" / described(A).sha256
+    pruned.unlink()
+    zones, log = platform.zones(FEEDS), platform.lake.log(RAW_RECORDS)
+    (warning,) = mark_pruned(zones, log)
+    assert f"radar: 1 consumed segments are gone from {pruned.parent}, such as {pruned.name}" in warning
+    assert list(mark_pruned(zones, log)) == [], "once"
+    platform.deliver("radar", "a again", A)
+    platform.drain()
+    assert platform.valid() == {"radar/a": 3, "radar/b": 3, "radar/c": 3}
+    assert platform.counts()["duplicate"] == 1
+
+
+def test_a_segment_that_is_not_archived_yet_is_not_taken_for_a_pruned_one__D11(platform: Platform) -> None:
+    platform.deliver("radar", "a", A)
+    platform.run()
+    for name in (described(A).sha256, f"{described(A).sha256}.a.meta.json"):
+        (platform.root / "radar" / "archive" / name).rename(
+            platform.root / "radar" / "pending" / ("a.meta.json" if name.endswith("json") else "a")
+        )
+    assert list(mark_pruned(platform.zones(FEEDS), platform.lake.log(RAW_RECORDS))) == []
+    platform.run()
+    assert (platform.root / "radar" / "archive" / described(A).sha256).read_bytes() == A
+
+
+def test_the_status_counts_what_became_of_each_zones_segments__spec_115(platform: Platform) -> None:
+    for name, data in (("a", A), ("again", A), ("b", B)):
+        platform.deliver("radar", name, data)
+        platform.drain()
+    platform.deliver("radar", "b", C)
+    platform.drain()
+    platform.deliver("radar", "torn", A[:-1])
+    put(LandingZone(str(platform.root), "radar"), "torn", A[:-2])
+    platform.drain()
+    found = platform_status(platform.lake, str(platform.root), orphan_grace_s=0.0).zones
+    (radar,) = [zone for zone in found if zone.zone == "radar"]
+    assert (radar.acknowledged, radar.duplicate, radar.conflict, radar.quarantined) == (2, 1, 1, 1)

@@ -22,6 +22,7 @@ from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.soundness.log_files import LogFiles
 from sda_platform.lake.soundness.recovery import recover
 from sda_platform.lake.table import Table
+from sda_platform.lake.verdicts import Finding, Position, Verdict
 from sda_platform.operations import platform_home, verification
 from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
 
@@ -44,7 +45,8 @@ def newest_ms(log: TableLog) -> int:
 
 def cleaned(lake: Lake, table: Table, *others: Table, now_ms: int = LONG_AFTER_MS) -> int:
     logs = [lake.log(other) for other in others]
-    return clean_log(lake.log(table), logs, now_ms=now_ms, retention=RETENTION)
+    log = lake.log(table)
+    return clean_log(log, logs, lake.verdicts.read(log), now_ms=now_ms, retention=RETENTION)
 
 
 # The policy.
@@ -192,6 +194,22 @@ def test_the_commit_at_which_a_consumers_window_ends_stays_in_the_log_spec_53(la
     assert cleaned(lake, RAW_RECORDS, OBSERVATIONS) == 0
     assert lake.plan(OBSERVATIONS).window(RAW_RECORDS).upto_sequence == 150
     assert cleaned(lake, RAW_RECORDS) == 40, "without that consumer"
+
+
+@pytest.mark.parametrize("red_at", [1, 30])
+def test_what_a_red_table_needs_to_be_read_and_verified_again_stays_in_the_log_spec_80(busy: Lake, red_at: int) -> None:
+    """A consumer that is newer than the finding has no window yet that would keep it."""
+    log = busy.log(RAW_RECORDS)
+    commits = {commit.sequence: Position.of(commit) for commit in log.commits(None)}
+    before = commits.get(red_at - 1, Position())
+    finding = Finding(RAW_RECORDS.name, red_at, before, commits[red_at], {"keys": ["1 repeated"]}, "")
+    busy.verdicts.write(Verdict(RAW_RECORDS.name, commits[150], (finding,)))
+    assert cleaned(busy, RAW_RECORDS) == (0 if red_at == 1 else 20)
+    strict = lake_at(Path(busy.uri), reads_unverified=False)
+    if red_at > 1:
+        assert strict.plan(OBSERVATIONS).window(RAW_RECORDS).upto_sequence == red_at - 1
+    busy.verdicts.write(Verdict(RAW_RECORDS.name, commits[150]))
+    assert cleaned(busy, RAW_RECORDS) == (40 if red_at == 1 else 20), "once the finding is gone"
 
 
 def test_an_idle_tables_only_commit_survives_every_clean_up_spec_53_D2(lake: Lake) -> None:

@@ -1,0 +1,110 @@
+"""Edits of catalogue objects that sites make while they are disconnected, and their reconciliation.
+
+Each attribute of each object has its own version vector: how many edits of it by each site the editor had seen. An
+edit that another one had seen is superseded. Those that no other had seen stand: one is the value, several are a
+conflict for a person to decide. The decision is an edit that has seen them all. The order of arrival changes nothing.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sda_platform.protocols.clocks import Ordering, Vector, compare, merged
+
+ATTRIBUTES: Final[Mapping[str, str]] = {
+    "name": "the object's name",
+    "tag": "what kind of object it is, or how it is watched",
+    "merged_into": "the catalogue number of the object that it turned out to be",
+    "correct_object": "of a set with a wrong number: segment, record and the right catalogue number",
+    "remark": "a remark",
+}
+"""What an edit may set, and its meaning."""
+_SITE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}$")
+_MOST_CHARACTERS: Final = 4096
+
+
+class BadEdit(ValueError):
+    """The edit cannot be used; the text names the field and the reason."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit of one attribute of one object. An empty ``value`` removes what was set.
+
+    ``vector`` counts the edits of this attribute of this object by site, this one included. ``lamport`` orders edits
+    for display only. ``edited_time_ns`` is the editor's clock, which decides nothing.
+    """
+
+    norad_id: int
+    attribute: str
+    value: str
+    origin: str
+    lamport: int
+    vector: Vector
+    editor: str = ""
+    edited_time_ns: int = 0
+
+    def __post_init__(self) -> None:
+        if self.attribute not in ATTRIBUTES:
+            raise BadEdit(f"attribute is {self.attribute[:80]!r}, must be one of {', '.join(ATTRIBUTES)}")
+        if not _SITE.match(self.origin):
+            raise BadEdit(f"origin is {self.origin[:80]!r}, must be 1 to 64 letters, digits, '_', '.' or '-'")
+        if self.norad_id < 1:
+            raise BadEdit(f"norad_id is {self.norad_id}, must be at least 1")
+        if any(count < 1 for count in self.vector.values()) or not self.vector.get(self.origin):
+            raise BadEdit("vector must count this edit under its origin, and nothing below 1")
+        if len(self.value) > _MOST_CHARACTERS:
+            raise BadEdit(f"value has {len(self.value)} characters, at most {_MOST_CHARACTERS} are allowed")
+
+    @property
+    def key(self) -> tuple[int, str]:
+        """What it edits."""
+        return self.norad_id, self.attribute
+
+    @property
+    def edit_id(self) -> str:
+        """Hash of what it says: a second delivery has the same one."""
+        facts = [self.norad_id, self.attribute, self.value, self.origin, sorted(self.vector.items())]
+        return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The edits of one attribute of one object: those that stand, by (lamport, origin), and those superseded."""
+
+    standing: tuple[Edit, ...]
+    superseded: tuple[Edit, ...]
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the edits that stand differ in what they set."""
+        return len({edit.value for edit in self.standing}) > 1
+
+
+def reconcile(edits: Iterable[Edit]) -> Verdict:
+    """Which edits of one attribute of one object stand; none is lost, and none wins by its time.
+
+    Two edits with one vector and other values come from a site that was restored from a backup: both stand.
+    """
+    distinct = sorted({edit.edit_id: edit for edit in edits}.values(), key=_shown_first)
+    standing = [a for a in distinct if not any(compare(a.vector, b.vector) is Ordering.BEFORE for b in distinct)]
+    superseded = [edit for edit in distinct if edit not in standing]
+    return Verdict(tuple(standing), tuple(superseded))
+
+
+def next_edit(
+    known: Iterable[Edit], *, norad_id: int, attribute: str, value: str, origin: str, editor: str, edited_time_ns: int
+) -> Edit:
+    """The edit that ``origin`` makes after it has seen the ``known`` edits of this attribute; it supersedes them."""
+    seen = [edit for edit in known if edit.key == (norad_id, attribute)]
+    vector = merged(*(edit.vector for edit in seen))
+    vector[origin] = vector.get(origin, 0) + 1
+    lamport = max((edit.lamport for edit in seen), default=0) + 1
+    return Edit(norad_id, attribute, value, origin, lamport, vector, editor, edited_time_ns)
+
+
+def _shown_first(edit: Edit) -> tuple[int, str, str]:
+    return edit.lamport, edit.origin, edit.edit_id

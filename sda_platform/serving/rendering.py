@@ -1,0 +1,131 @@
+"""Element sets in the formats that people ask for, chosen by `format=` or by the Accept header."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.omm import encode_omm, encode_omm_csv, encode_omm_json
+from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
+from sda_platform.serving.record import StoredElements
+
+
+class NotAcceptable(Exception):
+    """No format that is written here was asked for, or the set does not fit into it."""
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """One format: its media type, and what writes sets in it. ``holds`` says which sets fit into it."""
+
+    media_type: str
+    write: Callable[[Sequence[ElementSet]], bytes]
+    holds: Callable[[ElementSet], bool] = lambda _: True
+
+
+def _two_lines(sets: Sequence[ElementSet]) -> bytes:
+    return b"".join(b"\n".join(encode_tles([each]).splitlines()[-2:]) + b"\n" for each in sets)
+
+
+def _fits_lines(element: ElementSet) -> bool:
+    return element.norad_id <= MOST_ALPHA_5
+
+
+def _pretty(sets: Sequence[ElementSet]) -> bytes:
+    return json.dumps(json.loads(encode_omm_json(sets)), indent=4, ensure_ascii=False).encode()
+
+
+RENDERINGS: Final[Mapping[str, Rendering]] = {
+    "json": Rendering("application/json", encode_omm_json),
+    "json-pretty": Rendering("application/json", _pretty),
+    "csv": Rendering("text/csv", encode_omm_csv),
+    "tle": Rendering("text/plain", encode_tles, _fits_lines),
+    "3le": Rendering("text/plain", encode_tles, _fits_lines),
+    "2le": Rendering("text/plain", _two_lines, _fits_lines),
+    "xml": Rendering("application/xml", partial(encode_omm, encoding="xml")),
+    "kvn": Rendering("application/x-ccsds-kvn", partial(encode_omm, encoding="kvn")),
+}
+"""The formats by the names that CelesTrak gives them, in lower case."""
+_BY_MEDIA_TYPE: Final = {
+    "*/*": "json",
+    "application/*": "json",
+    "application/json": "json",
+    "text/*": "csv",
+    "text/csv": "csv",
+    "text/plain": "tle",
+    "application/xml": "xml",
+    "text/xml": "xml",
+    "application/x-ccsds-kvn": "kvn",
+}
+
+
+def chosen(requested: str | None, accept: str | None, default: str = "json") -> str:
+    """The name of the format to answer in: the one ``requested``, else the best of the Accept header.
+
+    Raises NotAcceptable.
+    """
+    if requested:
+        name = requested.lower()
+        if name not in RENDERINGS:
+            raise NotAcceptable(f"format {requested[:40]!r} is not written here; there are: {', '.join(RENDERINGS)}")
+        return name
+    wanted = sorted((_weighed(each) for each in (accept or "").split(",") if each.strip()), key=lambda w: -w[0])
+    if not wanted:
+        return default
+    for weight, media_type in wanted:
+        if weight > 0 and media_type in _BY_MEDIA_TYPE:
+            return default if media_type == "*/*" else _BY_MEDIA_TYPE[media_type]
+    raise NotAcceptable(f"Accept: {(accept or '')[:80]} names no media type that is written here")
+
+
+def _weighed(entry: str) -> tuple[float, str]:
+    media_type, *parameters = (part.strip() for part in entry.split(";"))
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name == "q":
+            try:
+                return float(value), media_type
+            except ValueError:
+                return 0.0, media_type
+    return 1.0, media_type
+
+
+def rendered(name: str, records: Sequence[StoredElements]) -> tuple[bytes, str, int]:
+    """The sets in a format, its media type, and how many were left out because they do not fit into it.
+
+    Raises NotAcceptable where there are sets and none fits.
+    """
+    rendering = RENDERINGS[name]
+    sets = [element_set(record) for record in records]
+    fitting = [each for each in sets if rendering.holds(each)]
+    if sets and not fitting:
+        raise NotAcceptable(f"format {name} holds no catalogue number above {MOST_ALPHA_5}; ask for json, csv or xml")
+    return rendering.write(fitting), rendering.media_type, len(sets) - len(fitting)
+
+
+def element_set(record: StoredElements) -> ElementSet:
+    """The record as the formats write it."""
+    return ElementSet(
+        norad_id=record.norad_id,
+        object_name=record.object_name,
+        international_designator=record.international_designator,
+        epoch_time_ns=record.epoch_time_ns,
+        mean_motion_rev_per_day=record.mean_motion_rev_per_day,
+        eccentricity=record.eccentricity,
+        inclination_deg=record.inclination_deg,
+        raan_deg=record.raan_deg,
+        arg_of_pericenter_deg=record.arg_of_pericenter_deg,
+        mean_anomaly_deg=record.mean_anomaly_deg,
+        bstar_per_earth_radius=record.bstar_per_earth_radius or 0.0,
+        mean_motion_dot_rev_per_day2=record.mean_motion_dot_rev_per_day2,
+        mean_motion_ddot_rev_per_day3=record.mean_motion_ddot_rev_per_day3,
+        element_set_number=record.element_set_number,
+        originator=record.originator,
+    )
+
+
+def json_rows(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    """Rows of a table as JSON."""
+    return json.dumps(list(rows), allow_nan=False, default=str).encode()

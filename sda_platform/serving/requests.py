@@ -1,0 +1,93 @@
+"""Reading a request's parameters, and turning what is wrong with one into an answer that names it."""
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sda_platform.clock import parse_iso_ns
+from sda_platform.serving.errors import IndexMismatch, ServingError
+from sda_platform.serving.group_commit import Busy
+from sda_platform.serving.rendering import NotAcceptable
+from sda_platform.serving.states import TooMany
+
+Handler = Callable[[Request], Awaitable[Response]]
+LONGEST_PAGE: Final = 10_000
+_PAGE: Final = 1_000
+_GREATEST_ID: Final = 2**63 - 1
+
+
+class BadRequest(Exception):
+    """A parameter or the body cannot be used; the text names it."""
+
+
+class NotFound(Exception):
+    """There is no such object."""
+
+
+_STATUS: Final = {
+    BadRequest: 400,
+    TooMany: 400,
+    NotFound: 404,
+    NotAcceptable: 406,
+    IndexMismatch: 503,
+    Busy: 503,
+    ServingError: 500,
+    OSError: 507,
+}
+
+
+def answering(handler: Handler) -> Handler:
+    """A handler that answers what is wrong with a request as JSON with ``error``."""
+
+    @wraps(handler)
+    async def answer(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except tuple(_STATUS) as error:
+            status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+            headers = {"Retry-After": "1"} if status == 503 else {}
+            return Response(json.dumps({"error": str(error)}), status, headers, "application/json")
+
+    return answer
+
+
+def whole_number(request: Request, name: str, default: int, *, least: int = 0, most: int = _GREATEST_ID) -> int:
+    """A parameter as a whole number from ``least`` to ``most``. Raises BadRequest."""
+    text = request.query_params.get(name)
+    return default if text is None else parsed_number(text, name, least=least, most=most)
+
+
+def parsed_number(text: str, name: str, *, least: int = 0, most: int = _GREATEST_ID) -> int:
+    """``text`` as a whole number. Raises BadRequest."""
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+        raise BadRequest(f"{name} is {text[:40]!r}, must be a whole number from {least} to {most}")
+    return int(text)
+
+
+def page_length(request: Request) -> int:
+    """How many rows an answer may have."""
+    return whole_number(request, "limit", _PAGE, least=1, most=LONGEST_PAGE)
+
+
+def object_number(request: Request) -> int:
+    """The catalogue number in the path. Raises BadRequest."""
+    return parsed_number(request.path_params["norad_id"], "norad_id", least=1)
+
+
+def instant(request: Request, name: str, default: int) -> int:
+    """A parameter as an instant. Raises BadRequest."""
+    text = request.query_params.get(name)
+    return default if text is None else parsed_instant(text, name)
+
+
+def parsed_instant(text: str, name: str) -> int:
+    """``text``, ISO 8601 and UTC, as ns since 1970. Raises BadRequest."""
+    try:
+        # A plus sign in a query that was not quoted arrives as a space.
+        return parse_iso_ns(text.strip().replace(" ", "+") if "T" in text else text)
+    except (ValueError, OverflowError):
+        raise BadRequest(f"{name} is {text[:40]!r}, must be an instant like 2024-11-01T00:00:00Z") from None

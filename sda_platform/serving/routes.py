@@ -1,0 +1,136 @@
+"""The endpoint's routes, each declared once: the server and the OpenAPI document are made of this list."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sda_platform.serving import celestrak, endpoints
+from sda_platform.serving.rendering import RENDERINGS
+from sda_platform.serving.requests import LONGEST_PAGE, Handler
+
+_FORMAT: Final = {"format": "Format of the answer instead of the Accept header: " + ", ".join(RENDERINGS) + "."}
+_PAGE: Final = {
+    "limit": f"Most rows of an answer, up to {LONGEST_PAGE}.",
+    "after": "Where the page begins; the Link header of the page before gives it.",
+}
+_TIMES: Final = {"at": "An instant, ISO 8601, UTC; may be repeated. Without it: now."}
+_SPAN: Final = {"since": "First epoch, ISO 8601.", "until": "Last epoch, ISO 8601."}
+
+
+@dataclass(frozen=True)
+class Route:
+    """One path and what it answers; ``answers`` are the media types of a success."""
+
+    path: str
+    handler: Handler
+    summary: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    method: str = "GET"
+    answers: tuple[str, ...] = ("application/json",)
+
+
+_SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
+
+ROUTES: Final = (
+    Route("/health", endpoints.health, "The version that is served, what waits, and the engine's counters."),
+    Route(
+        "/objects",
+        endpoints.objects,
+        "The sets in force of many objects, ascending by number.",
+        {
+            "id": "Catalogue numbers, separated by commas.",
+            "id_min": "First catalogue number.",
+            "id_max": "Last catalogue number.",
+            "name": "A part of the name.",
+            "designator": "How the international designator begins: 1998-067.",
+            "epoch_min": "First epoch, ISO 8601.",
+            "epoch_max": "Last epoch, ISO 8601.",
+            **_PAGE,
+            **_FORMAT,
+        },
+        answers=_SETS,
+    ),
+    Route("/objects/{norad_id}", endpoints.one_object, "The set in force of an object.", _FORMAT, answers=_SETS),
+    Route(
+        "/objects/{norad_id}/history",
+        endpoints.history,
+        "Every set of an object, by epoch.",
+        {**_SPAN, **_PAGE, **_FORMAT},
+        answers=_SETS,
+    ),
+    Route(
+        "/objects/{norad_id}/states",
+        endpoints.object_states,
+        "States of an object by SGP4 from the set in force at each time: km and km/s, TEME.",
+        _TIMES,
+    ),
+    Route(
+        "/states",
+        endpoints.all_states,
+        "States of several objects, or of a page of all.",
+        {"id": "Catalogue numbers, separated by commas.", **_TIMES, **_PAGE},
+    ),
+    Route(
+        "/objects/{norad_id}/conjunctions",
+        endpoints.conjunctions,
+        "The current assessments of an object's conjunctions, by time of closest approach.",
+    ),
+    Route("/alerts", endpoints.alerts, "The current conjunction alerts, highest probability first."),
+    Route(
+        "/elements",
+        endpoints.put_elements,
+        "Take element sets (OMM in JSON or CSV, two-line sets). They are durable and served when the answer comes.",
+        method="POST",
+    ),
+    Route(
+        "/NORAD/elements/gp.php",
+        celestrak.gp,
+        "CelesTrak's query.",
+        {
+            "CATNR": "Catalogue number, or several, separated by commas.",
+            "INTDES": "International designator of a launch or an object.",
+            "NAME": "A part of the name.",
+            "GROUP": "A group, such as starlink, geo or fengyun-1c-debris.",
+            "FORMAT": "TLE (with the name), 3LE, 2LE, XML, KVN, JSON, JSON-PRETTY or CSV.",
+        },
+        answers=_SETS,
+    ),
+)
+
+
+def openapi(version: str) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of the routes; ``version`` is the platform's."""
+    paths: dict[str, dict[str, Any]] = {}
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+    about = {"title": "SDA platform catalogue", "version": version, "description": "Read-only, but for POST /elements."}
+    error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
+    return {"openapi": "3.1.0", "info": about, "paths": paths, "components": {"schemas": {"Error": error}}}
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    parameters = [_parameter(name, "query", text) for name, text in route.query.items()]
+    if "{norad_id}" in route.path:
+        parameters.insert(0, {**_parameter("norad_id", "path", "Catalogue number."), "required": True})
+    problem = {"$ref": "#/components/schemas/Error"}
+    operation: dict[str, Any] = {
+        "summary": route.summary,
+        "operationId": route.handler.__name__,
+        "parameters": parameters,
+        "responses": {
+            "200": {"description": "Success.", "content": {media: {} for media in route.answers}},
+            "default": {"description": "What is wrong.", "content": {"application/json": {"schema": problem}}},
+        },
+    }
+    if route.method == "POST":
+        operation["requestBody"] = {
+            "required": True,
+            "content": {
+                media: {"schema": {"type": "string"}} for media in ("application/json", "text/csv", "text/plain")
+            },
+        }
+    return operation
+
+
+def _parameter(name: str, place: str, text: str) -> dict[str, Any]:
+    return {"name": name, "in": place, "description": text, "schema": {"type": "string"}}

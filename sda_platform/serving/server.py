@@ -1,0 +1,67 @@
+"""The lookup endpoint as a server: the application, the thread that follows the catalogue, and their end."""
+
+import logging
+import threading
+from importlib.metadata import version
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route as StarletteRoute
+
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Puts
+from sda_platform.serving.requests import answering
+from sda_platform.serving.routes import ROUTES, openapi
+
+FOLLOW_S = 1.0
+"""How often the catalogue is asked for a newer version; the index lags by this, and by the update itself."""
+_LOG = logging.getLogger(__name__)
+
+
+def application(live: LiveCatalogue, puts: Puts) -> Starlette:
+    """The endpoint over ``live``; writes go through ``puts``."""
+    document = openapi(version("sda-platform"))
+
+    async def describe(_: Request) -> Response:
+        return JSONResponse(document)
+
+    routes = [StarletteRoute(r.path, answering(r.handler), methods=[r.method]) for r in ROUTES]
+    app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes])
+    app.state.live, app.state.puts = live, puts
+    return app
+
+
+class Follower:
+    """Refreshes a live catalogue in a thread of its own until it is closed; an error is logged and tried again."""
+
+    def __init__(self, live: LiveCatalogue, interval_s: float = FOLLOW_S) -> None:
+        self._live, self._interval_s = live, interval_s
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="follow the catalogue", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End after the refresh that is at work."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(self._interval_s):
+            try:
+                self._live.refresh()
+            except Exception:
+                _LOG.exception("the serving index could not follow the catalogue; trying again")
+
+
+def serve(live: LiveCatalogue, puts: Puts, *, host: str, port: int) -> None:
+    """Serve until a signal ends it; what was put is committed before the end."""
+    live.start()
+    follower = Follower(live)
+    try:
+        uvicorn.run(application(live, puts), host=host, port=port, log_level="warning", access_log=False)
+    finally:
+        follower.close()
+        puts.close()
+        live.close()

@@ -1,0 +1,35 @@
+"""Where the serving index comes from: the catalogue's tables, and what was acknowledged but is not in them yet."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from sda_platform.serving.index import Binding
+
+Rows = list[Mapping[str, Any]]
+
+
+class CatalogueSource(Protocol):
+    """Versions of the catalogue. Tables that it returns have the columns `serving.record.COLUMNS`."""
+
+    def newest(self) -> Binding | None:
+        """The newest version that may be read; None where there is none yet. Its counts are 0."""
+
+    def holds(self, binding: Binding) -> bool:
+        """Whether the catalogue's log still holds the commit to which an index is bound."""
+
+    def catalogue(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        """The rows of the catalogue at ``binding`` that commits after ``after_sequence`` wrote."""
+
+    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        """The usable sets that ``binding`` had consumed, of commits after ``after_sequence``."""
+
+    def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
+        """Acknowledged micro-segments that are not in the catalogue yet, by hash; those ``known`` are left out."""
+
+    def conjunctions(self, norad_id: int) -> Rows:
+        """The current assessments of an object's conjunctions, by time of closest approach."""
+
+    def alerts(self) -> Rows:
+        """The current alerts, highest probability first."""

@@ -1,0 +1,61 @@
+"""States of objects at times, by SGP4 from the set that was in force at each time."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.record import StoredElements
+
+MOST_STATES = 100_000
+"""Bound of the states of one answer."""
+_DAY_NS = 86_400 * 10**9
+
+
+class TooMany(Exception):
+    """More was asked for than one answer holds."""
+
+
+def states(live: LiveCatalogue, norad_ids: Sequence[int], times_ns: Sequence[int]) -> list[dict[str, Any]]:
+    """The state of each object at each time, object by object; objects without a set are left out.
+
+    Positions in km and velocities in km/s, TEME of date. Where SGP4 refuses, ``error`` says why and there is no state.
+    Raises TooMany.
+    """
+    if len(norad_ids) * len(times_ns) > MOST_STATES:
+        raise TooMany(f"{len(norad_ids)} objects at {len(times_ns)} times: one answer holds {MOST_STATES:,} states")
+    wanted = [
+        (found, time_ns) for number in norad_ids for time_ns in times_ns if (found := live.in_force_at(number, time_ns))
+    ]
+    if not wanted:
+        return []
+    sets, time_ns = [found for found, _ in wanted], np.array([time for _, time in wanted], np.int64)
+    columns = {name: [getattr(each, name) for each in sets] for name in StoredElements._fields if name != "object_name"}
+    numbers = {name: _filled(values) for name, values in columns.items() if not isinstance(values[0], str)}
+    error, r_teme_km, v_teme_km_s = Propagator(ElementSets.from_columns(numbers)).at(np.arange(len(sets)), time_ns)
+    return [
+        _state(found, time, code, r, v)
+        for (found, time), code, r, v in zip(
+            wanted, error.tolist(), r_teme_km.tolist(), v_teme_km_s.tolist(), strict=True
+        )
+    ]
+
+
+def _filled(values: list[Any]) -> list[Any]:
+    return [0.0 if value is None else value for value in values]
+
+
+def _state(found: StoredElements, time_ns: int, code: int, r: list[float], v: list[float]) -> dict[str, Any]:
+    facts = {
+        "norad_id": found.norad_id,
+        "time_ns": time_ns,
+        "elements_epoch_ns": found.epoch_time_ns,
+        "elements_age_days": (time_ns - found.epoch_time_ns) / _DAY_NS,
+        "frame": "TEME",
+    }
+    if code:
+        return {**facts, "error": SGP4_ERRORS.get(code, f"SGP4 error {code}")}
+    return {**facts, "r_teme_km": r, "v_teme_km_s": v}

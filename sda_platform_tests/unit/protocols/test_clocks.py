@@ -1,0 +1,144 @@
+"""Logical clocks and sites that were apart: the verdict is asserted, never a winner."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sda_platform.protocols.clocks import LamportClock, Ordering, VectorClock, compare, merged
+from sda_platform.protocols.cluster import MessageBus, Site
+
+SITES = ("pacific", "indian_ocean", "atlantic", "antarctic")
+vectors = st.dictionaries(st.sampled_from(SITES), st.integers(1, 4))
+OPPOSITE = {
+    Ordering.BEFORE: Ordering.AFTER,
+    Ordering.AFTER: Ordering.BEFORE,
+    Ordering.EQUAL: Ordering.EQUAL,
+    Ordering.CONCURRENT: Ordering.CONCURRENT,
+}
+
+
+def four_sites() -> tuple[MessageBus, dict[str, Site]]:
+    bus = MessageBus(SITES)
+    return bus, {name: Site(name, bus) for name in SITES}
+
+
+def exchanged(sites: dict[str, Site], chance: Random | None = None) -> None:
+    for site in sites.values():
+        site.run(chance)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 100))))
+def test_a_lamport_clock_strictly_increases_whatever_it_observes__CS4(stamps: list[int | None]) -> None:
+    clock, before = LamportClock(), 0
+    for stamp in stamps:
+        now = clock.tick() if stamp is None else clock.observe(stamp)
+        assert now > before and now > (stamp or 0), f"{stamp} after {before} gave {now}"
+        before = now
+
+
+def test_lamports_example__CS4() -> None:
+    clock = LamportClock()
+    assert [clock.tick(), clock.observe(42), clock.tick()] == [1, 43, 44]
+
+
+@given(vectors, vectors, vectors)
+def test_the_laws_of_vectors__CS17(a: dict[str, int], b: dict[str, int], c: dict[str, int]) -> None:
+    assert compare(a, a) is Ordering.EQUAL
+    assert compare(a, b) is OPPOSITE[compare(b, a)], f"{a} and {b} are judged differently in both directions"
+    assert merged(a, b) == merged(b, a)
+    assert merged(merged(a, b), c) == merged(a, merged(b, c))
+    assert merged(a, a) == a
+    assert compare(merged(a, b), a) in (Ordering.AFTER, Ordering.EQUAL)
+    if compare(a, b) is Ordering.BEFORE and compare(b, c) is Ordering.BEFORE:
+        assert compare(a, c) is Ordering.BEFORE
+
+
+def test_independent_events_from_one_state_are_concurrent__CS5() -> None:
+    shared = {"catalog": 1}
+    a, b = VectorClock("pacific", dict(shared)), VectorClock("indian_ocean", dict(shared))
+    assert compare(a.tick(), b.tick()) is Ordering.CONCURRENT
+
+
+def test_who_received_a_message_is_after_its_sender__CS6_CS17() -> None:
+    _, sites = four_sites()
+    sent = sites["pacific"].submit(b"x")
+    sites["atlantic"].run()
+    answer = sites["atlantic"].submit(b"y")
+    assert compare(answer.vector, sent.vector) is Ordering.AFTER
+    assert answer.lamport > sent.lamport
+    assert sites["atlantic"].vector.compare(sent.vector) is Ordering.AFTER
+
+
+def test_messages_across_a_partition_wait_until_it_heals__CS7_CS20() -> None:
+    bus, sites = four_sites()
+    bus.partition(["pacific", "atlantic"], ["indian_ocean"])
+    event = sites["pacific"].submit(b"x")
+    exchanged(sites)
+    assert set(sites["atlantic"].events) == {event.identity}
+    assert not sites["indian_ocean"].events
+    assert not sites["antarctic"].events, "a site in no group is apart from both"
+    bus.heal()
+    exchanged(sites)
+    assert all(set(site.events) == {event.identity} for site in sites.values())
+
+
+@pytest.mark.parametrize("first", ["pacific", "indian_ocean"])
+def test_edits_made_apart_are_concurrent_at_every_site_whoever_is_first__CS8_CS16(first: str) -> None:
+    """The incident: a clock 600 ms ahead stamped the older update with the later time, and that one won."""
+    bus, sites = four_sites()
+    bus.partition(["pacific", "atlantic"], ["indian_ocean", "antarctic"])
+    order = [first, *({"pacific", "indian_ocean"} - {first})]
+    made = {name: sites[name].submit(name.encode()) for name in order}
+    bus.heal()
+    exchanged(sites)
+    expected = {frozenset(event.identity for event in made.values())}
+    for site in sites.values():
+        assert site.conflicts() == expected, f"{site.name} judges {made} otherwise"
+
+
+def test_after_a_partition_every_site_has_all_forty_events__CS9_CS15() -> None:
+    bus, sites = four_sites()
+    bus.partition(["pacific", "atlantic"], ["indian_ocean", "antarctic"])
+    for number in range(20):
+        sites["pacific"].submit(b"%d" % number)
+        sites["antarctic"].submit(b"%d" % number)
+        exchanged(sites)
+    bus.heal()
+    exchanged(sites)
+    assert {len(site.events) for site in sites.values()} == {40}
+    after = sites["atlantic"].submit(b"after")
+    assert all(compare(after.vector, e.vector) is Ordering.AFTER for e in sites["pacific"].events.values())
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_reordered_and_repeated_messages_change_no_verdict__CS18_CS19(seed: int) -> None:
+    chance = Random(seed)
+    bus, sites = four_sites()
+    for step in range(12):
+        if step == 3:
+            bus.partition(["pacific", "atlantic"], ["indian_ocean", "antarctic"])
+        sites[chance.choice(SITES)].submit(b"%d" % step)
+        sites[chance.choice(SITES)].run(chance)
+    bus.heal()
+    for _ in range(2):
+        exchanged(sites, chance)
+    stamps = list(sites["pacific"].events.values())
+    assert {len(site.events) for site in sites.values()} == {12}
+    assert len({frozenset(site.conflicts()) for site in sites.values()}) == 1
+    for a in stamps:
+        for b in stamps:
+            if compare(a.vector, b.vector) is Ordering.BEFORE:
+                assert a.lamport < b.lamport, f"{a} is before {b}, its stamp is not"
+
+
+def test_another_clock_changes_neither_site_nor_bus__CS10() -> None:
+    class Hundreds(LamportClock):
+        def tick(self) -> int:
+            self.current += 99
+            return super().tick()
+
+    bus = MessageBus(SITES)
+    site = Site("pacific", bus, new_clock=Hundreds)
+    assert [site.submit(b"x").lamport, site.submit(b"y").lamport] == [100, 200]

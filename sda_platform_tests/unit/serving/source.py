@@ -1,0 +1,60 @@
+"""A catalogue in memory, as a source of the serving index."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.protocols.element_order import rank
+from sda_platform.serving.index import Binding
+from sda_platform.serving.source import Rows
+from sda_platform_tests.unit.serving.catalogues import bound_to, table
+
+
+class MemorySource:
+    """Commits of element sets, each of which the catalogue consumes at once."""
+
+    def __init__(self) -> None:
+        self.sets: list[dict[str, Any]] = []
+        self.waiting: dict[str, pa.Table] = {}
+        self.approaches: Rows = []
+        self.version = 0
+        self.reads: list[str] = []
+
+    def commit(self, *rows: dict[str, Any]) -> Binding:
+        """Consume these sets in a commit of their own."""
+        self.version += 1
+        self.sets += [{**row, "commit_sequence": self.version} for row in rows]
+        return bound_to(self.version)
+
+    def newest(self) -> Binding | None:
+        return (
+            replace(bound_to(self.version), sequence=self.version, elements_sequence=self.version)
+            if self.version
+            else None
+        )
+
+    def holds(self, binding: Binding) -> bool:
+        return binding.manifest_sha256 == bound_to(binding.version).manifest_sha256
+
+    def catalogue(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        self.reads.append(f"catalogue after {after_sequence}")
+        best: dict[int, dict[str, Any]] = {}
+        for row in sorted(self.sets, key=lambda r: rank(r, binding.as_of_ns)):
+            best[row["norad_id"]] = row
+        return table([row for row in best.values() if row["commit_sequence"] > after_sequence])
+
+    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        found = table(self.sets)
+        return found.filter(pc.greater(found["commit_sequence"], after_sequence))
+
+    def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
+        return {sha256: sets for sha256, sets in self.waiting.items() if sha256 not in set(known)}
+
+    def conjunctions(self, norad_id: int) -> Rows:
+        return [row for row in self.approaches if norad_id in (row["norad_id_1"], row["norad_id_2"])]
+
+    def alerts(self) -> Rows:
+        return self.approaches

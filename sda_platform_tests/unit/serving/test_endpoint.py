@@ -1,0 +1,281 @@
+"""The lookup endpoint: what it answers, in which format, and what it refuses."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sda_platform.clock import iso
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Puts
+from sda_platform.serving.routes import ROUTES
+from sda_platform.serving.server import application
+from sda_platform.serving.store import IndexStore
+from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row
+from sda_platform_tests.unit.serving.client import Client
+from sda_platform_tests.unit.serving.source import MemorySource
+
+NOW_NS = EPOCH_NS + 2 * DAY_NS
+ISS = row(25544, object_name="ISS (ZARYA)", international_designator="1998-067A", mean_motion_rev_per_day=15.5)
+GEO = row(41866, object_name="GOES 16", mean_motion_rev_per_day=1.0027, eccentricity=0.0001, inclination_deg=0.03)
+BIG = row(799_500_001, object_name="STARLINK-9", international_designator="2026-001A")
+
+
+@dataclass
+class Served:
+    """An endpoint, its source, and the segments that were made durable."""
+
+    client: Client
+    source: MemorySource
+    live: LiveCatalogue
+    segments: dict[str, bytes]
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.client.get(path, headers=headers)
+
+    def ids(self, path: str) -> list[int]:
+        answer = self.get(path)
+        assert answer.status_code == 200, answer.text
+        return [each["NORAD_CAT_ID"] for each in answer.json()]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    source = MemorySource()
+    older = {**ISS, "epoch_time_ns": EPOCH_NS - DAY_NS, "record_number": 1}
+    source.commit(older, ISS, GEO, BIG, *(row(number) for number in range(1, 51)))
+    live = LiveCatalogue(source, IndexStore(tmp_path), lambda: NOW_NS)
+    live.start()
+    segments: dict[str, bytes] = {}
+
+    def land(name: str, data: bytes) -> int:
+        segments[name] = data
+        return NOW_NS
+
+    puts = Puts(live, land, lambda originator: 30 if originator == "OWNER/OPERATOR" else 0)
+    with Client(application(live, puts)) as client:
+        yield Served(client, source, live, segments)
+    puts.close()
+    live.close()
+
+
+def test_an_object_is_answered_in_every_format(served: Served) -> None:
+    (found,) = served.get("/objects/25544").json()
+    assert (found["NORAD_CAT_ID"], found["OBJECT_NAME"], found["MEAN_MOTION"]) == (25544, "ISS (ZARYA)", 15.5)
+    for media_type, segment_format in (
+        ("text/csv", "omm-csv"),
+        ("text/plain", "tle"),
+        ("application/json", "omm-json"),
+    ):
+        answer = served.get("/objects/25544", accept=media_type)
+        assert answer.headers["content-type"].startswith(media_type)
+        decoded = decode_element_sets(answer.content, segment_format=segment_format)
+        assert decoded.column("error").to_pylist() == [None]
+        assert decoded.column("norad_id").to_pylist() == [25544]
+        assert decoded.column("inclination_deg")[0].as_py() == pytest.approx(ISS["inclination_deg"], abs=1e-4)
+    assert b"<NORAD_CAT_ID>25544</NORAD_CAT_ID>" in served.get("/objects/25544?format=xml").content
+    assert len(served.get("/objects/25544?format=2le").text.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("text/csv;q=0.5, application/xml", "application/xml"),
+        ("text/html, */*;q=0.1", "application/json"),
+        ("text/csv, application/json;q=0.9", "text/csv"),
+        ("", "application/json"),
+    ],
+)
+def test_the_best_accepted_format_is_chosen(served: Served, accept: str, media_type: str) -> None:
+    assert served.get("/objects/5", accept=accept).headers["content-type"].startswith(media_type)
+
+
+def test_a_number_above_alpha_5_does_not_fit_into_lines(served: Served) -> None:
+    answer = served.get("/objects/799500001?format=tle")
+    assert (answer.status_code, "above 339999" in answer.json()["error"]) == (406, True)
+    many = served.get("/objects?id=5,799500001&format=tle")
+    assert (many.status_code, many.headers["x-left-out"]) == (200, "1")
+
+
+def test_pages_cover_everything_once(served: Served) -> None:
+    found, path = [], "/objects?limit=20"
+    while path:
+        answer = served.get(path)
+        found += [each["NORAD_CAT_ID"] for each in answer.json()]
+        path = answer.headers.get("link", "").partition(">")[0].removeprefix("<")
+    assert found == [*range(1, 51), 25544, 41866, 799_500_001]
+
+
+def test_objects_are_searched_by_number_name_launch_and_epoch(served: Served) -> None:
+    assert served.ids("/objects?id=5,25544,77777") == [5, 25544]
+    assert served.ids("/objects?id_min=49&id_max=30000") == [49, 50, 25544]
+    assert served.ids("/objects?name=zarya") == [25544]
+    assert served.ids("/objects?designator=1998-067") == [25544]
+    since, until = iso(EPOCH_NS + 5_000_000), iso(EPOCH_NS + 7_000_000)
+    assert served.ids(f"/objects?epoch_min={since}&epoch_max={until}") == [5, 6, 7]
+
+
+def test_the_history_of_an_object_has_all_its_sets(served: Served) -> None:
+    epochs = [each["EPOCH"] for each in served.get("/objects/25544/history").json()]
+    assert epochs == sorted(epochs)
+    assert len(epochs) == 2
+    assert len(served.get(f"/objects/25544/history?since={iso(EPOCH_NS)}").json()) == 1
+    first = served.get("/objects/25544/history?limit=1")
+    assert "after=1" in first.headers["link"]
+
+
+def test_states_come_from_the_set_in_force_at_each_time(served: Served) -> None:
+    times = [EPOCH_NS - 3600 * 10**9, EPOCH_NS + DAY_NS]
+    query = "&".join(f"at={iso(time)}" for time in times)
+    early, late = served.get(f"/objects/25544/states?{query}").json()
+    assert early["elements_epoch_ns"] == EPOCH_NS - DAY_NS
+    assert late["elements_epoch_ns"] == ISS["epoch_time_ns"]
+    assert (late["time_ns"], late["frame"]) == (times[1], "TEME")
+    radius_km = sum(x * x for x in late["r_teme_km"]) ** 0.5
+    assert 6600 < radius_km < 6900
+    assert len(served.get(f"/states?id=5,6,7&{query}").json()) == 6
+    assert served.get(f"/states?limit=3&{query}").json()[0]["norad_id"] == 1
+
+
+def test_conjunctions_and_alerts_are_rows_of_their_tables(served: Served) -> None:
+    served.source.approaches = [{"event_id": "e", "norad_id_1": 25544, "norad_id_2": 5, "miss_distance_km": 0.5}]
+    assert served.get("/objects/5/conjunctions").json() == served.source.approaches
+    assert served.get("/objects/6/conjunctions").json() == []
+    assert served.get("/alerts").json() == served.source.approaches
+
+
+def test_an_answer_carries_the_version_and_is_not_sent_twice(served: Served) -> None:
+    etag = served.get("/objects/25544").headers["etag"]
+    unchanged = served.client.get("/objects/25544", headers={"If-None-Match": etag})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    served.source.commit(row(25544, epoch_time_ns=EPOCH_NS + DAY_NS, record_number=3))
+    served.live.refresh()
+    changed = served.client.get("/objects/25544", headers={"If-None-Match": etag})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] != etag
+
+
+def put(served: Served, **facts: Any) -> Any:
+    omm = {
+        "NORAD_CAT_ID": 25544, "OBJECT_NAME": "ISS", "EPOCH": "2024-10-28T00:00:00", "MEAN_MOTION": 15.5,
+        "ECCENTRICITY": 0.001, "INCLINATION": 51.6, "RA_OF_ASC_NODE": 1.0, "ARG_OF_PERICENTER": 2.0,
+        "MEAN_ANOMALY": 3.0, "BSTAR": 0.0001, "ORIGINATOR": "OWNER/OPERATOR", **facts,
+    }  # fmt: skip
+    return served.client.post("/elements", json=[omm, {**omm, "ECCENTRICITY": 1.5}])
+
+
+def test_a_put_is_durable_and_served_when_it_is_acknowledged__WL8(served: Served) -> None:
+    before = served.get("/objects/25544").headers["etag"]
+    answer = put(served)
+    assert (answer.status_code, answer.json()["accepted"]) == (200, 1)
+    ((name, data),) = served.segments.items()
+    assert name.startswith("put-")
+    assert decode_element_sets(data, segment_format="omm-csv").column("norad_id").to_pylist() == [25544]
+    (found,) = served.get("/objects/25544").json()
+    assert (found["OBJECT_NAME"], found["ORIGINATOR"]) == ("ISS", "OWNER/OPERATOR")
+    assert served.get("/objects/25544").headers["etag"] != before
+    assert served.get("/health").json()["pending_sets"] == 1
+
+
+def test_a_bad_record_is_refused_with_its_reason_and_its_neighbours_are_taken(served: Served) -> None:
+    (refused,) = put(served).json()["refused"]
+    assert (refused["record"], refused["kind"]) == (1, "out_of_range")
+    assert "eccentricity" in refused["reason"].lower()
+    answer = put(served, MEAN_MOTION=16.9, ECCENTRICITY=0.2)
+    assert answer.status_code == 422
+    assert answer.json()["refused"][0]["kind"] == "propagation_refused"
+
+
+def test_a_put_of_two_line_sets_is_taken(served: Served) -> None:
+    lines = served.get("/objects/5?format=tle").content
+    answer = served.client.post("/elements", content=lines, headers={"Content-Type": "text/plain"})
+    assert answer.json() == {"accepted": 1, "refused": []}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "reason"),
+    [
+        ("/objects/x", 400, "norad_id is 'x'"),
+        ("/objects/0", 400, "from 1 to"),
+        ("/objects/424242", 404, "no object 424242"),
+        ("/objects?limit=0", 400, "limit is '0'"),
+        ("/objects?limit=20000", 400, "limit"),
+        ("/objects?epoch_min=yesterday", 400, "epoch_min is 'yesterday'"),
+        ("/objects/5?format=docx", 406, "format 'docx'"),
+        ("/objects/5/states?at=2024-13-01T00:00:00Z", 400, "at is"),
+        ("/objects/424242/states", 404, "no object 424242"),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_named(served: Served, path: str, status: int, reason: str) -> None:
+    answer = served.get(path)
+    assert (answer.status_code, reason in answer.json()["error"]) == (status, True), answer.text
+
+
+def test_a_put_that_cannot_be_read_is_refused(served: Served) -> None:
+    post = served.client.post
+    assert post("/elements", content=b"", headers={"Content-Type": "text/csv"}).json()["error"] == "the body is empty"
+    assert "Content-Type" in post("/elements", content=b"x", headers={"Content-Type": "image/png"}).json()["error"]
+    strange = {"Content-Type": "text/plain", "Origin": "https://elsewhere.example"}
+    assert "another origin" in post("/elements", content=b"x", headers=strange).json()["error"]
+    assert not served.segments
+
+
+def test_states_beyond_the_bound_of_an_answer_are_refused(served: Served) -> None:
+    times = "&".join(f"at=2024-11-01T00:{m:02d}:{s:02d}Z" for m in range(40) for s in range(60))
+    assert "one answer holds" in served.get(f"/states?limit=50&{times}").json()["error"]
+
+
+def gp(served: Served, query: str) -> str:
+    answer = served.get(f"/NORAD/elements/gp.php?{query}")
+    assert answer.status_code == 200, answer.text
+    return str(answer.text)
+
+
+def test_celestraks_queries_are_answered(served: Served) -> None:
+    name, first, second = gp(served, "CATNR=25544").splitlines()
+    assert (name.strip(), first[:8], second[:8]) == ("ISS (ZARYA)", "1 25544U", "2 25544 ")
+    assert len(gp(served, "CATNR=25544&FORMAT=2LE").splitlines()) == 2
+    assert [each["NORAD_CAT_ID"] for each in json.loads(gp(served, "GROUP=geo&FORMAT=json"))] == [41866]
+    assert json.loads(gp(served, "GROUP=starlink&FORMAT=JSON-PRETTY"))[0]["NORAD_CAT_ID"] == 799_500_001
+    assert gp(served, "INTDES=1998-067&FORMAT=csv").splitlines()[1].startswith("ISS (ZARYA),1998-067A")
+    assert "<NORAD_CAT_ID>41866<" in gp(served, "NAME=goes&FORMAT=XML")
+    assert "NORAD_CAT_ID" in gp(served, "catnr=5&format=kvn")
+    assert len(json.loads(gp(served, "GROUP=active&FORMAT=JSON"))) == 53
+    assert gp(served, "CATNR=77777") == "No GP data found"
+    assert gp(served, "NAME=NOTHING%20LIKE%20IT&FORMAT=JSON") == "No GP data found"
+
+
+@pytest.mark.parametrize("query", ["", "CATNR=abc", "GROUP=nonsense", "CATNR=5&FORMAT=doc", "CATNR=5&NAME=ISS"])
+def test_a_query_that_celestrak_refuses_is_refused(served: Served, query: str) -> None:
+    answer = served.get(f"/NORAD/elements/gp.php?{query}")
+    assert (answer.status_code, answer.text.startswith("Invalid query")) == (400, True)
+
+
+def test_the_openapi_document_describes_every_route(served: Served) -> None:
+    document = served.get("/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert {(path, method.upper()) for path, each in document["paths"].items() for method in each} == {
+        (route.path, route.method) for route in ROUTES
+    }
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            assert operation["summary"].endswith(".")
+            declared = [p["name"] for p in operation["parameters"] if p["in"] == "path"]
+            assert declared == [name for name in ("norad_id",) if f"{{{name}}}" in path]
+            assert len({p["name"] for p in operation["parameters"]}) == len(operation["parameters"])
+
+
+def test_without_a_catalogue_the_endpoint_says_so(tmp_path: Path) -> None:
+    live = LiveCatalogue(MemorySource(), IndexStore(tmp_path), lambda: NOW_NS)
+    live.start()
+    puts = Puts(live, lambda name, data: NOW_NS, lambda originator: 0)
+    with Client(application(live, puts)) as client:
+        assert client.get("/objects/5").status_code == 503
+        assert "no version yet" in client.get("/objects/5").json()["error"]
+        assert client.get("/health").status_code == 503
+    puts.close()
+    live.close()

@@ -1,0 +1,126 @@
+"""The catalogue as it is served follows its versions, and shows what was acknowledged before they hold it."""
+
+from pathlib import Path
+
+import pytest
+
+from sda_platform.serving.errors import IndexMismatch
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.store import IndexStore
+from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, row, table
+from sda_platform_tests.unit.serving.source import MemorySource
+
+NOW_NS = EPOCH_NS + 10 * DAY_NS
+PUT = "aa" * 32
+
+
+@pytest.fixture
+def source() -> MemorySource:
+    return MemorySource()
+
+
+def served(source: MemorySource, root: Path) -> LiveCatalogue:
+    live = LiveCatalogue(source, IndexStore(root), lambda: NOW_NS)
+    live.start()
+    return live
+
+
+def waiting(*rows: dict[str, object]) -> dict[str, object]:
+    return {PUT: table([{**each, "segment_sha256": PUT} for each in rows])}
+
+
+def test_a_later_version_is_taken_in_by_its_changes_only(source: MemorySource, tmp_path: Path) -> None:
+    source.commit(row(1), row(2))
+    live = served(source, tmp_path)
+    first = live.etag
+    assert not live.refresh()
+    source.commit(row(2, epoch_time_ns=EPOCH_NS + DAY_NS, record_number=9), row(3))
+    assert live.refresh()
+    assert [each.norad_id for each in live.objects()] == [1, 2, 3]
+    assert [each.record_number for each in live.history(2)] == [2, 9]
+    assert source.reads == ["catalogue after 0", "catalogue after 1"]
+    assert live.etag != first
+    assert live.health()["is_behind"] is False
+    live.close()
+
+
+def test_a_restart_serves_the_same_index_and_reads_no_table(source: MemorySource, tmp_path: Path) -> None:
+    source.commit(row(1))
+    before = served(source, tmp_path)
+    tag = before.etag
+    before.close()
+    again = served(source, tmp_path)
+    assert (again.etag, source.reads) == (tag, ["catalogue after 0"])
+    again.close()
+
+
+def test_a_catalogue_that_was_replaced_is_loaded_anew(source: MemorySource, tmp_path: Path) -> None:
+    source.commit(row(1))
+    source.commit(row(2))
+    served(source, tmp_path).close()
+    other = MemorySource()
+    other.commit(row(7))
+    live = served(other, tmp_path)
+    assert [each.norad_id for each in live.objects()] == [7]
+    live.close()
+
+
+def test_a_damaged_index_is_loaded_anew__PM28(source: MemorySource, tmp_path: Path) -> None:
+    source.commit(*(row(number) for number in range(1, 200)))
+    served(source, tmp_path).close()
+    (file,) = tmp_path.glob("lmdb/*/data.mdb")
+    data = bytearray(file.read_bytes())
+    place = data.index(b"OBJECT 77")
+    data[place] ^= 1
+    file.write_bytes(data)
+    live = served(source, tmp_path)
+    found = live.get(77)
+    assert found is not None and found.object_name == "OBJECT 77"
+    assert source.reads == ["catalogue after 0"] * 2
+    live.close()
+
+
+def test_an_acknowledged_set_is_served_until_the_index_holds_it(source: MemorySource, tmp_path: Path) -> None:
+    source.commit(row(1), row(2))
+    live = served(source, tmp_path)
+    newer = row(2, epoch_time_ns=EPOCH_NS + DAY_NS, record_number=0, segment_sha256=PUT)
+    source.waiting = waiting(newer, row(5, record_number=1))
+    before = live.etag
+    live.refresh()
+    assert live.etag != before
+    assert [(each.norad_id, each.record_number) for each in live.objects()] == [(1, 1), (2, 0), (5, 1)]
+    assert len(live.history(2)) == 2
+    assert [each.norad_id for each in live.found({"name": "OBJECT 5"})] == [5]
+    source.waiting = {}
+    source.commit(newer, row(5, record_number=1, segment_sha256=PUT))
+    live.refresh()
+    assert len(live.pending) == 0
+    assert [(each.norad_id, each.record_number) for each in live.objects()] == [(1, 1), (2, 0), (5, 1)]
+    assert len(live.history(2)) == 2, "nothing is shown twice"
+    live.close()
+
+
+def test_an_acknowledged_set_that_is_older_or_ahead_is_history_only(source: MemorySource, tmp_path: Path) -> None:
+    source.commit(row(1, epoch_time_ns=EPOCH_NS))
+    live = served(source, tmp_path)
+    source.waiting = waiting(
+        row(1, epoch_time_ns=EPOCH_NS - DAY_NS, record_number=7),
+        row(1, epoch_time_ns=NOW_NS + DAY_NS, record_number=8),
+    )
+    live.refresh()
+    found = live.get(1)
+    assert found is not None and found.record_number == 1
+    assert [each.record_number for each in live.history(1)] == [7, 1, 8]
+    ahead = live.in_force_at(1, NOW_NS + DAY_NS)
+    assert ahead is not None and ahead.record_number == 8
+    live.close()
+
+
+def test_before_the_first_version_there_is_no_answer(source: MemorySource, tmp_path: Path) -> None:
+    live = served(source, tmp_path)
+    with pytest.raises(IndexMismatch, match="no version yet"):
+        live.get(1)
+    source.commit(row(1))
+    live.refresh()
+    assert live.get(1) is not None
+    live.close()

@@ -26,12 +26,12 @@ from rich.console import Console
 from sda_platform.formats.observations import decode_segments
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.decoding import decode_batch
-from sda_platform.lake.landing.segments import LoadedSegment
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform.lake.properties import table_properties
-from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.landing.decoding import decode_batch
+from sda_platform.landing.segments import LoadedSegment
+from sda_platform.spark.session import SparkResource
 
 FILES, RECORDS = 10, 5_000
 SHORT_LOG, LONG_LOG = 20, 2_000

@@ -34,7 +34,7 @@ from sda_platform.simulation.breakup import FIRST_FRAGMENT_ID, Breakup
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.segments import after
+from sda_platform_tests.support.segments import after
 
 WINDOW_NS = 30 * NANOSECONDS_PER_SECOND
 

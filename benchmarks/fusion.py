@@ -41,7 +41,7 @@ from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.slices import SLICE_NS, weigh
 from sda_platform.orbits.tracking.window import Window
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     DAY_NS,
     SECOND_NS,
     START_NS,

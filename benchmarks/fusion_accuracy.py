@@ -19,7 +19,7 @@ from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.track_filter import WindowFits, carry
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
     Sightings,

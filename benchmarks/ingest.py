@@ -24,8 +24,8 @@ from rich.console import Console
 from spark_peers import append_kept, append_parsed, stream
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import Table
+from sda_platform.spark.session import SparkResource
 
 PLATFORM = "platform"
 _MEASURED = ("native_track_id", "sensor_time_ns", "right_ascension_rad", "declination_rad")

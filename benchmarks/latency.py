@@ -31,18 +31,18 @@ from rich.table import Table as Grid
 
 from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.cli.alerts import StandingAlert, standing_alerts
+from sda_platform.cli.demo import MISSION_START, land_catalogue
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.segments import describe_segment
-from sda_platform.ingest.lander import seal
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.verification import missing_or_surplus, standing_keys
-from sda_platform.operations.alerts import StandingAlert, standing_alerts
-from sda_platform.operations.demo import MISSION_START, land_catalogue
-from sda_platform.operations.running import progress_printer, running
+from sda_platform.landing.lander import seal
+from sda_platform.recovery.verification import missing_or_surplus, standing_keys
+from sda_platform.runtime.running import progress_printer, running
 from sda_platform.settings import Settings
 
 PROMISE_S = 30.0

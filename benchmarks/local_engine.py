@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sda_platform.lake.spark import engine
-from sda_platform.lake.spark.java import find_java
-from sda_platform.lake.spark.session import SparkResource
-from sda_platform.operations.processes import free_port
+from sda_platform.runtime.processes import free_port
+from sda_platform.spark import engine
+from sda_platform.spark.java import find_java
+from sda_platform.spark.session import SparkResource
 
 _PATIENCE_S = 120.0
 

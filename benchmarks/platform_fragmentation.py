@@ -20,13 +20,13 @@ from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.lake.spark.engine import python_path
-from sda_platform.lake.spark.session import attach
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.segments import SimulatedSegment
-from sda_platform_tests.pipeline.platform_run import Platform, checks
-from sda_platform_tests.segments import START_NS, after, land
+from sda_platform.spark.engine import python_path
+from sda_platform.spark.session import attach
+from sda_platform_tests.support.platform_run import Platform, checks
+from sda_platform_tests.support.segments import START_NS, after, land
 
 STEP_S, OWN_ELEMENTS_EVERY_S, REACTION_S = 60, 120, 5
 console = Console(highlight=False, soft_wrap=True)

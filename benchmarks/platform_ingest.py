@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,15 @@ from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.anticipation import Anticipation
-from sda_platform.lake.assets import body_of
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing import intake
-from sda_platform.lake.landing.bronze import land
-from sda_platform.lake.landing.orphans import orphaned_names
-from sda_platform.lake.landing.segments import LoadedSegment
-from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.resource import LakeResource, LandingResource
-from sda_platform.lake.spark.session import SparkResource
+from sda_platform.landing.orphans import orphaned_names
+from sda_platform.landing.segments import LoadedSegment
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import declared
+from sda_platform.spark.session import SparkResource
+from sda_platform.spark.snapshot_prefetch import Anticipation
 
 START_NS = 1_730_419_200_000_000_000
 _MILLISECOND_NS = 1_000_000
@@ -105,7 +105,8 @@ class PlatformIngest:
     def land(self) -> None:
         """What a run of `raw_records` does."""
         self.anticipate()
-        land(self._lake_resource, self._landing, RAW_RECORDS, ["optical"], decode_segments, tell=lambda _: None)
+        landed = replace(RAW_RECORDS, zones=("optical",))
+        land(self._lake_resource, self._landing, landed, decode_segments, tell=lambda _: None)
 
     def anticipate(self) -> Anticipation:
         """What a run does at its start; returns at once."""
@@ -113,7 +114,7 @@ class PlatformIngest:
 
     def observe(self) -> None:
         """What a run of `observations` does."""
-        body_of(OBSERVATIONS)(lake=self._lake_resource)
+        declared(OBSERVATIONS).body(lake=self._lake_resource)
 
     def look(self) -> list[LoadedSegment]:
         """What a tick of the sensor and a run of `raw_records` look at before anything is decoded."""
@@ -121,7 +122,8 @@ class PlatformIngest:
         orphaned_before_s = self._landing.orphaned_before_s()
         zone.waiting([*zone.pending_names(), *orphaned_names(zone, orphaned_before_s)])
         head = self.lake.head(RAW_RECORDS)
-        return intake.take([zone], head, **self._landing.batch_bounds, orphaned_before_s=orphaned_before_s)
+        inputs = self._landing.zones_of(replace(RAW_RECORDS, zones=("optical",)))
+        return inputs.take(self.lake.log(RAW_RECORDS), head, orphaned_before_s=orphaned_before_s)
 
 
 def archive_of(directory: Path, count: int) -> Path:

@@ -31,12 +31,12 @@ from rich.table import Table as Grid
 
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint, TableWindow
-from sda_platform.lake.checks import log_is_sound
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.manifest import GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.properties import table_properties
-from sda_platform.lake.soundness.examination import Depth, examine
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.table_checks import log_is_sound
+from sda_platform.recovery.examination import Depth, examine
 
 # Delta writes a checkpoint of its own every ten commits.
 _SINCE_CHECKPOINT = 5

@@ -26,12 +26,12 @@ from rich.table import Table as Grid
 
 from sda_platform.clock import MissionClock
 from sda_platform.formats.segments import describe_segment
-from sda_platform.ingest.lander import seal
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.verification import broken_chain
-from sda_platform.operations import guardian, platform_home
+from sda_platform.landing.lander import seal
+from sda_platform.recovery.verification import broken_chain
 from sda_platform.registry import TABLES
+from sda_platform.runtime import guardian, platform_home
 from sda_platform.settings import Settings
 
 _RECORDS = 500
@@ -49,7 +49,7 @@ class Killable:
         }  # fmt: skip
         with self._output.open("w") as output:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "sda_platform.cli", "up"],
+                [sys.executable, "-m", "sda_platform.cli.main", "up"],
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -35,9 +35,9 @@ from rich.table import Table as Grid
 from scipy.spatial import cKDTree
 
 import sda_platform
+from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.operations.screen_catalogue import read_elements
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import terms_in_force
 from sda_platform.orbits.propagation import Propagator

@@ -12,17 +12,23 @@ from typing import Any
 import dagster as dg
 
 import sda_platform
-from sda_platform.delivery.choosing import require_idempotency
-from sda_platform.lake.assets import tables_of
-from sda_platform.lake.failures.reports import FailureReports, run_failures
-from sda_platform.lake.jobs import CATALOG_TO_ALERTS, JOBS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION, job_over
-from sda_platform.lake.maintenance import maintenance_job, nightly
-from sda_platform.lake.policy import with_policy
-from sda_platform.lake.resource import LakeResource, LandingResource
-from sda_platform.lake.sensors import unread_sensor
-from sda_platform.lake.spark.session import SparkResource
+from sda_platform.delivery.configured import require_idempotency
+from sda_platform.orchestration.jobs import (
+    CATALOG_TO_ALERTS,
+    JOBS,
+    OBSERVATIONS_TO_ALERTS,
+    ORBIT_DETERMINATION,
+    job_over,
+)
+from sda_platform.orchestration.maintenance import maintenance_job, nightly
+from sda_platform.orchestration.policy import with_policy
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.run_failures import FailureReports, run_failures
+from sda_platform.orchestration.sensors import unread_sensor
+from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
+from sda_platform.spark.session import SparkResource
 
 PACKAGES = tuple(
     import_module(f"{package.name}.defs")

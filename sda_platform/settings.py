@@ -17,7 +17,7 @@ PREFIX: Final = "SDA_"
 OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "SDA_DAGSTER_POSTGRES_URL": "Dagster's storage; `dagster.yaml` reads it",
-        "SDA_FAULTS": "the order file of a fault campaign",
+        "SDA_FAILPOINTS": "the order file of a fault campaign",
         "SDA_PLATFORM_ID": "the mark of a running platform's processes",
     }
 )

@@ -22,9 +22,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "setup")]
 
 from system_packages import install_chromium, install_java, install_postgres, install_venv  # noqa: E402
 
-from sda_platform.lake.spark import jars  # noqa: E402
-from sda_platform.lake.spark.java import Java, JavaMissing, find_java  # noqa: E402
-from sda_platform_tests.postgres_server import postgres_binaries  # noqa: E402
+from sda_platform.spark import jars  # noqa: E402
+from sda_platform.spark.java import Java, JavaMissing, find_java  # noqa: E402
+from sda_platform_tests.support.postgres_server import postgres_binaries  # noqa: E402
 
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
@@ -39,7 +39,7 @@ _INPUTS = (
     "setup/bootstrap.py",
     "setup/steps.py",
     "setup/system_packages.py",
-    "sda_platform/lake/spark/jars.py",
+    "sda_platform/spark/jars.py",
 )
 # Where systems keep the certificates that they trust, for a Python that was built to look elsewhere.
 _CERTIFICATE_BUNDLES = (
@@ -133,7 +133,7 @@ def _java() -> Java:
 def _jars(java: Java) -> None:
     """The Delta jars, fetched by the Ivy client among PySpark's jars (hence in the environment's Python)."""
     _say(f"Spark's jars (Java {java.version} at {java.executable})")
-    _run([str(PYTHON), "-m", "sda_platform.lake.spark.jars"], "fetching Spark's Delta jars")
+    _run([str(PYTHON), "-m", "sda_platform.spark.jars"], "fetching Spark's Delta jars")
     jars.jar_paths()
 
 

@@ -7,16 +7,16 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog import decoding, transforms
 from sda_platform.catalog.tables import CAME_INTO_FORCE, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
-from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.jobs import CATALOG_TO_ALERTS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.bronze import land
-from sda_platform.lake.landing.decoding import one_by_one
-from sda_platform.lake.landing.zone_asset import zone_asset
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.landing.decoding import one_by_one
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
+from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
+from sda_platform.orchestration.zone_asset import zone_asset
 
 element_zone = zone_asset(
     ELEMENTS_FEED,

@@ -6,14 +6,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
-from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.backlog import backlog_check
-from sda_platform.lake.landing.balance import landing_balance_check, miscounted_segments
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.verification import consumed_rows, unbalanced_segments
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
+from sda_platform.orchestration.backlog import backlog_check
+from sda_platform.orchestration.freshness import newest
+from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.recovery.verification import consumed_rows, unbalanced_segments
 
 MAX_ELEMENTS_AGE_S = 3 * 86_400.0
 

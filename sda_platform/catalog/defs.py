@@ -4,7 +4,7 @@ import dagster as dg
 
 from sda_platform.catalog import assets, sensors
 from sda_platform.catalog.checks import checks
-from sda_platform.lake.policy import Policy
+from sda_platform.orchestration.policy import Policy
 from sda_platform.settings import Settings
 
 POLICIES = {"catalog": Policy("team:catalogue", warn_h=24, fail_h=48)}

@@ -3,9 +3,9 @@
 import dagster as dg
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
-from sda_platform.lake.jobs import CATALOG_TO_ALERTS
-from sda_platform.lake.sensors import landing_sensor
-from sda_platform.lake.spark.session import LANE_TAG
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
+from sda_platform.orchestration.sensors import landing_sensor
+from sda_platform.spark.session import LANE_TAG
 
 
 def build_sensors(interval_s: int) -> list[dg.SensorDefinition]:

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.conjunction import message_decoding, planning, screen, transforms
+from sda_platform.conjunction import cdm_decoding, planning, screen, transforms
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import (
@@ -24,13 +24,13 @@ from sda_platform.conjunction.tables import (
     MESSAGES_FEED,
 )
 from sda_platform.fusion.tables import ALIVE, TRACKS
-from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
-from sda_platform.lake.landing.bronze import land
-from sda_platform.lake.landing.decoding import one_by_one
-from sda_platform.lake.landing.zone_asset import zone_asset
-from sda_platform.lake.resource import LakeResource, LandingResource
-from sda_platform.lake.verification import standing_keys
+from sda_platform.landing.decoding import one_by_one
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
+from sda_platform.orchestration.zone_asset import zone_asset
+from sda_platform.recovery.verification import standing_keys
 
 message_zone = zone_asset(
     MESSAGES_FEED,
@@ -52,7 +52,7 @@ def conjunction_messages(
     A message and an event of ours are one encounter when pair and TCA agree; `sda show` and the pictures then show it
     beside ours, and the check `others_agree` tells where others see a danger that we do not, or the reverse.
     """
-    decoder = one_by_one(message_decoding.decode)
+    decoder = one_by_one(cdm_decoding.decode)
     return land(lake, landing, CONJUNCTION_MESSAGES, decoder, tell=context.log_event)
 
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.conjunction.cdm_comparison import open_opinions
 from sda_platform.conjunction.planning import SCREENED_FROM
-from sda_platform.conjunction.second_opinions import open_opinions
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -17,15 +17,16 @@ from sda_platform.conjunction.tables import (
     MESSAGES_FEED,
 )
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import newest_if_any, nothing_waits, watermark
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.backlog import backlog_check
-from sda_platform.lake.landing.balance import landing_balance_check, miscounted_segments
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform.lake.verification import (
+from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
+from sda_platform.orchestration.backlog import backlog_check
+from sda_platform.orchestration.freshness import newest_if_any, nothing_waits, watermark
+from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.recovery.verification import (
     broken_journals,
     consumed_rows,
     missing_or_surplus,
@@ -33,7 +34,6 @@ from sda_platform.lake.verification import (
     standing_keys,
     unbalanced_segments,
 )
-from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
 
 MAX_SCREENING_AGE_S = 12 * 3600.0
 MAX_WAIT_S = 120.0

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.conjunction.second_opinions import opinions_on
+from sda_platform.conjunction.cdm_comparison import opinions_on
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
-from sda_platform.lake.journal import INSERT
+from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 
 _HOUR_NS = 3600 * NANOSECONDS_PER_SECOND

@@ -8,13 +8,13 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from sda_platform.conjunction.cdm_comparison import open_opinions
 from sda_platform.conjunction.history import event_history
-from sda_platform.conjunction.second_opinions import open_opinions
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_MESSAGES
-from sda_platform.lake.assets import markdown_table
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.verification import standing_keys
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.recovery.verification import standing_keys
 
 KEY = dg.AssetKey(["reports", "conjunctions"])
 SHOWN = 5
@@ -37,7 +37,7 @@ def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ign
 def report(store: Lake) -> dg.MaterializeResult[Any]:
     """The pictures as metadata, the most dangerous first, how many alerts hold, and what others say."""
     # Drawing takes a second to import, which every run's process would spend.
-    from sda_platform.conjunction.picture import as_markdown, event_picture
+    from sda_platform.conjunction.event_plot import as_markdown, event_picture
 
     alerts = standing_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability"]).to_pylist()
     worst = sorted(alerts, key=lambda alert: (-alert["collision_probability"], alert["event_id"]))[:SHOWN]

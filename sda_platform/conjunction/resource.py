@@ -9,8 +9,8 @@ from typing_extensions import override
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
-from sda_platform.lake.settings_of_record import RecordedResource
 from sda_platform.orbits.screening.volumes import Volume, Volumes
+from sda_platform.orchestration.recorded_settings import RecordedResource
 
 
 class ScreeningResource(RecordedResource["ScreeningResource"]):

@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.identity import slots_ns
-from sda_platform.lake.assets import markdown_table
-from sda_platform.lake.spark.priority import give_way
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume, Volumes, by_volume
+from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.spark.priority import give_way
 
 Scope = Literal["fleet", "all"]
 

@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.lake.journal import JournalModel
+from sda_platform.lake.correction_log import JournalModel
 from sda_platform.lake.table import Landed, Provenance, Table
 
 MESSAGES_FEED = "messages"

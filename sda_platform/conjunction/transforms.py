@@ -17,7 +17,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
 )
-from sda_platform.lake.journal import content, corrections, fact_types, standing
+from sda_platform.lake.correction_log import content, corrections, fact_types, standing
 from sda_platform.orbits.screening.volumes import Volumes
 
 # Entries of one event lie nearer together than this, so that all of an event that a screening can move are read.

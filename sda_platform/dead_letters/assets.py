@@ -11,9 +11,9 @@ from sda_platform.dead_letters import rejected
 from sda_platform.dead_letters.lateness import late_observations, raw_records_of
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
-from sda_platform.lake.resource import LakeResource
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 
 
 @table_asset(DEAD_LETTERS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=-10)

@@ -5,7 +5,7 @@ import dagster as dg
 from sda_platform.dead_letters.assets import dead_letters
 from sda_platform.dead_letters.checks import checks
 from sda_platform.dead_letters.growth import GrowthResource
-from sda_platform.lake.policy import Policy
+from sda_platform.orchestration.policy import Policy
 from sda_platform.settings import Settings
 
 POLICIES = {"dead_letters": Policy("team:sensor-operations", warn_h=1 / 6, fail_h=1)}

@@ -17,8 +17,8 @@ from pydantic import Field
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.dead_letters.rejected import LETTER_VERSION
 from sda_platform.dead_letters.tables import DEAD_LETTERS
-from sda_platform.lake.failures.dispositions import RECORD_KINDS
-from sda_platform.lake.resource import LakeResource
+from sda_platform.orchestration.dispositions import RECORD_KINDS
+from sda_platform.orchestration.resources import LakeResource
 
 SUSTAINED_MIN = 5
 """How long the rate must hold, minutes of mission time."""

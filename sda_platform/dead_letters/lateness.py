@@ -6,8 +6,8 @@ import pyarrow.dataset as ds
 
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checkpoint import TableWindow
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableWindow
 from sda_platform.lake.time_spans import stored_within
 
 _LATE_COLUMNS = ("segment_sha256", "segment_name", "record_number", "received_time_ns", "source_id", "sensor_time_ns")

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.registry import ZONES
-from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
 LETTER_VERSION: Final = 2
 _CLASS_OF_KIND: Final = MappingProxyType({kind: entry.disposition.value for kind, entry in RECORD_KINDS.items()})

@@ -21,12 +21,12 @@ from sda_platform.dead_letters.rejected import Letter
 from sda_platform.formats.cutting import can_be_packed, is_segment_of_itself, pack_segment, segment_header
 from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import SegmentConflict, SegmentLost
-from sda_platform.lake.landing.archive import quarantined_name
-from sda_platform.lake.landing.decoding import WHOLE_SEGMENT
-from sda_platform.lake.landing.segments import RETURNED, LoadedSegment, PendingSegment, defect_of
-from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.manifest import SegmentRef
+from sda_platform.landing.consumed import quarantined_name
+from sda_platform.landing.decoding import WHOLE_SEGMENT
+from sda_platform.landing.segments import RETURNED, LoadedSegment, PendingSegment, defect_of
+from sda_platform.landing.zone import LandingZone
 
 MAX_LETTERS_PER_SEGMENT: Final = 10_000
 _REMEMBERED_SEGMENTS: Final = 4

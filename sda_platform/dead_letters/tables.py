@@ -7,8 +7,8 @@ from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.failures.dispositions import RECORD_KINDS, Disposition
 from sda_platform.lake.table import Provenance, Table
+from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
 BRONZE = (RAW_RECORDS, ELEMENT_SETS, CONJUNCTION_MESSAGES)
 """The tables that hold every record as it landed; a record with an error becomes a dead letter."""

@@ -1,4 +1,4 @@
-"""Asset of the delivery room: conjunction_alerts → the subscriber → alert_deliveries."""
+"""The asset of delivery: conjunction_alerts → the subscriber → alert_deliveries."""
 
 from typing import Any
 
@@ -6,14 +6,20 @@ import dagster as dg
 
 from sda_platform.delivery.dispatch import adopt, dispatch
 from sda_platform.delivery.inheritance import recording
+from sda_platform.delivery.replay_subscriber import replay_subscriber
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
-from sda_platform.lake.resource import LakeResource
+from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 
 
-@table_asset(ALERT_DELIVERIES, jobs=[ALERTS_TO_SUBSCRIBER, OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
+@table_asset(
+    ALERT_DELIVERIES,
+    jobs=[ALERTS_TO_SUBSCRIBER, OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS],
+    priority=10,
+    stand_ins=replay_subscriber,
+)
 def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber]) -> dg.MaterializeResult[Any]:
     """Every alert entry that the subscriber confirmed, exactly once.
 

@@ -11,12 +11,12 @@ from sda_platform.delivery.outbox import entries
 from sda_platform.delivery.reconciliation import compare, last_entries
 from sda_platform.delivery.subscriber import Subscriber, SubscriberUnavailable
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import nothing_waits
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
+from sda_platform.orchestration.freshness import nothing_waits
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
 
 MAX_WAIT_S = 120.0
 # Alerts whose text is compared, the newest: keys are compared for all.

@@ -7,7 +7,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.inheritance import counts_of_first, first_sequence, inherited, inherited_rows, withdrawals
 from sda_platform.delivery.outbox import ledger, planned_batches
@@ -44,10 +44,10 @@ def dispatch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched:
     alerts = store.new_rows(plan, CONJUNCTION_ALERTS)
     first = first_sequence(plan.previous)
     batches = planned_batches(subscriber.name, alerts, first, partial(withdrawals, store, first, subscriber))
-    faults.reach("delivery.planned")
+    failpoints.hit("delivery.planned")
     reconciled = reconcile(store, plan, subscriber, batches)
     outcomes = [outcome for batch in batches for outcome in batch.send(subscriber)]
-    faults.reach("delivery.answered")
+    failpoints.hit("delivery.answered")
     return Dispatched(
         rows=ledger(batches, outcomes, subscriber=subscriber.name, as_of_ns=plan.as_of_ns),
         counts={"sent": len(outcomes), **counts_of_first(first), **counts_of(reconciled.told_after)},

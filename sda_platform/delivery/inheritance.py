@@ -19,9 +19,9 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, SAME_EVENT_NS
 from sda_platform.delivery.outbox import LEDGER_SCHEMA, entries, ledger_row
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint
-from sda_platform.lake.journal import INSERT, RETRACT
+from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import GENESIS, Checkpoint
 from sda_platform.lake.planning import Plan
 
 _FIRST_SEQUENCE = "first_sequence"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, canonical, mark_of
-from sda_platform.lake.journal import INSERT, RETRACT
+from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
 # Bounds a request to about half a megabyte, and the time for which a subscriber is locked to a second.
@@ -38,7 +38,7 @@ class Batch:
         outcomes: list[Outcome] = []
         for group_id, group in self.groups():
             outcomes += subscriber.apply(group_id, group)
-            faults.reach("delivery.group_answered")
+            failpoints.hit("delivery.group_answered")
         return outcomes
 
 

@@ -11,13 +11,13 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.inheritance import first_sequence, inherited_keys
 from sda_platform.delivery.outbox import Batch, entries, mark_change
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, mark_of
-from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import Checkpoint
 from sda_platform.lake.planning import Plan
 
 # Below this a part is read whole: one answer of about a megabyte instead of sixteen more questions.
@@ -65,7 +65,7 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence
     missing = _bodies(store, difference.missing, first)
     lost = Batch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", missing)
     resent = lost.send(subscriber)
-    faults.reach("delivery.reconciled")
+    failpoints.hit("delivery.reconciled")
     return Reconciled(marks[-1], resent, difference.ahead)
 
 

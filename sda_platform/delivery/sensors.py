@@ -8,10 +8,10 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.errors import LakeError
-from sda_platform.lake.failures.attempts import Attempts, unfinished_run
-from sda_platform.lake.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.resource import LakeResource
+from sda_platform.orchestration.attempts import Attempts, unfinished_run
+from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.resources import LakeResource
 
 _DELIVERING = tuple(job.pool for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER))
 _INTERVAL_S = 5

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Protocol
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, key_digest
 
@@ -83,14 +83,14 @@ class SqlSubscriber(Subscriber):
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
         """See `Subscriber.apply`; all of the batch or nothing. Raises ValueError for other entries under its id."""
         with self._transaction(writes=True) as transaction:
-            received = time.time_ns()
+            received = time.time_ns()  # deterministic: the subscriber's own time; no row of the lake holds it
             if transaction.run(_CLAIM, batch_id=batch_id, received=received):
                 outcomes = [_apply(transaction, batch_id, entry, received) for entry in entries]
                 _forget(transaction, received)
-                faults.reach("delivery.written")
+                failpoints.hit("delivery.written")
             else:
                 outcomes = _first_answer(batch_id, _answer(transaction, batch_id), entries)
-        faults.reach("delivery.committed")
+        failpoints.hit("delivery.committed")
         return outcomes
 
     def answer(self, batch_id: str) -> dict[EntryKey, Outcome] | None:

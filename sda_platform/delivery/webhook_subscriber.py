@@ -19,7 +19,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.delivery.subscriber import (
     AlertEntry,
     Mark,
@@ -102,7 +102,7 @@ class WebhookSubscriber(Subscriber):
             content=Entries.of(entries).model_dump_json(),
             headers={"Idempotency-Key": batch_id, "Content-Type": "application/json"},
         )
-        faults.reach("delivery.committed")
+        failpoints.hit("delivery.committed")
         if response.status_code in _REFUSES_CONTENT:
             return None
         if response.status_code == HTTPStatus.CONFLICT:  # it was sent twice, and the other one came first

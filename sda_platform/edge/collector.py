@@ -24,7 +24,7 @@ from sda_platform.edge.supervision import Supervised
 from sda_platform.edge.topology import Topology, audit, describe
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.registry import ZONES
-from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.landing.zone import LandingZone
 
 _SAMPLE_S = 0.1
 _BACKLOG_S = 1.0

@@ -21,7 +21,7 @@ from sda_platform.edge.logs import Log
 from sda_platform.edge.priority import Priority
 from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
-from sda_platform.ingest.lander import seal
+from sda_platform.landing.lander import seal
 from sda_platform.resilience import pause_s
 
 

@@ -11,8 +11,6 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.fusion.clock_assets import known_corrections
-from sda_platform.fusion.clocks import corrected_windows
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
@@ -23,17 +21,19 @@ from sda_platform.fusion.tables import (
     TRACK_MEMORY_NS,
     TRACKS,
 )
+from sda_platform.fusion.time_bias import corrected_windows
+from sda_platform.fusion.time_bias_assets import known_corrections
 from sda_platform.fusion.track_states import STATES
 from sda_platform.fusion.transforms import track_corrections
 from sda_platform.fusion.watermarks import PIPELINE, advance, first_open_window, window_start
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.assets import markdown_table, materialized, nothing_new, table_asset
-from sda_platform.lake.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.lake.verification import standing_keys
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
+from sda_platform.recovery.verification import standing_keys
 
 
 @table_asset(FUSED_TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])

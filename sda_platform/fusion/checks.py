@@ -8,19 +8,19 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.fusion.clock_assets import TERMS_UNTIL
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
 from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACK_MEMORY_NS, TRACKS
+from sda_platform.fusion.time_bias_assets import TERMS_UNTIL
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import nothing_waits, watermark
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.resource import LakeResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.lake.verification import broken_journals, consumed_rows, reviewed_span, standing_keys
+from sda_platform.orchestration.freshness import nothing_waits, watermark
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.recovery.verification import broken_journals, consumed_rows, reviewed_span, standing_keys
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0

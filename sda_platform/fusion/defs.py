@@ -4,10 +4,10 @@ import dagster as dg
 
 from sda_platform.fusion.assets import fused_tracks, tracks
 from sda_platform.fusion.checks import checks
-from sda_platform.fusion.clock_assets import clock_offsets
 from sda_platform.fusion.report import fusion_report
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.lake.policy import Policy
+from sda_platform.fusion.time_bias_assets import clock_offsets
+from sda_platform.orchestration.policy import Policy
 from sda_platform.settings import Settings
 
 POLICIES = {"fusion": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, lower_triangles
 from sda_platform.fusion.watermarks import term_of
 from sda_platform.lake.arrow import arrays
-from sda_platform.lake.journal import content
+from sda_platform.lake.correction_log import content
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator

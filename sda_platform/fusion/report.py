@@ -16,24 +16,24 @@ from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.association_quality import Verdicts, told
-from sda_platform.fusion.clock_assets import known_corrections
-from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrected_rows, offsets_of
 from sda_platform.fusion.fit_quality import FitQuality
 from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, STATE_COLUMNS, TRACKS
+from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrected_rows, offsets_of
+from sda_platform.fusion.time_bias_assets import known_corrections
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit
-from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.verification import standing_keys
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import teme_to_pef
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.recovery.verification import standing_keys
 
 KEY = dg.AssetKey(["reports", "fusion"])
 SPAN_NS = 600 * NANOSECONDS_PER_SECOND
@@ -73,7 +73,7 @@ def fusion_report(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
 def report(store: Lake, window_ns: int, sensors: SensorNetwork | None = None) -> dg.MaterializeResult[Any]:
     """The pictures and figures as metadata, and the outcome of the checks."""
     # Drawing takes a second to import, which every run's process would spend.
-    from sda_platform.fusion import pictures
+    from sda_platform.fusion import plots
 
     windows = recent_windows(store)
     readings = _readings(store, windows)
@@ -84,15 +84,15 @@ def report(store: Lake, window_ns: int, sensors: SensorNetwork | None = None) ->
     facts: dict[str, Any] = {"windows": quality.windows, "readings": quality.readings, "used": quality.used_share}
     facts |= {"rejected": quality.rejected_share, "chi_square_per_degree": quality.chi_square_per_degree}
     if len(clocks.source_id):
-        facts["residuals"] = dg.MetadataValue.md(pictures.residuals(clocks))
+        facts["residuals"] = dg.MetadataValue.md(plots.residuals(clocks))
     if len(verdicts.outcome):
-        facts["association"] = dg.MetadataValue.md(pictures.association(verdicts))
+        facts["association"] = dg.MetadataValue.md(plots.association(verdicts))
         facts["association_by_sensor"] = dg.MetadataValue.md(told(verdicts))
     if tracks.num_rows:
-        facts["track_map"] = dg.MetadataValue.md(pictures.track_map(*_places(tracks)))
+        facts["track_map"] = dg.MetadataValue.md(plots.track_map(*_places(tracks)))
     commits = store.log(FUSED_TRACKS).commits()
     if commits:
-        facts["watermark_trail"] = dg.MetadataValue.md(pictures.watermark_trail(*_trail(commits)))
+        facts["watermark_trail"] = dg.MetadataValue.md(plots.watermark_trail(*_trail(commits)))
     wrong = clock_problems(clocks)
     return dg.MaterializeResult(
         metadata=facts,

@@ -8,8 +8,8 @@ from typing_extensions import override
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.watermarks import Lateness
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
-from sda_platform.lake.settings_of_record import RecordedResource
 from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_network, sensor_registry
+from sda_platform.orchestration.recorded_settings import RecordedResource
 
 
 class FusionResource(RecordedResource["FusionResource"]):

@@ -7,10 +7,10 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.clock_tables import ClockOffset
+from sda_platform.fusion.time_bias_tables import ClockOffset
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.journal import JournalModel
+from sda_platform.lake.correction_log import JournalModel
 from sda_platform.lake.table import Table, TableModel
 
 FIRST_OPEN_WINDOW = "first_open_window"

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.lake.journal import content, corrections, fact_types
+from sda_platform.lake.correction_log import content, corrections, fact_types
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.clock_offset import ClockOffsets

@@ -8,12 +8,12 @@ from sda_platform.formats.observations import decode_segments
 from sda_platform.ingest import transforms
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.jobs import OBSERVATIONS_TO_ALERTS
-from sda_platform.lake.landing.bronze import land
-from sda_platform.lake.landing.zone_asset import zone_asset
-from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.time_spans import time_spans, within
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
+from sda_platform.orchestration.zone_asset import zone_asset
 
 landing_zones = [
     zone_asset(

@@ -10,18 +10,18 @@ import pyarrow.dataset as ds
 from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import newest
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.backlog import backlog_check
-from sda_platform.lake.landing.balance import landing_balance_check, miscounted_segments
-from sda_platform.lake.landing.orphans import Orphan, find_orphans, unknown_zones
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.resource import LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
-from sda_platform.lake.verification import (
+from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.backlog import backlog_check
+from sda_platform.orchestration.freshness import newest
+from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
+from sda_platform.orchestration.resources import LandingResource
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.recovery.verification import (
     consumed_rows,
     missing_or_surplus,
     reviewed_span,

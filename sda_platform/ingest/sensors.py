@@ -3,8 +3,8 @@
 import dagster as dg
 
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.jobs import OBSERVATIONS_TO_ALERTS
-from sda_platform.lake.sensors import landing_sensor
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.sensors import landing_sensor
 
 
 def build_sensors(interval_s: int) -> list[dg.SensorDefinition]:

@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sda_platform import faults
-from sda_platform.lake.checkpoint import CHANGED_ROWS, Checkpoint
+from sda_platform import failpoints
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.manifest import CHANGED_ROWS, Checkpoint
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -120,18 +120,18 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
     the log learns which. A receipt means that the rows are on disk.
     """
     failure: Exception | None = None
-    faults.reach("commit.planned", plan.table.name)
+    failpoints.hit("commit.planned", plan.table.name)
     try:
         write()
     except Exception as error:  # the outcome of a failed commit is unknown: the log knows
         failure = error
-    faults.reach("commit.sent", plan.table.name)
+    failpoints.hit("commit.sent", plan.table.name)
     landed = log.find(plan.sequence)
     if landed is not None and landed.checkpoint.nonce == checkpoint.nonce:
-        faults.reach("commit.landed", plan.table.name)
+        failpoints.hit("commit.landed", plan.table.name)
         # What others committed in between (OPTIMIZE) is beneath ours.
         log.make_durable(plan.base_version + 1, landed.version)
-        faults.reach("commit.synced", plan.table.name)
+        failpoints.hit("commit.synced", plan.table.name)
         return Receipt(plan, landed)
     if landed is not None:
         raise CommitConflict(

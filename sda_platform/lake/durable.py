@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from upath import UPath
 
-from sda_platform import faults
+from sda_platform import failpoints
 
 # What file systems answer that have no hard links; there `create` is not exclusive.
 _WITHOUT_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
@@ -22,7 +22,7 @@ def write(path: UPath, data: bytes) -> None:
     """Write ``data`` to ``path`` so that it is there whole or not at all, and there for good on return."""
     partial = _partial(path, data)
     partial.rename(path)
-    faults.reach("durable.renamed")
+    failpoints.hit("durable.renamed")
     sync([path.parent])
 
 
@@ -40,7 +40,7 @@ def create(path: UPath, data: bytes) -> bool:
     is_new = _give_new_name(partial, path)
     if partial.exists():
         partial.unlink()
-    faults.reach("durable.renamed")
+    failpoints.hit("durable.renamed")
     sync([path.parent])
     return is_new
 
@@ -78,9 +78,9 @@ def _partial(path: UPath, data: bytes) -> UPath:
     partial = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with partial.open("wb") as file:
         file.write(data)
-    faults.reach("durable.written")
+    failpoints.hit("durable.written")
     sync([partial])
-    faults.reach("durable.synced")
+    failpoints.hit("durable.synced")
     return partial
 
 

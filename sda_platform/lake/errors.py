@@ -1,4 +1,4 @@
-"""What can go wrong in the lake; what to do about each is said in `lake.failures.dispositions`."""
+"""What can go wrong in the lake; what to do about each is said in `orchestration.dispositions`."""
 
 
 class LakeError(Exception):

@@ -6,9 +6,9 @@ All plans pass it, in every job, so a red table stops its consumers wherever the
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.errors import InvariantError, TableIsRed
 from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.manifest import Checkpoint
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import Finding, Position, Verdict
 

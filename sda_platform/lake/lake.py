@@ -1,12 +1,11 @@
 """The lake as the rooms see it: plan what is new, read it, commit what follows.
 
 An asset's body is these verbs in this order. The class joins the pieces of the kernel (`planning`, `log`,
-`landing`, `commit`) for one place, one clock and one run; it decides nothing itself.
+`commit`) for one place, one clock and one run; it decides nothing itself.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,19 +14,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from upath import UPath
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, delta_log
-from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
-from sda_platform.lake.landing import intake
-from sda_platform.lake.landing.owners import Owners
-from sda_platform.lake.landing.pruning import restore_marks
-from sda_platform.lake.landing.segments import LoadedSegment
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head, TableLog
-from sda_platform.lake.lost_tables import require_new
+from sda_platform.lake.lost_tables import require_new, shown_by_consumers
+from sda_platform.lake.manifest import Checkpoint, SegmentRef, Settings
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.replacement import with_changes
 from sda_platform.lake.staging import Staging
@@ -51,10 +45,6 @@ class Lake:
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
     # Only for assets that run without their checks, in tests and simulations.
     reads_unverified: bool = False
-    # Whether a run notes beside the landing zones what it begins to decode (`landing.trials`).
-    notes_trials = True
-    # The processes that leave such notes.
-    owners: Owners = Owners()
 
     def __init__(
         self, uri: str, clock: MissionClock, session: Callable[[], SparkSession], run_id: str = "none"
@@ -121,20 +111,6 @@ class Lake:
             return Readable(source, head, head)
         return readable_of(self.log(source), self.verdicts.read(self.log(source)), head, previous)
 
-    def take(self, zones: Sequence[LandingZone], table: Table, head: Head, **bounds: Any) -> list[LoadedSegment]:
-        """The next segments of ``zones`` for ``table`` at ``head``, within ``bounds``; see `intake.take`.
-
-        Raises TableLost where there is no table, but the zones gave it records before.
-        """
-        if head.version < 0:
-            require_new(self.log(table), zones=zones)
-        restore_marks(zones, self.log(table), head)
-        return intake.take(zones, head, **bounds)
-
-    def acknowledge(self, zones: Sequence[LandingZone], table: Table) -> None:
-        """Clear ``zones`` of what the newest commit of ``table`` consumed; see `intake.finish_last_commit`."""
-        intake.finish_last_commit(zones, self.head(table))
-
     def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
         """Plan to consume these segments, which were taken when the table stood at ``head``."""
         return self._planned(plan_segments(table, head, segments, now_ns=self.clock.now_ns(), run_id=self.run_id))
@@ -147,8 +123,8 @@ class Lake:
         if plan.is_empty:
             return plan
         if plan.base_version < 0:
-            require_new(self.log(plan.table), self._stored_logs(plan.table))
-        faults.reach("lake.planned", plan.table.name)
+            require_new(self.log(plan.table), shown_by_consumers(plan.table, self._stored_logs(plan.table)))
+        failpoints.hit("lake.planned", plan.table.name)
         return plan
 
     def _stored_logs(self, table: Table) -> Iterator[TableLog]:
@@ -217,7 +193,7 @@ class Lake:
         watermarks: Mapping[str, int] | None = None,
     ) -> Receipt:
         """Commit ``rows`` as an append; see `lake.commit.append`."""
-        faults.reach("lake.transformed", plan.table.name)
+        failpoints.hit("lake.transformed", plan.table.name)
         try:
             receipt = commit.append(
                 self.log(plan.table),
@@ -230,7 +206,7 @@ class Lake:
             )
         finally:
             self._staging.clear()
-        faults.reach("lake.committed", plan.table.name)
+        failpoints.hit("lake.committed", plan.table.name)
         return receipt
 
     def replace(self, plan: Plan, changed: pa.Table, *, counts: Mapping[str, int] | None = None) -> Receipt:
@@ -240,7 +216,7 @@ class Lake:
         """
         table = plan.table
         content = with_changes(table, self.current_rows(plan), changed, plan.sequence)
-        faults.reach("lake.transformed", table.name)
+        failpoints.hit("lake.transformed", table.name)
         try:
             receipt = commit.overwrite(
                 self.log(table),
@@ -253,5 +229,5 @@ class Lake:
             )
         finally:
             self._staging.clear()
-        faults.reach("lake.committed", table.name)
+        failpoints.hit("lake.committed", table.name)
         return receipt

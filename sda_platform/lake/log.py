@@ -17,8 +17,8 @@ from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.checkpoint import CHANGED_ROWS, GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, VersionGone
+from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # How many commits a list holds if nothing else is asked for.

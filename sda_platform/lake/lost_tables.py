@@ -1,41 +1,31 @@
 """Whether a table that has no log is new or lost.
 
-It is new only if no other table's manifest names it and its landing zones gave no records to it. A lost table that was
-taken for a new one would start again at sequence 1, without the rows that others consumed.
+It is new only if no other table's manifest names it and its zones gave it no records (see `landing.table_zones`). A
+lost table that was taken for a new one would start again at sequence 1, without the rows that others consumed.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
 
 from deltalake.exceptions import DeltaError
 
-from sda_platform.lake.checkpoint import SegmentRef
-from sda_platform.lake.errors import InvariantError, SegmentLost, TableLost
-from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.lake.errors import InvariantError, TableLost
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.table import Table
 
 
-def require_new(log: TableLog, others: Iterable[TableLog] = (), zones: Sequence[LandingZone] = ()) -> None:
-    """Raise TableLost if the table of ``log`` does not exist, but the logs of ``others`` or ``zones`` show that it did.
+def require_new(log: TableLog, loss: str | None) -> None:
+    """Raise TableLost if ``loss`` shows that the table of ``log`` existed before, and it does not exist.
 
     A table that another run creates meanwhile is not lost.
     """
-    reason = why_lost(log.table, others, zones)
-    if reason and log.version() < 0:
-        raise TableLost(f"{reason}. {remedy(log)}")
+    if loss and log.version() < 0:
+        raise TableLost(f"{loss}. {remedy(log)}")
 
 
-def why_lost(table: Table, others: Iterable[TableLog], zones: Sequence[LandingZone]) -> str | None:
-    """What shows that ``table``, which has no log, existed before; None if it is new."""
-    if named_by := consumers(others, table):
-        return f"{table.name} is missing, but {', '.join(named_by)} consumed it: it was lost"
-    segments = chain.from_iterable(zone.consumed() for zone in zones)
-    by_feed = {zone.feed: zone for zone in zones}
-    if segment := next((s for s in segments if has_rows(by_feed[s.zone], s)), None):
-        consumed = f"{segment.zone}/{segment.name}"
-        return f"{table.name} is missing, but its zones have consumed segments, such as {consumed}: it was lost"
-    return None
+def shown_by_consumers(table: Table, others: Iterable[TableLog]) -> str | None:
+    """How the logs of ``others`` show that ``table``, which has no log, existed before; None if they do not."""
+    named_by = consumers(others, table)
+    return f"{table.name} is missing, but {', '.join(named_by)} consumed it: it was lost" if named_by else None
 
 
 def remedy(log: TableLog) -> str:
@@ -76,14 +66,3 @@ def _newest_readable(log: TableLog) -> Commit | None:
         return log.head().commit
     except (InvariantError, DeltaError):
         return next(log.commits_from(log.version() - 1), None)
-
-
-def has_rows(zone: LandingZone, segment: SegmentRef) -> bool:
-    """Whether the table of a consumed segment must have a row of it: a record, or the defect."""
-    if segment.defect is not None:
-        return True
-    try:
-        meta = zone.archived(segment).meta
-    except SegmentLost:
-        return False  # a mark that a segment was consumed whose bytes are gone
-    return meta is not None and meta.records > 0

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sda_platform.code_version import code_version
-from sda_platform.lake.checkpoint import Checkpoint, SegmentRef, Settings, TableSnapshot, TableWindow
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Head
+from sda_platform.lake.manifest import Checkpoint, SegmentRef, Settings, TableSnapshot, TableWindow
 from sda_platform.lake.table import Table
 
 
@@ -101,7 +101,7 @@ def plan_windows(
 
 
 def plan_segments(table: Table, head: Head, segments: Iterable[SegmentRef], *, now_ns: int, run_id: str) -> Plan:
-    """Plan to consume these segments, as `lake.landing.intake` took them."""
+    """Plan to consume these segments, as `landing.intake` took them."""
     plan = plan_windows(table, head, (), now_ns=now_ns, run_id=run_id)
     return replace(plan, segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
 

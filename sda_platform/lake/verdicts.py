@@ -1,9 +1,10 @@
 """What verification found out about each table, kept in the lake beside the tables: the gate that every plan reads.
 
 `<lake>/_verdicts/<table>.json` is derived from the table: up to which commit it was verified, and what was found to be
-wrong. Where it is lost or damaged, nothing counts as verified, and `lake.review` derives it again. It is written whole
-and synced. Two writers need no lock: the one that is behind only has the newest commits verified once more, and until
-then no plan reads them. `<lake>/_verdicts/<table>.acknowledged.json` holds what a person decided; only people write it.
+wrong. Where it is lost or damaged, nothing counts as verified, and `recovery.review` derives it again. It is written
+whole and synced. Two writers need no lock: the one that is behind only has the newest commits verified once more, and
+until then no plan reads them. `<lake>/_verdicts/<table>.acknowledged.json` holds what a person decided; only people
+write it.
 """
 
 import hashlib

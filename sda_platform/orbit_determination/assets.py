@@ -3,6 +3,8 @@
 tracks → refined_elements; uncorrelated observations → provisional_elements; both → element_publications → landing zone.
 """
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -12,20 +14,16 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.fusion.assets import standing_windows
-from sda_platform.fusion.clock_assets import closed_before, known_corrections
-from sda_platform.fusion.clocks import corrected_rows
 from sda_platform.fusion.fuse import READING_COLUMNS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
+from sda_platform.fusion.time_bias import corrected_rows
+from sda_platform.fusion.time_bias_assets import closed_before, known_corrections
 from sda_platform.fusion.watermarks import window_start
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.assets import materialized, nothing_new, table_asset
-from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.resource import LakeResource, LandingResource
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.lake.verification import standing_keys
 from sda_platform.orbit_determination.publication import publish
 from sda_platform.orbit_determination.recognition import REACH_NS
 from sda_platform.orbit_determination.refinement import ARC_NS, TOGETHER_NS, due, refined
@@ -38,6 +36,11 @@ from sda_platform.orbit_determination.uncorrelated_tracks import (
     discovered,
 )
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
+from sda_platform.recovery.verification import standing_keys
+from sda_platform.replay.history import History
 
 
 @table_asset(REFINED_ELEMENTS, jobs=[ORBIT_DETERMINATION])
@@ -124,7 +127,12 @@ def closed_readings(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, 
     return corrected_rows(left, corrections, window_ns), set(followed.to_pylist())
 
 
-@table_asset(ELEMENT_PUBLICATIONS, jobs=[ORBIT_DETERMINATION], priority=-5)
+def _scratch_zone(resources: Mapping[str, Any], _live: Lake, _replayed: History, scratch: Path) -> Mapping[str, Any]:
+    """A landing zone below ``scratch``: a replay publishes nothing."""
+    return {"landing": resources["landing"].model_copy(update={"root": str(scratch)})}
+
+
+@table_asset(ELEMENT_PUBLICATIONS, jobs=[ORBIT_DETERMINATION], priority=-5, stand_ins=_scratch_zone)
 def element_publications(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
     """The ledger of published element sets: which commit became which segment of the landing zone of element sets.
 

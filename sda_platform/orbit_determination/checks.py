@@ -7,14 +7,14 @@ import pyarrow.compute as pc
 
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
-from sda_platform.lake.checks import DataFreshness, table_checks
-from sda_platform.lake.freshness import newest, nothing_waits, watermark
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.lake.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
 from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_IDS
+from sda_platform.orchestration.freshness import newest, nothing_waits, watermark
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
 
 MAX_REFINEMENT_AGE_S = 6 * 3600.0
 MAX_PUBLICATION_LAG_S = 300.0

@@ -5,10 +5,10 @@ import dagster as dg
 from sda_platform.conjunction.report import KEY as CONJUNCTION_REPORT
 from sda_platform.fusion.report import KEY as FUSION_REPORT
 from sda_platform.fusion.tables import CLOCK_OFFSETS
-from sda_platform.lake.policy import Policy
 from sda_platform.orbit_determination import assets, sensors
 from sda_platform.orbit_determination.checks import checks
 from sda_platform.orbit_determination.tables import TABLES
+from sda_platform.orchestration.policy import Policy
 from sda_platform.settings import Settings
 
 POLICIES = {"orbit_determination": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}

@@ -13,10 +13,10 @@ from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.landing.zone import LandingZone
 from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, OwnElements
 
 _SHORT_HASH = 12

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import dagster as dg
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
-from sda_platform.lake.assets import tables_of
-from sda_platform.lake.failures.attempts import unfinished_run
-from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.backlog import backlog_of
-from sda_platform.lake.resource import LakeResource, LandingResource
-from sda_platform.lake.spark.session import LANE_TAG
+from sda_platform.orchestration.attempts import unfinished_run
+from sda_platform.orchestration.backlog import backlog_of
+from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import tables_of
+from sda_platform.spark.session import LANE_TAG
 
 
 def build_schedules(*, running: bool, assets: Sequence[dg.AssetKey]) -> list[dg.ScheduleDefinition]:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.formats.element_set import ElementSet
 
 MOST_WAITING = 10_000
@@ -69,11 +69,11 @@ class GroupCommit:
 
     def _commit(self, group: Sequence[tuple[Sequence[ElementSet], Future[None]]]) -> None:
         try:
-            faults.reach("serving.gathered")
+            failpoints.hit("serving.gathered")
             show = self._seal([each for sets, _ in group for each in sets])
-            faults.reach("serving.sealed")
+            failpoints.hit("serving.sealed")
             show()
-            faults.reach("serving.shown")
+            failpoints.hit("serving.shown")
         except Exception as error:  # of each put, to whoever waits for it
             for _, acknowledged in group:
                 acknowledged.set_exception(error)

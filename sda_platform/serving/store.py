@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.serving.engine import open_engine
 from sda_platform.serving.errors import DamagedIndex
 from sda_platform.serving.index import Binding, CatalogueIndex
@@ -41,9 +41,9 @@ class IndexStore:
         name = f"generation-{self._next_number():06d}"
         index = CatalogueIndex(open_engine(self._engine, self.root / name))
         index.load(binding, current, history)
-        faults.reach("serving.loaded")
+        failpoints.hit("serving.loaded")
         self._point_to(name)
-        faults.reach("serving.switched")
+        failpoints.hit("serving.switched")
         self._sweep()
         return index
 

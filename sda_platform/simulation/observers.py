@@ -19,11 +19,11 @@ from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_registry
 from sda_platform.orbits.sensing.visibility import Looks
-from sda_platform.simulation.clocks import clock_reading
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
-from sda_platform.simulation.sightings import Sightings
 from sda_platform.simulation.sky import Sky
+from sda_platform.simulation.time_tag_biases import clock_reading
 from sda_platform.simulation.visibility import tick_times, visible_looks
+from sda_platform.simulation.visible_arcs import Sightings
 
 _HOUR_NS: Final = 3_600_000_000_000
 _POSITION_SIGMA_M: Final = 5.0

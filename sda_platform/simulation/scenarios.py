@@ -13,8 +13,8 @@ from sda_platform.formats.segments import describe_segment
 from sda_platform.simulation.breakup import Breakup, fragment_elements
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.segments import TRUTH_SCHEMA, SimulatedSegment
-from sda_platform.simulation.sightings import Sightings
 from sda_platform.simulation.sky import Sky
+from sda_platform.simulation.visible_arcs import Sightings
 
 Scenario = Literal["nominal", "fragmentation", "outage"]
 # A break-up that no radar watches for so long shows nothing.

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
-from sda_platform.simulation.faults import LATENESS_BOUND_NS, Delivery
-from sda_platform.simulation.sightings import Sightings
+from sda_platform.simulation.corruption import LATENESS_BOUND_NS, Delivery
+from sda_platform.simulation.visible_arcs import Sightings
 
 TRUTH_SCHEMA: Final = pa.schema(
     [

@@ -9,14 +9,14 @@ from typing import Final
 
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.simulation.breakup import Breakup
-from sda_platform.simulation.faults import FaultRates, delayed, deliveries
+from sda_platform.simulation.corruption import FaultRates, delayed, deliveries
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.randomness import stream
 from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.scenarios import SCENARIOS, Outage, broken_up, elements_segment, parent_of
 from sda_platform.simulation.segments import Collector, SimulatedSegment, write_truth
-from sda_platform.simulation.sightings import Sightings
 from sda_platform.simulation.sky import Sky
+from sda_platform.simulation.visible_arcs import Sightings
 
 __all__ = ["SimulatedSegment", "simulate", "write_truth"]
 

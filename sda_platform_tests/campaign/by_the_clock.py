@@ -17,11 +17,11 @@ from pathlib import Path
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import MissionClock
-from sda_platform.faults import ORDER_FILE, Order, reached
-from sda_platform.lake.assets import tables_of
-from sda_platform.lake.jobs import ORBIT_DETERMINATION
+from sda_platform.failpoints import INJECTION_FILE, Injection, hits
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.world import simulate
@@ -29,7 +29,7 @@ from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import LaneFailed, run_lane
 from sda_platform_tests.campaign.report import Report, t2_command
-from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land
+from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
 _JOB = "own_elements"
 # Telescopes may see nothing in a scene as short as this.
@@ -113,16 +113,16 @@ class _Lakes:
         victim = Path(tempfile.mkdtemp(prefix="victim-", dir=self.home))
         shutil.copytree(self._filled, victim, dirs_exist_ok=True)
         order = victim / "order"
-        Order(point).arm(order)
+        Injection(point).arm(order)
         with suppress(LaneFailed):
-            self._run(_JOB, victim, {ORDER_FILE: str(order)})
+            self._run(_JOB, victim, {INJECTION_FILE: str(order)})
         began = time.monotonic()
         try:
             self._run(_JOB, victim)
             problems = self._problems(self._lake(victim))
         except LaneFailed as failed:
             problems = [f"O8 {failed}"]
-        took_s, is_struck = time.monotonic() - began, point in reached(order)
+        took_s, is_struck = time.monotonic() - began, point in hits(order)
         if not problems:
             shutil.rmtree(victim)
         return problems, took_s, is_struck

@@ -10,9 +10,9 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.assets import tables_of
-from sda_platform.lake.jobs import ORBIT_DETERMINATION
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.table_asset import tables_of
 from sda_platform_tests.campaign import damage, strikes
 from sda_platform_tests.campaign.platform import FED_TABLES, Victim
 from sda_platform_tests.campaign.strikes import (

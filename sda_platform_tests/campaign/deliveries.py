@@ -10,9 +10,9 @@ from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.sql_subscriber import SqlSubscriber
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform_tests.campaign.report import Report
-from sda_platform_tests.delivery_rounds import DELIVERY_POINTS, IN_THE_DATABASE, empty, killed_delivery
-from sda_platform_tests.postgres_server import postgres_binaries, running_postgres
-from sda_platform_tests.webhook_receiver import receiving
+from sda_platform_tests.support.delivery_rounds import DELIVERY_POINTS, IN_THE_DATABASE, empty, killed_delivery
+from sda_platform_tests.support.postgres_server import postgres_binaries, running_postgres
+from sda_platform_tests.support.webhook_receiver import receiving
 
 Case = tuple[str, tuple[str, int]]
 

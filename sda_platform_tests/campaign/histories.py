@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform_tests.campaign.disk import LOSSES, Loss
 from sda_platform_tests.campaign.scheduling import Process, Scheduler
@@ -88,7 +88,7 @@ def outcome(case: Case, *, trace: bool = False, held: set[bytes] | None = None) 
     except Exception as error:  # an oracle that cannot read the tables is a finding too
         problems = [f"{type(error).__name__}: {error}"]
     finally:
-        faults.watch(None)
+        failpoints.watch(None)
     if world.may_refuse:
         problems = [problem for problem in problems if not _is_refusal(problem)]
     if trace:
@@ -105,7 +105,7 @@ def length(case: Case) -> tuple[int, int]:
     world = World(_files(case))
     world.start("main", lambda: _live(world, case.story))
     world.scheduler.run(_newest)
-    faults.watch(None)
+    failpoints.watch(None)
     return world.scheduler.steps, world.scheduler.looks
 
 
@@ -114,7 +114,7 @@ def steps_of(case: Case, kind: str, place: str) -> list[int]:
     world = World(_files(case))
     world.start("main", lambda: _live(world, case.story))
     world.scheduler.run(_newest)
-    faults.watch(None)
+    failpoints.watch(None)
     lines = enumerate(world.scheduler.trace, 1)
     return [number for number, line in lines if f": {kind} " in line and place in line]
 
@@ -230,7 +230,7 @@ def _restart(world: World, loss: Loss, chance: random.Random) -> list[str]:
 
 
 def _drawn_history(world: World, seed: int) -> list[str]:
-    """A lander, one or two writers and up to three faults, all by chance."""
+    """A lander, one or two writers and up to three failpoints, all by chance."""
     chance, problems = random.Random(-seed), []
     for _ in range(chance.randint(1, 3)):
         lander = world.start("lander", world.land_all)

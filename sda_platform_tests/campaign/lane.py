@@ -12,8 +12,8 @@ from pathlib import Path
 import dagster as dg
 
 from sda_platform.definitions import defs
-from sda_platform.lake.spark.engine import python_path
-from sda_platform.lake.spark.session import LANE_TAG
+from sda_platform.spark.engine import python_path
+from sda_platform.spark.session import LANE_TAG
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 

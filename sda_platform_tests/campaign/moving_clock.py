@@ -20,22 +20,22 @@ from pathlib import Path
 
 from sda_platform.clock import MissionClock
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.faults import ORDER_FILE, Order, reached
+from sda_platform.failpoints import INJECTION_FILE, Injection, hits
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
-from sda_platform.lake.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS, Job
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.spark.engine import python_path
-from sda_platform.simulation.faults import FaultRates
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS, Job
+from sda_platform.simulation.corruption import FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
+from sda_platform.spark.engine import python_path
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import LaneFailed, run_lane
 from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.campaign.strikes import Kill
 from sda_platform_tests.campaign.world import Delivery, RecordId
-from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, described
+from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, described
 
 _SETTINGS = {"SDA_SCREENING_HORIZON_H": "1", "SDA_SOURCES": '["radar", "isl"]'}
 _RATES = FaultRates(late=0.1, duplicate=0.05, corrupt=0.02)
@@ -112,11 +112,11 @@ class _Lakes:
         shutil.copytree(self._filled, victim, dirs_exist_ok=True)
         written, order = dict(self._written), victim / "order"
         point = case.strike.point
-        Order(point).arm(order)
+        Injection(point).arm(order)
         self._land(victim, written, self._between(_FILLED_S, _ATTEMPT_S))
         with suppress(LaneFailed):
-            self._run(OBSERVATIONS_TO_ALERTS, victim, _ATTEMPT_S, {ORDER_FILE: str(order)})
-        is_struck = point in reached(order)
+            self._run(OBSERVATIONS_TO_ALERTS, victim, _ATTEMPT_S, {INJECTION_FILE: str(order)})
+        is_struck = point in hits(order)
         self._land(victim, written, self._between(_ATTEMPT_S, _REPETITION_S + 1.0))
         began = time.monotonic()
         try:
@@ -152,7 +152,7 @@ class _Lakes:
         """How the rows of ``table`` differ from those that `sda replay` makes from its commits at another instant."""
         MissionClock(after(400 * 86_400.0), 0, 0.0).save(home)
         done = subprocess.run(
-            [sys.executable, "-m", "sda_platform.cli", "replay", table],
+            [sys.executable, "-m", "sda_platform.cli.main", "replay", table],
             env={**os.environ, **self._environment(home)},
             capture_output=True,
             text=True,

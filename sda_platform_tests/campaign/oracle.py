@@ -23,10 +23,10 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.lake.journal import INSERT
+from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-from sda_platform.lake.verification import standing_keys
+from sda_platform.recovery.verification import standing_keys
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.twin import COMPARED, comparable
 from sda_platform_tests.campaign.world import RecordId

@@ -18,14 +18,14 @@ from sda_platform.delivery import dispatch, outbox
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import commit, durable
-from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import CommitConflict, InvariantError
-from sda_platform.lake.landing import intake
-from sda_platform.lake.landing.segments import LoadedSegment
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Commit, Head, TableLog
+from sda_platform.lake.manifest import Checkpoint
 from sda_platform.lake.planning import Plan
+from sda_platform.landing import intake
+from sda_platform.landing.segments import LoadedSegment
+from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.campaign import simulated_oracle, simulated_platform
 from sda_platform_tests.campaign.histories import Case, Fault, outcome, steps_of
 from sda_platform_tests.campaign.report import Report

@@ -11,23 +11,23 @@ from pathlib import Path
 from pyspark.sql.connect.session import SparkSession
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.clock import MissionClock
-from sda_platform.faults import ORDER_FILE, Order
+from sda_platform.failpoints import INJECTION_FILE, Injection
 from sda_platform.formats.registry import ZONES
-from sda_platform.lake.assets import tables_of
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.failures.attempts import unfinished_run
-from sda_platform.lake.jobs import ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION
-from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.spark import engine
-from sda_platform.lake.spark.session import LANES, session_id
-from sda_platform.lake.unread import unread_commits
-from sda_platform.operations import platform_home
+from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.attempts import unfinished_run
+from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION
+from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
+from sda_platform.runtime import platform_home
+from sda_platform.spark import engine
+from sda_platform.spark.session import LANES, session_id
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
-from sda_platform_tests.segments import after
-from sda_platform_tests.system.running_platform import RunningPlatform, eventually
+from sda_platform_tests.support.running_platform import RunningPlatform, eventually
+from sda_platform_tests.support.segments import after
 
 # Windows that never close and a horizon of few events: what stands in the end does not depend on how the input was
 # batched, and a run takes seconds.
@@ -79,7 +79,7 @@ class Victim:
         """Process id of the engine, daemon, code-server or webserver."""
         return int(platform_home.read_state(self.home)["processes"][service]["pid"])
 
-    def arm(self, order: Order) -> None:
+    def arm(self, order: Injection) -> None:
         """Have the next process that reaches the order's point carry it out."""
         order.arm(self._orders)
 
@@ -91,7 +91,7 @@ class Victim:
 
     def struck(self) -> list[str]:
         """The points at which an order was carried out, oldest first."""
-        return faults.reached(self._orders)
+        return failpoints.hits(self._orders)
 
     def await_strike(self, earlier: int, within_s: float = 240.0) -> None:
         """Return once one more order than ``earlier`` was carried out. Raises NotReached."""
@@ -159,7 +159,7 @@ class Victim:
         eventually(lambda: not self._running.processes(), 20.0)
 
     def _start(self) -> RunningPlatform:
-        return RunningPlatform(self.home, environment={**SETTINGS, ORDER_FILE: str(self._orders)})
+        return RunningPlatform(self.home, environment={**SETTINGS, INJECTION_FILE: str(self._orders)})
 
 
 def standing_clock(home: Path) -> None:

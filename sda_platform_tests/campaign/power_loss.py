@@ -20,19 +20,19 @@ from pathlib import Path
 from typing import Any, Literal
 from unittest.mock import patch
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, Outcome
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.soundness.recovery import recover
+from sda_platform.recovery.repair import recover
 from sda_platform_tests.campaign import ext4
 from sda_platform_tests.campaign.process_home import RECORDS, DeltaRsLake, Home, contradictions, started
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, TABLES, Zones, run_lane
-from sda_platform_tests.segments import radar_segment
+from sda_platform_tests.support.segments import radar_segment
 
 Without = Literal["nothing", "syncs of the platform", "syncs of the subscriber"]
 NAME = "T1 power loss on ext4"
@@ -149,7 +149,7 @@ def _history(root: Path, image: Path, without: Without) -> None:
     home, account = Home(root), _Account(image, root / "cuts")
     _Lake.account = account
     with _left_out(without), patch("sda_platform_tests.campaign.process_home.DeltaRsLake", _Lake):
-        faults.watch(account.cut)
+        failpoints.watch(account.cut)
         home.land()
         account.is_landed = True
         account.cut("landed")

@@ -18,20 +18,20 @@ from typing import Any
 
 import pyarrow as pa
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.ingest.lander import Lander
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.table import Table
-from sda_platform.lake.verification import broken_chain
+from sda_platform.landing.lander import Lander
+from sda_platform.landing.zone import LandingZone
+from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.campaign import small_disk
 from sda_platform_tests.campaign.simulated_platform import FEEDS, Zones, run_lane
-from sda_platform_tests.delta_tables import with_delta_rs
-from sda_platform_tests.segments import START_NS, radar_segment
+from sda_platform_tests.support.delta_tables import with_delta_rs
+from sda_platform_tests.support.segments import START_NS, radar_segment
 
 RECORDS = 5
 # Records of a frame are 72 bytes: the file becomes two segments.
@@ -129,7 +129,7 @@ def work(root: Path, jump_s: float = 0.0, file_bytes: int = RLIM_INFINITY) -> No
     Its clock is ``jump_s`` off, and it can write no file of more than ``file_bytes``.
     """
     home = Home(root)
-    faults.obey(home.order)
+    failpoints.arm_from(home.order)
     if file_bytes != RLIM_INFINITY:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         setrlimit(RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -162,9 +162,9 @@ def to_its_end(process: BaseProcess) -> int:
 def until_reached(process: BaseProcess, order: Path) -> bool:
     """Wait until the process stands still at its point. False: it ended without coming there."""
     deadline = time.monotonic() + _PATIENCE_S
-    while not faults.reached(order) and process.exitcode is None and time.monotonic() < deadline:
+    while not failpoints.hits(order) and process.exitcode is None and time.monotonic() < deadline:
         process.join(0.02)
-    return bool(faults.reached(order))
+    return bool(failpoints.hits(order))
 
 
 def contradictions(home: Home) -> list[str]:

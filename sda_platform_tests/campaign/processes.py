@@ -16,7 +16,7 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Literal
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform_tests.campaign import small_disk
 from sda_platform_tests.campaign.process_home import (
     Home,
@@ -29,7 +29,7 @@ from sda_platform_tests.campaign.process_home import (
 )
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.support.segments import START_NS
 
 Disturbance = Literal["kill", "stop", "fail", "read-only", "full", "clock"]
 _CLOCK_JUMPS_S = (3600, -3600, 86_400, -86_400, -START_NS // 1_000_000_000)
@@ -64,12 +64,12 @@ def points() -> list[str]:
     """The fault points that an undisturbed process passes, in the order in which it comes to them."""
     passed: dict[str, None] = {}
     with new_home() as home:
-        faults.watch(lambda point: passed.setdefault(point))
+        failpoints.watch(lambda point: passed.setdefault(point))
         try:
             home.land()
             home.run_lane()
         finally:
-            faults.watch(None)
+            failpoints.watch(None)
     return list(passed)
 
 
@@ -99,7 +99,7 @@ def run(repeats: int = 25, seed: int = 1, *, stride: int = 1, point: str = "") -
         with new_home(case.disk_kib) as home:
             problems, seconds = outcome(case, home)
             recoveries.append(seconds)
-            reached.update(faults.reached(home.order))
+            reached.update(failpoints.hits(home.order))
             failures += [
                 f"{case}: {problem} [replay: --tier t1 --seed {seed} --point '{case}']" for problem in problems
             ]
@@ -149,7 +149,7 @@ def _disturb(case: Case, home: Home) -> BaseProcess | None:
         case "read-only":
             _without_writes(home, case.point)
         case action:
-            faults.Order(case.point, action).arm(home.order)
+            failpoints.Injection(case.point, action).arm(home.order)
             process = started(partial(work, home.root))
             if action == "stop":
                 return process if until_reached(process, home.order) else None
@@ -171,7 +171,7 @@ def _without_writes(home: Home, point: str) -> None:
 
     Where it has a file open to write at that moment the disk stays as it was, and it is killed instead.
     """
-    faults.Order(point, "stop").arm(home.order)
+    failpoints.Injection(point, "stop").arm(home.order)
     process = started(partial(work, home.root))
     if not until_reached(process, home.order) or process.pid is None:
         return

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.checkpoint import Checkpoint
 from sda_platform.lake.commit import Mode
+from sda_platform.lake.manifest import Checkpoint
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.disk import Disk, mount, parent
 from sda_platform_tests.campaign.simulated_delta import SimulatedDelta, SimulatedLog

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.segments import SegmentMeta, describe_segment
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.support.segments import START_NS
 
 
 @dataclass(frozen=True)

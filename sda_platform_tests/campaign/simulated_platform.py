@@ -6,15 +6,16 @@ Stand-ins are there only for what it talks to: the partner, the engine, the subs
 import hashlib
 import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from upath import UPath
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.assets import alert_deliveries
@@ -23,21 +24,22 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import delta_log
-from sda_platform.lake.checkpoint import Checkpoint, SegmentRef
 from sda_platform.lake.commit import Mode, Receipt
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import bronze
-from sda_platform.lake.landing.archive import MARK_DIGITS
-from sda_platform.lake.landing.decoding import one_by_one
-from sda_platform.lake.landing.owners import Owners
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.maintenance import maintain
+from sda_platform.lake.manifest import Checkpoint, SegmentRef
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.soundness.examination import Depth
-from sda_platform.lake.soundness.recovery import LostCommit, recover
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.landing.consumed import MARK_DIGITS
+from sda_platform.landing.decoding import one_by_one
+from sda_platform.landing.owners import Owners
+from sda_platform.landing.table_zones import TableZones
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration import landing_table
+from sda_platform.orchestration.maintenance import maintain
+from sda_platform.recovery.examination import Depth
+from sda_platform.recovery.repair import LostCommit, recover
 from sda_platform_tests.campaign.disk import Disk, Loss, mount
 from sda_platform_tests.campaign.scheduling import Process, Scheduler
 from sda_platform_tests.campaign.simulated_delta import SimulatedLog
@@ -45,8 +47,8 @@ from sda_platform_tests.campaign.simulated_engine import SimulatedEngine, Simula
 from sda_platform_tests.campaign.simulated_partner import Delivery
 from sda_platform_tests.campaign.simulated_reading import unsynced_versions
 from sda_platform_tests.campaign.simulated_subscriber import SimulatedSubscriber
-from sda_platform_tests.delta_tables import rows_of, stamped
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.support.delta_tables import rows_of, stamped
+from sda_platform_tests.support.segments import START_NS
 
 LAKE, LANDING = "sim:///lake", "sim:///landing"
 FEEDS = ("radar", "isl")
@@ -100,7 +102,6 @@ class SimulatedLake(Lake):
         super().__init__(LAKE, MissionClock(world.now_ns, 0, 0.0), without_session, run_id)
         self.world = world
         self.engine = world.writing
-        self.owners = SimulatedOwners(world)
         self.new_nonce = self._draw
         self._drawn = ""
 
@@ -135,10 +136,8 @@ class SimulatedLake(Lake):
 class Zones:
     """As the landing zones' resource: small batches, so that short histories have several."""
 
-    batch_bounds: Mapping[str, int] = {"max_segments": 2, "max_bytes": 10**6}
-
-    def __init__(self, root: str, now_s: float) -> None:
-        self._root, self._now_s = root, now_s
+    def __init__(self, root: str, now_s: float, owners: Owners | None = None) -> None:
+        self._root, self._now_s, self._owners = root, now_s, owners or Owners()
 
     def orphaned_before_s(self) -> float:
         """When a lone file must have changed last to count as an orphan."""
@@ -147,6 +146,11 @@ class Zones:
     def zones(self, feeds: Sequence[str]) -> list[LandingZone]:
         """The zones of these feeds."""
         return [LandingZone(self._root, feed) for feed in feeds]
+
+    def zones_of(self, table: Table) -> TableZones:
+        """The zones of ``table``."""
+        attempts = UPath(self._root) / ".decoding" / f"{table.name}.json"
+        return TableZones(self.zones(table.zones), 2, 10**6, attempts, self._owners)
 
 
 class World:
@@ -169,7 +173,7 @@ class World:
         self._runs = 0
         mount(self.disk)
         self._set_up()
-        faults.watch(lambda point: self.scheduler.step("point", point))
+        failpoints.watch(lambda point: self.scheduler.step("point", point))
 
     def _set_up(self) -> None:
         """The zones' directories were made, and synced, long ago; the lake's is made by its first commit."""
@@ -229,7 +233,7 @@ class World:
     def run_lane(self) -> None:
         """One run of the lane, from segments to the subscriber."""
         self._runs += 1
-        run_lane(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s), self.subscriber)
+        run_lane(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s, SimulatedOwners(self)), self.subscriber)
 
     def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[Checkpoint], None]:
         """How the engine, which works in a process of its own, writes ``rows``."""
@@ -329,7 +333,7 @@ class World:
 def run_lane(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:
     """One run: segments to records to alerts to ``subscriber``. ``lake`` opens as its resource does."""
     decoder = one_by_one(decode)
-    bronze.land(cast("Any", lake), cast("Any", zones), LANDED, decoder, tell=lambda _event: None)
+    landing_table.land(cast("Any", lake), cast("Any", zones), LANDED, decoder, tell=lambda _event: None)
     alert(lake)
     # The asset's own body, without what Dagster needs around it.
     inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)(lake, subscriber)

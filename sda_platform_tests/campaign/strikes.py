@@ -15,11 +15,11 @@ from typing import Literal, Protocol
 
 from pyspark.sql.connect.session import SparkSession
 
-from sda_platform.faults import Order
+from sda_platform.failpoints import Injection
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.lane import run_lane
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim, frozen_until
-from sda_platform_tests.system.running_platform import eventually
+from sda_platform_tests.support.running_platform import eventually
 
 # What lands before a blow: it decides which tables are written. Messages are those of others, about conjunctions.
 Input = Literal["readings", "elements", "messages"]
@@ -51,8 +51,8 @@ class Kill:
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         if self.service:
-            return _strike(victim, land, self.landed, Order(self.point, "kill-other", pid=victim.pid(self.service)))
-        return _strike(victim, land, self.landed, Order(self.point, self.action))
+            return _strike(victim, land, self.landed, Injection(self.point, "kill-other", pid=victim.pid(self.service)))
+        return _strike(victim, land, self.landed, Injection(self.point, self.action))
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class KillAgain:
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
-        _strike(victim, land, self.landed, Order(self.point))
-        return _strike(victim, lambda _input: None, self.landed, Order(self.again))
+        _strike(victim, land, self.landed, Injection(self.point))
+        return _strike(victim, lambda _input: None, self.landed, Injection(self.again))
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class KillClient:
         _freeze_engine_at(victim, self.table, self.state, lambda: os.kill(worker, signal.SIGCONT))
         try:
             struck_at = _killed(worker)
-            _strike(victim, lambda _input: None, self.landed, Order(f"lake.planned:{name}", "stop"))
+            _strike(victim, lambda _input: None, self.landed, Injection(f"lake.planned:{name}", "stop"))
         finally:
             os.kill(engine, signal.SIGCONT)
         if victim.pid("engine") != engine:
@@ -175,7 +175,7 @@ class Crash:
         struck_at = time.monotonic()
         self.damage(victim)
         if self.recovery_killed_at:
-            _strike(victim, lambda _input: _fail_to_restart(victim), self.landed, Order(self.recovery_killed_at))
+            _strike(victim, lambda _input: _fail_to_restart(victim), self.landed, Injection(self.recovery_killed_at))
         victim.restart()
         return struck_at
 
@@ -226,7 +226,7 @@ class Zombie:
         return time.monotonic()
 
 
-def _strike(victim: Victim, land: Land, landed: Input, order: Order) -> float:
+def _strike(victim: Victim, land: Land, landed: Input, order: Injection) -> float:
     earlier = len(victim.struck())
     victim.arm(order)
     land(landed)
@@ -241,7 +241,7 @@ def _killed(pid: int) -> float:
 
 def _stopped_at(victim: Victim, land: Land, point: str, landed: Input) -> int:
     """Process id of a worker that stands still at ``point``."""
-    _strike(victim, land, landed, Order(point, "stop"))
+    _strike(victim, land, landed, Injection(point, "stop"))
     if not eventually(lambda: bool(victim.stopped()), 10.0, pause_s=0.02):
         raise NotReached(f"the worker did not stop at {point}")
     return victim.stopped()[0]

@@ -18,7 +18,7 @@ from sda_platform_tests.campaign.report import Report, joined, t2_command
 from sda_platform_tests.campaign.strikes import Input
 from sda_platform_tests.campaign.twin import lake_of, run_twin
 from sda_platform_tests.campaign.world import World
-from sda_platform_tests.system.running_platform import eventually
+from sda_platform_tests.support.running_platform import eventually
 
 # A kill costs a run, its detection and another run: half a minute on two idle cores, and these may be busy.
 DRAIN_S = 600.0

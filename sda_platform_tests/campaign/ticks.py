@@ -15,11 +15,11 @@ from uuid import uuid4
 
 import dagster as dg
 
-from sda_platform import faults
-from sda_platform.lake.failures.attempts import ATTEMPT_TAG, BATCH_TAG, ZONE_TAG
-from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.sensors import request_landing
-from sda_platform.lake.spark.session import LANE_TAG
+from sda_platform import failpoints
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.attempts import ATTEMPT_TAG, BATCH_TAG, ZONE_TAG
+from sda_platform.orchestration.sensors import request_landing
+from sda_platform.spark.session import LANE_TAG
 from sda_platform_tests.campaign.process_home import Home, contradictions, new_home, started, to_its_end, work
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S
@@ -115,9 +115,9 @@ class _Sensed:
 
     def _be_killed(self, point: str, key: str) -> None:
         """A worker dies at ``point``, and Dagster learns of it."""
-        faults.Order(point).arm(self._home.order)
+        failpoints.Injection(point).arm(self._home.order)
         to_its_end(started(partial(work, self._home.root)))
-        if not faults.reached(self._home.order):
+        if not failpoints.hits(self._home.order):
             self._problems.append(f"{point} was not reached")
         self._record(key, dg.DagsterRunStatus.FAILURE)
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from sda_platform.clock import MissionClock
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.journal import INSERT, JournalModel
+from sda_platform.lake.correction_log import INSERT, JournalModel
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE, Provenance, Table

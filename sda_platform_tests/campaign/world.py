@@ -21,15 +21,15 @@ from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta
-from sda_platform.lake.landing.archive import META_SUFFIX
-from sda_platform.lake.landing.segments import segment_sha256
-from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.simulation.faults import FaultRates
+from sda_platform.landing.consumed import META_SUFFIX
+from sda_platform.landing.segments import segment_sha256
+from sda_platform.landing.zone import LandingZone
+from sda_platform.simulation.corruption import FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.messages_of_others import Told, messages_of
-from sda_platform_tests.segments import START_NS, after, catalogue_of, described, put
+from sda_platform_tests.support.received_cdms import Told, messages_of
+from sda_platform_tests.support.segments import START_NS, after, catalogue_of, described, put
 
 # Mission time stands still here, after everything that is measured: `as_of` is the same in every run and twin.
 NOW_S = 1200.0

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sda_platform.lake.spark.engine import python_path
-from sda_platform.lake.spark.session import attach
-from sda_platform_tests.pipeline.lived import platform_with_history
-from sda_platform_tests.pipeline.platform_run import Platform
-from sda_platform_tests.segments import START_NS
+from sda_platform.spark.engine import python_path
+from sda_platform.spark.session import attach
+from sda_platform_tests.support.lived import platform_with_history
+from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.segments import START_NS
 
 
 @pytest.fixture(scope="session")

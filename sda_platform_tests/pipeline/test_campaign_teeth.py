@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from sda_platform import faults
-from sda_platform.faults import InjectedFault
+from sda_platform import failpoints
+from sda_platform.failpoints import InjectedFault
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import commit
 from sda_platform.lake.commit import Receipt
-from sda_platform.lake.landing import intake
 from sda_platform.lake.log import Head, TableLog
+from sda_platform.landing import intake
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.world import NOW_S, World
-from sda_platform_tests.pipeline.platform_run import Platform
-from sda_platform_tests.segments import after
+from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.segments import after
 
 INGEST = ("raw_records", "dead_letters")
 POINTS = ("lake.transformed:raw_records", "lake.committed:raw_records")
@@ -43,7 +43,7 @@ def acknowledging_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def skipping_checksums(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("sda_platform.lake.landing.zone.defect_of", lambda _segment, _data: None)
+    patch.setattr("sda_platform.landing.zone.defect_of", lambda _segment, _data: None)
 
 
 def starting_the_sequence_anew_and_believing_success(patch: pytest.MonkeyPatch) -> None:
@@ -107,5 +107,5 @@ def strike_once(patch: pytest.MonkeyPatch, point: str) -> list[str]:
             struck.append(reached)
             raise InjectedFault(f"injected at {point}")
 
-    patch.setattr(faults, "_strike", strike)
+    patch.setattr(failpoints, "_strike", strike)
     return struck

@@ -15,9 +15,10 @@ import pytest
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.cli.cdm import alert_message
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
-from sda_platform.conjunction.messages import message_risk
+from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -30,19 +31,18 @@ from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.assets import tables_of
-from sda_platform.lake.jobs import ORBIT_DETERMINATION
-from sda_platform.lake.unread import unread_commits
-from sda_platform.lake.verification import standing_keys
-from sda_platform.operations.cdm_command import alert_message
-from sda_platform.operations.trace import trace_alert
+from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.observability.trace import trace_alert
+from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.table_asset import tables_of
+from sda_platform.recovery.verification import standing_keys
 from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.delta_tables import lose_rows
-from sda_platform_tests.messages_of_others import Told, messages_of
-from sda_platform_tests.pipeline.platform_run import Platform, correctness, written
-from sda_platform_tests.segments import (
+from sda_platform_tests.support.delta_tables import lose_rows
+from sda_platform_tests.support.platform_run import Platform, correctness, written
+from sda_platform_tests.support.received_cdms import Told, messages_of
+from sda_platform_tests.support.segments import (
     START_NS,
     after,
     catalogue_ids,

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS
-from sda_platform.lake.verification import standing_keys
-from sda_platform.operations.replay import replay_lake
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.recovery.verification import standing_keys
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.pipeline.platform_run import Platform, correctness
-from sda_platform_tests.segments import after, catalogue_of, land
-from sda_platform_tests.unit.orbits.scenes import catalogue, visible
+from sda_platform_tests.support.platform_run import Platform, correctness
+from sda_platform_tests.support.scenes import catalogue, visible
+from sda_platform_tests.support.segments import after, catalogue_of, land
 
 CHAIN = ["raw_records", "observations", "fused_tracks"]
 TERM_S, WRONG, AHEAD_S = 300, "radar-2", 0.05

@@ -14,17 +14,17 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.commit import Receipt, append
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.planning import Plan, plan_segments
-from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform.lake.verification import broken_chain
-from sda_platform_tests.delta_tables import rows_of
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.recovery.verification import broken_chain
+from sda_platform.spark.session import SparkResource
+from sda_platform_tests.support.delta_tables import rows_of
 
 
 def log_of(table: Table, root: Path) -> TableLog:

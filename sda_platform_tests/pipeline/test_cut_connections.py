@@ -7,11 +7,11 @@ import pytest
 
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.lake.verification import broken_chain
-from sda_platform_tests.connect_server import connect_server
-from sda_platform_tests.cutting_proxy import CuttingProxy
-from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.engine_client import TABLES, Client, row_of
+from sda_platform.recovery.verification import broken_chain
+from sda_platform_tests.support.connect_server import connect_server
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.engine_client import TABLES, Client, row_of
 
 pytestmark = pytest.mark.timeout(600)
 TABLE = TABLES["append"]

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.time_spans import time_spans, within
-from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.segments import START_NS
 
 DAY_NS = 86_400 * 10**9
 DAYS = 12

@@ -8,16 +8,16 @@ import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.lake.arrow import arrays
-from sda_platform.operations.replay import replay_lake
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_IDS
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.simulation.breakup import FIRST_FRAGMENT_ID, Breakup
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.pipeline.platform_run import Platform, correctness
-from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land
+from sda_platform_tests.support.platform_run import Platform, correctness
+from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
 CHAIN = ["raw_records", "observations", "fused_tracks"]
 SECONDS = 240

@@ -9,7 +9,7 @@ from sda_platform.conjunction.identity import SLOT_NS
 from sda_platform.conjunction.planning import Screening
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.conjunction.transforms import candidate_corrections
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.support.segments import START_NS
 
 SECOND_NS = 10**9
 DAY_NS = 86_400 * SECOND_NS

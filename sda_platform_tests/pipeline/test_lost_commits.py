@@ -8,18 +8,18 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.commit import append
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.soundness.recovery import recover
-from sda_platform.lake.verification import broken_chain
-from sda_platform_tests.delta_tables import lake_at
-from sda_platform_tests.pipeline.platform_run import Platform
+from sda_platform.recovery.repair import recover
+from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.pipeline.test_commits import catalogue, ids, improved, log_of, observations, planned
+from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.platform_run import Platform
 
 POINTS = ["commit.planned", "commit.sent", "commit.landed", "commit.synced"]
 
@@ -38,10 +38,10 @@ def at(point: str, strike: Callable[[], None]) -> None:
 
     def watch(reached: str) -> None:
         if reached == point:
-            faults.watch(None)
+            failpoints.watch(None)
             strike()
 
-    faults.watch(watch)
+    failpoints.watch(watch)
 
 
 def spark_ids(spark: SparkSession, log: TableLog) -> list[str]:

@@ -12,11 +12,11 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import properties
 from sda_platform.lake.commit import append
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.maintenance import maintain_all
 from sda_platform.lake.retention import RETENTION
-from sda_platform.lake.soundness.examination import Depth, examine
-from sda_platform_tests.delta_tables import commit
+from sda_platform.orchestration.maintenance import maintain_all
+from sda_platform.recovery.examination import Depth, examine
 from sda_platform_tests.pipeline.test_commits import ids, observations, planned
+from sda_platform_tests.support.delta_tables import commit
 
 DAY_MS = 24 * 3_600_000
 

@@ -7,10 +7,10 @@ import dagster as dg
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.operations.red_tables import acknowledge, red_tables
-from sda_platform_tests.delta_tables import lose_rows
-from sda_platform_tests.pipeline.platform_run import Platform, checks, correctness, written
-from sda_platform_tests.segments import after, catalogue_of, land, radar_payloads
+from sda_platform.observability.red_tables import acknowledge, red_tables
+from sda_platform_tests.support.delta_tables import lose_rows
+from sda_platform_tests.support.platform_run import Platform, checks, correctness, written
+from sda_platform_tests.support.segments import after, catalogue_of, land, radar_payloads
 
 
 def read_upto(platform: Platform, table: Any) -> int:

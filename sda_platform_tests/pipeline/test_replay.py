@@ -27,15 +27,15 @@ from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.replay.comparison import Comparison
-from sda_platform.lake.replay.differences import differences
-from sda_platform.lake.replay.digest import digest
-from sda_platform.lake.replay.history import EVERY_COMMIT, History, Span, history
 from sda_platform.lake.table import Table
-from sda_platform.operations.replay import make_again, replay_lake
+from sda_platform.orchestration.replaying import make_again, replay_lake
 from sda_platform.registry import TABLES
-from sda_platform_tests.pipeline.platform_run import Platform
-from sda_platform_tests.segments import after
+from sda_platform.replay.comparison import Comparison
+from sda_platform.replay.differences import differences
+from sda_platform.replay.digest import digest
+from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
+from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.segments import after
 
 pytestmark = pytest.mark.timeout(600)  # the history is five runs of lanes
 FROM_FRAMES_TO_DELIVERY = (

@@ -6,16 +6,16 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.cli.reprocess import Reprocessing, reprocess_letters
 from sda_platform.dead_letters.reprocessing import LetterFilter
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.operations.reprocess import Reprocessing, reprocess_letters
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.pipeline.platform_run import Platform, correctness
 from sda_platform_tests.pipeline.test_chain import FLEET, simulated, tracks
-from sda_platform_tests.segments import after, catalogue_of, land
+from sda_platform_tests.support.platform_run import Platform, correctness
+from sda_platform_tests.support.segments import after, catalogue_of, land
 
 CHAIN = ["raw_records", "observations", "fused_tracks", "dead_letters"]
 

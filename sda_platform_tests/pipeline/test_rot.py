@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.soundness.examination import Depth, examine
+from sda_platform.lake.manifest import SegmentRef
+from sda_platform.recovery.examination import Depth, examine
 from sda_platform_tests.campaign.damage import flipped, zeroed
-from sda_platform_tests.delta_tables import rows_of
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.support.delta_tables import rows_of
+from sda_platform_tests.support.segments import START_NS
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,13 @@ from sda_platform.clock import MissionClock
 from sda_platform.dead_letters.rejected import read_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.checkpoint import SegmentRef
 from sda_platform.lake.contract import schema_differences
 from sda_platform.lake.errors import SchemaMismatch
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform_tests.delta_tables import commit, rows_of
+from sda_platform_tests.support.delta_tables import commit, rows_of
 
 VERSION_1 = ("error_class", "source_id", "segment_format", "rejected_time_ns", "retry_count")
 

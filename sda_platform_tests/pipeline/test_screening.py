@@ -17,8 +17,8 @@ from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform_tests.pipeline.platform_run import Platform
-from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, land
+from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalogue_of, land
 
 TRUTH = Path(__file__).parents[1] / "data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"
 CANDIDATES = ["element_sets", "orbital_catalog", "conjunction_candidates"]

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from sda_platform.catalog.tables import CAME_INTO_FORCE, ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.lake.checkpoint import CHANGED_ROWS
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.replay.history import Span
-from sda_platform.operations.replay import replay_lake
-from sda_platform_tests.pipeline.platform_run import Platform, correctness, written
-from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land
+from sda_platform.lake.manifest import CHANGED_ROWS
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.replay.history import Span
+from sda_platform_tests.support.platform_run import Platform, correctness, written
+from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
 CANDIDATES = [ELEMENT_SETS.name, ORBITAL_CATALOG.name, CONJUNCTION_CANDIDATES.name]
 HOUR_S = 3600.0

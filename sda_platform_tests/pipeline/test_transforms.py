@@ -7,8 +7,8 @@ from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.dead_letters.rejected import rejected_records
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.ingest.transforms import new_observations
-from sda_platform.lake.journal import corrections, standing
-from sda_platform_tests.delta_tables import rows_of
+from sda_platform.lake.correction_log import corrections, standing
+from sda_platform_tests.support.delta_tables import rows_of
 
 CONTENT = ["norad_id_1", "miss_distance_km"]
 COLUMNS = "event_id string, sequence bigint, op string, as_of_ns bigint, norad_id_1 bigint, miss_distance_km double"

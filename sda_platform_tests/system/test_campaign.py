@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.lake.spark.jars import JarsMissing, jar_paths
+from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform_tests.campaign.cases import cases
 from sda_platform_tests.campaign.t2 import Campaign
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import EntryKey, SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
 from sda_platform.lake.lake import Lake
-from sda_platform_tests.cutting_proxy import CuttingProxy
-from sda_platform_tests.delivery_rounds import (
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.delivery_rounds import (
     ALERTS,
     DELIVERY_POINTS,
     IN_THE_DATABASE,
@@ -23,9 +23,9 @@ from sda_platform_tests.delivery_rounds import (
     tell,
     undelivered_or_doubled,
 )
-from sda_platform_tests.delta_tables import lake_at
-from sda_platform_tests.subscriber_contract import entry
-from sda_platform_tests.webhook_receiver import Receiver, receiving
+from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.subscriber_contract import entry
+from sda_platform_tests.support.webhook_receiver import Receiver, receiving
 
 PATIENCE = Patience(attempts=4, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=2.0)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.soundness.examination import Depth
-from sda_platform.lake.soundness.recovery import recover
 from sda_platform.lake.unsynced import SyncFailed
-from sda_platform_tests.delta_tables import commit, lake_at
+from sda_platform.recovery.examination import Depth
+from sda_platform.recovery.repair import recover
+from sda_platform_tests.support.delta_tables import commit, lake_at
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -20,7 +20,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform_tests.delta_tables import commit, lake_at
+from sda_platform_tests.support.delta_tables import commit, lake_at
 
 lake = lake_at(Path(sys.argv[1]))
 commit(lake, RAW_RECORDS, [{}])

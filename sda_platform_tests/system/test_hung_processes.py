@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from sda_platform.lake.spark.engine import python_path
-from sda_platform.lake.spark.jars import JarsMissing, jar_paths
-from sda_platform.operations import guardian, platform_home
-from sda_platform.operations.liveness import HEARTBEAT_S, Question
-from sda_platform.operations.processes import Service
-from sda_platform.operations.services import Addresses, watched
-from sda_platform_tests.system.running_platform import eventually
+from sda_platform.runtime import guardian, platform_home
+from sda_platform.runtime.liveness import HEARTBEAT_S, Question
+from sda_platform.runtime.processes import Service
+from sda_platform.runtime.services import Addresses, watched
+from sda_platform.spark.engine import python_path
+from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform_tests.support.running_platform import eventually
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
@@ -28,7 +28,7 @@ DEFINITIONS = "import dagster as dg\ndefs = dg.Definitions()\n"
 RUNNER = """
 import sys
 from pathlib import Path
-from sda_platform.operations.supervisor import Platform
+from sda_platform.runtime.supervisor import Platform
 
 options = dict(module="stand_in", driver_memory="1g", webserver_port=0, engine_port=0, hung_after_s=float(sys.argv[2]))
 with Platform(Path(sys.argv[1]), **options) as platform:

@@ -27,17 +27,17 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CAND
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.assets import tables_of
-from sda_platform.lake.jobs import ORBIT_DETERMINATION
-from sda_platform.lake.spark.jars import JarsMissing, jar_paths
-from sda_platform.lake.verification import standing_keys
+from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.table_asset import tables_of
+from sda_platform.recovery.verification import standing_keys
 from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
-from sda_platform_tests.failure_webhook import FailureWebhook, failure_webhook
-from sda_platform_tests.segments import START_NS, after, catalogue_ids, catalogue_of, land, radar_segment
-from sda_platform_tests.system.browser import Page, opened
-from sda_platform_tests.system.running_platform import RunningPlatform, eventually
+from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform_tests.support.browser import Page, opened
+from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
+from sda_platform_tests.support.running_platform import RunningPlatform, eventually
+from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land, radar_segment
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 

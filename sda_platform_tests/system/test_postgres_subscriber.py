@@ -9,10 +9,10 @@ import pytest
 
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.subscriber import Outcome, SubscriberMisconfigured, SubscriberUnavailable
-from sda_platform_tests.delivery_rounds import ALERTS, DELIVERY_POINTS, deliver, empty, killed_delivery, tell
-from sda_platform_tests.delta_tables import lake_at
-from sda_platform_tests.postgres_server import PASSWORD, PostgresServer, postgres_binaries, running_postgres
-from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
+from sda_platform_tests.support.delivery_rounds import ALERTS, DELIVERY_POINTS, deliver, empty, killed_delivery, tell
+from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_binaries, running_postgres
+from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.operations import guardian, platform_home
-from sda_platform.operations.lake_lock import LakeInUse, take_lake_lock
-from sda_platform.operations.processes import LONGEST_PAUSE_S, Service, free_port, stop_all
+from sda_platform.runtime import guardian, platform_home
+from sda_platform.runtime.lake_lock import LakeInUse, take_lake_lock
+from sda_platform.runtime.processes import LONGEST_PAUSE_S, Service, free_port, stop_all
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -129,7 +129,7 @@ def test_one_platform_per_lake_spec_87_90_D13(tmp_path: Path) -> None:
 
 def test_the_lock_of_a_lake_ends_with_its_holder_D13(tmp_path: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path; from sda_platform.operations.lake_lock import take_lake_lock\n"
+        "import sys, time; from pathlib import Path; from sda_platform.runtime.lake_lock import take_lake_lock\n"
         "lock = take_lake_lock(sys.argv[1], Path('home')); print('held', flush=True); time.sleep(60)"
     )
     holder = subprocess.Popen([sys.executable, "-c", hold, str(tmp_path)], stdout=subprocess.PIPE)

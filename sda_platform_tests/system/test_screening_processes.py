@@ -6,8 +6,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from sda_platform.cli import main
-from sda_platform_tests.segments import catalogue_of
+from sda_platform.cli.main import main
+from sda_platform_tests.support.segments import catalogue_of
 
 TRUTH = Path(__file__).parents[1] / "data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"
 START = "2024-11-01T00:00:00Z"

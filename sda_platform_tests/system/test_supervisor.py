@@ -18,8 +18,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from sda_platform.lake.spark.jars import JarsMissing, jar_paths
-from sda_platform.operations import guardian, platform_home
+from sda_platform.runtime import guardian, platform_home
+from sda_platform.spark.jars import JarsMissing, jar_paths
 
 pytestmark = [pytest.mark.timeout(420), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
@@ -42,8 +42,8 @@ RUNNER = """
 import socket
 import sys
 from pathlib import Path
-from sda_platform.operations.processes import free_port
-from sda_platform.operations.supervisor import Platform
+from sda_platform.runtime.processes import free_port
+from sda_platform.runtime.supervisor import Platform
 
 port, others = free_port(0), []
 

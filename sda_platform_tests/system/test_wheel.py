@@ -35,7 +35,7 @@ def _python(installed: Path, home: Path, *arguments: str) -> str:
 
 def test_the_command_line_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     """`sda --help` lists the commands and `sda --version` prints the version of the project."""
-    run = ("-c", "import sys; from sda_platform.cli import main; sys.argv[0] = 'sda'; main()")
+    run = ("-c", "import sys; from sda_platform.cli.main import main; sys.argv[0] = 'sda'; main()")
     assert "land" in _python(installed, tmp_path, *run, "--help")
     assert "sda-platform 0." in _python(installed, tmp_path, *run, "--version")
 

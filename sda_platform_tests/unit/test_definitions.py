@@ -19,13 +19,13 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.definitions import build_defs, defs
-from sda_platform.lake.landing.zone import LandingZone
-from sda_platform.lake.resource import LandingResource
-from sda_platform.lake.spark.session import LANE_TAG
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.resources import LandingResource
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
-from sda_platform_tests.segments import land
+from sda_platform.spark.session import LANE_TAG
+from sda_platform_tests.support.segments import land
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
 # Numbers that count, number, rank or identify, and pure ratios: they have no unit.

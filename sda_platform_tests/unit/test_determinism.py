@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform_tests.determinism import PACKAGE, offences, row_makers
+from sda_platform_tests.support.determinism import PACKAGE, offences, row_makers
 
 HEAD = """
 import os

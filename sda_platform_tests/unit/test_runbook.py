@@ -5,7 +5,7 @@
 
 from pathlib import Path
 
-from sda_platform.lake.failures.dispositions import RECORD_KINDS
+from sda_platform.orchestration.dispositions import RECORD_KINDS
 
 RUNBOOK = Path(__file__).parents[2] / "docs/dead-letters.md"
 _HEADING = "## Kinds\n"

@@ -7,10 +7,10 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from sda_platform import faults
-from sda_platform.cli import main
+from sda_platform import failpoints
+from sda_platform.cli.main import main
 from sda_platform.definitions import build_defs
-from sda_platform.operations import guardian, platform_home
+from sda_platform.runtime import guardian, platform_home
 from sda_platform.settings import OTHER_VARIABLES, Settings, UnknownSetting, require_known_variables
 
 
@@ -32,7 +32,7 @@ def test_a_misspelt_setting_is_refused_with_the_closest_name_spec_114(name: str,
 def test_every_setting_and_every_other_variable_is_known_spec_114() -> None:
     names = [f"SDA_{name.upper()}" for name in Settings.model_fields]
     require_known_variables(dict.fromkeys([*names, *OTHER_VARIABLES, *map(str.lower, names)], ""))
-    assert set(OTHER_VARIABLES) == {faults.ORDER_FILE, guardian.MARK, platform_home.POSTGRES_VARIABLE}
+    assert set(OTHER_VARIABLES) == {failpoints.INJECTION_FILE, guardian.MARK, platform_home.POSTGRES_VARIABLE}
 
 
 def test_the_command_line_says_so_in_one_line_spec_114(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,9 +47,7 @@ def test_the_definitions_do_not_load_with_it_spec_114(monkeypatch: pytest.Monkey
         build_defs()
 
 
-@pytest.mark.parametrize(
-    "module", ["operations.daemon", "operations.code_server", "operations.verification", "lake.spark.warm"]
-)
+@pytest.mark.parametrize("module", ["runtime.daemon", "runtime.code_server", "runtime.verification", "runtime.warm_up"])
 def test_no_process_of_the_platform_starts_with_it_spec_114(module: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", f"sda_platform.{module}"],

@@ -6,7 +6,7 @@ import time
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Source
 from sda_platform.formats.segments import describe_segment
-from sda_platform.ingest.lander import seal
+from sda_platform.landing.lander import seal
 
 
 async def land_document(source: Source, data: bytes, *, zone: str, segment_format: str) -> int:

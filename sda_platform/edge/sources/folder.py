@@ -16,8 +16,8 @@ from typing import Final
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Services, Source, SourceFailed, State
 from sda_platform.formats.registry import ZONES
-from sda_platform.ingest.lander import Landed, Lander
-from sda_platform.ingest.partner_files import PartnerFileError
+from sda_platform.landing.lander import Landed, Lander
+from sda_platform.landing.partner_files import PartnerFileError
 
 _PARTIAL: Final = (".tmp", ".part", ".partial", ".filepart", ".crdownload")
 LANDED, REFUSED = "landed", "refused"

@@ -25,8 +25,8 @@ from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Services, Source, State
 from sda_platform.formats.registry import ZONES
-from sda_platform.ingest.lander import Landed, Lander
-from sda_platform.ingest.partner_files import PartnerFileError
+from sda_platform.landing.lander import Landed, Lander
+from sda_platform.landing.partner_files import PartnerFileError
 
 _RETRY_AFTER_S: Final = 2
 _NAME_LENGTH: Final = 128

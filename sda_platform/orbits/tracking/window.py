@@ -23,8 +23,8 @@ from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR
 from sda_platform.orbits.sensing.observations import stacked
 from sda_platform.orbits.tracking.assignment import assign
 from sda_platform.orbits.tracking.association import exclusive_slots
-from sda_platform.orbits.tracking.contradictions import agreeing, excesses, solved
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
+from sda_platform.orbits.tracking.outlier_rejection import agreeing, excesses, solved
 from sda_platform.orbits.tracking.problem import states
 from sda_platform.orbits.tracking.slices import Reference, Slice
 

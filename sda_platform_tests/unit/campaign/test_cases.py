@@ -38,7 +38,7 @@ def test_every_point_that_a_case_waits_for_is_in_the_code() -> None:
     named += [s.again for s in strikes if isinstance(s, KillAgain)]
     named += [s.recovery_killed_at for s in strikes if isinstance(s, Crash) and s.recovery_killed_at]
     awaited = {point.partition(":")[0] for point in named}
-    marked = set(re.findall(r'faults\.reach\("([a-z_.]+)"', "".join(p.read_text() for p in PACKAGE.rglob("*.py"))))
+    marked = set(re.findall(r'failpoints\.hit\("([a-z_.]+)"', "".join(p.read_text() for p in PACKAGE.rglob("*.py"))))
     assert awaited - marked - OF_DAGSTER == set()
 
 

@@ -16,11 +16,11 @@ from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.landing.zone import LandingZone
+from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.world import RecordId
-from sda_platform_tests.delta_tables import commit, lake_at, lose_rows, rows_of
-from sda_platform_tests.segments import put
+from sda_platform_tests.support.delta_tables import commit, lake_at, lose_rows, rows_of
+from sda_platform_tests.support.segments import put
 
 SOUND = b"a sound record"
 SEGMENT = hashlib.sha256(SOUND).hexdigest()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sda_platform.conjunction.alert_messages import assessment_message
-from sda_platform.conjunction.messages import message_risk
+from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.formats.cdm import Encoding, read_cdm
 from sda_platform.formats.cdm_keywords import COVARIANCE
 from sda_platform.formats.cdm_writing import encode_cdm

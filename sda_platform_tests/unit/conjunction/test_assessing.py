@@ -12,13 +12,13 @@ import pytest
 
 import sda_platform
 from sda_platform.catalog.orbits import Catalogue
+from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS, covariance_from_lower
-from sda_platform.lake.journal import fact_types
-from sda_platform.operations.screen_catalogue import read_elements
+from sda_platform.lake.correction_log import fact_types
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import METHODS
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M

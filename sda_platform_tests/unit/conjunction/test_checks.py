@@ -18,11 +18,11 @@ from sda_platform.delivery import checks as delivery
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark.session import SparkResource
 from sda_platform.lake.table import Table
-from sda_platform_tests.delta_tables import commit, genesis_window, lake_at
-from sda_platform_tests.segments import START_NS, after
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.spark.session import SparkResource
+from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at
+from sda_platform_tests.support.segments import START_NS, after
 
 DAY_S = 86_400
 

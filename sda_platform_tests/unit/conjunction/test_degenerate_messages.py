@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.conjunction import message_decoding
-from sda_platform.conjunction.messages import message_risk
+from sda_platform.conjunction import cdm_decoding
+from sda_platform.conjunction.received_cdms import message_risk
 from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.cutting import pack_segment
 from sda_platform.orbits.risk.best_probability import FOSTER
 from sda_platform.orbits.risk.probability import risk_level
-from sda_platform_tests.cara_conjunctions import CONJUNCTIONS, Change, FloatArray, conjunction, position_only
-from sda_platform_tests.messages_of_others import Told, messages_of
-from sda_platform_tests.segments import described
+from sda_platform_tests.support.cara_conjunctions import CONJUNCTIONS, Change, FloatArray, conjunction, position_only
+from sda_platform_tests.support.received_cdms import Told, messages_of
+from sda_platform_tests.support.segments import described
 
 
 def decoded(*messages: bytes) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ def decoded(*messages: bytes) -> list[dict[str, Any]]:
 
 def rows_of(segment: bytes) -> list[dict[str, Any]]:
     meta = described(segment, "messages", segment_format="cdm-kvn")
-    return message_decoding.decode(segment, meta).to_pylist()
+    return cdm_decoding.decode(segment, meta).to_pylist()
 
 
 def one_object(covariance: FloatArray, number: int) -> FloatArray:
@@ -77,14 +77,14 @@ def test_overflowing_covariances_are_rows_between_sound_ones_A3() -> None:
 
 
 def test_a_message_that_fails_in_computation_is_a_dead_letter_of_its_own_A3(monkeypatch: pytest.MonkeyPatch) -> None:
-    assess = message_decoding.message_risk
+    assess = cdm_decoding.message_risk
 
     def failing(message: Any) -> Any:
         if message.fields["MESSAGE_ID"].startswith("1-"):
             raise np.linalg.LinAlgError("Singular matrix")
         return assess(message)
 
-    monkeypatch.setattr(message_decoding, "message_risk", failing)
+    monkeypatch.setattr(cdm_decoding, "message_risk", failing)
     data = messages_of([Told(pair=(1, 2)), Told(pair=(3, 4))])
     failed, sound = rows_of(data)
     assert failed["error"] == "cannot be assessed: LinAlgError: Singular matrix"

@@ -6,7 +6,7 @@ import pytest
 
 from sda_platform.conjunction.fleet import ProtectedObject, protected_fleet
 from sda_platform.formats.listings import ListingError
-from sda_platform_tests.unit.orbits.scenes import catalogue
+from sda_platform_tests.support.scenes import catalogue
 
 HEADER = "norad_id,name,operator\n"
 

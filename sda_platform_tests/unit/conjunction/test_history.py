@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from sda_platform.cli.show import PictureError, alert_lines, write_picture
+from sda_platform.conjunction.event_plot import as_markdown, event_picture
 from sda_platform.conjunction.history import EventHistory
-from sda_platform.conjunction.picture import as_markdown, event_picture
-from sda_platform.operations.show import PictureError, alert_lines, write_picture
-from sda_platform.operations.trace import Trace
+from sda_platform.observability.trace import Trace
 
 HOUR_NS = 3600 * 10**9
 TCA_NS = 1_730_488_470_000_000_000

@@ -20,7 +20,7 @@ from sda_platform.conjunction.identity import SLOT_NS, SLOW_SLOT_NS, Pair, event
 from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import screen
-from sda_platform_tests.unit.orbits.scenes import catalogue
+from sda_platform_tests.support.scenes import catalogue
 
 PAIR = (25544, 48274)
 PUBLISHED = Path(__file__).parents[2] / "data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"

@@ -7,8 +7,8 @@ import pytest
 
 from sda_platform.conjunction.report import SHOWN, report
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_MESSAGES
-from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.segments import after
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.segments import after
 
 
 @pytest.mark.parametrize("assessments", [1, 3])

@@ -6,7 +6,7 @@ from dataclasses import replace
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO, Screening, decide, marks_after
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.lake.checkpoint import GENESIS, Checkpoint, TableWindow
+from sda_platform.lake.manifest import GENESIS, Checkpoint, TableWindow
 from sda_platform.lake.planning import Plan
 
 HOUR_NS = 3600 * 10**9

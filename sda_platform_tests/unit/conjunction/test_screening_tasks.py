@@ -11,7 +11,7 @@ from sda_platform.conjunction.screen import EVENT, Scope, searcher, sweeps
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
-from sda_platform_tests.unit.orbits.scenes import catalogue
+from sda_platform_tests.support.scenes import catalogue
 
 BEGIN_NS = int(np.datetime64("2024-11-01", "ns").astype(np.int64))
 END_NS = BEGIN_NS + 3 * 3_600_000_000_000

@@ -11,7 +11,7 @@ from sda_platform.delivery.outbox import GROUP_SIZE, Batch, entries, ledger, mar
 from sda_platform.delivery.subscriber import AlertEntry, Mark, mark_of
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform_tests.delta_tables import rows_of
+from sda_platform_tests.support.delta_tables import rows_of
 
 
 def alerts(*turns: tuple[str, int, str]) -> pa.Table:

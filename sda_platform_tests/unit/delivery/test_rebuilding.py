@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.checks import deliveries_balance, disagreements
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
-from sda_platform_tests.delivery_rounds import deliver
-from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.segments import START_NS
+from sda_platform_tests.support.delivery_rounds import deliver
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.segments import START_NS
 
 SECOND_NS = 10**9
 SAME, OLD, NEW, GONE, FRESH = (f"{n:x}" * 8 for n in range(10, 15))
@@ -83,13 +83,13 @@ def killed(lake: Lake, subscriber: Watched, point: str, visit: int) -> bool:
 
 
 def ended(strike: Callable[[str], None], delivery: Callable[[], object]) -> bool:
-    faults.watch(strike)
+    failpoints.watch(strike)
     try:
         delivery()
     except Died:
         return True
     finally:
-        faults.watch(None)
+        failpoints.watch(None)
     return False
 
 

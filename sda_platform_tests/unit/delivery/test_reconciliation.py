@@ -8,18 +8,18 @@ from uuid import UUID
 
 import pytest
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.delivery.checks import disagreements, subscriber_agrees
-from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.reconciliation import compare
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.resource import LakeResource
-from sda_platform.lake.spark.session import SparkResource
-from sda_platform_tests.delivery_rounds import deliver, tell
-from sda_platform_tests.delta_tables import lake_at
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.spark.session import SparkResource
+from sda_platform_tests.support.delivery_rounds import deliver, tell
+from sda_platform_tests.support.delta_tables import lake_at
 
 IDS = [str(UUID(int=n << 96)) for n in range(6)]
 
@@ -192,12 +192,12 @@ def test_of_many_alerts_one_whose_id_is_no_uuid_is_found_too(tmp_path: Path) -> 
 def test_the_ledger_has_the_outcome_of_the_receipts_though_more_alerts_came_meanwhile__D17(tmp_path: Path) -> None:
     lake, subscriber = lake_at(tmp_path / "lake"), SqliteSubscriber(tmp_path / "subscriber.sqlite")
     tell(lake, (IDS[0], 0, "insert"))
-    faults.watch(dies_at("delivery.answered"))
+    failpoints.watch(dies_at("delivery.answered"))
     try:
         with pytest.raises(Died):
             deliver(lake, subscriber)
     finally:
-        faults.watch(None)
+        failpoints.watch(None)
     tell(lake, (IDS[1], 0, "insert"), (IDS[0], 0, "retract"))
     deliver(lake, subscriber)
     columns = ["alert_id", "sequence", "op", "outcome"]

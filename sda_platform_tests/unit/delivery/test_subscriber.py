@@ -16,7 +16,7 @@ from sda_platform.delivery.sql_subscriber import Transaction
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber, require_durable
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, SubscriberUnavailable, mark_of
 from sda_platform.lake.errors import Misconfigured
-from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
+from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
 entries = st.builds(
     AlertEntry, st.sampled_from("xy"), st.integers(0, 3), st.sampled_from(["insert", "retract"]), st.just("{}")

@@ -7,11 +7,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from sda_platform.delivery.choosing import chosen_subscriber
+from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sensors import request_delivery
-from sda_platform.lake.failures.failing import FAILURE_TAG, REASON_TAG
-from sda_platform_tests.delivery_rounds import deliver, tell
-from sda_platform_tests.delta_tables import lake_at
+from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
+from sda_platform_tests.support.delivery_rounds import deliver, tell
+from sda_platform_tests.support.delta_tables import lake_at
 
 
 class Ticker:

@@ -9,10 +9,10 @@ import pytest
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
-from sda_platform_tests.delivery_rounds import deliver, tell
-from sda_platform_tests.delta_tables import lake_at
-from sda_platform_tests.subscriber_contract import SubscriberContract, entry, standing
-from sda_platform_tests.webhook_receiver import Fault, Receiver, receiving
+from sda_platform_tests.support.delivery_rounds import deliver, tell
+from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
+from sda_platform_tests.support.webhook_receiver import Fault, Receiver, receiving
 
 PATIENCE = Patience(attempts=3, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=0.5)
 

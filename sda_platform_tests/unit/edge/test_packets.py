@@ -17,7 +17,7 @@ from sda_platform.formats.telemetry import (
     TELEMETRY_HEADER_BYTES,
     encode_telemetry_frames,
 )
-from sda_platform_tests.collectors import telemetry
+from sda_platform_tests.support.collectors import telemetry
 
 
 def processed(frames: list[bytes], processor: PacketProcessor | None = None) -> Processed:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sda_platform.edge.frames import frames_of
 from sda_platform.edge.redundancy import SAMPLES, SPAN_NS, RecentSamples
 from sda_platform.formats.radar import RADAR_FRAME, RADAR_FRAME_BYTES
-from sda_platform_tests.collectors import NOW_NS, radar_frames
+from sda_platform_tests.support.collectors import NOW_NS, radar_frames
 
 
 def frame(track: int, time_ns: int, array_id: int = 1) -> bytes:

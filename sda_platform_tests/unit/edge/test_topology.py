@@ -12,7 +12,7 @@ import sda_platform.edge
 from sda_platform.edge.channel import Policy
 from sda_platform.edge.topology import MIB, Topology, audit, declared_edges
 from sda_platform.formats.registry import ZONES
-from sda_platform_tests.collectors import collecting
+from sda_platform_tests.support.collectors import collecting
 
 PACKAGE = Path(sda_platform.edge.__file__).parent
 

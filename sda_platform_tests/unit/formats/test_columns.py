@@ -23,7 +23,7 @@ from sda_platform.formats.optical import (
 from sda_platform.formats.optical_columns import decode_optical_records
 from sda_platform.formats.records import NOT_STAMPED, CutRecords
 from sda_platform.formats.registry import ZONES
-from sda_platform_tests.unit.formats.readings import SENSOR_TIME_NS, optical_records
+from sda_platform_tests.support.observations import SENSOR_TIME_NS, optical_records
 
 FORMATS = sorted({name for names in ZONES.values() for name in names})
 PLAIN = [encode_optical_record(OpticalRecord(f"m-{n}", SENSOR_TIME_NS + n, 1.5, -0.5, 1.0, "maui")) for n in range(40)]

@@ -16,7 +16,7 @@ from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import OBSERVATION_SCHEMA, decode_observations
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import RADAR_FRAME_BYTES
-from sda_platform_tests.unit.formats.readings import (
+from sda_platform_tests.support.observations import (
     SEALED_TIME_NS,
     SENSOR_TIME_NS,
     RadarReading,

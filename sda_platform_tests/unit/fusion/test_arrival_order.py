@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 import pytest
 
 from sda_platform.fusion.assets import windows_to_fit
-from sda_platform.fusion.clocks import CLOCK_SCHEMA, corrected_windows, corrections, estimated
 from sda_platform.fusion.fuse import TRACK_SCHEMA, window_fuser
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import arrivals
+from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrected_windows, corrections, estimated
 from sda_platform.fusion.watermarks import PIPELINE, WINDOWS_IN_TERM, advance, first_open_window, term_of
 from sda_platform.orbits.propagation import Propagator
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, observed_windows, some_catalogue, watched_beacons
-from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS, catalogue
+from sda_platform_tests.support.scenes import SECOND_NS, START_NS, catalogue
+from sda_platform_tests.support.windows import WINDOW_NS, observed_windows, some_catalogue, watched_beacons
 
 FUSION = FusionResource(sources=["radar"])
 # What the radars' lateness and the allowed lateness together forgive (E11).

@@ -8,7 +8,7 @@ import pytest
 
 from sda_platform.fusion.association_quality import AMBIGUOUS, ASSOCIATED, OUTCOMES, UNMATCHED, Verdicts, told
 from sda_platform.orbits.propagation import Propagator
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, some_catalogue, tracked_windows
+from sda_platform_tests.support.windows import WINDOW_NS, some_catalogue, tracked_windows
 
 
 def verdicts(ahead_deg: float = 0.0) -> Verdicts:

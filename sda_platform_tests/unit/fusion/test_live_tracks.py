@@ -11,9 +11,9 @@ from sda_platform.fusion.checks import unfolded_windows
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
-from sda_platform_tests.delta_tables import commit, genesis_window, lake_at
-from sda_platform_tests.unit.fusion.windows import observed_windows, some_catalogue
-from sda_platform_tests.unit.orbits.scenes import SECOND_NS, START_NS
+from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at
+from sda_platform_tests.support.scenes import SECOND_NS, START_NS
+from sda_platform_tests.support.windows import observed_windows, some_catalogue
 
 NEVER = TRACK_SCHEMA.empty_table()
 

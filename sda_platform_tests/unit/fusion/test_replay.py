@@ -17,19 +17,19 @@ from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import CLOCK_OFFSETS, FIRST_OPEN_WINDOW, FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.assets import body_of
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.replay.history import Span
 from sda_platform.lake.table import Table
-from sda_platform.operations.replay import replay_lake
 from sda_platform.orbit_determination.refinement import TOGETHER_NS
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
-from sda_platform_tests.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
-from sda_platform_tests.unit.fusion.test_clocks import TERM, TERM_NS, observed, satellites
-from sda_platform_tests.unit.fusion.test_discovery import readings
-from sda_platform_tests.unit.fusion.test_recognition import TOLD_APART, TWINS, meetings, seen
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, beacons, published, some_catalogue
-from sda_platform_tests.unit.orbits.scenes import START_NS
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.orchestration.table_asset import declared
+from sda_platform.replay.history import Span
+from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window, with_delta_rs
+from sda_platform_tests.support.scenes import START_NS
+from sda_platform_tests.support.windows import WINDOW_NS, beacons, published, some_catalogue
+from sda_platform_tests.unit.fusion.test_time_bias import TERM, TERM_NS, observed, satellites
+from sda_platform_tests.unit.orbit_determination.test_discovery import readings
+from sda_platform_tests.unit.orbit_determination.test_recognition import TOLD_APART, TWINS, meetings, seen
 
 RESOURCES = {"fusion": FusionResource(window_s=30)}
 
@@ -52,7 +52,7 @@ def observe(lake: Lake, rows: pa.Table, open_from_ns: int, fits: Iterable[dict[s
 
 
 def materialize(lake: Lake, table: Table) -> None:
-    body = body_of(table)
+    body = declared(table).body
     needs = RESOURCES if table is not REFINED_ELEMENTS else {}
     body(lake=SimpleNamespace(open=lambda: lake), **needs)
 

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.fusion.clocks import CLOCK_SCHEMA, estimated
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.report import recent_verdicts, report
 from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
+from sda_platform.fusion.time_bias import CLOCK_SCHEMA, estimated
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.propagation import Propagator
-from sda_platform_tests.delta_tables import commit, lake_at
-from sda_platform_tests.unit.fusion.windows import WINDOW_NS, published, watched_beacons
-from sda_platform_tests.unit.orbits.scenes import START_NS, catalogue
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.scenes import START_NS, catalogue
+from sda_platform_tests.support.windows import WINDOW_NS, published, watched_beacons
 
 WINDOWS = 3
 AS_OF_NS = START_NS + WINDOWS * WINDOW_NS

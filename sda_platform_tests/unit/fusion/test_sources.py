@@ -14,9 +14,9 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, advance
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
-from sda_platform.operations.status import platform_status
-from sda_platform_tests.delta_tables import commit, lake_at, no_engine
-from sda_platform_tests.segments import after
+from sda_platform.observability.status import platform_status
+from sda_platform_tests.support.delta_tables import commit, lake_at, no_engine
+from sda_platform_tests.support.segments import after
 
 LATENESS = FusionResource().lateness
 ALL = {"radar-1": 1.0, "radar-2": 2.0, "optical-maui": 1.0, "isl-44713": 2.0}

@@ -12,7 +12,7 @@ import pytest
 
 from sda_platform.catalog import decoding
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.conjunction import message_decoding
+from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
@@ -21,15 +21,15 @@ from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.landing import intake
-from sda_platform.lake.landing.decoding import Decoder, decode_batch, one_by_one
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
+from sda_platform.landing import intake
+from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one
+from sda_platform.landing.zone import LandingZone
 from sda_platform.registry import FEEDS
-from sda_platform_tests.messages_of_others import Told, messages_of
-from sda_platform_tests.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment
-from sda_platform_tests.unit.formats.readings import isl_payload
+from sda_platform_tests.support.observations import isl_payload
+from sda_platform_tests.support.received_cdms import Told, messages_of
+from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment
 
 SEED = 20241101
 READ_FORMATS = [(feed, name) for feeds in FEEDS.values() for feed in feeds for name in ZONES[feed]]
@@ -61,7 +61,7 @@ SOUND = {
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
-    "messages": (CONJUNCTION_MESSAGES, one_by_one(message_decoding.decode)),
+    "messages": (CONJUNCTION_MESSAGES, one_by_one(cdm_decoding.decode)),
 }
 Mutation = Callable[[random.Random, bytes, str], bytes]
 

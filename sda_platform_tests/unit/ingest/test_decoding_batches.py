@@ -14,9 +14,9 @@ from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.contract import violations
-from sda_platform.lake.landing.decoding import DecodedBatch, decode_batch
-from sda_platform.lake.landing.segments import LoadedSegment
-from sda_platform_tests.segments import after, described, radar_payloads, radar_segment
+from sda_platform.landing.decoding import DecodedBatch, decode_batch
+from sda_platform.landing.segments import LoadedSegment
+from sda_platform_tests.support.segments import after, described, radar_payloads, radar_segment
 
 DATA = radar_segment(3)
 

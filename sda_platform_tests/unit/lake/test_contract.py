@@ -6,7 +6,7 @@ import pytest
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.contract import schema_differences, violations
-from sda_platform_tests.delta_tables import rows_of
+from sda_platform_tests.support.delta_tables import rows_of
 
 
 def told(*rows: dict[str, object]) -> list[str]:

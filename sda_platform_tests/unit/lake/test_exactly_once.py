@@ -28,19 +28,21 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.commit import settle
 from sda_platform.lake.errors import CommitConflict, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.landing import intake
-from sda_platform.lake.landing.bronze import land
-from sda_platform.lake.landing.decoding import DecodedBatch, decode_batch, one_by_one
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.planning import Plan, plan_segments
-from sda_platform.lake.verification import broken_chain
+from sda_platform.lake.table import Table
+from sda_platform.landing import intake
+from sda_platform.landing.decoding import DecodedBatch, decode_batch, one_by_one
+from sda_platform.landing.table_zones import TableZones
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.landing_table import land
+from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.campaign.scheduling import ConnectionLost
 from sda_platform_tests.campaign.simulated_delta import SimulatedDelta
 from sda_platform_tests.campaign.simulated_engine import ConcurrentTransaction, HeldTable
-from sda_platform_tests.crashes import crash_at
-from sda_platform_tests.delta_tables import stamped
-from sda_platform_tests.segments import described
-from sda_platform_tests.segments import land as seal_into
+from sda_platform_tests.support.crashes import crash_at
+from sda_platform_tests.support.delta_tables import stamped
+from sda_platform_tests.support.segments import described
+from sda_platform_tests.support.segments import land as seal_into
 
 CONTENTS = [pack_records([b"%d" % n] * (n % 3 + 1), [1] * (n % 3 + 1)) for n in range(6)]
 NAMES = ["a", "b", "catalogue.csv"]
@@ -214,22 +216,20 @@ class _Store(Lake):
 
 
 class _Zones:
-    batch_bounds = BOUNDS
-
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def orphaned_before_s(self) -> float:
         return 0.0
 
-    def zones(self, feeds: list[str]) -> list[LandingZone]:
-        return [LandingZone(str(self._root), feed) for feed in feeds]
+    def zones_of(self, table: Table) -> TableZones:
+        return TableZones([LandingZone(str(self._root), feed) for feed in table.zones], **BOUNDS)
 
 
 def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sda_platform.lake.landing.bronze.materialized", lambda *args, **facts: None)
+    monkeypatch.setattr("sda_platform.orchestration.landing_table.materialized", lambda *args, **facts: None)
     log, zones, told = HeldTable(RAW_RECORDS), _Zones(tmp_path), []
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
-from sda_platform.lake.failures.dispositions import Disposition, disposition_of
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.soundness.examination import Depth
-from sda_platform.lake.soundness.recovery import Finding, recover
 from sda_platform.lake.unsynced import SyncFailed
+from sda_platform.orchestration.dispositions import Disposition, disposition_of
+from sda_platform.recovery.examination import Depth
+from sda_platform.recovery.repair import Finding, recover
 from sda_platform_tests.campaign.disk import File, Loss
 from sda_platform_tests.campaign.scheduling import Process
 from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises
 from sda_platform_tests.campaign.simulated_partner import delivery
 from sda_platform_tests.campaign.simulated_platform import World
-from sda_platform_tests.delta_tables import commit, lake_at, newest_data_file
+from sda_platform_tests.support.delta_tables import commit, lake_at, newest_data_file
 
 
 class FailingSync:
@@ -54,7 +54,7 @@ def world_at_work(fatal: int) -> Iterator[tuple[World, FailingSync]]:
             run(world, "lane", world.run_lane)
         yield world, sync
     finally:
-        faults.watch(None)
+        failpoints.watch(None)
 
 
 def run(world: World, name: str, program: object) -> Process:

@@ -10,11 +10,11 @@ from upath.implementations.local import PosixUPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.formats.cutting import split_records
-from sda_platform.ingest.lander import Lander
-from sda_platform.lake.landing import intake
-from sda_platform.lake.landing.zone import LandingZone
 from sda_platform.lake.log import Head
-from sda_platform_tests.segments import START_NS, committed, described, land, radar_segment
+from sda_platform.landing import intake
+from sda_platform.landing.lander import Lander
+from sda_platform.landing.zone import LandingZone
+from sda_platform_tests.support.segments import START_NS, committed, described, land, radar_segment
 
 DATA, OTHER = radar_segment(3), radar_segment(3, first_track=100)
 _CHANGING = ("rename", "unlink", "touch", "mkdir")

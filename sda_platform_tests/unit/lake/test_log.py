@@ -10,10 +10,10 @@ from upath import UPath
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import delta_log, durable
-from sda_platform.lake.checkpoint import SCHEMA_VERSION
 from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
 from sda_platform.lake.lake import Lake
-from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
+from sda_platform.lake.manifest import SCHEMA_VERSION
+from sda_platform_tests.support.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.replacement import with_changes
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
-from sda_platform.lake.verification import broken_chain
-from sda_platform_tests.crashes import crashes
-from sda_platform_tests.delta_tables import commit, no_engine, rows_of, with_delta_rs
+from sda_platform.recovery.verification import broken_chain
+from sda_platform_tests.support.crashes import crashes
+from sda_platform_tests.support.delta_tables import commit, no_engine, rows_of, with_delta_rs
 
 _CHANGES_AT = 7
 

@@ -14,17 +14,17 @@ from sda_platform.lake import properties
 from sda_platform.lake.errors import InvariantError, Misconfigured
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import NEWEST_COMMITS, TableLog
-from sda_platform.lake.log_cleanup import clean_log
-from sda_platform.lake.maintenance import is_due
 from sda_platform.lake.retention import RETENTION, Retention
-from sda_platform.lake.soundness import log_files
-from sda_platform.lake.soundness.examination import Depth, examine
-from sda_platform.lake.soundness.log_files import LogFiles
-from sda_platform.lake.soundness.recovery import recover
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import Finding, Position, Verdict
-from sda_platform.operations import platform_home, verification
-from sda_platform_tests.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
+from sda_platform.orchestration.log_cleanup import clean_log
+from sda_platform.orchestration.maintenance import is_due
+from sda_platform.recovery import log_files
+from sda_platform.recovery.examination import Depth, examine
+from sda_platform.recovery.log_files import LogFiles
+from sda_platform.recovery.repair import recover
+from sda_platform.runtime import platform_home, verification
+from sda_platform_tests.support.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
 
 DAY_MS = 24 * 3_600_000
 LONG_AFTER_MS = 10**14

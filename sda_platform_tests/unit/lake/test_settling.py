@@ -6,16 +6,16 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.checkpoint import Checkpoint, SegmentRef
 from sda_platform.lake.commit import Receipt, settle
 from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.log import Head
+from sda_platform.lake.manifest import Checkpoint, SegmentRef
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform_tests.campaign.scheduling import ConnectionLost
 from sda_platform_tests.campaign.simulated_engine import HeldTable
-from sda_platform_tests.delta_tables import rows_of
+from sda_platform_tests.support.delta_tables import rows_of
 
 SEGMENT = SegmentRef("radar", "a", "a" * 64, 1, 1)
 
@@ -138,11 +138,11 @@ def test_commits_of_others_below_ours_are_on_disk_with_it_spec_97_hole_23() -> N
 
 def test_every_step_of_a_commit_is_a_fault_point() -> None:
     log, reached = HeldTable(RAW_RECORDS), []
-    faults.watch(lambda point: reached.append((point, log.head().sequence, is_durable(log))))
+    failpoints.watch(lambda point: reached.append((point, log.head().sequence, is_durable(log))))
     try:
         settled(log, planned(log), lambda c: log.write(c, OURS))
     finally:
-        faults.watch(None)
+        failpoints.watch(None)
     table = RAW_RECORDS.name
     assert reached == [
         (f"commit.planned:{table}", 0, False),

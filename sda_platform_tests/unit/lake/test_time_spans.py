@@ -15,11 +15,11 @@ from sda_platform.ingest.checks import observations_balance
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.review import NEWEST_AGAIN
 from sda_platform.lake.time_spans import MAX_SPANS, stored_within, time_spans
-from sda_platform.lake.verification import duplicate_keys
-from sda_platform_tests.delta_tables import commit, genesis_window, lake_at
-from sda_platform_tests.segments import START_NS
+from sda_platform.recovery.review import NEWEST_AGAIN
+from sda_platform.recovery.verification import duplicate_keys
+from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at
+from sda_platform_tests.support.segments import START_NS
 
 DAY_NS = 86_400 * 10**9
 DAYS = 60

@@ -9,7 +9,7 @@ from sda_platform.orbits.determination.arc_fit import fit_arc
 from sda_platform.orbits.determination.force_model import Forces, integrate
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
-from sda_platform_tests.unit.orbits import w3b
+from sda_platform_tests.support import w3b
 
 
 def test_real_ranges_of_w3b_are_met_to_four_metres_and_the_orbit_is_the_published_one() -> None:

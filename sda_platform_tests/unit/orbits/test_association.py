@@ -11,7 +11,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.tracking.association import Association, ObservationArrays, Reason, _compare, associate
 from sda_platform.orbits.tracking.gating import coarse_candidates
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
     catalogue,

@@ -11,7 +11,7 @@ from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.risk.best_probability import EXHAUSTED, FOSTER, UNRESOLVED, UNUSABLE, best_probabilities
 from sda_platform.orbits.risk.degenerate import is_rank_deficient
 from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, VELOCITY_MISSING, Passes, concerns
-from sda_platform_tests.cara_conjunctions import conjunction
+from sda_platform_tests.support.cara_conjunctions import conjunction
 
 SOUND = ("full", "large", "underflow")
 SINGULAR = ("zero", "position_only", "velocity_only", "in_track", "rank_one", "rank_three", "negative", "indefinite")

@@ -10,7 +10,7 @@ from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, t
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import sensor_registry
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
     catalogue,

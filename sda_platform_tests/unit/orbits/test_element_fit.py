@@ -10,7 +10,7 @@ from sda_platform.orbits.determination.element_fit import Unfit, fit_elements
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import WindowFits
-from sda_platform_tests.unit.orbits.scenes import DAY_NS, SECOND_NS, START_NS, catalogue
+from sda_platform_tests.support.scenes import DAY_NS, SECOND_NS, START_NS, catalogue
 
 OBJECTS = (25544, 20580, 27386, 43013)  # ISS, Hubble, Envisat, NOAA 20
 HOUR_NS = 3600 * SECOND_NS

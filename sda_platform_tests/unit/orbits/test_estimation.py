@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.estimation import StateFits, fit_window, fit_windows
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
     Watched,

@@ -13,7 +13,7 @@ from sda_platform.orbits.sensing.light import seen_state
 from sda_platform.orbits.sensing.measurements import Measurements, clock_bound_s, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import sensor_registry
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
     catalogue,

@@ -17,7 +17,7 @@ from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.broad_phase import KNOT_S, STEP_S, Tracks, error_bounds_km, step_time_ns
 from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, Screening, screen
-from sda_platform_tests.unit.orbits.scenes import catalogue
+from sda_platform_tests.support.scenes import catalogue
 
 DATA = Path(__file__).parents[2] / "data" / "screening"
 HOUR_NS = 3_600_000_000_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import Screening, joined, screen
-from sda_platform_tests.unit.orbits.scenes import DAY_NS, catalogue
+from sda_platform_tests.support.scenes import DAY_NS, catalogue
 
 HOUR_NS = 3_600_000_000_000
 BEGIN_NS = int(np.datetime64("2024-11-01", "ns").astype(np.int64))

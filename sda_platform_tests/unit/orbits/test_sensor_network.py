@@ -13,7 +13,7 @@ from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
 from sda_platform.orbits.sensing.sensors import COLUMNS, SensorNetwork, sensor_network, sensor_registry
 from sda_platform.orbits.tracking.association import Reason, associate
-from sda_platform_tests.unit.orbits.scenes import catalogue
+from sda_platform_tests.support.scenes import catalogue
 
 HEADER = ",".join(COLUMNS) + "\n"
 RADAR = "radar-77,radar,Kiruna,67.86,20.22,400,5,3000,0.001,0.001,20,0.5,\n"

@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.track_filter import CarriedStates, WindowFits, carry
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
     Sightings,

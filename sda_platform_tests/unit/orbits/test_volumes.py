@@ -11,7 +11,7 @@ from sda_platform.orbits.screening.encounter import relative_states
 from sda_platform.orbits.screening.search import screen
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import REGIMES, Volume, by_volume, regimes
-from sda_platform_tests.unit.orbits.scenes import catalogue
+from sda_platform_tests.support.scenes import catalogue
 
 HOUR_NS = 3_600_000_000_000
 BEGIN_NS = int(np.datetime64("2024-11-01", "ns").astype(np.int64))

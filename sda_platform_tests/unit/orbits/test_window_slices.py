@@ -16,7 +16,7 @@ from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.slices import SLICE_NS, Reference, Slice, weigh
 from sda_platform.orbits.tracking.window import Fused, Window
-from sda_platform_tests.unit.orbits.scenes import (
+from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
     catalogue,

@@ -6,10 +6,10 @@ from threading import Event
 
 import pytest
 
-from sda_platform import faults
+from sda_platform import failpoints
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.serving.group_commit import Busy, GroupCommit
-from sda_platform_tests.crashes import crash_at
+from sda_platform_tests.support.crashes import crash_at
 
 
 def element_set(norad_id: int) -> ElementSet:
@@ -88,7 +88,7 @@ def test_a_put_is_not_acknowledged_after_a_failure_at_any_point__WL9(point: str)
     zone = Zone()
     zone.is_open.set()
     group = GroupCommit(zone.seal)
-    with crash_at(point), pytest.raises(faults.InjectedFault):
+    with crash_at(point), pytest.raises(failpoints.InjectedFault):
         group.put([element_set(1)]).result(10)
     group.put([element_set(2)]).result(10)
     group.close()

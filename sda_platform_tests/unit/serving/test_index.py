@@ -11,7 +11,7 @@ from sda_platform.serving.engine import ENGINES, open_engine
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.index import CatalogueIndex, records
 from sda_platform.serving.store import IndexStore
-from sda_platform_tests.crashes import crashes
+from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.unit.serving.catalogues import DAY_NS, EPOCH_NS, bound_to, row, table
 
 IDS = [5, 25, 2554, 25544, 270_387, 799_500_000]

@@ -8,7 +8,7 @@ from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.serving import micro_segment
 from sda_platform.serving.index import records
-from sda_platform_tests.segments import CATALOGUE
+from sda_platform_tests.support.segments import CATALOGUE
 
 
 def sets(count: int) -> list[ElementSet]:

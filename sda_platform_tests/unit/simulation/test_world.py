@@ -18,7 +18,7 @@ from sda_platform.orbits.frames import site_is_dark, site_to_teme, sun_teme_km, 
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.simulation.breakup import Breakup
-from sda_platform.simulation.faults import LATENESS_BOUND_NS, FaultRates
+from sda_platform.simulation.corruption import LATENESS_BOUND_NS, FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import REFERENCE_TIME_NS, reference_catalogue
 from sda_platform.simulation.scenarios import Outage

@@ -1,0 +1,114 @@
+"""Alerts as a person reads them: the table of what holds at the subscriber, and an alert's story."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.table import Table as Grid
+
+from sda_platform.clock import iso
+from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.delivery.subscriber import AlertEntry
+from sda_platform.lake.correction_log import INSERT
+from sda_platform.observability.trace import Trace
+from sda_platform.settings import Settings
+
+_COLOURS = {"red": "bold red", "yellow": "yellow"}
+
+
+@dataclass(frozen=True)
+class StandingAlert:
+    """One alert that holds at the subscriber."""
+
+    alert_id: str
+    sequence: int
+    tca_utc: str
+    norad_id_1: int
+    object_name_1: str
+    norad_id_2: int
+    object_name_2: str
+    miss_distance_km: float
+    relative_speed_km_s: float
+    collision_probability: float
+    risk: str
+    from_tracks: int
+
+
+def standing_alerts(settings: Settings) -> list[StandingAlert]:
+    """The alerts that hold by the subscriber's own account, highest probability first."""
+    held = chosen_subscriber(settings.subscriber, settings.home).held()
+    found = [_alert(entry) for entry in held if entry.op == INSERT]
+    return sorted(found, key=lambda a: (-a.collision_probability, a.alert_id))
+
+
+def alert_grid(alerts: Sequence[StandingAlert], limit: int = 40) -> Grid | str:
+    """The alerts as a table for the terminal."""
+    if not alerts:
+        return "no alert holds"
+    grid = Grid("risk", "alert", "TCA (UTC)", "miss km", "km/s", "Pc", "seen", "protected ↔ approaching", box=None)
+    for column in grid.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header in {"miss km", "km/s", "Pc", "seen"} else "left"
+    for a in alerts[:limit]:
+        grid.add_row(
+            f"[{_COLOURS.get(a.risk, '')}]{a.risk}[/]",
+            a.alert_id[:8],
+            a.tca_utc[5:19].replace("T", " "),
+            f"{a.miss_distance_km:.3f}",
+            f"{a.relative_speed_km_s:.1f}",
+            f"{a.collision_probability:.1e}",
+            f"{a.from_tracks}/2",
+            f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
+        )
+    told = f"{len(alerts)} alerts hold" + (f", the first {limit} are shown" if len(alerts) > limit else "")
+    grid.caption = f"{told}; seen: of how many of the two objects a track tells the state"
+    grid.caption_justify = "left"
+    return grid
+
+
+def trace_lines(trace: Trace) -> Iterator[str]:
+    """An alert's story, newest statement first, down to segments and records."""
+    last = trace.alerts[-1]
+    pair = [f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2)]
+    yield f"alert {trace.alert_id}: {pair[0]} – {pair[1]}"
+    for row in trace.alerts:
+        miss = f"miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
+        told = f"Pc {row['collision_probability']:.2e}, {miss}"
+        yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {told}"
+    for row in trace.deliveries:
+        batch = f"batch {row['batch_id']}"
+        yield f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"
+    for row in trace.candidates:
+        yield f"  candidate {row['op']} {row['sequence']}: miss {row['miss_distance_km']:.3f} km by both element sets"
+    for row in trace.elements:
+        yield f"  elements of {row['norad_id']}: epoch {iso(row['epoch_time_ns'])}, {_where(row)}"
+    for row in (r for r in trace.tracks if r["op"] == "insert"):
+        kinds = f"{row['radar_count']} radar, {row['optical_count']} optical, {row['isl_count']} ISL"
+        yield f"  track of {row['norad_id']} at {iso(row['epoch_time_ns'])}, entry {row['sequence']}: {kinds}"
+    for row in trace.observations:
+        yield f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
+    for row in trace.messages:
+        yield f"  {row['originator']} says so too, message {row['message_id']}: {_where(row)}"
+
+
+def _where(row: dict[str, Any]) -> str:
+    return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…)"
+
+
+def _alert(entry: AlertEntry) -> StandingAlert:
+    facts = json.loads(entry.body)
+    return StandingAlert(
+        alert_id=entry.alert_id,
+        sequence=entry.sequence,
+        tca_utc=iso(facts["tca_time_ns"]),
+        norad_id_1=facts["norad_id_1"],
+        object_name_1=facts["object_name_1"] or "",
+        norad_id_2=facts["norad_id_2"],
+        object_name_2=facts["object_name_2"] or "",
+        miss_distance_km=facts["miss_distance_km"],
+        relative_speed_km_s=facts["relative_speed_km_s"],
+        collision_probability=facts["collision_probability"],
+        risk=facts["risk"],
+        from_tracks=sum(facts[name] is not None for name in ("track_id_1", "track_id_2")),
+    )

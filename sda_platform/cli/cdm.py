@@ -1,0 +1,23 @@
+"""`sda cdm`: the message of an alert that stands, made from the assessment that it rests on."""
+
+from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.cdm import Encoding
+from sda_platform.formats.cdm_writing import encode_cdm
+from sda_platform.lake.correction_log import INSERT
+from sda_platform.lake.lake import Lake
+from sda_platform.observability.trace import UnknownAlert, trace_alert
+
+
+def alert_message(lake: Lake, prefix: str, encoding: Encoding) -> bytes:
+    """The CDM of the alert whose id begins with ``prefix``.
+
+    Raises UnknownAlert: there is none or more than one, it was withdrawn, or it was assessed before states were kept.
+    """
+    story = trace_alert(lake, prefix)
+    newest = max(story.assessments, key=lambda row: (row["sequence"], row["op"] != INSERT))
+    if newest["op"] != INSERT:
+        raise UnknownAlert(f"alert {story.alert_id} was withdrawn: nothing of it stands")
+    if not newest["state_1"]:
+        raise UnknownAlert(f"alert {story.alert_id} was assessed before {CONJUNCTION_ASSESSMENTS.name} kept states")
+    return encode_cdm(assessment_message(newest, newest["as_of_ns"]), encoding)

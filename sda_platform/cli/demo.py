@@ -1,0 +1,249 @@
+"""`sda demo`: a day of real orbits through the whole platform.
+
+The real catalogue of 2024-11-01 is landed and screened; a simulated world observes the protected fleet and what it
+will meet; the alerts that follow are printed as the subscriber has them. Nothing here computes a result: it lands
+files, watches tables and reads the subscriber, as a user would.
+"""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import dagster as dg
+from rich.console import Console
+
+from sda_platform.cli.alerts import StandingAlert, alert_grid, standing_alerts
+from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.formats.registry import known_format
+from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.landing.lander import seal
+from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.registry import TABLES
+from sda_platform.runtime.platform_home import take_lock
+from sda_platform.runtime.running import progress_printer, running
+from sda_platform.runtime.supervisor import Platform
+from sda_platform.settings import Settings
+from sda_platform.simulation.breakup import Breakup
+from sda_platform.simulation.observers import ObservingPlan
+from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
+from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
+
+MISSION_START = "2024-11-01T00:00:00Z"
+_PATIENCE_S = 600.0
+_POLL_S = 0.5
+# A day of the platform's default week: nobody who watches a demo wants to wait for the rest.
+_HORIZON_H = 24.0
+# The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
+_MOST_OBJECTS = 200
+_SURVEYED_OBJECTS = 30
+# The sensors have observed for a while when the first alerts come: an object is tracked from its third window on.
+_ALREADY_OBSERVED_NS = 90 * NANOSECONDS_PER_SECOND
+
+
+class DemoFailed(RuntimeError):
+    """The alerts did not arrive; the text says why."""
+
+
+@dataclass
+class Demo:
+    """One run of the demo in ``<home>/demo``, which it empties first."""
+
+    settings: Settings
+    console: Console
+    scenario: str
+    seed: int
+    minutes: float
+    _say: Callable[[str], None] = field(init=False)
+    _platform: Platform = field(init=False)
+    _clock: MissionClock = field(init=False)
+    _live: Settings = field(init=False)
+    _seen: dict[str, int] = field(default_factory=dict)
+    _world: Iterator[SimulatedSegment] | None = None
+    _next: SimulatedSegment | None = None
+
+    def run(self, *, once: bool) -> int:
+        """Run it; the exit code is 0 when the alerts were delivered."""
+        self._say = progress_printer(self.console)
+        home, horizon_h = self.settings.home.absolute() / "demo", min(self.settings.screening_horizon_h, _HORIZON_H)
+        settings = self.settings.model_copy(update={"home": home, "screening_horizon_h": horizon_h})
+        try:
+            _refuse_if_running(settings.home)
+            _empty(settings.home)
+            clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
+            clock.save(settings.home)
+            with running(settings, self._say) as (platform, addresses):
+                self._platform, self._clock, self._live = platform, clock, settings
+                self._play()
+                self._say(f"UI: {addresses.webserver}")
+                if not once:
+                    self._say(f"Ctrl-C stops the platform; meanwhile try: sda --home {settings.home} status")
+                    self._keep_observing()
+            return 0
+        except KeyboardInterrupt:
+            return 1 if once else 0
+        except DemoFailed as failure:
+            self.console.print(f"[bold red]the demo failed:[/] {failure}")
+            return 1
+
+    def _play(self) -> None:
+        """Catalogue → first alerts → observations → alerts that rest on fused tracks."""
+        landed = land_catalogue(self._live, self._clock)
+        self._say(f"landed {landed.records:,} real element sets in landing/{landed.feed}")
+        self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
+        self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
+        self._world = self._segments()
+        self._until(self._rests_on_tracks, "alerts from fused tracks")
+        self.console.print(alert_grid(standing_alerts(self._live)))
+
+    def _until(self, is_done: Callable[[], bool], what: str) -> None:
+        """Go on with the demo until ``is_done``. Raises DemoFailed."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while not is_done():
+            self._go_on()
+            failed = _failed_runs(self._live.home / "dagster")
+            if failed:
+                raise DemoFailed(f"run {failed[0]} failed; the UI has the run, {self._live.home / 'logs'} the logs")
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"{what} did not arrive within {_PATIENCE_S:.0f} s; see {self._live.home / 'logs'}")
+
+    def _keep_observing(self) -> None:
+        """Go on as live until somebody stops the platform; a failed run is said, and does not end the demo."""
+        said: set[str] = set()
+        while self._platform.is_running:
+            self._go_on()
+            for failed in set(_failed_runs(self._live.home / "dagster")) - said:
+                self._say(f"[red]run {failed} failed[/]; see it in the UI")
+                said.add(failed)
+        self._platform.wait()
+
+    def _go_on(self) -> None:
+        """Land what the simulated sensors have sent by now, and tell which tables grew."""
+        if not self._platform.is_running:
+            self._platform.wait()
+            raise KeyboardInterrupt
+        while self._world is not None:
+            self._next = self._next or next(self._world)
+            if self._next.available_time_ns > self._clock.now_ns():
+                break
+            land_simulated(self._next, self._live.landing_uri)
+            self._next = None
+        self._tell_growth()
+        time.sleep(_POLL_S)
+
+    def _segments(self) -> Iterator[SimulatedSegment]:
+        """Stretch after stretch of the simulated world, the first in the chosen scenario, those after it nominal."""
+        scenario, start_ns, seed = self.scenario, self._clock.now_ns() - _ALREADY_OBSERVED_NS, self.seed
+        while True:
+            objects = _objects_of_interest(standing_alerts(self._live))
+            self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
+            duration_s = self.minutes * 60.0
+            yield from observed_world(scenario, start_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
+            scenario, start_ns, seed = (
+                "nominal",
+                max(start_ns + round(duration_s * 1e9), self._clock.now_ns()),
+                seed + 1,
+            )
+
+    def _rests_on_tracks(self) -> bool:
+        """Whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
+        if not any(alert.from_tracks for alert in standing_alerts(self._live)):
+            return False
+        lake = _lake(self._live)
+        commit = lake.head(ALERT_DELIVERIES).commit
+        window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
+        return window is not None and window.upto_sequence == lake.head(CONJUNCTION_ALERTS).sequence
+
+    def _tell_growth(self) -> None:
+        lake = _lake(self._live)
+        for table in TABLES:
+            head = lake.head(table)
+            if head.commit and head.sequence > self._seen.get(table.name, 0):
+                self._seen[table.name] = head.sequence
+                self._say(f"{table.name}: {head.commit.rows_written:,} rows, {lake.log(table).row_count():,} in all")
+
+
+def land_catalogue(settings: Settings, clock: MissionClock) -> SegmentMeta:
+    """Seal the shipped catalogue of 2024-11-01 where element sets land."""
+    data = reference_catalogue()
+    facts = {"sealed_time_ns": clock.now_ns(), "sealed_wall_time_ns": time.time_ns()}
+    meta = describe_segment(data, feed="elements", segment_format="omm-csv", **facts)
+    seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01")
+    return meta
+
+
+def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
+    """Seal a simulated segment where its feed lands, as the collector would at this moment."""
+    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns())
+    seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
+
+
+def observed_world(
+    scenario: str, *, start_ns: int, duration_s: float, seed: int, objects: Sequence[int]
+) -> Iterator[SimulatedSegment]:
+    """The simulated segments of a scenario around these objects, and around those that telescopes survey every night.
+
+    Without the latter no telescope may see anything, and a platform that waits for its first word closes no window.
+    A break-up is into 1,800 pieces that nobody publishes, under radars that can follow as many at once.
+    """
+    return simulate(
+        scenario,
+        start_time_ns=start_ns,
+        duration_s=duration_s,
+        seed=seed,
+        objects=[*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
+        breakup=Breakup(fragments=1_800, published_after_s=None),
+        plan=ObservingPlan(radar_capacity=2_000),
+    )
+
+
+def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:
+    """Write a simulated world as files for `sda land`, and its truth; returns the number of segments."""
+    fleet = [member.norad_id for member in protected_fleet()]
+    segments = list(observed_world(scenario, start_ns=start_ns, duration_s=minutes * 60, seed=seed, objects=fleet))
+    directory.mkdir(parents=True, exist_ok=True)
+    for segment in segments:
+        suffix = known_format(segment.segment_format).suffixes[0]
+        (directory / f"{segment.feed}-{segment.available_time_ns}{suffix}").write_bytes(segment.data)
+    write_truth(segments, directory / "truth.parquet")
+    return len(segments)
+
+
+def _objects_of_interest(alerts: Iterable[StandingAlert]) -> list[int]:
+    met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
+    return list(dict.fromkeys([*(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
+
+
+def _sensors() -> str:
+    kinds = Counter(sensor.kind for sensor in sensor_registry().values())
+    return f"{kinds['radar']} radars, {kinds['optical']} telescopes"
+
+
+def _failed_runs(dagster_home: Path) -> list[str]:
+    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+        runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]), limit=5)
+    return [f"{run.run_id[:8]} ({run.job_name})" for run in runs]
+
+
+def _lake(settings: Settings) -> Lake:
+    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+
+
+def _empty(home: Path) -> None:
+    for name in ("lake", "landing", "dagster", "subscriber.sqlite", "subscriber.sqlite-wal", "subscriber.sqlite-shm"):
+        path = home / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _refuse_if_running(home: Path) -> None:
+    # Before anything is emptied: taking the lock and giving it back tells whether a platform works there.
+    take_lock(home).close()

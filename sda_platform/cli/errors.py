@@ -1,0 +1,31 @@
+"""The failures that a person caused or can mend: the command line shows their text and no traceback."""
+
+from deltalake.exceptions import DeltaError
+
+from sda_platform.cli.pc import MessageError
+from sda_platform.cli.screen_catalogue import ScreeningInputError
+from sda_platform.cli.show import PictureError
+from sda_platform.formats.listings import ListingError
+from sda_platform.lake.errors import LakeError
+from sda_platform.landing.partner_files import PartnerFileError
+from sda_platform.observability.trace import UnknownAlert
+from sda_platform.registry import UnknownTable
+from sda_platform.runtime.lake_lock import LakeInUse
+from sda_platform.runtime.platform_home import AlreadyRunning
+from sda_platform.runtime.supervisor import PlatformError
+
+EXPECTED: tuple[type[Exception], ...] = (
+    AlreadyRunning,
+    DeltaError,  # a log that cannot be read; `sda verify` tells what is wrong with it
+    ListingError,
+    LakeError,
+    LakeInUse,
+    MessageError,
+    OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
+    PartnerFileError,
+    PictureError,
+    PlatformError,
+    ScreeningInputError,
+    UnknownAlert,
+    UnknownTable,
+)

@@ -1,0 +1,500 @@
+"""`sda`: the command line. Each command is a few lines; what it does lives in the module it calls.
+
+What a user can mend ends with one clear line and exit code 1, a wrong use of a command with its usage and exit code 2.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import ValidationError
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import Progress
+from rich.table import Table as Grid
+
+from sda_platform.settings import Settings, UnknownSetting
+
+# Output that is piped keeps its columns: nobody folds a table by hand.
+_console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--home", type=click.Path(path_type=Path), help="The platform's home directory (default: SDA_HOME or var)."
+)
+@click.version_option(package_name="sda-platform", message="sda-platform %(version)s")
+@click.pass_context
+def main(context: click.Context, home: Path | None) -> None:
+    """Space domain awareness: from raw frames to conjunction alerts, each delivered exactly once."""
+    try:
+        context.obj = Settings(home=home) if home else Settings()
+    except ValidationError as error:
+        wrong = "; ".join(f"SDA_{str(e['loc'][0]).upper()}={e['input']!r}: {e['msg']}" for e in error.errors())
+        raise click.ClickException(f"a setting cannot be used: {wrong}") from None
+    except UnknownSetting as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _for_people(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn expected failures into one line instead of a traceback."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        from sda_platform.cli.errors import EXPECTED
+
+        try:
+            return command(*args, **kwargs)
+        except EXPECTED as error:
+            raise click.ClickException(str(error)) from None
+
+    return run
+
+
+@main.command()
+@click.pass_obj
+@_for_people
+def up(settings: Settings) -> None:
+    """Run the platform: engine, webserver, daemon; landing zones as they are. Ctrl-C stops it."""
+    from sda_platform.runtime.running import run_platform
+
+    run_platform(settings, _console)
+
+
+@main.command()
+@click.option("--once", is_flag=True, help="Exit when the alerts are delivered: 0, or 1 with the reason.")
+@click.option("--scenario", type=click.Choice(["nominal", "fragmentation", "outage"]), default="nominal")
+@click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulated world.")
+@click.option("--minutes", type=float, default=10.0, show_default=True, help="Mission time to simulate.")
+@click.pass_obj
+@_for_people
+def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: float) -> None:
+    """A day of real orbits: screen 26,834 objects, observe them, deliver alerts; then keep serving the UI."""
+    from sda_platform.cli.demo import Demo
+
+    sys.exit(Demo(settings, _console, scenario=scenario, seed=seed, minutes=minutes).run(once=once))
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--feed", help="The landing zone; by default it follows from the format.")
+@click.option("--format", "segment_format", help="The segment format, where the file's ending does not tell it.")
+@click.option("--complete", is_flag=True, help="Land a file whose last record is not ended: it is complete as it is.")
+@click.pass_obj
+@_for_people
+def land(
+    settings: Settings, files: tuple[Path, ...], feed: str | None, segment_format: str | None, complete: bool
+) -> None:
+    """Put FILES of any size into a landing zone the safe way: data first, metadata last.
+
+    Landing a file again goes on where it stopped, or does nothing.
+    """
+    from sda_platform.clock import MissionClock
+    from sda_platform.landing.lander import Lander
+
+    clock = MissionClock.load(settings.home)
+    for path in files:
+        with _reading(path) as tell:
+            lander = Lander(settings.landing_uri, clock, segment_max_bytes=settings.segment_max_bytes, tell=tell)
+            done = lander.land(path, feed=feed, segment_format=segment_format, is_complete=complete)
+        if not done.records:
+            verdict = "it has no records"
+        elif not done.segments:
+            verdict = "nothing to do: these bytes were landed before"
+        elif len(done.segments) == 1:
+            verdict = f"{done.records:,} records in {done.segments[0]}"
+        else:
+            verdict = f"{done.records:,} records; {len(done.segments):,} segments, the last is {done.segments[-1]}"
+        _console.print(f"{path} → {done.zone}: {verdict}")
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Callable[[str, int], None]]:
+    """A bar for the reading of a file; it goes away when the file is read."""
+    with Progress(console=_console, transient=True, disable=not _console.is_terminal) as bar:
+        task = bar.add_task("", total=path.stat().st_size if path.is_file() else None)
+        yield lambda stage, position: bar.update(task, description=f"{stage} {path.name}", completed=position)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def status(settings: Settings, as_json: bool) -> None:
+    """Every table and landing zone: rows, version, freshness, watermark, backlog, last run."""
+    from sda_platform.observability.status import platform_status
+
+    found = platform_status(_lake(settings), settings.landing_uri, orphan_grace_s=settings.orphan_grace_s)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        _show_status(settings, found)
+
+
+@main.command()
+@click.argument("table")
+@click.option("--reason", default="", help="Why consumers may read on; kept with the decision.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> None:
+    """Let consumers read past what is red of TABLE (or `all`), as `sda status` shows it now."""
+    from sda_platform.observability.red_tables import acknowledge as accept
+    from sda_platform.observability.red_tables import acknowledgement_lines
+
+    accepted = accept(_lake(settings), table, reason)
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in accepted], indent=2))
+    else:
+        for line in acknowledgement_lines(table, accepted):
+            _console.print(line, markup=False)
+
+
+@main.command()
+@click.option("--deep", is_flag=True, help="Read every column of every file, and compare the archive with the tables.")
+@click.option(
+    "--repair", is_flag=True, help="Mend what can be, as `sda up` does; refused while a platform uses home or lake."
+)
+@click.pass_obj
+@_for_people
+def verify(settings: Settings, deep: bool, repair: bool) -> None:
+    """Is every commit and data file of the lake what it was when it was written? Exit code 1: something is amiss."""
+    from sda_platform.recovery.examination import Depth
+    from sda_platform.runtime import verification
+    from sda_platform.runtime.platform_home import take_locks
+
+    depth = Depth.COLUMNS if deep else Depth.FOOTERS
+    with take_locks(settings.home.absolute(), settings.lake_uri) if repair else nullcontext():
+        findings = verification.verify(settings, depth, repair=repair)
+    for line in verification.lines(findings):
+        _console.print(line)
+    sys.exit(int(any(finding.outcome == "damaged" for finding in findings)))
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def alerts(settings: Settings, as_json: bool) -> None:
+    """The alerts that hold at the subscriber, most dangerous first."""
+    from sda_platform.cli.alerts import alert_grid, standing_alerts
+
+    found = standing_alerts(settings)
+    if as_json:
+        click.echo(json.dumps([asdict(alert) for alert in found], indent=2))
+    else:
+        _console.print(alert_grid(found))
+
+
+@main.command()
+@click.argument("alert")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def trace(settings: Settings, alert: str, as_json: bool) -> None:
+    """Follow ALERT (an id or its beginning) back to the raw frames."""
+    from sda_platform.cli.alerts import trace_lines
+    from sda_platform.observability.trace import trace_alert
+
+    found = trace_alert(_lake(settings), alert)
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2, default=str))
+    else:
+        for line in trace_lines(found):
+            _console.print(line)
+
+
+@main.command()
+@click.argument("alert")
+@click.option(
+    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Also draw it: risk, miss, geometry (PNG)."
+)
+@click.pass_obj
+@_for_people
+def show(settings: Settings, alert: str, plot: Path | None) -> None:
+    """Who, when, how near and how dangerous ALERT (an id or its beginning) is, and how that changed."""
+    from sda_platform.cli.show import alert_lines, write_picture
+    from sda_platform.observability.trace import trace_alert
+
+    found = trace_alert(_lake(settings), alert)
+    for line in alert_lines(found):
+        _console.print(line)
+    if plot:
+        write_picture(found, plot)
+        _console.print(f"  drawn: {plot}")
+
+
+@main.command()
+@click.argument("table")
+@click.option("--from-sequence", type=click.IntRange(1), default=1, help="First commit; by default the table's first.")
+@click.option("--to-sequence", type=click.IntRange(1), default=sys.maxsize, help="Last commit; by default the newest.")
+@click.option("--since", help="Only commits as of this mission time (ISO 8601) or later.")
+@click.option("--until", help="Only commits as of an earlier mission time (ISO 8601).")
+@click.option("--shadow", default="", help="Where to build the table again, and leave it (default: beside the lake).")
+@click.option("--keep", is_flag=True, help="Leave the shadow where it is.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def replay(
+    settings: Settings,
+    table: str,
+    from_sequence: int,
+    to_sequence: int,
+    since: str | None,
+    until: str | None,
+    shadow: str,
+    keep: bool,
+    as_json: bool,
+) -> None:
+    """Build TABLE (or all) again from its inputs, and compare it with the live one bit for bit.
+
+    Exit code 0: identical, 1: something differs. Nothing but the shadow is written, nothing is delivered.
+    """
+    from sda_platform.cli.replay import comparison_grid, difference_lines, run_replay
+    from sda_platform.replay.history import Span
+
+    since_ns = _instant(since, "--since") if since else -sys.maxsize
+    until_ns = _instant(until, "--until") if until else sys.maxsize
+    span = Span(from_sequence, to_sequence, since_ns, until_ns)
+    found = run_replay(settings, Console(stderr=True), table, span, shadow=shadow, keep=keep)
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+    else:
+        _console.print(comparison_grid(found))
+        for line in difference_lines(found):
+            _console.print(line, markup=False)
+    sys.exit(0 if all(each.is_identical for each in found) else 1)
+
+
+@main.command()
+@click.option(
+    "--kind", "kinds", multiple=True, help="An error kind, such as bad_length; may be repeated, as all filters."
+)
+@click.option("--stage", "stages", multiple=True, help="The table whose stage refused the record.")
+@click.option("--source", "sources", multiple=True, help="A sensor (radar-7) or a landing zone (radar).")
+@click.option("--since", help="Refused at or after this mission time, ISO 8601.")
+@click.option("--until", help="Refused at or before this mission time, ISO 8601.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go back.")
+@click.option("--into", help="Another root of landing zones to put the records into, for tests.")
+@click.pass_obj
+@_for_people
+def reprocess(
+    settings: Settings,
+    kinds: tuple[str, ...],
+    stages: tuple[str, ...],
+    sources: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    dry_run: bool,
+    into: str | None,
+) -> None:
+    """Bring dead letters back into their landing zones, byte for byte; without a filter, all. May be repeated."""
+    from sda_platform.cli.reprocess import letter_grid, reprocess_letters, verdict
+    from sda_platform.dead_letters.reprocessing import LetterFilter
+
+    chosen = LetterFilter(
+        frozenset(kinds),
+        frozenset(stages),
+        frozenset(sources),
+        since_ns=_instant(since, "--since") if since else None,
+        until_ns=_instant(until, "--until") if until else None,
+    )
+    found = reprocess_letters(_lake(settings), settings.landing_uri, chosen, into=into, dry_run=dry_run)
+    _console.print(letter_grid(found.going_back))
+    for line in verdict(found):
+        _console.print(line, markup=False)
+
+
+@main.command()
+@click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--scenario", type=click.Choice(["nominal", "fragmentation", "outage"]), default="nominal")
+@click.option("--start", default="2024-11-01T00:00:00Z", show_default=True, help="Mission time, ISO 8601.")
+@click.option("--minutes", type=float, default=5.0, show_default=True)
+@click.option("--seed", type=int, default=20241101, show_default=True)
+@_for_people
+def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
+    """Write simulated segments, and the truth beside them, into DIRECTORY."""
+    from sda_platform.cli.demo import write_simulation
+
+    start_ns = _instant(start, "--start")
+    count = write_simulation(directory, scenario, start_ns=start_ns, minutes=minutes, seed=seed)
+    _console.print(f"{count} segments and the truth are in {directory}")
+
+
+@main.command()
+@click.option("--catalog", required=True, type=click.Path(path_type=Path), help="OMM (.csv .json .kvn .xml) or TLE.")
+@click.option("--start", required=True, help="Beginning of the search, ISO 8601, UTC.")
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=168.0, show_default=True)
+@click.option("--threshold-km", type=click.FloatRange(min=0, min_open=True), default=5.0, show_default=True)
+@click.option(
+    "--fleet", type=click.Path(path_type=Path), help="Screen only these against all (norad_id,name,operator)."
+)
+@click.option(
+    "--fleet-internal/--no-fleet-internal", default=True, show_default=True, help="Tell approaches within the fleet."
+)
+@click.option(
+    "--volumes", default="", help="Boxes or ellipsoids by regime instead of the threshold: a CSV, or `standard`."
+)
+@click.option("--processes", type=click.IntRange(min=1), help="Default: one per core.")
+@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help=".csv or .parquet")
+@_for_people
+def screen(
+    catalog: Path,
+    start: str,
+    hours: float,
+    threshold_km: float,
+    fleet: Path | None,
+    fleet_internal: bool,
+    volumes: str,
+    processes: int | None,
+    out: Path,
+) -> None:
+    """Find every close approach among the objects of a catalogue, or of a fleet with them."""
+    from sda_platform.cli.screen import Search, run_screening
+
+    search = Search(_instant(start, "--start"), hours, threshold_km, volumes, fleet, fleet_internal)
+    if fleet is None and not fleet_internal:
+        raise click.UsageError("--no-fleet-internal needs --fleet")
+    run_screening(catalog, search, processes, out, _console)
+
+
+@main.command()
+@click.option("--catalog", type=click.Path(path_type=Path), help="OMM or TLE; by default the lake's catalogue.")
+@click.option("--lat", "latitude_deg", required=True, type=click.FloatRange(-90, 90), help="Degrees north, WGS84.")
+@click.option("--lon", "longitude_deg", required=True, type=click.FloatRange(-180, 360), help="Degrees east.")
+@click.option("--alt-m", "altitude_m", type=click.FloatRange(-500, 9000), default=0.0, show_default=True)
+@click.option("--start", required=True, help="Beginning of the search, ISO 8601, UTC.")
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True, max=168), default=24.0, show_default=True)
+@click.option("--min-elevation", "mask_deg", type=click.FloatRange(-5, 90), default=10.0, show_default=True)
+@click.option("--object", "objects", type=int, multiple=True, help="Only this catalogue number; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def passes(
+    settings: Settings,
+    catalog: Path | None,
+    latitude_deg: float,
+    longitude_deg: float,
+    altitude_m: float,
+    start: str,
+    hours: float,
+    mask_deg: float,
+    objects: tuple[int, ...],
+    as_json: bool,
+) -> None:
+    """List when objects pass over a site: rise, culmination and set above an elevation."""
+    from sda_platform.cli.passes import Site, passes_over
+
+    site = Site(latitude_deg, longitude_deg, altitude_m, mask_deg)
+    start_ns = _instant(start, "--start")
+    found = passes_over(site, start_ns, hours, catalog=catalog, lake=_lake(settings), objects=objects)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    grid = Grid("object", "rise (UTC)", "culmination", "set", "elevation", box=None)
+    for each in found:
+        instants = [each[name][:-5].replace("T", " ") for name in ("aos_utc", "tca_utc", "los_utc")]
+        grid.add_row(str(each["norad_id"]), *instants, f"{each['max_elevation_deg']:.1f}°")
+    _console.print(grid)
+
+
+@main.command()
+@click.option("--cdm", required=True, type=click.Path(path_type=Path), help="A CCSDS CDM, KVN or XML.")
+@click.option(
+    "--hbr-m",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Combined hard-body radius; by default the message's, else by the objects' types.",
+)
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_for_people
+def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
+    """The probability of collision of a conjunction data message, by the best method for it."""
+    from sda_platform.cli.pc import risk_lines, risk_of_file
+
+    found = risk_of_file(cdm, hbr_m)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        for line in risk_lines(found):
+            _console.print(line, markup=False)
+
+
+@main.command()
+@click.argument("alert")
+@click.option("--format", "encoding", type=click.Choice(["kvn", "xml"]), default="kvn", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="By default standard output.")
+@click.pass_obj
+@_for_people
+def cdm(settings: Settings, alert: str, encoding: Any, out: Path | None) -> None:
+    """The conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
+    from sda_platform.cli.cdm import alert_message
+
+    message = alert_message(_lake(settings), alert, encoding)
+    if out:
+        out.write_bytes(message)
+        _console.print(f"written: {out}", markup=False)
+    else:
+        click.echo(message.decode(), nl=False)
+
+
+def _instant(text: str, option: str) -> int:
+    from sda_platform.clock import parse_iso_ns
+
+    try:
+        return parse_iso_ns(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
+
+
+def _lake(settings: Settings) -> Any:
+    from sda_platform.clock import MissionClock
+    from sda_platform.lake.lake import Lake, without_session
+
+    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+
+
+def _show_status(settings: Settings, found: Any) -> None:
+    from sda_platform.landing.decoding import FATES
+    from sda_platform.observability.status import table_lines
+    from sda_platform.runtime.platform_home import running_platform
+    from sda_platform.runtime.verification import last_verification
+
+    state = running_platform(settings.home.absolute())
+    where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
+    _console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
+    _console.print(f"lake {last_verification(settings.home)}\n")
+    grid = Grid("table", "rows", "version", "committed", "watermark", "backlog", "last run", box=None)
+    for column in grid.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header in {"rows", "version", "committed", "backlog"} else "left"
+    for line in table_lines(found.tables):
+        grid.add_row(*line)
+    _console.print(grid)
+    zones = Grid("\nlanding zone", "\npending", "\nbytes", "\noldest", *(f"{fate}\n(24 h)" for fate in FATES), box=None)
+    for zone in found.zones:
+        backlog = zone.backlog
+        oldest = "–" if backlog.oldest_s is None else f"{backlog.oldest_s:,.0f} s"
+        fates = [f"{getattr(zone, fate):,}" for fate in FATES]
+        zones.add_row(zone.zone, f"{backlog.segments:,}", f"{backlog.bytes:,}", oldest, *fates)
+    _console.print(zones)
+    if found.letters:
+        letters = Grid("\ndead letters (24 h)", "\nkind", "\nclass", "\nmostly from", "\nnewest", box=None)
+        for each in found.letters:
+            letters.add_row(f"{each.letters:,}", each.kind, each.disposition, each.source, each.newest_utc)
+        _console.print(letters)
+    for orphan in found.orphans:
+        _console.print(f"orphan: {orphan}")
+    for each in found.red:
+        _console.print(f"[red]red:[/red] {escape(str(each))}\n  {escape(each.remedy)}")
+    for failure in found.failures:
+        _console.print(f"[red]failure:[/red] {failure}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What `sda pc` reads and says: the risk of one conjunction data message."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
+from sda_platform.formats.cdm import read_cdm
+from sda_platform.formats.errors import RecordError
+
+_MEANING = {
+    "low_relative_speed": "the relative speed is not well known",
+    "extended_encounter": "the encounter is long",
+    "curved_motion": "the orbits bend within the uncertainty",
+    "indefinite_covariance": "a position covariance had negative eigenvalues, which were clipped",
+    "indefinite_velocity_covariance": "a covariance has negative eigenvalues with its velocities, which were clipped",
+    "persistent_encounter": "the objects keep together: a new meeting within half a revolution about TCA is counted",
+    "unresolved_encounter": "where the uncertain orbits meet could not be found, so that nothing is better than 2D",
+    "covariance_missing": "a position covariance is zero or singular: how far that object may be off is not known",
+    "velocity_covariance_missing": "a velocity covariance is zero or singular: 2D cannot be validated",
+    "work_budget_exhausted": "the longer computation was ended at its limit of evaluations",
+    "unusable_input": "a state, radius or covariance is not finite or too large to compute with",
+    "diluted": "the uncertainty is so large that more of it lowers Pc; see the maximum",
+    "states_disagree_with_miss_distance": "the states are not as far apart as the message says",
+}
+
+
+class MessageError(ValueError):
+    """A message that cannot be assessed; the text names the file, the line or keyword, and the reason."""
+
+
+def risk_of_file(path: Path, hard_body_radius_m: float | None) -> MessageRisk:
+    """Read and assess a CDM in KVN or XML. Raises MessageError."""
+    try:
+        return message_risk(read_cdm(path.read_bytes()), hard_body_radius_m)
+    except (OSError, RecordError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise MessageError(f"{path}: {reason}") from None
+
+
+def risk_lines(risk: MessageRisk) -> Iterator[str]:
+    """The answer for people, line by line."""
+    yield f"{risk.object_1} and {risk.object_2}, TCA {risk.tca_utc}"
+    sigmas = _shown(risk.mahalanobis_distance)
+    yield f"  miss {risk.miss_km:,.3f} km at {risk.relative_speed_km_s:.6g} km/s, {sigmas} sigmas"
+    yield f"  hard-body radius {risk.hard_body_radius_m:g} m ({risk.hard_body_radius_source})"
+    error = f" ± {risk.standard_error:.1g}" if risk.standard_error is not None else ""
+    yield f"  Pc {_shown(risk.pc)}{error} by {risk.method}: {risk.risk}"
+    verdict = {True: "valid", False: "not valid here", None: "validity unknown"}[risk.valid_2d]
+    most = f"at most {_shown(risk.max_pc)} with sigmas times {_shown(risk.max_pc_sigma_scale)}"
+    yield f"  2D Pc {_shown(risk.pc_2d)}, {verdict}; {most}"
+    if risk.pc_in_message is not None:
+        yield f"  the message itself says {_shown(risk.pc_in_message)}"
+    for flag in risk.flags:
+        yield f"  {flag}: {_MEANING[flag]}"
+
+
+def _shown(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4g}"

@@ -1,0 +1,106 @@
+"""`sda replay` for people: where the replay works, how far it is, and the verdict on each table."""
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+from upath import UPath
+
+from sda_platform.clock import MissionClock
+from sda_platform.definitions import default_resources
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.registry import tables_named
+from sda_platform.replay.comparison import Comparison
+from sda_platform.replay.history import Span
+from sda_platform.runtime.platform_home import running_platform
+from sda_platform.settings import Settings
+from sda_platform.spark.session import IN_PROCESS, attach
+
+_SHOWN_DIFFERENCES = 5
+
+
+def run_replay(
+    settings: Settings, console: Console, name: str, span: Span, *, shadow: str = "", keep: bool = False
+) -> list[Comparison]:
+    """Replay the table ``name``, or ``all``; nothing outside the shadow is changed.
+
+    The shadow is a directory beside the lake, removed at the end unless it is to be kept, or ``shadow``, which is
+    kept. Raises what `replay_lake` raises, and UnknownTable, EngineUnavailable.
+    """
+    tables = tables_named(name)
+    uri = shadow or f"{settings.lake_uri}.replay-{uuid.uuid4().hex[:8]}"
+    try:
+        with _session(settings) as session, _bars(console) as tell:
+            lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "replay")
+            return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, tell=tell)
+    finally:
+        if not shadow and not keep:
+            _remove(UPath(uri))
+
+
+@contextmanager
+def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
+    """A session of its own when it is first asked for: on the engine that is set or runs here, or in this process."""
+    platform = running_platform(settings.home.absolute())
+    remote = settings.spark_remote or (platform["addresses"]["engine"] if platform else IN_PROCESS)
+    opened: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        if not opened:
+            opened.append(attach(remote, f"replay-{uuid.uuid4().hex}", lake_uri=settings.lake_uri))
+        return opened[0]
+
+    try:
+        yield session
+    finally:
+        for each in opened:
+            each.stop()
+
+
+@contextmanager
+def _bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
+    """A bar for each table; what comes back is told after each commit."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bars: dict[str, TaskID] = {}
+    with Progress(*columns, console=console, transient=True) as progress:
+
+        def tell(table: Table, done: int, of: int) -> None:
+            if table.name not in bars:
+                bars[table.name] = progress.add_task(table.name, total=of)
+            progress.update(bars[table.name], completed=done)
+
+        yield tell
+
+
+def comparison_grid(found: Sequence[Comparison]) -> Grid | str:
+    """The verdicts as a table for the terminal."""
+    if not found:
+        return "no commit lies in this range: nothing to replay"
+    grid = Grid("table", "commits", "rows", "digest", "verdict", box=None)
+    for column in grid.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header == "rows" else "left"
+    for each in found:
+        verdict = "identical" if each.is_identical else f"[bold red]differs in {len(each.differences)} ways[/]"
+        commits = f"{each.first_sequence}–{each.last_sequence}"
+        grid.add_row(each.table, commits, f"{each.rows:,}", each.digest[:12], verdict)
+    return grid
+
+
+def difference_lines(found: Sequence[Comparison]) -> Iterator[str]:
+    """What differs, table by table, as far as a person wants to read on."""
+    for each in found:
+        yield from (f"{each.table}, {line}" for line in each.differences[:_SHOWN_DIFFERENCES])
+        if len(each.differences) > _SHOWN_DIFFERENCES:
+            yield f"{each.table}: and {len(each.differences) - _SHOWN_DIFFERENCES} more differences (--json has all)"
+
+
+def _remove(shadow: UPath) -> None:
+    if shadow.exists():
+        shadow.fs.rm(shadow.path, recursive=True)

@@ -1,0 +1,106 @@
+"""What `sda screen` tells while it works and when it is done."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from sda_platform.catalog.sources import assumes_planned_manoeuvre
+from sda_platform.cli.screen_catalogue import (
+    ElementFile,
+    ScreeningInputError,
+    available_cores,
+    check_output,
+    read_elements,
+    write_events,
+)
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.volumes import screening_volumes
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.screening.parallel import screen_elements
+from sda_platform.orbits.screening.volumes import Volume, by_volume
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Search:
+    """Who is screened against all, when, and how near is near. Without a fleet: everybody."""
+
+    start_ns: int
+    hours: float
+    threshold_km: float
+    volumes: str
+    fleet: Path | None
+    fleet_internal: bool
+
+    @property
+    def end_ns(self) -> int:
+        return self.start_ns + round(self.hours * 3600 * NANOSECONDS_PER_SECOND)
+
+
+def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
+    """Read, screen, write, and say what was found, what was left out and why.
+
+    Raises ScreeningInputError and ListingError for what the user can mend.
+    """
+    check_output(out)
+    volumes = screening_volumes(search.volumes) if search.volumes else None
+    file = read_elements(catalog, search.start_ns, search.end_ns)
+    elements = file.elements
+    everything = np.arange(len(elements))
+    primaries = everything if search.fleet is None else _rows_of(search.fleet, elements)
+    chosen = by_volume(elements.take(primaries), volumes or Volume.sphere(search.threshold_km))
+    work = [(volume, primaries[rows]) for volume, rows in chosen]
+    if not work:
+        raise ScreeningInputError(f"{search.volumes}: has no volume for the orbit of any object that is screened")
+    count, protected = (len(np.unique(elements.norad_id[rows])) for rows in (everything, primaries))
+    who = f"{count:,} objects" if search.fleet is None else f"{protected:,} of {count:,} objects"
+    how_near = f"{search.threshold_km:g} km" if volumes is None else f"the volumes of {', '.join(volumes)}"
+    console.print(f"{who}, {iso(search.start_ns)} to {iso(search.end_ns)}, within {how_near}")
+    columns = TextColumn("screening"), BarColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("screening", total=None)
+        found = screen_elements(
+            elements,
+            file.terms,
+            work,
+            everything if search.fleet_internal else np.setdiff1d(everything, primaries),
+            search.start_ns,
+            search.end_ns,
+            processes=processes or available_cores(),
+            tell=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+    written = write_events(found, elements, out)
+    console.print(f"{len(found.events):,} approaches, {len(found.colocated.lo):,} pairs that move together")
+    _tell_some(console, [*file.unreadable], "records could not be read")
+    if file.left_out:
+        console.print(f"{file.left_out:,} element sets are in force at no time of the window, another of the object is")
+    _tell_some(console, _planned(file), "element sets assume a planned manoeuvre")
+    if len(found.failures.index):
+        console.print(f"{len(found.failures.index):,} objects were refused by SGP4 in part of the window")
+    console.print("written: " + ", ".join(map(str, written)))
+
+
+def _planned(file: ElementFile) -> list[str]:
+    rows = [row for row, name in enumerate(file.names) if assumes_planned_manoeuvre(name)]
+    epochs, ids = file.elements.epoch_time_ns, file.elements.norad_id
+    return [f"{file.names[row]} ({ids[row]}), epoch {iso(int(epochs[row]))}" for row in rows]
+
+
+def _rows_of(fleet: Path, elements: ElementSets) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    wanted = [member.norad_id for member in protected_fleet(fleet)]
+    rows = np.flatnonzero(np.isin(elements.norad_id, wanted))
+    if not len(rows):
+        raise ScreeningInputError(f"{fleet}: none of its {len(wanted)} satellites is in the catalogue")
+    return rows
+
+
+def _tell_some(console: Console, lines: list[str], what: str) -> None:
+    if lines:
+        console.print(f"{len(lines):,} {what}:")
+        for line in [*lines[:_SHOWN], *(["…"] if len(lines) > _SHOWN else [])]:
+            console.print(f"  {line}")

@@ -1,0 +1,104 @@
+"""`sda show`: one alert as a person wants it: who, when, how near, how dangerous, and how that changed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.table import Table as Grid
+
+from sda_platform.clock import iso
+from sda_platform.conjunction.event_plot import event_picture
+from sda_platform.conjunction.history import EventHistory
+from sda_platform.lake.correction_log import INSERT
+from sda_platform.observability.trace import Trace
+
+_PROBABILITIES = ("stated_probability", "collision_probability")
+_SEEN = {"fused_track": "track", "element_set": "elements"}
+
+
+class PictureError(ValueError):
+    """A picture that cannot be written; the text names the file and says why."""
+
+
+def alert_lines(trace: Trace) -> Iterator[str | Grid]:
+    """The alert for the terminal: its state, geometry, history, and where to look for more."""
+    history = EventHistory.of_journal(trace.assessments, trace.messages)
+    last = history.last
+    told = trace.alerts[-1]
+    standing = f"[bold]{told['risk']}[/]" if told["op"] == INSERT else "withdrawn"
+    yield f"alert {trace.alert_id}: {standing}, Pc {last['collision_probability']:.2e}"
+    for number, role in ((1, "protected"), (2, "other")):
+        source = _SEEN[last[f"state_source_{number}"]]
+        yield f"  {role:<10} {last[f'norad_id_{number}']} {last[f'object_name_{number}']} (state from its {source})"
+    ahead_h = (last["tca_time_ns"] - last["as_of_ns"]) / 3.6e12
+    yield f"  TCA        {iso(last['tca_time_ns'])}, {ahead_h:.1f} h after the last assessment"
+    parts = ", ".join(
+        f"{n} {last[f'{n}_miss_km'.replace('-', '_')]:+.3f}" for n in ("radial", "in-track", "cross-track")
+    )
+    yield f"  miss       {last['miss_distance_km']:.3f} km ({parts}) at {last['relative_speed_km_s']:.2f} km/s"
+    yield (
+        f"  risk       {last['mahalanobis_distance']:.2f} sigma, hard body {last['hard_body_radius_m']:.1f} m, "
+        f"largest Pc {last['maximum_probability']:.2e}"
+    )
+    yield ""
+    yield _history_grid(history)
+    if history.opinions:
+        yield ""
+        yield _opinions_grid(history)
+    yield ""
+    yield (
+        f"  delivered {len(trace.deliveries)} times; rests on {len(trace.elements)} element sets, "
+        f"{len({row['track_id'] for row in trace.tracks})} tracks and {len(trace.observations)} observations: "
+        f"sda trace {trace.alert_id[:8]}"
+    )
+
+
+def write_picture(trace: Trace, path: Path) -> None:
+    """Write the alert's picture as PNG. Raises PictureError."""
+    if path.suffix.lower() != ".png":
+        raise PictureError(f"{path}: a picture is written as .png")
+    try:
+        path.write_bytes(event_picture(EventHistory.of_journal(trace.assessments, trace.messages)))
+    except OSError as error:
+        raise PictureError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _history_grid(history: EventHistory) -> Grid:
+    grid = Grid("as of (UTC)", "h to TCA", "TCA moved s", "miss km", "Pc", "risk", "states", box=None)
+    for column in grid.columns:
+        column.justify = "left" if column.header in {"as of (UTC)", "risk", "states"} else "right"
+        column.no_wrap = True
+    before_ns = history.assessments[0]["tca_time_ns"]
+    for row, hours in zip(history.assessments, history.hours_to_tca, strict=True):
+        grid.add_row(
+            iso(row["as_of_ns"])[:19].replace("T", " "),
+            f"{hours:.2f}",
+            f"{(row['tca_time_ns'] - before_ns) / 1e9:+.3f}",
+            f"{row['miss_distance_km']:.3f}",
+            f"{row['collision_probability']:.2e}",
+            row["risk"],
+            " ".join(_SEEN[row[f"state_source_{number}"]] for number in (1, 2)),
+        )
+        before_ns = row["tca_time_ns"]
+    if not history.stands:
+        grid.caption = "the event is gone: no screening finds it any more"
+        grid.caption_justify = "left"
+    return grid
+
+
+def _opinions_grid(history: EventHistory) -> Grid:
+    """What others say: TCA against our last one, Pc as they state it and as we find it from their states."""
+    grid = Grid(
+        "others", "created (UTC)", "TCA differs s", "miss km", "their Pc", "ours of theirs", "message", box=None
+    )
+    for column in grid.columns:
+        column.justify = "left" if column.header in {"others", "created (UTC)", "message"} else "right"
+    for row in history.opinions:
+        grid.add_row(
+            row["originator"] or "unknown",
+            "unknown" if row["created_time_ns"] is None else iso(row["created_time_ns"])[:19].replace("T", " "),
+            f"{(row['tca_time_ns'] - history.last['tca_time_ns']) / 1e9:+.3f}",
+            f"{row['miss_distance_km']:.3f}",
+            *("none" if row[name] is None else f"{row[name]:.2e}" for name in _PROBABILITIES),
+            row["message_id"] or "",
+        )
+    return grid

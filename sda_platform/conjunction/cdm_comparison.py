@@ -1,0 +1,131 @@
+"""Second opinions: what the messages of others say of an encounter, beside what we say of it.
+
+A message and an event of ours are one encounter when they name the same pair and their TCAs lie within the tolerance
+by which an event keeps its id. That is asked when it is read, not stored: either may come first, and events move.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from sda_platform.clock import iso
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_MESSAGES, SAME_EVENT_NS
+from sda_platform.lake.lake import Lake
+from sda_platform.orbits.risk.probability import YELLOW_FROM
+from sda_platform.recovery.verification import standing_keys
+
+Row = Mapping[str, Any]
+# Probabilities that differ by more than this lead to different decisions.
+CONTRADICTION = 10.0
+_SAID = [
+    "originator", "message_id", "created_time_ns", "received_time_ns", "norad_id_1", "norad_id_2",
+    "object_designator_1", "object_designator_2", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km",
+    "stated_probability", "collision_probability", "risk", "segment_name", "segment_sha256", "record_number",
+]  # fmt: skip
+_OURS = ["norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability"]
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """What a message says of an encounter, and our standing assessment of it, where there is one."""
+
+    message: Row
+    event: Row | None
+
+    @property
+    def disagreement(self) -> str | None:
+        """How we differ on an encounter that one of us calls yellow or red, in words; None: we do not."""
+        theirs, ours = reported_probability(self.message), self.event["collision_probability"] if self.event else 0.0
+        if theirs is None or max(ours, theirs) < YELLOW_FROM:
+            return None
+        said = f"{self.message['originator']} says Pc {theirs:.2e} of {_encounter(self.message)}"
+        if self.event is None:
+            return f"{said}, and we have no such event"
+        if max(ours, theirs) > CONTRADICTION * min(ours, theirs):
+            return f"{said}, and we say {ours:.2e} (event {self.event['event_id'][:8]})"
+        return None
+
+    def told(self) -> dict[str, Any]:
+        """Both in one row, for a table: null where there is nothing of ours."""
+        names = ("originator", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km")
+        ours = self.event or {"collision_probability": None, "event_id": None}
+        return {
+            **{name: self.message[name] for name in names},
+            "their_probability": reported_probability(self.message),
+            "our_probability": ours["collision_probability"],
+            "event_id": ours["event_id"],
+        }
+
+
+def reported_probability(message: Row) -> float | None:
+    """The Pc that a message reports: the stated one, else the one that follows from its states and covariances."""
+    stated: float | None = message["stated_probability"]
+    computed: float | None = message["collision_probability"]
+    return computed if stated is None else stated
+
+
+def said_ns(message: Row) -> int:
+    """When it was said: its creation, or, where the message does not tell, when it reached us."""
+    created: int | None = message["created_time_ns"]
+    return int(message["received_time_ns"]) if created is None else created
+
+
+def opinions_on(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
+    """The messages of others about ``event`` (both norad ids and its TCA), oldest first."""
+    pair = [event["norad_id_1"], event["norad_id_2"]]
+    named = ds.field("norad_id_1").isin(pair) & ds.field("norad_id_2").isin(pair)
+    found = lake.log(CONJUNCTION_MESSAGES).rows(_SAID, named).to_pylist()
+    return tuple(sorted((message for message in found if _is_same(message, event)), key=_age))
+
+
+def open_opinions(lake: Lake, now_ns: int) -> list[SecondOpinion]:
+    """What each originator said last of each encounter that is ahead at ``now_ns``, by TCA, beside what we say."""
+    ahead = newest(lake.log(CONJUNCTION_MESSAGES).rows(_SAID, ds.field("tca_time_ns") > now_ns).to_pylist())
+    named = sorted({each[name] for each in ahead for name in ("norad_id_1", "norad_id_2") if each[name]})
+    events = defaultdict(list)
+    if named:
+        about = ds.field("norad_id_1").isin(named) & ds.field("norad_id_2").isin(named)
+        for event in standing_keys(lake.log(CONJUNCTION_ASSESSMENTS), _OURS, where=about).to_pylist():
+            events[_pair(event)].append(event)
+    return [SecondOpinion(message, _nearest(message, events[_pair(message)])) for message in ahead]
+
+
+def newest(messages: Iterable[Row]) -> list[Row]:
+    """The last message of each originator about each encounter, in the order of TCAs."""
+    last: dict[object, list[Row]] = defaultdict(list)
+    for message in sorted(messages, key=_age, reverse=True):
+        said = last[message["originator"], _pair(message)]
+        if _nearest(message, said) is None:
+            said.append(message)
+    return sorted((message for said in last.values() for message in said), key=lambda m: (m["tca_time_ns"], _age(m)))
+
+
+def _nearest(row: Row, others: Iterable[Row]) -> Row | None:
+    """That of ``others`` which is the same encounter, if there is one."""
+    same = (other for other in others if _is_same(row, other))
+    return min(same, key=lambda other: abs(other["tca_time_ns"] - row["tca_time_ns"]), default=None)
+
+
+def _is_same(one: Row, other: Row) -> bool:
+    return _pair(one) == _pair(other) and abs(one["tca_time_ns"] - other["tca_time_ns"]) < SAME_EVENT_NS
+
+
+def _pair(row: Row) -> frozenset[object]:
+    """Both objects in any order: by number, else as the message designates or names them."""
+    return frozenset(
+        row[f"norad_id_{n}"] or row.get(f"object_designator_{n}") or row.get(f"object_name_{n}") for n in (1, 2)
+    )
+
+
+def _age(message: Row) -> tuple[int, str, int]:
+    return said_ns(message), message["segment_sha256"], message["record_number"]
+
+
+def _encounter(message: Row) -> str:
+    names = (message[f"object_name_{n}"] or "unknown" for n in (1, 2))
+    designators = (message[f"object_designator_{n}"] or "?" for n in (1, 2))
+    pair = " – ".join(f"{name} ({designator})" for name, designator in zip(names, designators, strict=True))
+    return f"{pair} at {iso(message['tca_time_ns'])}"

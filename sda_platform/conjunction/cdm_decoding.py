@@ -1,0 +1,102 @@
+"""Segments of conjunction data messages to rows: what each says, and the risk that follows from its states."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
+from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.formats.cdm import Cdm, instant_ns
+from sda_platform.formats.cutting import split_records
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.reading import error_text, read_records
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.fusion.tables import lower_triangles
+from sda_platform.lake.table import Landed, Provenance
+from sda_platform.orbits.risk.probability import risk_level
+
+_MOST_DIGITS = 9
+# What content can cause; anything else (memory, system) is no fault of the message and may pass on a later attempt.
+_OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
+# What all records of a segment share is told by whoever reads the segment.
+_OF_SEGMENT = {*Provenance.to_schema().columns, *Landed.to_schema().columns, "feed"} - {"record_number"}
+_SCHEMA = pa.schema([field for field in CONJUNCTION_MESSAGES.arrow_schema if field.name not in _OF_SEGMENT])
+
+
+def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+    """One row per record of the segment, in columns of `conjunction_messages`; never raises for any bytes."""
+    records = list(split_records(data, meta.format))
+    messages, errors = read_records(records, meta.format, "conjunction")
+    rows = []
+    for row, record in enumerate(records):
+        told: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
+        try:
+            if row in errors:
+                raise errors[row]
+            told |= _facts(messages[row])
+        except RecordError as error:
+            told |= {"error_kind": error.kind, "error": error_text(record, error)}
+        except _OF_CONTENT as error:  # one message must not stop the others of its segment
+            reason = f"cannot be assessed: {type(error).__name__}: {error}"
+            told |= {"error_kind": "bad_field", "error": reason[:500]}
+        rows.append(told)
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _facts(message: Cdm) -> dict[str, Any]:
+    if message.miss_distance_m < 0:
+        raise RecordError("out_of_range", f"MISS_DISTANCE is {message.miss_distance_m:g} m, must not be negative")
+    risk = message_risk(message)
+    stated = risk.pc_in_message
+    if stated is not None and not 0 <= stated <= 1:
+        raise RecordError("out_of_range", f"COLLISION_PROBABILITY is {stated:g}, must be from 0 to 1")
+    created = message.fields.get("CREATION_DATE")
+    return {
+        "originator": message.fields.get("ORIGINATOR"),
+        "message_id": message.fields.get("MESSAGE_ID"),
+        "created_time_ns": instant_ns(created, "CREATION_DATE") if created else None,
+        "tca_time_ns": message.tca_time_ns,
+        "miss_distance_km": message.miss_distance_m / 1000,
+        "stated_probability": stated,
+        "stated_method": message.fields.get("COLLISION_PROBABILITY_METHOD"),
+        "risk": risk.risk if stated is None else str(risk_level(stated)),
+        **_assessed(risk),
+        **_of_object(message, 1),
+        **_of_object(message, 2),
+    }
+
+
+def _assessed(risk: MessageRisk) -> dict[str, Any]:
+    return {
+        "relative_speed_km_s": risk.relative_speed_km_s,
+        "collision_probability": risk.pc,
+        "probability_method": risk.method,
+        "probability_2d": risk.pc_2d,
+        "is_2d_valid": risk.valid_2d,
+        "risk_flags": ",".join(risk.flags),
+        "maximum_probability": risk.max_pc,
+        "mahalanobis_distance": risk.mahalanobis_distance,
+        "hard_body_radius_m": risk.hard_body_radius_m,
+        "hard_body_radius_source": risk.hard_body_radius_source,
+    }
+
+
+def _of_object(message: Cdm, number: int) -> dict[str, Any]:
+    each = message.objects[number - 1]
+    designator = each.fields.get("OBJECT_DESIGNATOR")
+    facts = {
+        "object_designator": designator,
+        "norad_id": _norad_id(designator),
+        "object_name": each.fields.get("OBJECT_NAME"),
+        "reference_frame": each.frame,
+        "state": np.concatenate([each.position_km, each.velocity_km_s]).tolist(),
+        "covariance": lower_triangles(each.covariance_rtn[None])[0].tolist(),
+    }
+    return {f"{name}_{number}": value for name, value in facts.items()}
+
+
+def _norad_id(designator: str | None) -> int | None:
+    if not designator or not designator.isascii() or not designator.isdigit() or len(designator) > _MOST_DIGITS:
+        return None
+    return int(designator) or None

@@ -1,0 +1,119 @@
+"""One picture of a close approach with all that is known of it: risk and miss as the TCA nears, geometry in RTN; and
+what others say of risk and miss."""
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+
+from sda_platform.clock import iso
+from sda_platform.conjunction.cdm_comparison import reported_probability, said_ns
+from sda_platform.conjunction.history import EventHistory, hours_ahead
+from sda_platform.orbits.risk.probability import RED_FROM, YELLOW_FROM
+
+_COLOURS = {"red": "#c62828", "yellow": "#f9a825", "green": "#2e7d32"}
+_TRACE = "#90a4ae"
+_LEAST_PROBABILITY = 1e-12
+
+
+def event_picture(history: EventHistory) -> bytes:
+    """The picture as PNG."""
+    figure = Figure(figsize=(10.5, 7.0), dpi=90)
+    (risk, along), (miss, across) = figure.subplots(2, 2, width_ratios=(3, 2))
+    figure.subplots_adjust(left=0.08, right=0.98, top=0.85, bottom=0.08, hspace=0.35, wspace=0.2)
+    _risk(risk, history)
+    _miss(miss, history)
+    _geometry(along, history, ("in_track_miss_km", "in-track"), ("radial_miss_km", "radial"))
+    _geometry(across, history, ("cross_track_miss_km", "cross-track"), ("radial_miss_km", "radial"))
+    last = history.last
+    names = " – ".join(f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2))
+    figure.suptitle(f"{names}{'' if history.stands else ' – withdrawn'}\n{_facts(history)}", fontsize=11)
+    png = io.BytesIO()
+    figure.savefig(png, format="png", metadata={"Software": None})
+    return png.getvalue()
+
+
+def as_markdown(picture: bytes, title: str) -> str:
+    """The picture inside Markdown, as Dagster's UI shows it."""
+    return f"![{title}](data:image/png;base64,{base64.b64encode(picture).decode()})"
+
+
+def _facts(history: EventHistory) -> str:
+    last = history.last
+    return (
+        f"TCA {iso(last['tca_time_ns'])}, miss {last['miss_distance_km']:.3f} km, "
+        f"{last['relative_speed_km_s']:.2f} km/s, Pc {last['collision_probability']:.2e} ({last['risk']})\n"
+        f"{last['mahalanobis_distance']:.2f} sigma, hard body {last['hard_body_radius_m']:.1f} m, "
+        f"states: {last['state_source_1']}, {last['state_source_2']}; {len(history.assessments)} assessments"
+        f"{_counted(history.opinions)}"
+    ).replace("_", " ")
+
+
+def _counted(opinions: Sequence[Any]) -> str:
+    return f", {len(opinions)} messages of others" if opinions else ""
+
+
+def _risk(axes: Axes, history: EventHistory) -> None:
+    hours = history.hours_to_tca
+    shown = {
+        column: [max(value, _LEAST_PROBABILITY) for value in history.values(column)]
+        for column in ("collision_probability", "maximum_probability")
+    }
+    axes.plot(hours, shown["maximum_probability"], "--", color=_TRACE, marker="_", label="largest Pc (dilution)")
+    axes.plot(hours, shown["collision_probability"], "-", color=_TRACE, zorder=1)
+    colours = [_COLOURS[risk] for risk in history.values("risk")]
+    axes.scatter(hours, shown["collision_probability"], c=colours, zorder=2, label="Pc")
+    _of_others(axes, history, reported_probability)
+    for level, colour in ((RED_FROM, "red"), (YELLOW_FROM, "yellow")):
+        axes.axhline(level, color=_COLOURS[colour], linewidth=0.8, linestyle=":")
+    axes.set(yscale="log", ylabel="probability of collision", title="risk as the closest approach nears")
+    axes.legend(fontsize=8)
+    _towards_tca(axes)
+
+
+def _miss(axes: Axes, history: EventHistory) -> None:
+    hours = history.hours_to_tca
+    axes.plot(hours, history.values("miss_distance_km"), "o-", color="black", markersize=4, label="miss distance")
+    for axis, style in (("radial", ":"), ("in_track", "--"), ("cross_track", "-.")):
+        values = [abs(value) for value in history.values(f"{axis}_miss_km")]
+        axes.plot(hours, values, style, color=_TRACE, label=f"|{axis.replace('_', '-')}|")
+    _of_others(axes, history, lambda message: message["miss_distance_km"])
+    axes.set(ylabel="km", ylim=(0, None), title="miss distance and its components")
+    axes.legend(fontsize=8)
+    _towards_tca(axes)
+
+
+def _of_others(axes: Axes, history: EventHistory, value: Callable[[dict[str, Any]], float | None]) -> None:
+    """What each originator's messages say, at the time of their creation."""
+    for originator in sorted({message["originator"] or "others" for message in history.opinions}):
+        said = [m for m in history.opinions if (m["originator"] or "others") == originator]
+        points = [(hours_ahead(m["tca_time_ns"], said_ns(m)), value(m)) for m in said]
+        known = [(hours, max(y, _LEAST_PROBABILITY)) for hours, y in points if y is not None]
+        if not known:
+            continue
+        axes.plot(*zip(*known, strict=True), "x--" if len(known) > 1 else "x", linewidth=0.8, label=originator)
+
+
+def _towards_tca(axes: Axes) -> None:
+    axes.invert_xaxis()
+    axes.set_xlabel("hours to TCA")
+    axes.grid(alpha=0.3)
+
+
+def _geometry(axes: Axes, history: EventHistory, x: tuple[str, str], y: tuple[str, str]) -> None:
+    """Where the other object was put at TCA, seen from the protected one: older places fainter."""
+    across, up = history.values(x[0]), history.values(y[0])
+    axes.plot(across, up, "-", color=_TRACE, linewidth=0.8, zorder=1)
+    colour = _COLOURS[history.last["risk"]]
+    axes.scatter(across, up, c=[to_rgba(colour, alpha) for alpha in np.linspace(0.2, 1.0, len(up))], zorder=2)
+    axes.scatter([0], [0], marker="+", s=120, color="black", zorder=3)
+    axes.annotate("protected", (0, 0), textcoords="offset points", xytext=(-4, 8), fontsize=8, ha="center")
+    axes.set(xlabel=f"{x[1]}, km", ylabel=f"{y[1]}, km", title="the other object at TCA")
+    axes.set_aspect("equal", adjustable="datalim")
+    axes.margins(0.2)
+    axes.grid(alpha=0.3)

@@ -1,0 +1,89 @@
+"""Trials of a batch: a segment at which the decoding process is killed must not stop the segments after it.
+
+An exception of the decoder is isolated at once (`decoding`). A killed process leaves no exception, and the next run
+takes the same batch, oldest first. So each run notes what it begins to decode, and takes the note back when it is done.
+A note that is found was left by a process that died, unless its owner is still at work or the machine was restarted
+(`owners`). From the second death on each one halves the batch, and a segment at which two processes died alone is
+refused. After a success the batch grows again.
+
+The note is no progress and is not synced: without it a run tries the whole batch once more.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from upath import UPath
+
+from sda_platform.landing.listing import bytes_at
+from sda_platform.landing.owners import Owners
+from sda_platform.landing.segments import UNDECODABLE, LoadedSegment
+
+_PATIENCE = 2
+_LARGEST_LIMIT = 2**12
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How earlier runs fared: ``deaths`` in succession, ``alone`` of them at the one segment ``only``, and the most
+    segments of the next batch (None: as many as there are). ``owner`` is the process that decodes while it is open."""
+
+    limit: int | None = None
+    deaths: int = 0
+    alone: int = 0
+    only: str = ""
+    tried: int = 0
+    is_open: bool = False
+    owner: str = ""
+
+    @classmethod
+    def load(cls, path: UPath, owners: Owners) -> "Trials":
+        """What the note at ``path`` tells; one that is torn, or of another version, tells nothing."""
+        try:
+            found = cls(**json.loads(bytes_at(path) or b"{}"))
+        except (TypeError, ValueError):
+            return cls()
+        return found._after_a_death() if found.is_open and owners.has_ended(found.owner) else found
+
+    def bounded(self, max_segments: int) -> int:
+        """How many segments the next batch may have."""
+        return max_segments if self.limit is None else min(self.limit, max_segments)
+
+    def judged(self, segments: Sequence[LoadedSegment]) -> list[LoadedSegment]:
+        """``segments``; the one at which too many processes died alone is refused."""
+        judged = []
+        for segment in segments:
+            is_condemned = self.alone >= _PATIENCE and segment.defect is None and _mark(segment) == self.only
+            why = f"{segment.name}: {UNDECODABLE} its process being killed, {self.alone} times at this segment alone"
+            judged.append(segment.refused(why) if is_condemned else segment)
+        return judged
+
+    def begin(self, path: UPath, segments: Sequence[LoadedSegment], owner: str) -> "Trials":
+        """Note that ``owner`` is about to decode ``segments``; returns what is noted."""
+        sound = [segment for segment in segments if segment.defect is None]
+        only = _mark(sound[0]) if len(sound) == 1 else ""
+        alone = self.alone if only and only == self.only else 0
+        begun = replace(self, is_open=True, owner=owner, tried=len(segments), only=only, alone=alone)
+        begun._save(path)
+        return begun
+
+    def end(self, path: UPath) -> None:
+        """Note that they were decoded: the next batch may be twice as large."""
+        if self.limit is None or self.limit >= _LARGEST_LIMIT:
+            path.unlink(missing_ok=True)
+        else:
+            Trials(limit=self.limit * 2)._save(path)
+
+    def _after_a_death(self) -> "Trials":
+        deaths = self.deaths + 1
+        is_patient = deaths < _PATIENCE and self.limit is None
+        limit = None if is_patient else max(1, self.tried // 2)
+        return replace(self, is_open=False, deaths=deaths, limit=limit, alone=self.alone + 1 if self.only else 0)
+
+    def _save(self, path: UPath) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(json.dumps(asdict(self)).encode())
+
+
+def _mark(segment: LoadedSegment) -> str:
+    return f"{segment.zone}/{segment.name}@{segment.sha256}"

@@ -1,0 +1,125 @@
+"""Intake: which segments of the landing zones the next commit takes, and their verified bytes.
+
+Membership decides, never an order of names: a segment is done when the newest manifest lists it (then only its
+clean-up is missing, and is done here). It is a second delivery when its bytes were consumed before with a valid record,
+or were refused as a whole in the same zone and format. The commit lists second deliveries too: only after it are they
+removed, so each is counted once. Other bytes under the name of a consumed segment are a conflict and are quarantined.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from sda_platform import failpoints
+from sda_platform.lake.log import Head
+from sda_platform.landing.orphans import take_orphans
+from sda_platform.landing.segments import (
+    DUPLICATE,
+    NAME_CONFLICT,
+    LoadedSegment,
+    PendingSegment,
+    is_known_by_bytes,
+    refused_hashes,
+    undecodable_sha256,
+)
+from sda_platform.landing.zone import LandingZone
+
+
+def take(
+    zones: Sequence[LandingZone], head: Head, *, max_segments: int, max_bytes: int, orphaned_before_s: float = 0.0
+) -> list[LoadedSegment]:
+    """The next segments of all ``zones``, in the order in which they are due, within both bounds (at least one).
+
+    Orphans that have not changed since the wall time ``orphaned_before_s`` are taken as defective segments.
+    """
+    finish_last_commit(zones, head)
+    failpoints.hit("intake.before_listing")
+    found = [segment for zone in zones for segment in (*zone.pending(), *take_orphans(zone, orphaned_before_s))]
+    found.sort(key=lambda s: (s.due_time_ns, s.feed, s.name))
+    failpoints.hit("intake.listed")
+    taken: dict[str, LoadedSegment] = {}
+    size = 0
+    for segment in _fresh(found, zones, taken):
+        size += len(segment.data)
+        if taken and (len(taken) >= max_segments or size > max_bytes):
+            break
+        taken[segment.sha256] = segment
+        failpoints.hit("intake.read")
+    return list(taken.values())
+
+
+def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:
+    """Acknowledge what the newest commit consumed: a crash may have come between commit and clean-up.
+
+    Because every plan does this before it commits, only the newest commit's segments can still lie in a zone.
+    """
+    consumed = head.commit.checkpoint.segments if head.commit else ()
+    for zone in zones:
+        zone.acknowledge([s for s in consumed if s.zone == zone.feed])
+
+
+def _fresh(
+    pending: Sequence[PendingSegment], zones: Sequence[LandingZone], taken: Mapping[str, LoadedSegment]
+) -> Iterator[LoadedSegment]:
+    """The pending segments that no commit lists, each as what it is: sound, defective, a conflict, a second delivery.
+
+    One with the bytes of a segment in ``taken``, but of another zone or format, waits for the next batch: only the
+    commit shows whether the first one had a valid record.
+    """
+    by_feed = {zone.feed: zone for zone in zones}
+    for found in pending:
+        zone = by_feed[found.feed]
+        if found.is_lone and zone.is_whole(found.name):
+            continue  # it was sealed since it was found lone: no orphan any more
+        try:
+            segment = zone.read(found)
+        except PermissionError:
+            continue  # it waits, and the check `no_orphans` names it, until it can be read
+        if not segment.data and zone.is_absent(found.name):
+            continue  # another run, or its sender, removed it since the listing
+        twin = taken.get(segment.sha256)
+        if twin is not None and segment.defect is None and not _is_alike(segment, twin):
+            continue
+        if twin is not None or _is_held(found, segment, zones):
+            yield segment.refused(DUPLICATE)
+            continue
+        if segment.defect is None and zone.archive.name_mark(segment.name).exists():
+            segment = segment.refused(f"{segment.name}: {NAME_CONFLICT}")
+        yield segment.refused(DUPLICATE) if _is_reported(segment, zone) else segment
+
+
+def _is_reported(segment: LoadedSegment, zone: LandingZone) -> bool:
+    """Whether the same segment was quarantined before, unless it comes back from there by a person's will."""
+    if segment.defect is not None:
+        return zone.archive.holds_defective(segment.name, segment.sha256)
+    if segment.meta is None or segment.meta.reprocess_count:
+        return False
+    sha256 = undecodable_sha256(segment.zone, segment.name, segment.meta.sha256)
+    return zone.archive.holds_defective(segment.name, sha256)
+
+
+def _is_alike(one: LoadedSegment, other: LoadedSegment) -> bool:
+    """Whether two segments with the same bytes come from one zone in one format."""
+    return one.zone == other.zone and (one.meta and one.meta.format) == (other.meta and other.meta.format)
+
+
+def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[LandingZone]) -> bool:
+    """Whether the table has consumed these bytes, with a valid record in any of its zones, or refused as a whole in the
+    same zone and format.
+
+    That makes a whole segment a second delivery, and a lone file the rest of a consumed one; what is defective
+    otherwise is reported in any case.
+    """
+    own = next(zone for zone in zones if zone.feed == segment.zone)
+    if segment.defect is None and segment.meta is not None:
+        if any(zone.archive.holds(segment.sha256) for zone in zones):
+            return True
+        is_by_bytes = is_known_by_bytes(segment.name, None)
+        return is_by_bytes and own.archive.holds_delivery(own.feed, segment.meta.format, segment.sha256)
+    if not found.is_lone:
+        return False
+    if found.meta is not None:
+        return any(zone.archive.holds(found.meta.sha256) for zone in zones)
+    plain = hashlib.sha256(segment.data).hexdigest()
+    return any(zone.archive.holds(plain) for zone in zones) or any(
+        map(own.archive.holds, refused_hashes(own.feed, plain))
+    )

@@ -1,0 +1,166 @@
+"""`sda land`: put a partner's file into its landing zone, whatever its size, once, and for good on return.
+
+The file is read twice: once to its end, so that a torn one is refused before anything has landed, and once to be cut
+into segments at record boundaries. After each sealed segment the progress is written, so that a kill at any moment is
+resumed without a gap or a repeat: the names of segments follow from the content, and a zone takes the same bytes once.
+No more than one segment is held in memory.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from upath import UPath
+
+from sda_platform import failpoints
+from sda_platform.clock import MissionClock
+from sda_platform.formats.cutting import split_stream
+from sda_platform.formats.registry import known_format
+from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.lake import durable
+from sda_platform.landing.contents import UnreadableContent, read_chunks
+from sda_platform.landing.partner_files import (
+    Content,
+    PartnerFile,
+    PartnerFileError,
+    examine,
+    identify,
+    refuse_if_changed,
+)
+from sda_platform.landing.zone import LandingZone
+
+MAX_SEGMENT_BYTES = 64 * 2**20
+PROGRESS_VERSION = 1
+_SHORT_HASH = 12
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a file has been landed: its first ``segments`` segments, which hold ``records_read`` records.
+
+    ``stem`` and ``segment_max_bytes`` are those of the first attempt: a later one must cut and name as it did.
+    """
+
+    source: str
+    sha256: str
+    feed: str
+    format: str
+    stem: str
+    segment_max_bytes: int
+    records_read: int = 0
+    segments: int = 0
+    finished: bool = False
+    schema_version: int = PROGRESS_VERSION
+
+    @classmethod
+    def load(cls, path: UPath) -> "Progress | None":
+        """The progress written at ``path``; None where there is none. Raises PartnerFileError if it is unreadable."""
+        try:
+            facts = json.loads(path.read_bytes())
+            if facts["schema_version"] != PROGRESS_VERSION:
+                raise ValueError(f"schema_version is {facts['schema_version']}, only {PROGRESS_VERSION} is known")
+            return cls(**facts)
+        except FileNotFoundError:
+            return None
+        except (KeyError, TypeError, ValueError) as error:
+            raise PartnerFileError(f"{path}: is no progress of a landing: {error}; remove it to land anew") from None
+
+    def save(self, path: UPath) -> None:
+        """Write it, for good on return."""
+        durable.write(path, json.dumps(asdict(self), sort_keys=True).encode())
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What became of a file: its ``records`` in all, and the ``segments`` that were sealed now (none: nothing was left
+    to do, the zone has or had these bytes)."""
+
+    file: str
+    zone: str
+    records: int
+    segments: tuple[str, ...]
+
+
+def _tell_nobody(stage: str, position: int) -> None:
+    del stage, position
+
+
+class Lander:
+    """Lands files below ``landing_root``; ``tell`` hears what is done ("checking", "landing"), up to which position."""
+
+    def __init__(
+        self,
+        landing_root: str,
+        clock: MissionClock,
+        *,
+        segment_max_bytes: int = MAX_SEGMENT_BYTES,
+        tell: Callable[[str, int], None] | None = None,
+    ) -> None:
+        self._root = landing_root
+        self._clock = clock
+        self._segment_max_bytes = segment_max_bytes
+        self._tell = tell or _tell_nobody
+
+    def land(
+        self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
+    ) -> Landed:
+        """Land the file at ``path``, or what is left of it. Raises PartnerFileError."""
+        file = identify(path, feed=feed, segment_format=segment_format)
+        content = examine(file, is_complete=is_complete, tell=partial(self._tell, "checking"))
+        failpoints.hit("lander.examined")
+        # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.
+        progress_path = UPath(self._root) / ".lander" / f"{content.sha256}-{file.feed}-{file.format}.json"
+        progress = Progress.load(progress_path) or self._beginning(file, content)
+        sealed: list[str] = []
+        for data in () if progress.finished else self._segments_left(file, progress):
+            refuse_if_changed(file, content)
+            records, name = self._seal(data, progress)
+            sealed += [name] if name else []
+            progress = replace(progress, records_read=progress.records_read + records, segments=progress.segments + 1)
+            progress.save(progress_path)
+            failpoints.hit("lander.progress_written")
+        if not progress.finished:
+            replace(progress, finished=True).save(progress_path)
+            _sweep_partial(progress_path)
+        return Landed(str(path), file.feed, progress.records_read, tuple(sealed))
+
+    def _seal(self, data: bytes, progress: Progress) -> tuple[int, str | None]:
+        """How many records ``data`` has, and the name that it was sealed under (None: it was before, or has none)."""
+        meta = describe_segment(
+            data,
+            feed=progress.feed,
+            segment_format=progress.format,
+            sealed_time_ns=self._clock.now_ns(),
+            sealed_wall_time_ns=time.time_ns(),
+        )
+        name = f"{progress.stem}-{progress.sha256[:_SHORT_HASH]}-{progress.records_read}"
+        name += known_format(progress.format).suffixes[0]
+        is_new = meta.records > 0 and LandingZone(self._root, progress.feed).seal(name, data, meta)
+        return meta.records, name if is_new else None
+
+    def _beginning(self, file: PartnerFile, content: Content) -> Progress:
+        limit = self._segment_max_bytes
+        return Progress(str(file.path), content.sha256, file.feed, file.format, file.stem, limit)
+
+    def _segments_left(self, file: PartnerFile, progress: Progress) -> Iterator[bytes]:
+        chunks = read_chunks(file.path, file.format, partial(self._tell, "landing"))
+        try:
+            yield from islice(split_stream(chunks, file.format, progress.segment_max_bytes), progress.segments, None)
+        except UnreadableContent as error:
+            raise PartnerFileError(f"{file.path}: {error}; land it again to go on where this stopped") from None
+
+
+def _sweep_partial(progress_path: UPath) -> None:
+    """Remove what killed attempts left half written beside the progress."""
+    for partial_file in progress_path.parent.glob(f".{progress_path.name}.*.tmp"):
+        partial_file.unlink(missing_ok=True)
+
+
+def seal(data: bytes, meta: SegmentMeta, landing_root: str, *, stem: str) -> None:
+    """Seal bytes that are a segment already, under a name that follows from them."""
+    name = f"{stem}-{meta.sha256[:_SHORT_HASH]}{known_format(meta.format).suffixes[0]}"
+    LandingZone(landing_root, meta.feed).seal(name, data, meta)

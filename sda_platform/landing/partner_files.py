@@ -1,0 +1,138 @@
+"""Partner files: what a file is, by its name, and whether it is whole and stays as it is while it is landed.
+
+Which feed and format a file is follows from its name (or, where that leaves it open, from its content) unless the
+caller says. Its records are not judged here: a bad record lands and becomes a dead letter. A file that is no source at
+all (unknown kind, torn archive, still being written) is refused before anything of it has landed.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from sda_platform.formats.cutting import looks_ended
+from sda_platform.formats.format import Format
+from sda_platform.formats.registry import FORMATS, ZONES, format_named
+from sda_platform.landing.contents import (
+    PARQUET,
+    UnreadableContent,
+    parquet_format,
+    read_chunks,
+    recognised_format,
+    without_compression,
+)
+
+Found = TypeVar("Found")
+_TAIL_BYTES = 4096
+# A segment's name is the file's, a hash and a number, and some file systems allow 255 bytes.
+_MAX_STEM = 48
+
+
+class PartnerFileError(ValueError):
+    """A file that cannot be landed; the text names the file and says why and what to do."""
+
+
+@dataclass(frozen=True)
+class PartnerFile:
+    """A file as its name and the caller describe it. ``stem`` is what its segments' names begin with."""
+
+    path: Path
+    feed: str
+    format: str
+    stem: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """A file that was read to its end once: hash and length of what is in it (uncompressed), and its stamp then."""
+
+    sha256: str
+    bytes: int
+    stamp: tuple[int, int, int]
+
+
+def identify(path: Path, *, feed: str | None = None, segment_format: str | None = None) -> PartnerFile:
+    """What the file at ``path`` is. Raises PartnerFileError."""
+    inner = without_compression(path)
+    chosen = format_named(segment_format) if segment_format else _recognised(path, inner.suffix.lower())
+    if chosen is None:
+        names = ", ".join(known.name for known in FORMATS)
+        raise PartnerFileError(f"{path}: there is no format {segment_format!r}; the formats are {names}")
+    if feed is not None and feed not in ZONES:
+        raise PartnerFileError(f"{path}: unknown feed {feed!r}; the feeds are {', '.join(sorted(ZONES))}")
+    if feed is not None and feed != chosen.zone:
+        allowed = ", ".join(ZONES[feed])
+        raise PartnerFileError(f"{path}: feed {feed} does not carry format {chosen.name!r}, but {allowed}")
+    return PartnerFile(path, chosen.zone, chosen.name, inner.stem.lstrip(".")[:_MAX_STEM] or "file")
+
+
+def _recognised(path: Path, suffix: str) -> Format:
+    """The format of a file by its ending, and by its content where several formats have that ending."""
+    if suffix == PARQUET:
+        return _of_content(path, parquet_format)
+    candidates = [known for known in FORMATS if suffix in known.suffixes]
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        endings = ", ".join(sorted({PARQUET, *(ending for known in FORMATS for ending in known.suffixes)}))
+        raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {endings})")
+    found = _of_content(path, partial(recognised_format, candidates=candidates))
+    if found is None:
+        names = ", ".join(known.name for known in candidates)
+        raise PartnerFileError(f"{path}: cannot tell its format from its content; give --format, one of {names}")
+    return found
+
+
+def examine(file: PartnerFile, *, is_complete: bool, tell: Callable[[int], None]) -> Content:
+    """Read the whole file once; ``tell`` is called with the position in it.
+
+    Raises PartnerFileError when it cannot be read to its end, is empty, changes meanwhile, or (unless the caller knows
+    that it ``is_complete``) breaks off in a record, as a file does that is still being written.
+    """
+    stamp = stamp_of(file.path)
+    digest, length, tail = hashlib.sha256(), 0, b""
+    try:
+        for chunk in read_chunks(file.path, file.format, tell):
+            digest.update(chunk)
+            length += len(chunk)
+            tail = (tail + chunk[-_TAIL_BYTES:])[-_TAIL_BYTES:]
+    except UnreadableContent as error:
+        raise PartnerFileError(
+            f"{file.path}: cannot be read past byte {length:,} of its content: {error}; nothing of it was landed"
+        ) from None
+    content = Content(digest.hexdigest(), length, stamp)
+    refuse_if_changed(file, content)
+    if not length:
+        raise PartnerFileError(f"{file.path}: is empty")
+    if not (is_complete or looks_ended(tail, file.format)):
+        raise PartnerFileError(
+            f"{file.path}: breaks off in its last record; if it is not still being written, give --complete"
+        )
+    return content
+
+
+def refuse_if_changed(file: PartnerFile, content: Content) -> None:
+    """Raises PartnerFileError when the file is not the one that was examined any more."""
+    if stamp_of(file.path) != content.stamp:
+        raise PartnerFileError(f"{file.path}: changed while it was read; land it again once its writer has finished")
+
+
+def stamp_of(path: Path) -> tuple[int, int, int]:
+    """What tells one state of a file from the next: its inode, size and time of change. Raises PartnerFileError."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise PartnerFileError(f"{path}: cannot be read: {error.strerror}") from None
+    if path.is_dir():
+        raise PartnerFileError(f"{path}: is a directory; name the files in it")
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _of_content(path: Path, format_of: Callable[[Path], Found]) -> Found:
+    stamp_of(path)
+    try:
+        return format_of(path)
+    except UnreadableContent as error:
+        raise PartnerFileError(f"{path}: cannot be read: {error}") from None

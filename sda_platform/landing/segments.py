@@ -1,0 +1,162 @@
+"""Segments as values: what a directory, its metadata and its bytes tell of one. No file is touched here."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.registry import ZONES
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.manifest import SegmentRef
+
+RETURNED = "reprocess-"
+"""How the names of segments begin whose records come back from dead letters."""
+DUPLICATE: Final = "second delivery of bytes that were taken before"
+NAME_CONFLICT: Final = "other bytes were consumed under this name"
+UNDECODABLE: Final = "the decoder ends with"
+_OTHER_FORMAT: Final = "?"
+_HANDICAP_S: Final = {"emergency": -3600, "low": 60, "deferred": 300}
+
+
+@dataclass(frozen=True)
+class PendingSegment:
+    """A segment as its metadata tells it. ``meta`` is None where it cannot be read (``defect`` says why).
+
+    Of an orphan, which ``is_lone``, there is only one of data and metadata.
+    """
+
+    feed: str
+    name: str
+    meta: SegmentMeta | None
+    defect: str | None = None
+    is_lone: bool = False
+
+    @property
+    def sealed_time_ns(self) -> int:
+        """Mission time of sealing; 0 where unknown, so that such segments come first and are dealt with."""
+        return self.meta.sealed_time_ns if self.meta else 0
+
+    @property
+    def due_time_ns(self) -> int:
+        """The order of intake: the time of sealing, later for lower priorities.
+
+        High priority therefore comes first, and none waits for ever: low priority counts as high after a minute, and a
+        deferred segment after five (DP4-F8, E25).
+        """
+        handicap_s = _HANDICAP_S.get(self.meta.priority or "", 0) if self.meta else 0
+        return self.sealed_time_ns + handicap_s * 1_000_000_000
+
+
+@dataclass(frozen=True)
+class LoadedSegment:
+    """A segment's bytes; ``defect`` is set where they are not what the metadata promises.
+
+    ``sha256`` is the hash by which it is known, see `segment_sha256`.
+    """
+
+    zone: str
+    name: str
+    sha256: str
+    data: bytes
+    meta: SegmentMeta | None
+    defect: str | None
+
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether it is discarded: these bytes were taken before."""
+        return self.defect == DUPLICATE
+
+    def refused(self, defect: str) -> "LoadedSegment":
+        """The same segment, which is not taken as what it promises to be, because of ``defect``."""
+        return replace(self, defect=defect, sha256=segment_sha256(self.zone, self.name, self.data, defect))
+
+    def ref(self, records: int) -> SegmentRef:
+        """How a checkpoint names it."""
+        size = 0 if self.is_duplicate else len(self.data)  # its bytes are the first delivery's
+        return SegmentRef(self.zone, self.name, self.sha256, size, records, self.defect)
+
+
+@dataclass(frozen=True)
+class WaitingSegment:
+    """What a directory tells of a segment that waits: its size, and the wall time at which its metadata came."""
+
+    name: str
+    bytes: int
+    came_s: float
+
+
+def is_known_by_bytes(name: str, defect: str | None) -> bool:
+    """Whether the hash by which a segment is known is that of its bytes alone."""
+    return defect is None and not name.startswith(RETURNED)
+
+
+def segment_sha256(zone: str, name: str, data: bytes, defect: str | None) -> str:
+    """The hash by which a segment is known: of its bytes, so that a second delivery under another name is recognised.
+
+    That of a defective one covers zone and name too: two files torn to nothing are two losses, and each is reported. So
+    does that of one that comes back from dead letters: it may have the very bytes that were once refused. A second
+    delivery, and one at which the decoder fails, have hashes of their own: the same file may have come, or may come, as
+    something else.
+    """
+    if is_known_by_bytes(name, defect):
+        return hashlib.sha256(data).hexdigest()
+    if defect is not None and UNDECODABLE in defect:
+        return undecodable_sha256(zone, name, hashlib.sha256(data).hexdigest())
+    apart = DUPLICATE if defect == DUPLICATE else ""
+    return hashlib.sha256(f"{zone}/{name}\0{apart}".encode() + data).hexdigest()
+
+
+def undecodable_sha256(zone: str, name: str, bytes_sha256: str) -> str:
+    """The hash by which a segment is known at which the decoder fails, from that of its bytes."""
+    return hashlib.sha256(f"{zone}/{name}\0{UNDECODABLE}\0{bytes_sha256}".encode()).hexdigest()
+
+
+def refused_sha256(zone: str, segment_format: str, bytes_sha256: str) -> str:
+    """The hash by which a segment is known of which every record was refused, from that of its bytes.
+
+    It covers zone and format. The same bytes in another zone, or under another format, are therefore no second
+    delivery: a file that was landed in the wrong zone is taken when it is landed in the right one.
+    """
+    known = segment_format if segment_format in ZONES.get(zone, ()) else _OTHER_FORMAT
+    return hashlib.sha256(f"{zone}\0{known}\0{bytes_sha256}".encode()).hexdigest()
+
+
+def segment_is(segment: SegmentRef, data: bytes) -> bool:
+    """Whether ``data`` are the bytes that a commit consumed as ``segment``."""
+    return any(segment.sha256 == sha256 for sha256 in _hashes(segment, data))
+
+
+def _hashes(segment: SegmentRef, data: bytes) -> Iterator[str]:
+    """The hashes by which these bytes may be known as ``segment``, the usual one first."""
+    yield segment_sha256(segment.zone, segment.name, data, segment.defect)
+    if is_known_by_bytes(segment.name, segment.defect):
+        yield from refused_hashes(segment.zone, hashlib.sha256(data).hexdigest())
+
+
+def refused_hashes(zone: str, bytes_sha256: str) -> Iterator[str]:
+    """The hashes by which these bytes are known in ``zone`` where every record was refused, format by format."""
+    for segment_format in (*ZONES.get(zone, ()), _OTHER_FORMAT):
+        yield refused_sha256(zone, segment_format, bytes_sha256)
+
+
+def defect_kind(defect: str) -> str:
+    """The kind of dead letter that a whole segment with this ``defect`` becomes, see `dispositions.RECORD_KINDS`."""
+    if defect.endswith(NAME_CONFLICT):
+        return "name_conflict"
+    return "undecodable_segment" if UNDECODABLE in defect else "bad_segment"
+
+
+def defect_of(segment: PendingSegment, data: bytes) -> str | None:
+    """What is wrong with ``data``, if it is not what the segment's metadata promises."""
+    name, meta = segment.name, segment.meta
+    if meta is None or segment.defect is not None:
+        return segment.defect
+    if len(data) != meta.bytes:
+        return f"{name}: truncated: has {len(data)} bytes, metadata says {meta.bytes}"
+    if hashlib.sha256(data).hexdigest() != meta.sha256:
+        return f"{name}: checksum differs from the metadata's {meta.sha256[:12]}…"
+    records = len(cut_records(data, meta.format))
+    if records != meta.records:
+        return f"{name}: metadata says {meta.records} records, found {records}"
+    return None

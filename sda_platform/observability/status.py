@@ -1,0 +1,170 @@
+"""`sda status`: where every table and landing zone stands, read from logs and directories, without an engine."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import takewhile
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.formats.registry import ZONES
+from sda_platform.fusion.sources import silences
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.watermarks import PIPELINE
+from sda_platform.ingest.checks import landing_orphans
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Head
+from sda_platform.lake.table import Table
+from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.landing.decoding import fate_of
+from sda_platform.landing.zone import LandingZone
+from sda_platform.observability.red_tables import RedTable, red_tables
+from sda_platform.orchestration.backlog import Backlog, backlog_of
+from sda_platform.orchestration.dispositions import RECORD_KINDS
+from sda_platform.registry import TABLES
+
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class TableStatus:
+    """One table. ``backlog`` counts upstream commits not consumed; ages are in seconds of mission time."""
+
+    table: str
+    group: str
+    rows: int
+    version: int
+    sequence: int
+    age_s: float | None
+    as_of_utc: str | None
+    watermark_utc: str | None
+    backlog: int
+    last_run: str | None
+
+
+@dataclass(frozen=True)
+class ZoneStatus:
+    """What waits in one landing zone, and what became of the segments of the last day of mission time."""
+
+    zone: str
+    backlog: Backlog
+    acknowledged: int = 0
+    duplicate: int = 0
+    conflict: int = 0
+    quarantined: int = 0
+
+
+@dataclass(frozen=True)
+class LetterStatus:
+    """Dead letters of one kind that were received within the last day of mission time, and mostly from whom."""
+
+    kind: str
+    disposition: str
+    letters: int
+    source: str
+    newest_utc: str
+
+
+@dataclass(frozen=True)
+class PlatformStatus:
+    """Everything `sda status` shows."""
+
+    mission_time_utc: str
+    tables: tuple[TableStatus, ...]
+    zones: tuple[ZoneStatus, ...]
+    orphans: tuple[str, ...]
+    letters: tuple[LetterStatus, ...]
+    failures: tuple[str, ...]
+    red: tuple[RedTable, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> PlatformStatus:
+    """Read the state of all tables and zones; a table that does not exist yet has version -1."""
+    now_ns, wall_s = lake.clock.now_ns(), time.time()
+    heads = {table.name: lake.head(table) for table in TABLES}
+    fates = _fates(lake, now_ns - _DAY_NS)
+    return PlatformStatus(
+        iso(now_ns),
+        tuple(_table(lake, table, heads, now_ns) for table in TABLES),
+        tuple(_zone(LandingZone(landing_root, feed), fates[feed], wall_s) for feed in ZONES),
+        tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
+        tuple(_letters(lake, now_ns)),
+        tuple(silence.told(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),
+        red_tables(lake),
+    )
+
+
+def _fates(lake: Lake, since_ns: int) -> Mapping[str, Counter[str]]:
+    """By landing zone, how many segments that were consumed since then became what (`fate_of`)."""
+    found: dict[str, Counter[str]] = {feed: Counter() for feed in ZONES}
+    for log in (lake.log(table) for table in TABLES if table.zones):
+        for commit in takewhile(lambda c: c.checkpoint.as_of_ns >= since_ns, log.commits_from(log.version())):
+            for segment in commit.checkpoint.segments:
+                found[segment.zone][fate_of(segment)] += 1
+    return found
+
+
+def _zone(zone: LandingZone, fates: Mapping[str, int], wall_s: float) -> ZoneStatus:
+    return ZoneStatus(zone.feed, backlog_of(zone, wall_s), **fates)
+
+
+def _watermarks(head: Head) -> Mapping[str, int]:
+    return head.commit.checkpoint.watermarks if head.commit else {}
+
+
+def _letters(lake: Lake, now_ns: int) -> Iterator[LetterStatus]:
+    columns = ["error_kind", "feed", "source_id", "received_time_ns"]
+    rows = lake.log(DEAD_LETTERS).rows(columns, ds.field("received_time_ns") > now_ns - _DAY_NS).to_pylist()
+    for kind, count in Counter(row["error_kind"] for row in rows).most_common():
+        alike = [row for row in rows if row["error_kind"] == kind]
+        entry = RECORD_KINDS.get(kind)
+        yield LetterStatus(
+            kind,
+            entry.disposition.value if entry else "unknown",
+            count,
+            Counter(row["source_id"] or row["feed"] for row in alike).most_common(1)[0][0],
+            iso(max(row["received_time_ns"] for row in alike)),
+        )
+
+
+def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> TableStatus:
+    head = heads[table.name]
+    checkpoint = head.commit.checkpoint if head.commit else None
+    mark = _watermarks(head).get(PIPELINE)
+    return TableStatus(
+        table=table.name,
+        group=table.group,
+        rows=lake.log(table).row_count(),
+        version=head.version,
+        sequence=head.sequence,
+        age_s=(now_ns - checkpoint.as_of_ns) / NANOSECONDS_PER_SECOND if checkpoint else None,
+        as_of_utc=iso(checkpoint.as_of_ns) if checkpoint else None,
+        watermark_utc=iso(mark) if mark else None,
+        # What has no commit yet may have looked, and found nothing to commit.
+        backlog=sum(unread_commits(table, heads).values()) if checkpoint else 0,
+        last_run=checkpoint.run_id if checkpoint else None,
+    )
+
+
+def table_lines(tables: Sequence[TableStatus]) -> list[tuple[str, ...]]:
+    """The tables as rows of text: table, rows, version, committed, watermark, backlog, last run."""
+    return [
+        (
+            t.table,
+            f"{t.rows:,}",
+            "–" if t.version < 0 else str(t.version),
+            "never" if t.age_s is None else f"{t.age_s:,.0f} s ago",
+            t.watermark_utc[11:19] if t.watermark_utc else "–",
+            str(t.backlog),
+            (t.last_run or "–")[:8],
+        )
+        for t in tables
+    ]

@@ -1,0 +1,89 @@
+"""`sda trace`: from an alert back to the raw frames, through every table between them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.conjunction.cdm_comparison import opinions_on
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+
+
+class UnknownAlert(LookupError):
+    """No alert has this id."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """An alert and everything it rests on; rows as dictionaries of their table's columns, oldest first.
+
+    ``messages`` is what others say of the same encounter, on which it does not rest.
+    """
+
+    alert_id: str
+    alerts: list[dict[str, Any]]
+    deliveries: list[dict[str, Any]]
+    assessments: list[dict[str, Any]]
+    candidates: list[dict[str, Any]]
+    elements: list[dict[str, Any]]
+    tracks: list[dict[str, Any]]
+    observations: list[dict[str, Any]]
+    messages: Sequence[dict[str, Any]] = ()
+
+
+def trace_alert(lake: Lake, prefix: str) -> Trace:
+    """Follow the alert whose id begins with ``prefix``. Raises UnknownAlert when none, or more than one, does."""
+    alert_id = _complete(lake, prefix)
+    alerts = _rows(lake, CONJUNCTION_ALERTS, "event_id", [alert_id])
+    assessments = _rows(lake, CONJUNCTION_ASSESSMENTS, "event_id", [alert_id])
+    track_ids = {row[name] for row in assessments for name in ("track_id_1", "track_id_2") if row[name]}
+    tracks = _windows(lake, sorted(track_ids))
+    observation_ids = {observation for track in tracks for observation in track["observation_ids"]}
+    norad_ids = [alerts[-1]["norad_id_1"], alerts[-1]["norad_id_2"]]
+    return Trace(
+        alert_id,
+        alerts,
+        _rows(lake, ALERT_DELIVERIES, "alert_id", [alert_id]),
+        assessments,
+        _rows(lake, CONJUNCTION_CANDIDATES, "event_id", [alert_id]),
+        _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids),
+        tracks,
+        _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids)),
+        opinions_on(lake, alerts[-1]),
+    )
+
+
+def _complete(lake: Lake, prefix: str) -> str:
+    known: set[str] = set(lake.log(CONJUNCTION_ALERTS).rows(["event_id"]).column("event_id").to_pylist())
+    matching = sorted(name for name in known if name.startswith(prefix))
+    if not matching:
+        raise UnknownAlert(f"no alert begins with {prefix!r}; `sda alerts` lists the {len(known)} there are")
+    if len(matching) > 1:
+        raise UnknownAlert(f"{len(matching)} alerts begin with {prefix!r}: {', '.join(m[:12] for m in matching[:5])}…")
+    return matching[0]
+
+
+def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:
+    """Every window that the tracks with these ``newest`` windows were carried through."""
+    last = _rows(lake, FUSED_TRACKS, "track_id", newest)
+    if not last:
+        return []
+    epochs_ns, epoch_ns = [row["epoch_time_ns"] for row in last], ds.field("epoch_time_ns")
+    span = (epoch_ns > min(epochs_ns) - TRACK_MEMORY_NS) & (epoch_ns <= max(epochs_ns))
+    return _found(lake, FUSED_TRACKS, span & ds.field("norad_id").isin(sorted({row["norad_id"] for row in last})))
+
+
+def _rows(lake: Lake, table: Table, column: str, values: Sequence[Any]) -> list[dict[str, Any]]:
+    return _found(lake, table, ds.field(column).isin(list(values))) if values else []
+
+
+def _found(lake: Lake, table: Table, where: ds.Expression) -> list[dict[str, Any]]:
+    rows = lake.log(table).rows(where=where).to_pylist()
+    return sorted(rows, key=lambda r: (r["commit_sequence"], r.get("sequence", 0), r.get("op", "")))

@@ -1,0 +1,48 @@
+"""The jobs and their pools: one run carries a batch through a whole chain, in one process, in topological order.
+
+A pool is what excludes runs from each other and what has a warm Spark session; its name is a run's tag.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.lake.table import Table
+from sda_platform.spark.session import LANE_TAG
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that materializes tables, and the pool in which its runs take turns."""
+
+    name: str
+    pool: str
+    description: str
+
+
+OBSERVATIONS_TO_ALERTS = Job("hot", "hot", "Observations from the landing zones to delivered alerts, in one run.")
+CATALOG_TO_ALERTS = Job(
+    "catalog",
+    "catalog",
+    "Element sets and received CDMs from their landing zones, through screening, to delivered alerts, in one run.",
+)
+ALERTS_TO_SUBSCRIBER = Job("delivery", "delivery", "Alerts that waited for the subscriber, in a run of their own.")
+ORBIT_DETERMINATION = Job(
+    "own_elements",
+    "catalog",
+    "Element sets of tracked and of uncatalogued objects, time-tag biases of sensors, and the reports.",
+)
+JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION)
+
+
+def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefinition] = ()) -> Any:
+    """The Dagster job that materializes ``tables``, and ``others`` after them, with their checks."""
+    return dg.define_asset_job(
+        job.name,
+        selection=dg.AssetSelection.assets(*(table.name for table in tables), *others),
+        run_tags={LANE_TAG: job.pool},
+        description=job.description,
+        executor_def=dg.in_process_executor,
+    )

@@ -1,0 +1,74 @@
+"""From landing zones to a bronze table: take the next segments, commit their records, clear the zones."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dagster as dg
+
+from sda_platform import failpoints
+from sda_platform.lake.manifest import SegmentRef
+from sda_platform.lake.table import Table
+from sda_platform.landing.decode_attempts import Trials
+from sda_platform.landing.decoding import DecodedBatch, Decoder, decode_batch, segment_counts
+from sda_platform.landing.segments import LoadedSegment
+from sda_platform.landing.table_zones import TableZones
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.backlog import backlog_of
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new
+from sda_platform.orchestration.zone_asset import zone_key
+
+
+def land(
+    lake: LakeResource,
+    landing: LandingResource,
+    table: Table,
+    decoder: Decoder,
+    *,
+    tell: Callable[[dg.AssetObservation], None],
+) -> dg.MaterializeResult[Any]:
+    """Take the next segments of the zones of ``table``, commit their records, clear the zones and report it."""
+    store, inputs = lake.open(), landing.zones_of(table)
+    # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
+    head = store.head(table)
+    note = inputs.attempts_file
+    trials = Trials.load(note, inputs.owners) if note else Trials()
+    most = trials.bounded(inputs.max_segments)
+    taken = inputs.take(store.log(table), head, max_segments=most, orphaned_before_s=landing.orphaned_before_s())
+    failpoints.hit("bronze.taken", table.name)
+    batch = _decoded(inputs, table, trials.judged(taken), decoder, trials)
+    plan = store.plan_landing(table, head, batch.segments)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    receipt = store.append(plan, store.frame(table, batch.rows), counts=batch.counts)
+    inputs.clear(store.head(table))
+    failpoints.hit("bronze.acknowledged", table.name)
+    for zone in inputs.zones:
+        consumed = [s for s in batch.segments if s.zone == zone.feed]
+        if consumed:
+            tell(_emptied(zone, consumed))
+    return materialized(store, receipt, **batch.counts)
+
+
+def _decoded(
+    inputs: TableZones, table: Table, segments: Sequence[LoadedSegment], decoder: Decoder, trials: Trials
+) -> DecodedBatch:
+    """The rows of ``segments``; while they are decoded, the file of attempts names them."""
+    note = inputs.attempts_file
+    if note is None or not segments:
+        return decode_batch(table, segments, decoder)
+    begun = trials.begin(note, segments, inputs.owners.own())
+    batch = decode_batch(table, segments, decoder)
+    failpoints.hit("bronze.decoded", table.name)
+    begun.end(note)
+    return batch
+
+
+def _emptied(zone: LandingZone, segments: Sequence[SegmentRef]) -> dg.AssetObservation:
+    """What was taken from a zone, whichever zone's sensor asked for the run, and what still waits there."""
+    records = sum(s.records for s in segments)
+    facts: dict[str, Any] = {"segments": len(segments), "records": records, "newest": segments[-1].name}
+    facts |= segment_counts(segments)
+    left = backlog_of(zone, time.time()).metadata
+    return dg.AssetObservation(asset_key=zone_key(zone.feed), metadata={**facts, **left})

@@ -1,0 +1,49 @@
+"""Removal of the old files of a table's log, as a part of the maintenance; Delta's own clean-up is off.
+
+What is removed is older than the retention, and below everything that is read again: the newest commits (the head, the
+chain that checks follow), the versions at which consumers' windows end, and what a red finding needs. It is removed
+from the oldest version up to one of Delta's checkpoints, so what is left is a whole log, wherever the removal ends. Of
+what is left, old commits lose the checksums that are kept with them: Spark and delta-rs list the whole directory each
+time they open a local table.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from sda_platform.lake import delta_log
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.retention import Retention
+from sda_platform.lake.verdicts import Verdict
+from sda_platform.recovery.log_files import LogFiles, is_checksum
+
+_MS_PER_HOUR = 3_600_000
+
+
+def clean_log(log: TableLog, others: Iterable[TableLog], verdict: Verdict, *, now_ms: int, retention: Retention) -> int:
+    """Remove what the log of a table need not hold any more; returns how many versions that were.
+
+    ``others`` are the logs of all tables that may consume this one, ``verdict`` is the one on this table. ``now_ms``:
+    Unix time. Raises InvariantError where a log cannot be read; then nothing is removed.
+    """
+    commits = log.commits()
+    if not commits:
+        return 0
+    needed = min([commits[-1].version, *_consumed_versions(log, others), *verdict.needed_versions])
+    files = LogFiles.listed(log.uri)
+    expired_ms = now_ms - retention.log_h * _MS_PER_HOUR
+    older = (v for v in sorted(files.commits) if v < needed)
+    oldest_kept = next((v for v in older if delta_log.timestamp_ms(files.text(v)) >= expired_ms), needed)
+    base = files.checkpoint_below(oldest_kept) or 0
+    for name in files.names_below(commits[-1].version):
+        version = files.version_of(name)
+        if version < base or is_checksum(name):
+            (files.directory / name).unlink(missing_ok=True)
+    return sum(1 for version in files.commits if version < base)
+
+
+def _consumed_versions(log: TableLog, others: Iterable[TableLog]) -> Iterator[int]:
+    """The versions of the table that the newest manifests of ``others`` name; 0 where one has consumed nothing yet."""
+    for commit in (other.head().commit for other in others):
+        if commit is not None:
+            manifest, name = commit.checkpoint, log.table.name
+            yield from (max(w.upto_version, 0) for w in manifest.windows if w.table == name)
+            yield from (max(s.version, 0) for s in manifest.snapshots if s.table == name)

@@ -1,0 +1,124 @@
+"""`sda replay`: make a table again from its inputs, by the code of its own asset, and compare it with the live one."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from upath import UPath
+
+from sda_platform.lake.errors import NotReplayable
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.table import Table
+from sda_platform.orchestration.resources import LandingResource
+from sda_platform.orchestration.table_asset import StandIns, declared
+from sda_platform.replay.comparison import Comparison, compare
+from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
+from sda_platform.replay.recorded_zones import RecordedZones
+from sda_platform.replay.replaying_lake import ReplayingLake, seed
+
+# Called after each replayed commit with the table, the number of commits done and their total.
+Progress = Callable[[Table, int, int], None]
+
+
+def replay_lake(
+    live: Lake,
+    shadow_uri: str,
+    resources: Mapping[str, Any],
+    *,
+    tables: Sequence[Table],
+    span: Span = EVERY_COMMIT,
+    tell: Progress = lambda *_: None,
+) -> list[Comparison]:
+    """Make ``tables`` again below ``shadow_uri``, from the live tables and the archive, and compare them with ``live``.
+
+    A table without a commit in ``span`` is left out. ``resources`` are those of the definitions; nothing is delivered
+    to anyone. Raises NotReplayable when an input is gone, SegmentLost when it is an archived segment.
+    """
+    if UPath(shadow_uri).exists():
+        raise NotReplayable(f"{shadow_uri} exists already: a shadow needs a place of its own")
+    found = []
+    for table in tables:
+        replayed = history(live.log(table), span)
+        if replayed is None:
+            continue
+        shadow = make_again(live, table, shadow_uri, replayed, resources, tell)
+        found.append(compare(live.log(table), shadow, replayed))
+    return found
+
+
+def make_again(
+    live: Lake,
+    table: Table,
+    shadow_uri: str,
+    replayed: History,
+    resources: Mapping[str, Any],
+    tell: Progress = lambda *_: None,
+) -> TableLog:
+    """Run the asset of ``table`` once for every commit of its history, outside Dagster; returns the shadow's log."""
+    shadow, of = TableLog(table, f"{shadow_uri}/{table.name}"), len(replayed.commits)
+    asset = declared(table)
+    needs = signature(asset.body).parameters
+    seed(live, shadow, replayed)
+    with _detached(asset.stand_ins, live, replayed, resources) as detached:
+        for done, commit in enumerate(replayed.commits):
+            tell(table, done, of)
+            lake = _Opened(ReplayingLake(live, table, shadow_uri, replayed, commit))
+            given = {**_with_recorded_settings(commit, detached), "lake": lake, "context": _SilentContext()}
+            if table.zones:
+                given["landing"] = _RecordedZones(resources["landing"], commit)
+            asset.body(**{name: given[name] for name in needs})
+            if shadow.find(commit.sequence) is None:
+                break  # the comparison tells it; later commits would build on what is not there
+    tell(table, of, of)
+    return shadow
+
+
+def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dict[str, Any]:
+    """``resources`` with the settings under which ``commit`` was made, as far as it recorded them."""
+    recorded = commit.checkpoint.settings or {}
+    return {**resources, **{name: resources[name].as_recorded(settings) for name, settings in recorded.items()}}
+
+
+@contextmanager
+def _detached(
+    stand_ins: StandIns | None, live: Lake, replayed: History, resources: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """``resources`` with the stand-ins of those that reach other systems."""
+    with tempfile.TemporaryDirectory() as scratch:
+        yield {**resources, **(stand_ins(resources, live, replayed, Path(scratch)) if stand_ins else {})}
+
+
+class _Opened:
+    """A lake where an asset expects the resource that opens one."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def open(self) -> Lake:
+        return self._lake
+
+
+class _RecordedZones:
+    """Landing zones that give the segments of a commit once more."""
+
+    def __init__(self, landing: LandingResource, commit: Commit) -> None:
+        self._landing, self._commit = landing, commit
+
+    def zones_of(self, table: Table) -> RecordedZones:
+        segments = self._commit.checkpoint.segments
+        return RecordedZones(self._landing.zones(table.zones), len(segments), 0, segments=segments)
+
+    def orphaned_before_s(self) -> float:
+        return 0.0
+
+
+class _SilentContext:
+    """A context for assets that report what they did to their inputs: a replay changes no input."""
+
+    def log_event(self, event: dg.AssetObservation) -> None:
+        pass

@@ -1,0 +1,76 @@
+"""The lake and the landing zones as Dagster resources."""
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+from upath import UPath
+
+from sda_platform.clock import MissionClock
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+from sda_platform.landing.table_zones import TableZones
+from sda_platform.landing.zone import LandingZone
+from sda_platform.spark.session import SparkResource
+from sda_platform.spark.snapshot_prefetch import Anticipation
+
+
+class LakeResource(dg.ConfigurableResource[Lake]):
+    """Hands a run the `Lake`, bound to its Spark session, its mission clock and its run id."""
+
+    uri: str = Field(description="Where the tables are: a path or an object store's URI.")
+    home: str = Field(description="The platform's home on this machine; its mission clock is read there.")
+    spark: dg.ResourceDependency[SparkResource]
+    _run_id: str = PrivateAttr(default="none")
+    _anticipation: Anticipation | None = PrivateAttr(default=None)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Remember the run for the checkpoints' sake, and have the engine look at the tables that it may write."""
+        if context.run is not None:
+            self._run_id = context.run.run_id
+            self.anticipate(context.run.step_keys_to_execute or ())
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
+        """Leave no question behind: the session may end next."""
+        if self._anticipation is not None:
+            self._anticipation.end()
+
+    def anticipate(self, tables: Iterable[str]) -> Anticipation:
+        """Expect commits to ``tables``, in this order; names that no table has yet do no harm."""
+        uris = [f"{self.uri}/{table}" for table in tables]
+        self._anticipation = Anticipation(lambda: self.spark.spark_session, uris)
+        return self._anticipation
+
+    def open(self) -> Lake:
+        """The lake as this run sees it; starts no session."""
+        return Lake(self.uri, MissionClock.load(Path(self.home)), lambda: self.spark.spark_session, self._run_id)
+
+
+class LandingResource(dg.ConfigurableResource["LandingResource"]):
+    """The landing zones below one root."""
+
+    root: str = Field(description="Where the landing zones are: a path or an object store's URI.")
+
+    max_segments: int = Field(256, description="Most segments one materialization takes.")
+    max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes.")
+    orphan_grace_s: float = Field(60.0, description="Age from which a lone file counts as an orphan, seconds.")
+    backlog_max_age_s: float = Field(300.0, description="Longest that a sealed segment may wait, seconds.")
+
+    def zone(self, feed: str) -> LandingZone:
+        """The zone of one feed."""
+        return LandingZone(self.root, feed)
+
+    def zones(self, feeds: Iterable[str]) -> list[LandingZone]:
+        """The zones of several feeds."""
+        return [self.zone(feed) for feed in feeds]
+
+    def zones_of(self, table: Table) -> TableZones:
+        """The zones of ``table``, as its asset empties them."""
+        attempts = UPath(self.root) / ".decoding" / f"{table.name}.json"
+        return TableZones(self.zones(table.zones), self.max_segments, self.max_bytes, attempts)
+
+    def orphaned_before_s(self) -> float:
+        """The wall time before which a lone file must have changed last to count as an orphan now."""
+        return time.time() - self.orphan_grace_s

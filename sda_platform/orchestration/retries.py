@@ -1,0 +1,59 @@
+"""How an asset's body fails: what may pass is repeated with pauses, anything else ends the run loudly.
+
+Either way the run is tagged with the disposition, because whoever starts runs must know whether to start another.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NoReturn
+
+import dagster as dg
+
+from sda_platform import failpoints
+from sda_platform.lake.errors import Unavailable
+from sda_platform.orchestration.dispositions import Disposition, disposition_of, is_of_engine
+from sda_platform.resilience import pause_s
+
+FAILURE_TAG = "sda/failure"
+REASON_TAG = "sda/failure_reason"
+# A loser plans again and wins within a second or two; a longer outage is left to a new run, which frees the lane.
+_RETRIES = 5
+_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 10.0
+_REASON_LENGTH = 200
+
+Body = Callable[..., dg.MaterializeResult[Any]]
+
+
+def repeated_or_told(name: str, body: Body) -> Body:
+    """The ``body`` of the asset ``name``: repeated after a transient failure (the loser of two writers plans again),
+    failed for good after any other."""
+
+    @wraps(body)
+    def run(*args: Any, **kwargs: Any) -> dg.MaterializeResult[Any]:
+        try:
+            failpoints.hit("asset.begun", name)
+            result = body(*args, **kwargs)
+            failpoints.hit("asset.told", name)
+            return result
+        except Exception as error:
+            _repeat_or_tell(dg.AssetExecutionContext.get(), error)
+
+    return run
+
+
+def _repeat_or_tell(context: dg.AssetExecutionContext, error: Exception) -> NoReturn:
+    disposition = disposition_of(error)
+    # This run's session died with its engine; and for anyone outside who does not answer, no lane waits.
+    may_repeat = disposition is Disposition.TRANSIENT and not (is_of_engine(error) or isinstance(error, Unavailable))
+    if may_repeat and context.retry_number < _RETRIES:
+        seed = f"{context.run.run_id}/{context.asset_key.to_user_string()}"
+        wait_s = pause_s(context.retry_number + 1, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S, seed=seed)
+        raise dg.RetryRequested(_RETRIES, wait_s) from error
+    told = f"{type(error).__name__}: {error}"
+    context.instance.add_run_tags(
+        context.run.run_id, {FAILURE_TAG: disposition.value, REASON_TAG: " ".join(told.split())[:_REASON_LENGTH]}
+    )
+    raise dg.Failure(
+        f"{disposition.value}: {told}", metadata={"failure": disposition.value}, allow_retries=False
+    ) from error

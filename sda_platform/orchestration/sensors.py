@@ -1,0 +1,180 @@
+"""What becomes a run of a lane: segments that wait in its zones, and commits that nobody has read.
+
+A tick lists file names: milliseconds, no JVM. Correctness does not depend on the run key — the table's log decides
+what is new — so a tick may be lost or repeated. The run key is the batch's hash and an attempt: Dagster never runs a
+key twice, so a failed batch needs a new attempt (`orchestration.attempts`). What a failed run left is asked for again
+from Dagster's records of it; should those be lost as well, the tables' logs tell what was left.
+"""
+
+import hashlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+import dagster as dg
+
+from sda_platform import failpoints
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.landing.orphans import orphaned_names
+from sda_platform.landing.segments import WaitingSegment
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.attempts import (
+    ZONE_TAG,
+    Attempts,
+    coming_run,
+    is_stopped_by_red,
+    unfinished_batch,
+    unfinished_run,
+    zone_run_to_repeat,
+)
+from sda_platform.orchestration.backlog import measured
+from sda_platform.orchestration.jobs import Job
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import served_by
+from sda_platform.orchestration.zone_asset import zone_key
+from sda_platform.spark.session import LANES
+
+_SHOWN = 3
+# The logs are read for what hardly ever is: work that neither a segment nor the record of a run would bring.
+_UNREAD_INTERVAL_S = 30
+
+
+def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -> dg.SensorDefinition:
+    """The sensor of landing zones that one run empties together: with one each, what comes to several at once would
+    start several runs, of which all but the first find nothing.
+
+    Running from the start, because a platform that needs toggling does nothing.
+    """
+
+    @dg.sensor(
+        name=f"{name}_landing",
+        job_name=job.name,
+        minimum_interval_seconds=interval_s,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Starts a run of {job.name} when sealed segments wait in landing/{', '.join(feeds)}.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
+        zones = [landing.zone(feed) for feed in feeds]
+        return request_landing(context, zones, job.pool, orphan_grace_s=landing.orphan_grace_s)
+
+    return sensor
+
+
+def request_landing(
+    context: dg.SensorEvaluationContext,
+    zones: Sequence[LandingZone],
+    lane: str,
+    *,
+    orphan_grace_s: float,
+    wall_s: float | None = None,
+) -> dg.SensorResult | dg.SkipReason:
+    """One run of ``lane`` for what waits in ``zones``, unless a run that will take it is on its way.
+
+    A run that failed after it had emptied the zones left its work further down: it is asked for again as well. Lone
+    files that have not changed for ``orphan_grace_s`` wait too: to be told and quarantined.
+    """
+    now_s = time.time() if wall_s is None else wall_s
+    # What is consumed between the two looks at the directory is left out.
+    found = {
+        zone.feed: zone.waiting([*zone.pending_names(), *orphaned_names(zone, now_s - orphan_grace_s)])
+        for zone in zones
+    }
+    names = [segment.name for waiting in found.values() for segment in waiting]
+    where = "+".join(found)
+    batch = batch_hash(found) if names else unfinished_batch(context.instance, lane, where)
+    if batch is None:
+        return dg.SkipReason(f"{where}: no sealed segment is pending")
+    told = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
+    coming = coming_run(context.instance, lane, batch)
+    if coming:
+        return dg.SkipReason(f"{where}: {told}; run {coming[:8]} will take them")
+    attempts = Attempts.of(context.instance, batch)
+    refusal = attempts.refusal(now_s)
+    if refusal:
+        return dg.SkipReason(f"{where}: {told}; {refusal}")
+    arrived = [
+        dg.AssetObservation(
+            asset_key=zone_key(feed),
+            metadata={"newest": waiting[-1].name, "batch": batch, **measured(waiting, now_s).metadata},
+        )
+        for feed, waiting in found.items()
+        if waiting
+    ]
+    failpoints.hit("sensor.decided")
+    return dg.SensorResult(
+        [attempts.next_run(lane, **{ZONE_TAG: where})],
+        asset_events=[] if attempts.made else arrived,
+    )
+
+
+def unread_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
+    """The sensor of the commits of ``tables`` that the tables which ``job`` serves have not consumed."""
+    readers = served_by(job)
+
+    @dg.sensor(
+        name=f"{job.name}_unread",
+        job_name=job.name,
+        minimum_interval_seconds=_UNREAD_INTERVAL_S,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=f"Starts a run of {job.name} when commits wait for its tables, and nothing else does.",
+    )
+    def sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
+        return request_unread(context, lake.open(), job.pool, readers, tables)
+
+    return sensor
+
+
+def request_unread(
+    context: dg.SensorEvaluationContext,
+    store: Lake,
+    lane: str,
+    readers: Sequence[Table],
+    tables: Sequence[Table],
+    *,
+    wall_s: float | None = None,
+) -> dg.RunRequest | dg.SkipReason:
+    """One run of ``lane`` for commits of ``tables`` that ``readers`` have not consumed, unless another will take them.
+
+    This needs no memory of Dagster's: a platform whose database was lost goes on where its tables stand. Commits behind
+    a red one do not count: no run may consume them. They count once it is repaired or acknowledged.
+    """
+    running = unfinished_run(context.instance, LANES)
+    if running:
+        return dg.SkipReason(f"run {running[:8]} is under way")
+    failed = zone_run_to_repeat(context.instance, lane)
+    if failed and not is_stopped_by_red(failed):
+        return dg.SkipReason(f"run {failed.run_id[:8]} failed, which is for the sensor of its zone")
+    heads = {table.name: store.log(table).head() for table in tables}
+    red = [each for each in (store.readable(table) for table in tables) if each.withheld]
+    upto = {each.table.name: each.head.sequence for each in red}
+    unread = [
+        f"{upto.get(source, heads[source].sequence)} of {source} for {reader.name}"
+        for reader in readers
+        for source in unread_commits(reader, heads, upto)
+    ]
+    if not unread:
+        reasons = "".join(f"; not to be read: {each.withheld}" for each in red)
+        return dg.SkipReason(f"every commit was consumed{reasons}")
+    waiting = f"commits up to {', '.join(unread)} wait"
+    batch = _hash(unread)
+    attempts = Attempts.of(context.instance, batch)
+    refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
+    if refusal:
+        return dg.SkipReason(f"{waiting}; {refusal}")
+    context.log.info(waiting)
+    return attempts.next_run(lane)
+
+
+def batch_hash(found: Mapping[str, Sequence[WaitingSegment]]) -> str:
+    """Identity of what waits in each zone, by name and arrival: today's file is not yesterday's of the same name."""
+    return _hash(f"{feed}/{segment.name}@{segment.came_s}" for feed, waiting in found.items() for segment in waiting)
+
+
+def _hash(marks: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(marks)).encode()).hexdigest()[:16]
+
+
+def _described(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    return f"{len(names)} segment{'s' if len(names) != 1 else ''} ({shown})"

@@ -1,0 +1,144 @@
+"""Asset checks, generated for every table: `exactly_once`, `contract`, `log_is_sound`, `data_is_fresh`.
+
+The first two block: what fails them does not flow on in the run. All read the log and the stored columns through
+delta-rs, so they cost milliseconds, start no session and can be run from the UI at any time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.table import Table
+from sda_platform.lake.verdicts import Verdict
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.recovery import repair_record
+from sda_platform.recovery.examination import Depth, examine
+from sda_platform.recovery.review import Balance, review
+
+_BALANCES: dict[str, tuple[Balance, ...]] = {}
+
+
+@dataclass(frozen=True)
+class DataFreshness:
+    """How old the newest data may be. ``newest_ns`` tells the instant up to which the table is complete, or None."""
+
+    meaning: str
+    max_lag_s: float
+    newest_ns: Callable[[Lake, TableLog], int | None]
+
+
+def table_checks(
+    table: Table, *, balance: Sequence[Balance] = (), freshness: DataFreshness
+) -> dg.AssetChecksDefinition:
+    """The checks of one table, as one step. ``balance``: what it promises beyond chain, keys and contract."""
+    _BALANCES[table.name] = tuple(balance)
+    specs = [
+        dg.AssetCheckSpec(
+            "exactly_once",
+            asset=table.name,
+            blocking=True,
+            description="No key twice, no sequence missing, every upstream commit consumed once, sums conserved.",
+        ),
+        dg.AssetCheckSpec(
+            "contract",
+            asset=table.name,
+            blocking=True,
+            description="Columns, nulls and ranges are those of the table's pandera model.",
+        ),
+        dg.AssetCheckSpec(
+            "log_is_sound",
+            asset=table.name,
+            description="Every commit since Delta's checkpoint can be read, every live data file is there and opens.",
+        ),
+        dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=f"By mission time: {freshness.meaning}."),
+    ]
+
+    @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs)
+    def checks(lake: LakeResource) -> Any:
+        store = lake.open()
+        log = store.log(table)
+        verdict = review_declared(store, table)
+        yield promise_result(table, "exactly_once", verdict, ("chain", "keys", "balance"))
+        yield promise_result(table, "contract", verdict, ("contract",))
+        yield log_is_sound(log, Path(lake.home))
+        yield _fresh(store, log, freshness)
+
+    return checks
+
+
+def review_declared(store: Lake, table: Table) -> Verdict:
+    """`review` of ``table`` with the balance that its checks declare. Raises KeyError where they are not loaded."""
+    return review(store, table, _BALANCES[table.name])
+
+
+def promise_result(table: Table, check: str, verdict: Verdict, promises: Sequence[str]) -> dg.AssetCheckResult:
+    """The outcome of ``check``, which holds these ``promises``: red until every finding is repaired or acknowledged.
+
+    A finding that a person acknowledged is a warning, and does not block; it stays until it is repaired.
+    """
+    found = [each for each in verdict.findings if any(promise in each.problems for promise in promises)]
+    red = [each for each in found if each in verdict.red]
+    shown = [
+        f"sequence {each.sequence}: {promise}: {problem}"
+        for each in (red or found)
+        for promise in promises
+        for problem in each.problems.get(promise, ())
+    ]
+    accepted = [str(verdict.acknowledged[each.fingerprint]) for each in found if each not in red]
+    broken = [promise for promise in promises if any(promise in each.problems for each in (red or found))]
+    facts: dict[str, Any] = {"verified_upto_sequence": verdict.verified.sequence}
+    if found:
+        first = (red or found)[0]
+        facts |= {"broken_promises": broken, "first_bad_sequence": first.sequence, "since": first.since_utc}
+    if accepted:
+        facts["acknowledged"] = accepted[:20]
+    severity = dg.AssetCheckSeverity.ERROR if red else dg.AssetCheckSeverity.WARN
+    return _result(table, check, shown, facts, severity)
+
+
+def log_is_sound(log: TableLog, home: Path) -> dg.AssetCheckResult:
+    """The newest commits and their files as they are now, and what the last start of the platform found and mended."""
+    found = examine(log, Depth.NEWEST)
+    facts = {"commits_read": found.commits_read, "files_seen": found.files_seen, "seconds": round(found.seconds, 3)}
+    return _result(log.table, "log_is_sound", found.problems, {**facts, **repair_record.facts(home, log.table.name)})
+
+
+def _fresh(store: Lake, log: TableLog, freshness: DataFreshness) -> dg.AssetCheckResult:
+    newest, now = freshness.newest_ns(store, log), store.clock.now_ns()
+    lag_s = None if newest is None else (now - newest) / NANOSECONDS_PER_SECOND
+    return dg.AssetCheckResult(
+        asset_key=log.table.name,
+        check_name="data_is_fresh",
+        passed=lag_s is not None and lag_s <= freshness.max_lag_s,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=freshness.meaning,
+        metadata={
+            "mission_time": iso(now),
+            "newest": "no data yet" if newest is None else iso(newest),
+            "max_lag_s": freshness.max_lag_s,
+            **({} if lag_s is None else {"lag_s": lag_s}),
+        },
+    )
+
+
+def _result(
+    table: Table,
+    name: str,
+    problems: list[str],
+    facts: dict[str, Any],
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=table.name,
+        check_name=name,
+        passed=not problems,
+        severity=severity if problems else dg.AssetCheckSeverity.ERROR,
+        description="; ".join(problems)[:1000] or None,
+        metadata={**facts, **({"problems": problems[:20]} if problems else {})},
+    )

@@ -1,0 +1,62 @@
+"""What the last verification of the lake found and mended, kept in the platform's home for people to see.
+
+A record of what happened, not a state: nothing is decided from it, and losing it loses nothing.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from upath import UPath
+
+from sda_platform.lake import durable
+from sda_platform.recovery.repair import Finding
+
+_FILE = "recovery.json"
+
+
+def write(home: Path, findings: Sequence[Finding], *, seconds: float) -> None:
+    """Record ``findings``, which took ``seconds``."""
+    record = {
+        "schema_version": 1,
+        "verified_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "tables": {finding.examination.table: _told(finding) for finding in findings},
+    }
+    durable.write(UPath(home / _FILE), (json.dumps(record, indent=1) + "\n").encode())
+
+
+def read(home: Path) -> dict[str, Any]:
+    """The record; empty where no verification was recorded, or not whole."""
+    try:
+        record = json.loads((home / _FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def facts(home: Path, table: str) -> dict[str, Any]:
+    """What a check of ``table`` tells of the last start: when it was verified, how long that took, what was mended."""
+    record = read(home)
+    told = record.get("tables", {}).get(table)
+    if told is None:
+        return {}
+    at_start = {"verified_at_start_utc": record["verified_utc"], "start_outcome": told["outcome"]}
+    return {**at_start, **({"recovered_by": told["repaired"]} if told["repaired"] else {})}
+
+
+def _told(finding: Finding) -> dict[str, Any]:
+    seen = finding.examination
+    return {
+        "outcome": finding.outcome,
+        "version": seen.version,
+        "sequence": seen.sequence,
+        "commits_read": seen.commits_read,
+        "files_seen": seen.files_seen,
+        "seconds": round(seen.seconds, 3),
+        "problems": finding.problems,
+        "repaired": list(finding.repaired),
+        "refused": finding.refused,
+    }

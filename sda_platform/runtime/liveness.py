@@ -1,0 +1,166 @@
+"""Whether a process that is alive still works: each is asked something trivial, with a deadline.
+
+A stopped, deadlocked or overloaded process keeps its process id and its open port. The supervisor ends one that leaves
+several questions in succession unanswered, and starts it again as if it had died. Questions are counted, not seconds: a
+machine that was suspended misses one at most.
+"""
+
+import http.client
+import json
+import math
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import grpc
+
+from sda_platform.runtime.processes import Service
+from sda_platform.spark import statements
+
+MISSES = 3
+# Dagster's daemon writes its heartbeat that often.
+HEARTBEAT_S = 30.0
+_HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+_DAGSTER_SERVICE = b"\n\nDagsterApi"  # a HealthCheckRequest that names this service
+_SERVING = b"\x08\x01"
+_HEARTBEATS = "{ instance { daemonHealth { allDaemonStatuses { lastHeartbeatTime } } } }"
+
+# Asks, with a deadline in seconds; None: the answer cannot be known now. Never raises.
+Question = Callable[[float], bool | None]
+
+
+@dataclass
+class Liveness:
+    """How many questions a service has left unanswered since it was started.
+
+    It is asked every ``period_s`` seconds, with that deadline. ``misses`` in succession mean that it hangs; before its
+    first answer it has ``start_s`` seconds. A question that was never answered proves nothing; ``is_proven``: it was.
+    """
+
+    service: Service
+    question: Question
+    period_s: float
+    start_s: float
+    misses: int = MISSES
+    is_proven: bool = False
+    _has_answered: bool = field(default=False, init=False)
+    _missed: int = field(default=0, init=False)
+    _pid: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with the process that runs now."""
+        self._pid, self._has_answered = self.service.pid, self.is_proven
+
+    def keep_asking(self, stop: threading.Event) -> None:
+        """Ask until ``stop``."""
+        asked_s = time.monotonic()
+        while not stop.wait(max(0.0, asked_s + self.period_s - time.monotonic())):
+            asked_s = time.monotonic()
+            self.ask()
+
+    def ask(self) -> None:
+        """Ask once; what is not running is not asked."""
+        pid = self.service.pid
+        if pid != self._pid:
+            self._pid, self._missed, self._has_answered = pid, 0, False
+        if not self.service.is_alive:
+            return
+        answered = self.question(self.period_s)
+        if answered is None or pid != self.service.pid:
+            return
+        self._missed = 0 if answered else self._missed + 1
+        self._has_answered = self._has_answered or answered
+        self.is_proven = self.is_proven or answered
+
+    def begin_again(self) -> None:
+        """Count from now on."""
+        self._missed = 0
+
+    @property
+    def is_hung(self) -> bool:
+        """Whether the running process has missed as many questions as mean that it hangs."""
+        is_asked = self.is_proven and self._pid == self.service.pid and self.service.is_alive
+        return is_asked and self._missed >= self._limit
+
+    @property
+    def silent_s(self) -> float:
+        """For about how many seconds it has not answered."""
+        return self._missed * self.period_s
+
+    @property
+    def _limit(self) -> int:
+        return self.misses if self._has_answered else max(self.misses, math.ceil(self.start_s / self.period_s))
+
+
+def engine_answers(remote: str) -> Question:
+    """Whether the engine of this machine at ``remote`` (sc://host:port) executes a statement."""
+    address = remote.removeprefix("sc://")
+
+    def ask(deadline_s: float) -> bool:
+        try:
+            with grpc.insecure_channel(address) as channel:
+                statements.ask(channel, deadline_s)
+        except grpc.RpcError:
+            return False
+        return True
+
+    return ask
+
+
+def code_server_answers(address: str) -> Question:
+    """Whether Dagster's code server at ``address`` (host:port) says that it serves."""
+
+    def ask(deadline_s: float) -> bool:
+        try:
+            with grpc.insecure_channel(address) as channel:
+                answer = channel.unary_unary(_HEALTH_CHECK)(_DAGSTER_SERVICE, timeout=deadline_s)
+        except grpc.RpcError:
+            return False
+        return bool(answer == _SERVING)
+
+    return ask
+
+
+def webserver_answers(url: str) -> Question:
+    """Whether Dagster's webserver at ``url`` says which server it is."""
+
+    def ask(deadline_s: float) -> bool:
+        try:
+            with urllib.request.urlopen(f"{url}/server_info", timeout=deadline_s) as answer:  # noqa: S310
+                return bool(answer.status == 200)
+        except (OSError, http.client.HTTPException):
+            return False
+
+    return ask
+
+
+def daemon_beats(url: str) -> Question:
+    """Whether Dagster's daemon has written a heartbeat since the last question; the webserver at ``url`` knows it.
+
+    Heartbeats are compared with each other, not with a clock.
+    """
+    known: list[float] = []
+
+    def ask(deadline_s: float) -> bool | None:
+        found = _last_heartbeat(url, deadline_s)
+        if found is None:
+            return None
+        is_new = known != [found]
+        known[:] = [found]
+        return is_new
+
+    return ask
+
+
+def _last_heartbeat(url: str, deadline_s: float) -> float | None:
+    """When any part of the daemon wrote its last heartbeat, Unix seconds; 0 before the first; None: not known."""
+    query = json.dumps({"query": _HEARTBEATS}).encode()
+    request = urllib.request.Request(f"{url}/graphql", query, {"Content-Type": "application/json"})  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=deadline_s) as answer:  # noqa: S310
+            statuses = json.load(answer)["data"]["instance"]["daemonHealth"]["allDaemonStatuses"]
+            return max((float(status["lastHeartbeatTime"] or 0) for status in statuses), default=0.0)
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,122 @@
+"""The platform's home directory: the lock, ``platform.json``, Dagster's instance files.
+
+Whoever holds the lock is the one platform of this home; the kernel releases it with the process, however that
+ends. Stdlib only.
+"""
+
+import fcntl
+import json
+import os
+import re
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from sda_platform.runtime.lake_lock import take_lake_lock
+
+STATE_FILE = "platform.json"
+LOCK_FILE = "platform.lock"
+POSTGRES_VARIABLE = "SDA_DAGSTER_POSTGRES_URL"
+_POSTGRES_BLOCK = f"\nstorage:\n  postgres:\n    postgres_url: {{env: {POSTGRES_VARIABLE}}}\n"
+
+
+class AlreadyRunning(RuntimeError):
+    """Another platform works in this home."""
+
+
+def take_lock(home: Path) -> IO[str]:
+    """Become the platform of ``home`` until the returned file is closed. Raises AlreadyRunning."""
+    home.mkdir(parents=True, exist_ok=True)
+    lock = (home / LOCK_FILE).open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        state = read_state(home)
+        address = state.get("addresses", {}).get("webserver", "still starting")
+        raise AlreadyRunning(
+            f"a platform already runs in {home} (process {state.get('pid', 'unknown')}, {address}): "
+            "use that one, stop it, or choose another home with SDA_HOME"
+        ) from None
+    return lock
+
+
+def take_locks(home: Path, lake_uri: str) -> ExitStack:
+    """Become the platform of ``home`` and of its lake until the returned stack is closed.
+
+    Raises AlreadyRunning or `lake_lock.LakeInUse`.
+    """
+    with ExitStack() as held:
+        held.enter_context(take_lock(home))
+        if lake := take_lake_lock(lake_uri, home):
+            held.enter_context(lake)
+        return held.pop_all()
+
+
+def running_platform(home: Path) -> dict[str, Any] | None:
+    """The contents of ``platform.json`` while a platform runs in ``home``, else None."""
+    if not (home / LOCK_FILE).exists():
+        return None
+    with (home / LOCK_FILE).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return read_state(home)
+    return None
+
+
+def read_state(home: Path) -> dict[str, Any]:
+    """What the last platform of ``home`` wrote down; empty when it wrote nothing or nothing whole."""
+    try:
+        state = json.loads((home / STATE_FILE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def write_state(home: Path, state: dict[str, Any]) -> None:
+    """Replace ``platform.json`` in one step."""
+    _write(home / STATE_FILE, json.dumps(state, indent=1) + "\n")
+
+
+def clear_state(home: Path) -> None:
+    """Remove ``platform.json``."""
+    (home / STATE_FILE).unlink(missing_ok=True)
+
+
+def prepare(home: Path, code_server_port: int, *, with_postgres: bool) -> Path:
+    """Lay out ``home`` and write Dagster's two files; returns the workspace file."""
+    dagster_home = home / "dagster"
+    for directory in (dagster_home, home / "logs", home / "engine" / "scratch"):
+        directory.mkdir(parents=True, exist_ok=True)
+    _write(
+        dagster_home / "dagster.yaml",
+        _instance_file().read_text() + (_POSTGRES_BLOCK if with_postgres else ""),
+    )
+    server = {"host": "127.0.0.1", "port": code_server_port, "location_name": "sda_platform"}
+    workspace = dagster_home / "workspace.yaml"
+    _write(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
+    return workspace
+
+
+def longest_run_h() -> float:
+    """The longest that Dagster lets a run take, hours."""
+    found = re.search(r"^ *max_runtime_seconds: *(\d+)", _instance_file().read_text(), re.MULTILINE)
+    if found is None:
+        raise ValueError("dagster.yaml does not limit how long a run takes (run_monitoring.max_runtime_seconds)")
+    return int(found[1]) / 3600
+
+
+def _instance_file() -> Path:
+    """The project's ``dagster.yaml``: at the top of a checkout, inside the package of an installed wheel."""
+    package = Path(__file__).parents[1]
+    found = [path for path in (package.parent / "dagster.yaml", package / "dagster.yaml") if path.is_file()]
+    if not found:
+        raise FileNotFoundError("dagster.yaml is missing from this installation")
+    return found[0]
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    partial.write_text(text)
+    partial.replace(path)

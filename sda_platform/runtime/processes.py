@@ -1,0 +1,139 @@
+"""One supervised process: on a leash, in a group of its own, logged to a file, restarted with growing pauses.
+
+Knows nothing of what the processes are; `supervisor` does. Stdlib only.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sda_platform.runtime import guardian
+
+LONGEST_PAUSE_S = 30.0
+_STEADY_S = 60.0
+"""A process that lived this long has recovered: its next restart comes at once again."""
+
+
+@dataclass
+class Service:
+    """A program that shall run while the platform does. ``is_ready`` answers fast and never raises."""
+
+    name: str
+    command: list[str]
+    environment: Mapping[str, str]
+    directory: Path
+    log: Path
+    is_ready: Callable[[], bool] = lambda: True
+    restarts: int = 0
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+    _began: float = 0.0
+    _failures: int = 0
+    _due: float | None = None
+
+    def start(self) -> None:
+        """Start it in a process group of its own; its output is appended to the log."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        leash = [sys.executable, "-I", "-S", guardian.__file__, "leash", str(os.getpid())]
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*leash, *self.command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=dict(self.environment),
+                cwd=self.directory,
+                process_group=0,
+            )
+        self._began, self._due = time.monotonic(), None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, None before the first start."""
+        return self._process.pid if self._process else None
+
+    @property
+    def is_alive(self) -> bool:
+        """True while the process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """Exit code of the ended process; negative when a signal ended it."""
+        return self._process.poll() if self._process else None
+
+    def revive(self, now: float) -> str | None:
+        """Restart a dead process once its pause is over; returns what was done, for people, or None.
+
+        The pause doubles with every death in quick succession, from one second to LONGEST_PAUSE_S.
+        """
+        if self.is_alive:
+            return None
+        if self._due is None:
+            self._failures = 0 if now - self._began > _STEADY_S else self._failures + 1
+            pause = min(2.0 ** (self._failures - 1), LONGEST_PAUSE_S) if self._failures else 0.0
+            self._due = now + pause
+            self.signal(signal.SIGKILL)  # what it started must not live on beside its successor
+            return f"{self.name} ended ({describe_exit(self.exit_code)}); starting it again in {pause:.0f} s"
+        if now < self._due:
+            return None
+        self.restarts += 1
+        self.start()
+        return f"{self.name} restarted (number {self.restarts})"
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its whole process group, if there still is one."""
+        if self._process is not None:
+            try:
+                os.killpg(self._process.pid, number)
+            except (ProcessLookupError, PermissionError):
+                return
+
+    def wait(self) -> None:
+        """Return when the process has ended."""
+        if self._process is not None:
+            self._process.wait()
+
+    def last_words(self, lines: int = 12) -> str:
+        """The end of its log."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def stop_all(services: Iterable[Service], number: int, grace_s: float) -> None:
+    """Ask every process group to end by signal ``number``; kill what remains after ``grace_s`` seconds."""
+    waiting = list(services)
+    for service in waiting:
+        service.signal(number)
+    deadline = time.monotonic() + grace_s
+    while any(service.is_alive for service in waiting) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for service in waiting:
+        service.signal(signal.SIGKILL)
+
+
+def describe_exit(code: int | None) -> str:
+    """An exit code in words."""
+    if code is None:
+        return "still running"
+    if code < 0:
+        return f"by {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
+def free_port(preferred: int) -> int:
+    """``preferred`` when nobody on this machine listens there, else a free port; 0 = any."""
+    for port in (preferred, 0):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise OSError("no free port on 127.0.0.1")

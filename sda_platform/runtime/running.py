@@ -1,0 +1,69 @@
+"""Running the platform in the foreground: what `sda up` and `sda demo` share."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.orbits.sensing.sensors import sensor_network
+from sda_platform.runtime.services import Addresses
+from sda_platform.runtime.supervisor import Platform
+from sda_platform.settings import Settings
+
+
+def progress_printer(console: Console) -> Callable[[str], None]:
+    """Lines with the seconds since start, so that a person sees where the time goes."""
+    began = time.monotonic()
+
+    def say(line: str) -> None:
+        console.print(f"[dim]{time.monotonic() - began:6.1f} s[/]  {line}")
+
+    return say
+
+
+@contextmanager
+def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Platform, Addresses]]:
+    """The platform of ``settings``, started; stopped on the way out whatever happens."""
+    # A subscriber or a list that cannot be used is reported before anything starts.
+    chosen_subscriber(settings.subscriber, settings.home)
+    protected_fleet(Path(settings.fleet) if settings.fleet else None)
+    if settings.sensors:
+        sensor_network(Path(settings.sensors))
+    platform = Platform(
+        settings.home,
+        {
+            **os.environ,
+            # Its processes work in the home: a relative path would lead elsewhere there.
+            "SDA_LAKE": settings.lake_uri,
+            "SDA_LANDING": settings.landing_uri,
+            "SDA_SCREENING_HORIZON_H": str(settings.screening_horizon_h),
+        },
+        webserver_host=settings.webserver_host,
+        webserver_port=settings.webserver_port,
+        engine_port=settings.engine_port,
+        driver_memory=settings.driver_memory,
+        spark_remote=settings.spark_remote,
+        hung_after_s=settings.hung_after_s,
+    )
+    try:
+        yield platform, platform.start(say)
+    finally:
+        platform.stop()
+        say("stopped; no process is left")
+
+
+def run_platform(settings: Settings, console: Console) -> None:
+    """`sda up`: run until Ctrl-C."""
+    say = progress_printer(console)
+    try:
+        with running(settings, say) as (platform, addresses):
+            say(f"landing zones: {settings.landing_uri}")
+            say(f"UI: {addresses.webserver} – Ctrl-C stops the platform")
+            platform.wait()
+    except KeyboardInterrupt:
+        return

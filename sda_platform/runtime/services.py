@@ -1,0 +1,89 @@
+"""The platform's long-running processes: their commands, when each is ready, and what each is asked while it runs."""
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sda_platform.runtime import liveness
+from sda_platform.runtime.liveness import MISSES, Liveness, Question
+from sda_platform.runtime.processes import Service
+from sda_platform.spark import engine
+from sda_platform.spark.java import find_java
+
+ENGINE_READY_S = 90.0
+DAGSTER_READY_S = 120.0
+_LOOK_S = 5.0
+# A start waits for an answer of each: of Dagster's servers to the very question that they are asked later, of the
+# engine to the statements of the warm-up.
+_PROVEN_AT_START = ("code-server", "webserver", "engine")
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where the platform answers. ``engine`` is what SDA_SPARK_REMOTE is set to for its processes."""
+
+    webserver: str
+    code_server: str
+    engine: str
+
+
+def engine_service(home: Path, environment: Mapping[str, str], port: int, driver_memory: str) -> Service:
+    """The Spark Connect server. Raises JavaMissing or JarsMissing."""
+    directory = home / "engine"
+    command = engine.server_command(find_java(environment), directory, port=port, driver_memory=driver_memory)
+    complete = {**environment, **engine.server_environment(directory)}
+    return Service(
+        "engine", command, complete, directory, home / "logs" / "engine.log", lambda: engine.is_listening(port)
+    )
+
+
+def code_server_service(home: Path, environment: Mapping[str, str], port: int, module: str) -> Service:
+    """Dagster's code server, which serves the definitions of ``module``."""
+    serve = ["sda_platform.runtime.code_server", "-m", module, "--location-name", "sda_platform"]
+    listening = ["-h", engine.HOST, "-p", str(port)]
+    answers = liveness.code_server_answers(f"{engine.HOST}:{port}")
+    return _python("code-server", [*serve, *listening], home, environment, lambda: bool(answers(_LOOK_S)))
+
+
+def webserver_service(
+    home: Path, environment: Mapping[str, str], workspace: Path, host: str, url: str, port: int
+) -> Service:
+    """Dagster's webserver; it listens at ``host`` and answers this machine at ``url``."""
+    show = ["dagster_webserver", "-h", host, "-p", str(port), "-w", str(workspace)]
+    answers = liveness.webserver_answers(url)
+    return _python("webserver", show, home, environment, lambda: bool(answers(_LOOK_S)))
+
+
+def daemon_service(home: Path, environment: Mapping[str, str], workspace: Path) -> Service:
+    """Dagster's daemon."""
+    return _python("daemon", ["sda_platform.runtime.daemon", "-w", str(workspace)], home, environment, lambda: True)
+
+
+def watched(services: Mapping[str, Service], addresses: Addresses, hung_after_s: float) -> list[Liveness]:
+    """How to see whether these services, which are ready, work from now on.
+
+    One hangs when it has not answered for ``hung_after_s`` seconds. The daemon writes a heartbeat every half minute and
+    has that time in addition.
+    """
+    period_s = hung_after_s / MISSES
+    beats = MISSES + math.ceil(liveness.HEARTBEAT_S / period_s)
+    questions: dict[str, tuple[Question, float, int]] = {
+        "engine": (liveness.engine_answers(addresses.engine), ENGINE_READY_S, MISSES),
+        "code-server": (liveness.code_server_answers(addresses.code_server), DAGSTER_READY_S, MISSES),
+        "webserver": (liveness.webserver_answers(addresses.webserver), DAGSTER_READY_S, MISSES),
+        "daemon": (liveness.daemon_beats(addresses.webserver), DAGSTER_READY_S, beats),
+    }
+    return [
+        Liveness(services[name], question, period_s, start_s, misses, is_proven=name in _PROVEN_AT_START)
+        for name, (question, start_s, misses) in questions.items()
+        if name in services
+    ]
+
+
+def _python(
+    name: str, arguments: list[str], home: Path, environment: Mapping[str, str], is_ready: Callable[[], bool]
+) -> Service:
+    log = home / "logs" / f"{name}.log"
+    return Service(name, [sys.executable, "-m", *arguments], environment, home, log, is_ready)

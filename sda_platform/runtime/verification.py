@@ -1,0 +1,93 @@
+"""`sda verify`, and the verification at every start of the platform: is the lake what it was when it was left?
+
+    python -m sda_platform.runtime.verification
+
+is what the supervisor runs before anything may write: it mends what a power loss left, records what it did, and ends
+with 1 where rows are lost. The supervisor itself knows neither tables nor logs.
+"""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from upath import UPath
+
+from sda_platform.clock import MissionClock
+from sda_platform.lake import durable
+from sda_platform.lake.errors import Misconfigured
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.retention import RETENTION
+from sda_platform.landing.zone import LandingZone
+from sda_platform.observability.red_tables import review_unverified
+from sda_platform.recovery import repair_record
+from sda_platform.recovery.examination import Depth
+from sda_platform.recovery.repair import Finding, recover
+from sda_platform.registry import FEEDS, TABLES
+from sda_platform.runtime import platform_home
+from sda_platform.settings import Settings
+
+
+def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[Finding]:
+    """Examine every table, with ``repair`` mend what can be, and record it in the home.
+
+    At full depth archived segments whose rows no table has are looked for, too. While it repairs, the caller sees to
+    it that no platform runs here.
+    """
+    began = time.perf_counter()
+    lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+    sources = {table: [LandingZone(settings.landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}
+    findings = recover(lake, TABLES, sources, depth=depth, repair=repair)
+    repair_record.write(settings.home, findings, seconds=time.perf_counter() - began)
+    return findings
+
+
+def lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """What a person reads: the tables that are sound in one line, each other one with what was found and done."""
+    sound = [f for f in findings if f.outcome == "sound"]
+    commits, files = (sum(getattr(f.examination, n) for f in findings) for n in ("commits_read", "files_seen"))
+    yield f"{len(sound)} of {len(findings)} tables are sound ({commits:,} commits and {files:,} files read)"
+    for finding in findings:
+        if finding.outcome == "sound":
+            continue
+        yield f"{finding.examination.table}: {finding.outcome}: {'; '.join(finding.problems)}"
+        yield from (f"  {step}" for step in finding.repaired)
+        if finding.refused:
+            yield f"  {finding.refused}"
+
+
+def last_verification(home: Path) -> str:
+    """When the lake was verified last, and how that ended; one line for `sda status`."""
+    record = repair_record.read(home)
+    if not record:
+        return "not verified yet (`sda verify`)"
+    told = [f"{name} {table['outcome']}" for name, table in record["tables"].items() if table["outcome"] != "sound"]
+    outcome = ", ".join(told) or f"{len(record['tables'])} tables sound"
+    return f"verified {record['verified_utc']} in {record['seconds']:.2f} s: {outcome}"
+
+
+def main() -> int:
+    """Verify and mend the lake of the environment's settings; 1 where it may not be built on.
+
+    A lake in an object store loses no power, and others may be writing to it: it is only looked at. Commits without a
+    verdict are verified; a red table does not keep the platform from starting, as only its consumers stop.
+    """
+    settings = Settings()
+    try:
+        RETENTION.require_covers(platform_home.longest_run_h())
+    except Misconfigured as error:
+        sys.stdout.write(f"{error}\n")
+        return 1
+    is_ours = durable.is_synced_by_hand(UPath(settings.lake_uri))
+    findings = verify(settings, Depth.PRESENCE if is_ours else Depth.NEWEST, repair=is_ours)
+    for line in lines(findings):
+        sys.stdout.write(line + "\n")
+    if any(finding.outcome == "damaged" for finding in findings):
+        return 1
+    for line in review_unverified(Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)):
+        sys.stdout.write(line + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

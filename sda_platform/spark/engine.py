@@ -1,0 +1,142 @@
+"""How the Spark engine is configured and started: one place for the local server and the in-process session.
+
+The engine is one Spark Connect server: a JVM on this machine, bound to loopback, that every run attaches to.
+This module describes its command and environment and can tell whether it answers; starting, watching and
+restarting it is the supervisor's work, opening sessions `spark`'s. Nothing here imports PySpark or starts a
+process.
+"""
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from sda_platform.spark.jars import jar_paths, spark_jars_directory
+from sda_platform.spark.java import Java
+
+HOST = "127.0.0.1"
+USER_ID = "sda"
+_SERVER_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_LANES = Path(__file__).with_name("pools.xml")
+_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+
+_JAVA_OPENS = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+"""What Spark 4.1 opens when its own launcher starts it (org.apache.spark.launcher.JavaModuleOptions)."""
+
+
+def spark_conf() -> dict[str, str]:
+    """The configuration that the server and an in-process session share. Raises JarsMissing before set-up."""
+    partitions = str(min(max((os.cpu_count() or 2) // 2, 1), 16))
+    return {
+        "spark.jars": ",".join(str(path) for path in jar_paths()),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Delta replays its log in 50 tasks by default, which costs seconds on a log of a few kilobytes.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.sql.shuffle.partitions": partitions,
+        # VACUUM lists directories in ten thousand tasks by default: minutes, for tables that have one directory.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": partitions,
+        # A hot batch is small: planning again between the stages of a query costs more than it can ever save there.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.scheduler.allocation.file": _LANES.as_uri(),
+        # Two fifths smaller than with the default, and what is written twice, read back and synced is as much less.
+        "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.pythonUDF.arrow.enabled": "true",
+        # Narrow numeric rows: fewer, larger batches suit the numpy kernels.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        "spark.python.worker.reuse": "true",
+        "spark.python.daemon.module": "sda_platform.spark.python_daemon",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": HOST,
+        "spark.driver.bindAddress": HOST,
+    }
+
+
+def server_conf(directory: Path, port: int) -> dict[str, str]:
+    """The server's configuration: `spark_conf`, its address, and its warehouse below ``directory``."""
+    conf = {
+        **spark_conf(),
+        # Twice as many slots as cores: a screening takes half of them, and whatever else comes finds one free.
+        "spark.master": f"local[{2 * (os.cpu_count() or 2)}]",
+        "spark.app.name": "sda-engine",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.port": str(port),
+        # A lane's session stays for the engine's life: its next run shall find it warm.
+        "spark.connect.session.manager.defaultSessionTimeout": "-1",
+    }
+    del conf["spark.jars"]  # on the server's class path from the start, so no session has to load them
+    return conf
+
+
+def server_command(java: Java, directory: Path, *, port: int, driver_memory: str) -> list[str]:
+    """The command line of the server. ``driver_memory`` in JVM notation; raises JarsMissing before set-up."""
+    class_path = [f"{spark_jars_directory()}/*", *map(str, jar_paths())]
+    options = [f"-Xmx{driver_memory}", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:+ExitOnOutOfMemoryError"]
+    options += ["--add-modules=jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED"]
+    options += [f"--add-opens={name}=ALL-UNNAMED" for name in _JAVA_OPENS]
+    options += ["-Djdk.reflect.useDirectMethodHandle=false", "-Dio.netty.tryReflectionSetAccessible=true"]
+    options += [
+        f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
+        f"-Djava.io.tmpdir={directory / 'scratch'}",
+    ]
+    options += [f"-D{name}={value}" for name, value in server_conf(directory, port).items()]
+    return [str(java.executable), *options, "-cp", os.pathsep.join(class_path), _SERVER_CLASS]
+
+
+def server_environment(directory: Path) -> dict[str, str]:
+    """What the server's environment adds: its workers are this Python, and can import this package."""
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": python_path(),
+        "SPARK_HOME": str(spark_jars_directory().parent),
+        "SPARK_LOCAL_IP": HOST,
+        "SPARK_LOCAL_DIRS": str(directory / "scratch"),
+    }
+
+
+def python_path() -> str:
+    """PYTHONPATH by which a child process imports this very package, installed or not."""
+    return os.pathsep.join([str(_PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def remote_address(port: int) -> str:
+    """The Spark Connect address of a server on this machine."""
+    return f"sc://{HOST}:{port}"
+
+
+def session_url(remote: str, session_id: str) -> str:
+    """Where a client attaches to the session ``session_id`` (a UUID), making it if there is none."""
+    return f"{remote.rstrip('/')}/;session_id={session_id};user_id={USER_ID}"
+
+
+def is_listening(port: int, timeout_s: float = 1.0) -> bool:
+    """True when something on this machine accepts connections on ``port``; the server does when ready."""
+    try:
+        with socket.create_connection((HOST, port), timeout=timeout_s):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,107 @@
+"""The Spark resource: one setting chooses between the local engine, a remote one and a session in this process.
+
+Runs attach to the engine with a session id that is constant per lake and lane, so that the lane's Python workers and
+caches stay warm from run to run; they never stop that session. Platforms that share an engine share no session.
+Nothing here starts an engine: a dead one fails the run at once with a message, because the Connect client by itself
+would retry for minutes.
+"""
+
+import os
+import sys
+import threading
+import uuid
+from typing import Any, cast
+
+import dagster as dg
+import grpc
+from dagster_pyspark import LazyPySparkResource
+from pydantic import Field, PrivateAttr
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder
+from pyspark.sql.connect.client.retries import DefaultPolicy
+
+from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.spark import engine, statements
+from sda_platform.spark.priority import give_way
+
+LANE_TAG = "sda/lane"
+LANES = ("hot", "catalog", "maintenance")
+LESS_URGENT = ("catalog", "maintenance")
+IN_PROCESS = "local"
+# A cold or busy engine needs seconds for its first statement.
+_PROBE_TIMEOUT_S = 30.0
+# Half a minute of attempts to reach an engine again; PySpark's own default goes on for ten, while the pool waits.
+_RECONNECTING = DefaultPolicy(max_retries=10, max_backoff=5_000)
+
+
+class SparkResource(LazyPySparkResource):
+    """dagster-pyspark's lazy session, attached to the lane's engine session.
+
+    ``remote``: ``sc://host:port``, or ``local`` for a classic session inside this process.
+    """
+
+    spark_config: dict[str, Any] = Field(default_factory=dict)
+    remote: str = Field(description="sc://host:port of a Spark Connect engine, or 'local'.")
+    lake_uri: str = Field(
+        "", description="The lake whose runs use the session; platforms with other lakes have others."
+    )
+    _lane: str = PrivateAttr(default="adhoc")
+    _opening: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Learn the lane from the run's tags, and give way to more urgent ones; opens nothing."""
+        run = context.run
+        if run is not None:
+            self._lane = run.tags.get(LANE_TAG, f"adhoc-{run.run_id}")
+        if self._lane in LESS_URGENT and self.remote != IN_PROCESS:
+            give_way()
+
+    def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
+        """A lane's session stays for its next run; one that a run without a lane opened would stay for nobody."""
+        if self._spark_session is not None and self._lane not in LANES and self.remote != IN_PROCESS:
+            self._spark_session.stop()
+            self._spark_session = None
+
+    def _init_session(self) -> None:
+        with self._opening:  # the steps' thread and the one that anticipates their commits may both be first
+            if self._spark_session is None:
+                self._spark_session = attach(self.remote, self._lane, self.spark_config, lake_uri=self.lake_uri)
+
+
+def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None, *, lake_uri: str = "") -> SparkSession:
+    """The session of ``lane`` and lake on the engine at ``remote``. Raises EngineUnavailable where none answers."""
+    if remote == IN_PROCESS:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master("local[2]").appName("sda")
+        for name, value in {**engine.spark_conf(), **(extra_conf or {})}.items():
+            builder = builder.config(name, value)
+        return builder.getOrCreate()
+    if not remote:
+        raise EngineUnavailable(
+            "no Spark engine: start one with `sda up`, or set SDA_SPARK_REMOTE to sc://host:port or to 'local'"
+        )
+    probe(remote)
+    session = SparkSession.builder.remote(engine.session_url(remote, session_id(lane, lake_uri))).getOrCreate()
+    cast("Any", session).client.set_retry_policies([_RECONNECTING])
+    for name, value in (extra_conf or {}).items():
+        session.conf.set(name, value)
+    return session
+
+
+def session_id(lane: str, lake_uri: str) -> str:
+    """The constant Connect session id of a lane of the platform whose lake is at ``lake_uri``: a hash of both."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"sda-platform/lake/{lake_uri.rstrip('/')}/lane/{lane}"))
+
+
+def probe(remote: str) -> None:
+    """Raise EngineUnavailable unless the engine at ``remote`` executes a trivial statement in time."""
+    try:
+        builder = DefaultChannelBuilder(remote)
+        with builder.toChannel() as channel:
+            statements.ask(channel, _PROBE_TIMEOUT_S, builder.metadata())
+    except grpc.RpcError as error:
+        details = getattr(error, "details", lambda: None)() or error
+        raise EngineUnavailable(
+            f"the Spark engine at {remote} does not answer ({details}); `sda status` shows the platform's processes, "
+            "`sda up` starts the local engine"
+        ) from error

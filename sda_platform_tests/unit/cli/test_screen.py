@@ -1,0 +1,140 @@
+"""`sda screen`: the published approaches of a real catalogue, from any file of it, and clear words where it cannot."""
+
+import csv
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import sda_platform
+from sda_platform.cli.main import main
+from sda_platform.cli.screen_catalogue import read_elements
+from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
+from sda_platform.formats.omm import OMM_CSV_COLUMNS
+
+CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
+TRUTH = Path(__file__).parents[2] / "data" / "screening"
+START = "2024-11-01T00:00:00Z"
+TEN_MINUTES = "0.16666666666666666"
+
+
+def sda_screen(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["screen", *arguments])
+
+
+def published(hours: float) -> list[dict[str, str]]:
+    end = parse_iso_ns(START) + hours * 3600 * NANOSECONDS_PER_SECOND
+    with gzip.open(TRUTH / "celestrak_2024-11-01_events_24h_5km.csv.gz", "rt") as file:
+        return [row for row in csv.DictReader(file) if parse_iso_ns(row["tca_utc"]) < end]
+
+
+@pytest.fixture
+def small_catalogue(tmp_path: Path) -> Path:
+    """The objects of the day's first events, one of them twice with an older epoch, and a line that is nothing."""
+    met = {int(row[name]) for row in published(0.25) for name in ("norad_lo", "norad_hi")}
+    column = OMM_CSV_COLUMNS.index("NORAD_CAT_ID")
+    lines = gzip.decompress(CATALOGUE.read_bytes()).decode().splitlines()
+    kept = [line for line in lines[1:] if int(line.split(",")[column]) in met]
+    older = kept[0].replace("2024-1", "2023-1", 1)
+    path = tmp_path / "small.csv"
+    path.write_text("\n".join([lines[0], *kept, older, "no,element,set"]) + "\n")
+    return path
+
+
+def test_ten_minutes_of_all_against_all_are_the_published_events(tmp_path: Path) -> None:
+    out = tmp_path / "events.parquet"
+    answer = sda_screen(
+        "--catalog", str(CATALOGUE), "--start", START, "--hours", TEN_MINUTES, "--processes", "1", "--out", str(out)
+    )
+    assert answer.exit_code == 0, answer.output
+    found = pq.read_table(out)
+    expected = published(1 / 6)
+    assert found.column_names == ["norad_lo", "norad_hi", "tca_utc", "miss_km", "rel_speed_km_s"]
+    assert [(e["norad_lo"], e["norad_hi"]) for e in found.select(["norad_lo", "norad_hi"]).to_pylist()] == [
+        (int(row["norad_lo"]), int(row["norad_hi"])) for row in expected
+    ]
+    tca_s = [parse_iso_ns(t) / 1e9 for t in found.column("tca_utc").to_pylist()]
+    np.testing.assert_allclose(tca_s, [parse_iso_ns(row["tca_utc"]) / 1e9 for row in expected], rtol=0, atol=0.002)
+    miss_km = found.column("miss_km").to_numpy()
+    np.testing.assert_allclose(miss_km, [float(row["miss_km"]) for row in expected], rtol=0, atol=1e-5)
+
+
+def test_what_was_left_out_is_told_and_written_beside_the_events(small_catalogue: Path, tmp_path: Path) -> None:
+    answer = sda_screen(
+        "--catalog", str(small_catalogue), "--start", START, "--hours", "1", "--processes", "1",
+        "--out", str(tmp_path / "events.csv"),
+    )  # fmt: skip
+    assert answer.exit_code == 0, answer.output
+    assert "1 records could not be read" in answer.output
+    assert "1 element sets are in force at no time of the window" in answer.output
+    assert (tmp_path / "events.csv").read_text().startswith("norad_lo,norad_hi,tca_utc,miss_km,rel_speed_km_s\n")
+
+
+def test_the_newest_set_of_an_object_counts(small_catalogue: Path) -> None:
+    start_ns = parse_iso_ns(START)
+    file = read_elements(small_catalogue, start_ns, start_ns + 1)
+    assert len(np.unique(file.elements.norad_id)) == len(file.elements)
+    assert file.elements.epoch_time_ns.min() > parse_iso_ns("2024-01-01T00:00:00Z")
+
+
+def test_a_fleet_may_be_screened_in_volumes_and_without_approaches_among_itself(
+    small_catalogue: Path, tmp_path: Path
+) -> None:
+    members = [int(row[name]) for row in published(0.1) for name in ("norad_lo", "norad_hi")]
+    fleet, volumes = tmp_path / "fleet.csv", tmp_path / "volumes.csv"
+    fleet.write_text("norad_id,name,operator\n" + "".join(f"{n},x,\n" for n in sorted(set(members))))
+    boxes = [f"{regime},box,2,4,4\n" for regime in ("LEO1", "LEO2", "LEO3", "LEO4")]
+    volumes.write_text("regime,shape,radial_km,in_track_km,cross_track_km\n" + "".join(boxes))
+    common = ["--catalog", str(small_catalogue), "--start", START, "--hours", "0.1", "--processes", "1"]
+    events = {}
+    for name, options in {
+        "sphere": ["--threshold-km", "6"],
+        "boxes": ["--fleet", str(fleet), "--volumes", str(volumes)],
+        "others": ["--fleet", str(fleet), "--volumes", str(volumes), "--no-fleet-internal"],
+    }.items():
+        answer = sda_screen(*common, *options, "--out", str(tmp_path / f"{name}.csv"))
+        assert answer.exit_code == 0, answer.output
+        events[name] = set((tmp_path / f"{name}.csv").read_text().splitlines()[1:])
+    assert events["sphere"] > events["boxes"] > events["others"]
+
+
+def test_iridium_33_and_cosmos_2251_are_seen_to_collide(tmp_path: Path) -> None:
+    """TCA and miss as published for the last element sets before it; the real collision was 11 ms later."""
+    case = json.loads((TRUTH / "iridium_cosmos.json").read_text())[0]
+    lines = [line for pair in case["tle"].values() for line in pair]
+    (tmp_path / "last.tle").write_text("\n".join(lines) + "\n")
+    answer = sda_screen(
+        "--catalog", str(tmp_path / "last.tle"), "--start", "2009-02-10T12:00:00Z", "--hours", "8",
+        "--processes", "1", "--out", str(tmp_path / "events.csv"),
+    )  # fmt: skip
+    assert answer.exit_code == 0, answer.output
+    (event,) = csv.DictReader((tmp_path / "events.csv").open())
+    assert (event["norad_lo"], event["norad_hi"]) == ("22675", "24946")
+    off_ns = parse_iso_ns(event["tca_utc"]) - parse_iso_ns("2009-02-10T16:55:59.795Z")
+    assert abs(off_ns) <= 20_000_000
+    assert float(event["miss_km"]) == pytest.approx(0.698, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "out", "message"),
+    [
+        ("a.doc", b"", "e.csv", "cannot tell its format from its name"),
+        ("a.csv", b"", "e.csv", "holds no element set"),
+        ("a.csv.gz", b"no archive", "e.csv", "cannot be read"),
+        ("a.xml", b"<omm>", "e.csv", "holds no element set: line 1: the message ends before its closing </omm>"),
+        ("a.csv", b"", "e.txt", "can be written as .csv or .parquet"),
+        ("a.csv", b"", "nowhere/e.csv", "there is no directory"),
+    ],
+)
+def test_a_file_that_cannot_be_used_ends_in_one_line(
+    tmp_path: Path, name: str, content: bytes, out: str, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    answer = sda_screen("--catalog", str(tmp_path / name), "--start", START, "--out", str(tmp_path / out))
+    assert answer.exit_code == 1
+    assert message in answer.output
+    assert "Traceback" not in answer.output

@@ -1,0 +1,120 @@
+"""The commit manifest as text: one schema version is written and read, every other is refused."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sda_platform.lake.errors import InvariantError, OtherSchemaVersion
+from sda_platform.lake.manifest import (
+    SCHEMA_VERSION,
+    Checkpoint,
+    SegmentRef,
+    TableSnapshot,
+    TableWindow,
+)
+
+GOLDEN = Path(__file__).parents[2] / "data" / "checkpoints"
+V5_SHA256 = "9a362427486896a68a8d1af934ba41c95f5f3a78fa68b225536cf3384f6f5587"
+
+CHECKPOINT = Checkpoint(
+    table="fused_tracks",
+    sequence=42,
+    previous_sha256="ab" * 32,
+    as_of_ns=1_730_419_205_123_456_789,
+    run_id="6a1f0d0e-0000-4000-8000-000000000001",
+    nonce="6a1f0d0e-0000-4000-8000-000000000002",
+    windows=(TableWindow("observations", 122, 130, 123, 131, "cd" * 32), TableWindow("orbital_catalog", 0, 0, -1, -1)),
+    snapshots=(TableSnapshot("orbital_catalog", 17, 3),),
+    segments=(
+        SegmentRef("radar", "r-1.seg", "0f" * 32, 7200, 100),
+        SegmentRef("radar", "r-2.seg", "1f" * 32, 71, 1, "r-2.seg: truncated: has 71 bytes, metadata says 72 é"),
+    ),
+    counts={"landed": 101, "valid": 100, "dead": 1},
+    watermarks={"radar": 1_730_419_205_000_000_000, "pipeline": 1_730_419_175_000_000_000},
+    settings={"fusion": {"window_s": 30, "sources": ["radar", "isl"]}},
+    code_version="0.1.0+67d4a9bd14e8",
+)
+
+texts = st.text(max_size=20)
+numbers = st.integers(-(2**63), 2**63 - 1)
+maps = st.dictionaries(texts, numbers, max_size=3)
+windows = st.builds(TableWindow, texts, numbers, numbers, numbers, numbers, texts)
+checkpoints = st.builds(
+    Checkpoint,
+    texts,
+    numbers,
+    texts,
+    numbers,
+    texts,
+    texts,
+    st.lists(windows, max_size=3).map(tuple),
+    st.lists(st.builds(TableSnapshot, texts, numbers, numbers), max_size=3).map(tuple),
+    st.lists(st.builds(SegmentRef, texts, texts, texts, numbers, numbers, st.none() | texts), max_size=3).map(tuple),
+    maps,
+    maps,
+    st.none() | st.dictionaries(texts, st.dictionaries(texts, numbers | texts | st.booleans(), max_size=3), max_size=2),
+    texts,
+)
+
+
+@given(checkpoints)
+def test_a_checkpoint_survives_its_json(checkpoint: Checkpoint) -> None:
+    text = checkpoint.to_json()
+    again = Checkpoint.from_json(text)
+    assert again == checkpoint
+    assert (again.to_json(), again.sha256) == (text, checkpoint.sha256)
+
+
+def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() -> None:
+    text = (GOLDEN / "v5.json").read_text(encoding="utf-8").strip()
+    assert Checkpoint.from_json(text) == CHECKPOINT
+    assert CHECKPOINT.to_json() == text, "the stored form changed: raise SCHEMA_VERSION"
+    assert CHECKPOINT.sha256 == V5_SHA256, "every stored chain would break at its newest commit"
+
+
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [(SCHEMA_VERSION + 1, "update the platform"), (SCHEMA_VERSION - 1, "use the version of the platform that wrote")],
+)
+def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37(version: int, remedy: str) -> None:
+    text = replace(CHECKPOINT, schema_version=version).to_json()
+    with pytest.raises(
+        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 5: {remedy}"
+    ):
+        Checkpoint.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        "not json",
+        "{}",
+        '{"schema_version": "one"}',
+        json.dumps({**json.loads(CHECKPOINT.to_json()), "surprise": 1}),
+        json.dumps({k: v for k, v in json.loads(CHECKPOINT.to_json()).items() if k != "nonce"}),
+        json.dumps({**json.loads(CHECKPOINT.to_json()), "windows": [{"table": "x"}]}),
+        json.dumps({**json.loads(CHECKPOINT.to_json()), "segments": None}),
+    ],
+)
+def test_text_that_is_no_checkpoint_is_an_invariant_error(text: str) -> None:
+    with pytest.raises(InvariantError, match="not a checkpoint"):
+        Checkpoint.from_json(text)
+
+
+def test_the_hash_covers_every_field() -> None:
+    changed = {
+        "table": "x", "sequence": 1, "previous_sha256": "x", "as_of_ns": 1, "run_id": "x", "nonce": "x", "windows": (),
+        "snapshots": (), "segments": (), "counts": {}, "watermarks": {},
+        "settings": None, "code_version": "x",
+        "schema_version": 0,
+    }  # fmt: skip
+    hashes = {replace(CHECKPOINT, **{name: value}).sha256 for name, value in changed.items()}
+    assert len(hashes | {CHECKPOINT.sha256}) == len(changed) + 1
+    assert set(changed) == set(Checkpoint.__dataclass_fields__)

@@ -1,0 +1,134 @@
+"""Unknown objects that one radar meets again a revolution later: their number, a better orbit, and nobody else's."""
+
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.fusion.fuse import READING_COLUMNS
+from sda_platform.lake.arrow import arrays
+from sda_platform.orbit_determination.tracklets import Tracklet, tracklets
+from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.mean_elements import mean_elements
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform_tests.support.scenes import SECOND_NS, catalogue, observe, passes
+from sda_platform_tests.support.windows import WINDOW_NS, as_rows
+
+RADAR = "radar-3"
+APART = 8
+TWINS, NEIGHBOURS = (7, 8), (0, 9)
+TOLD_APART = set(range(10)) - {*TWINS}
+# In the catalogue, some 850 km up; the radar sees it twice, 105 minutes apart.
+PARENT = 763
+NOBODY = PROVISIONAL_SCHEMA.empty_table()
+UNSEEN: frozenset[int] = frozenset()
+
+
+@cache
+def meetings() -> tuple[int, int]:
+    """Middles of the radar's first two passes of the parent."""
+    (_, _, first_ns), (_, _, second_ns), *_ = passes(np.array([PARENT]), [sensor_registry()[RADAR]], 3, 3)
+    return first_ns, second_ns
+
+
+@cache
+def pieces() -> Propagator:
+    """Eight that fly apart at 45 m/s, a twin that leaves one at 5 mm/s, and a neighbour at 3 m/s; draggy as debris."""
+    direction = np.random.default_rng(21).normal(size=(APART, 3))
+    apart = 0.045 * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    speed_km_s = np.vstack([apart, apart[TWINS[0]] + [5e-6, 0.0, 0.0], apart[NEIGHBOURS[0]] + [3e-3, 0.0, 0.0]])
+    start_ns = meetings()[0] - 60 * SECOND_NS
+    _, r, v = catalogue().at([PARENT], [start_ns])
+    return Propagator(mean_elements(np.repeat(r, len(speed_km_s), axis=0), v + speed_km_s, start_ns, 1e-3))
+
+
+def seen(meeting: int, seconds: int = 100) -> pa.Table:
+    """The radar's readings of all pieces, every two seconds from a minute before the middle of a pass."""
+    rng = np.random.default_rng(meeting)
+    time_ns = meetings()[meeting] + np.arange(-50, seconds - 50, 2) * SECOND_NS
+    parts = []
+    for piece in range(len(pieces())):
+        _, r, v = pieces().at(np.full(len(time_ns), piece), time_ns)
+        rows = as_rows(observe(np.full(len(time_ns), RADAR), time_ns, r, v, rng)).drop_columns("observation_id")
+        ids, track = [f"{piece}-{time}" for time in time_ns.tolist()], [f"{meeting}-{piece}"] * len(time_ns)
+        rows = rows.append_column("observation_id", pa.array(ids)).append_column("native_track_id", pa.array(track))
+        parts.append(rows.select(READING_COLUMNS))
+    return pa.concat_tables(parts)
+
+
+@cache
+def met(meeting: int, seconds: int = 100) -> tuple[Tracklet, ...]:
+    return tuple(tracklets(seen(meeting, seconds)))
+
+
+def numbered(
+    found: tuple[Tracklet, ...], known: pa.Table = NOBODY, followed: frozenset[int] = UNSEEN
+) -> dict[int, dict[str, object]]:
+    """The rows by the piece that all their readings are of."""
+    rows = discovered(found, known, known["norad_id"].to_pylist(), followed, WINDOW_NS, 0)
+    owners = [{int(name.partition("-")[0]) for name in row["observation_ids"]} for row in rows.to_pylist()]
+    assert all(len(of) == 1 for of in owners)
+    return {of.pop(): row for of, row in zip(owners, rows.to_pylist(), strict=True)}
+
+
+def table(rows: dict[int, dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows.values()), PROVISIONAL_SCHEMA)
+
+
+def test_pieces_keep_their_numbers_and_neighbours_that_may_be_confused_get_new_ones() -> None:
+    first = numbered(met(0))
+    again = numbered(met(1), table(first))
+    assert len(first) == len(again) == len(pieces())
+    assert numbered(met(1)[::-1], table(first)) == again, "whatever the order"
+    kept = {piece for piece, row in again.items() if row["norad_id"] in {old["norad_id"] for old in first.values()}}
+    assert kept == TOLD_APART
+    for piece in kept:
+        assert again[piece]["norad_id"] == first[piece]["norad_id"]
+        assert again[piece]["earlier_epoch_ns"] == first[piece]["epoch_time_ns"]
+        assert again[piece]["degrees_of_freedom"] == 4 * 50, "the earlier set determines as many numbers as are unknown"
+
+
+def test_both_passes_together_tell_the_period_by_far_better_than_one() -> None:
+    first = numbered(met(0))
+    joined, alone = numbered(met(1), table(first)), numbered(met(1))
+    day_ns = meetings()[1] + 86_400 * SECOND_NS
+    miss_km = {}
+    for name, rows in (("joined", joined), ("alone", alone)):
+        _, place, _ = Propagator(ElementSets.from_columns(arrays(table(rows)))).at(
+            np.arange(len(rows)), [day_ns] * len(rows)
+        )
+        _, true, _ = pieces().at(list(rows), [day_ns] * len(rows))
+        miss_km[name] = np.linalg.norm(place - true, axis=1)[[piece in TOLD_APART for piece in rows]]
+    assert np.median(miss_km["joined"]) < 0.3 * np.median(miss_km["alone"])
+
+
+def test_an_orbit_is_not_continued_by_what_flies_elsewhere_and_not_while_its_object_is_seen() -> None:
+    numbers = numbered(met(0))
+    first, (one, neighbour) = table(numbers), NEIGHBOURS
+    only = first.filter(pc.equal(first["norad_id"], pa.scalar(numbers[one]["norad_id"])))
+    strangers = tuple(t for t in met(1) if not t.name.endswith(f"-{one}"))
+    assert strangers[neighbour - 1].name.endswith(f"-{neighbour}")
+    assert not {row["norad_id"] for row in numbered(strangers, only).values()} & set(only["norad_id"].to_pylist())
+    seen_now = frozenset(first["norad_id"].to_pylist())
+    assert not {row["norad_id"] for row in numbered(met(1), first, seen_now).values()} & seen_now
+
+
+def test_what_was_numbered_before_covariances_were_kept_is_continued_by_nobody() -> None:
+    first = table(numbered(met(0)))
+    place = first.column_names.index("covariance")
+    old = first.set_column(place, "covariance", pa.nulls(first.num_rows, first.schema.field(place).type))
+    assert not {row["norad_id"] for row in numbered(met(1), old).values()} & set(first["norad_id"].to_pylist())
+
+
+def test_readings_that_go_on_count_once_beside_the_earlier_pass() -> None:
+    first = table(numbered(met(0)))
+    again = numbered(met(1), first)
+    known = pa.concat_tables([first, table(again)])
+    assert numbered(met(1), known) == {}, "nothing new"
+    longer = numbered(met(1, 180), known)
+    for piece in TOLD_APART:
+        assert longer[piece]["norad_id"] == again[piece]["norad_id"]
+        assert longer[piece]["earlier_epoch_ns"] == again[piece]["earlier_epoch_ns"]

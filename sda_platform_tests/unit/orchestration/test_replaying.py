@@ -1,0 +1,138 @@
+"""Replay of the tables whose bodies need no engine but for the commit, which delta-rs makes here instead."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.definitions import default_resources
+from sda_platform.delivery.reconciliation import counts_of
+from sda_platform.delivery.subscriber import Mark
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.errors import NotReplayable, SegmentLost
+from sda_platform.lake.lake import Lake
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.orchestration.table_asset import declared
+from sda_platform.replay.comparison import Comparison
+from sda_platform.replay.history import EVERY_COMMIT, Span
+from sda_platform.settings import Settings
+from sda_platform_tests.support.delta_tables import commit, genesis_window, no_engine, with_delta_rs
+from sda_platform_tests.support.segments import after, land, radar_segment
+
+TABLES = (RAW_RECORDS, ALERT_DELIVERIES)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home where three segments (one torn) and two batches of alerts went their way."""
+    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows: rows)
+    monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
+    zone = LandingZone(str(tmp_path / "landing"), "radar")
+    resources = resources_of(tmp_path)
+    for n in (1, 2):
+        land(zone, f"pass-{n}", radar_segment(10, seconds=n), seconds=n)
+        land(zone, f"torn-{n}", b"torn", sha256="0" * 64)
+        lake = _At(tmp_path, after(10 * n))
+        declared(RAW_RECORDS).body(lake=lake, landing=resources["landing"], context=lake)
+        ids = [("a", n - 1, "insert"), (f"only {n}", 0, "insert")]
+        commit(lake.open(), CONJUNCTION_ALERTS, [{"event_id": i, "sequence": s, "op": op} for i, s, op in ids])
+        declared(ALERT_DELIVERIES).body(lake=lake, subscriber=resources["subscriber"])
+    return tmp_path
+
+
+@dataclass(frozen=True)
+class _At:
+    """The live lake of ``home`` at a mission time, as a resource and as the context that nobody reads."""
+
+    home: Path
+    now_ns: int
+
+    def open(self) -> Lake:
+        lake = Lake(str(self.home / "lake"), MissionClock(self.now_ns, 0, 0.0), no_engine, "run")
+        lake.reads_unverified = True
+        return lake
+
+    def log_event(self, event: Any) -> None: ...
+
+
+def resources_of(home: Path) -> dict[str, Any]:
+    return default_resources(Settings(home=home, spark_remote="local"))
+
+
+def replayed(home: Path, shadow: str, span: Span = EVERY_COMMIT) -> list[Comparison]:
+    lake = _At(home, after(86_400)).open()
+    return replay_lake(lake, str(home / shadow), resources_of(home), tables=TABLES, span=span)
+
+
+def test_records_and_deliveries_are_made_again_from_archive_and_journal__F_replay(home: Path) -> None:
+    """On another day; the subscriber hears nothing of it, and the archive stays as it is."""
+    subscriber = resources_of(home)["subscriber"]
+    before = (subscriber.held(), sorted(home.glob("landing/**/*")))
+    found = replayed(home, "shadow")
+    assert [(each.table, each.rows, each.differences) for each in found] == [
+        ("raw_records", 22, ()), ("alert_deliveries", 4, ()),
+    ]  # fmt: skip
+    assert (subscriber.held(), sorted(home.glob("landing/**/*"))) == before
+
+
+def test_two_replays_of_one_history_have_one_digest__F_replay(home: Path) -> None:
+    digests = [[each.digest for each in replayed(home, shadow)] for shadow in ("one", "two")]
+    assert digests[0] == digests[1] and len(set(digests[0])) == 2
+
+
+def test_a_range_begins_with_what_was_delivered_before_it(home: Path) -> None:
+    found = replayed(home, "shadow", Span(from_sequence=2))
+    assert [(each.first_sequence, each.rows, each.differences) for each in found] == [(2, 11, ()), (2, 2, ())]
+
+
+def test_a_lost_record_and_an_altered_delivery_are_named_by_sequence_key_and_column(home: Path) -> None:
+    lake = _At(home, 0).open()
+    DeltaTable(lake.log(RAW_RECORDS).uri).delete("record_number = 5 and commit_sequence = 2")
+    deliveries = DeltaTable(lake.log(ALERT_DELIVERIES).uri)
+    deliveries.update(updates={"outcome": "'stale'"}, predicate="alert_id = 'only 1'")
+    (records,), (sent,) = (each.differences for each in replayed(home, "shadow"))
+    assert (
+        records.startswith("sequence 2: 1 rows are missing, such as segment_sha256=") and "record_number=5" in records
+    )
+    assert sent.startswith("sequence 1: 1 rows differ in outcome, such as subscriber='sqlite:subscriber.sqlite'")
+    assert sent.endswith("stored 'stale', replayed 'applied'")
+
+
+def test_a_segment_that_the_archive_lost_or_altered_is_named__64(home: Path) -> None:
+    archived = max((home / "landing/radar/archive").iterdir(), key=lambda path: path.stat().st_size)
+    archived.write_bytes(archived.read_bytes()[:-1] + b"x")
+    with pytest.raises(SegmentLost, match="which a commit consumed, has other bytes"):
+        replayed(home, "shadow")
+
+
+def test_what_a_platform_with_other_inputs_wrote_is_refused_by_name_and_what_follows_is_replayed(home: Path) -> None:
+    """As after an upgrade that has a table consume another one too."""
+    shutil.rmtree(home / "lake" / ALERT_DELIVERIES.name)
+    commit(
+        _At(home, after(25)).open(),
+        ALERT_DELIVERIES,
+        [],
+        windows=[genesis_window(RAW_RECORDS)],
+        counts=counts_of(Mark()),
+    )
+    declared(ALERT_DELIVERIES).body(lake=_At(home, after(30)), subscriber=resources_of(home)["subscriber"])
+    with pytest.raises(NotReplayable) as refused:
+        replayed(home, "shadow")
+    assert str(refused.value) == (
+        "alert_deliveries: sequence 1 cannot be made again: another version of the platform made it from raw_records, "
+        "and this one would from conjunction_alerts; replay from 2"
+    )
+    (_, deliveries) = replayed(home, "later", Span(from_sequence=2))
+    assert (deliveries.first_sequence, deliveries.rows) == (2, 4)
+
+
+def test_a_shadow_needs_a_place_of_its_own(home: Path) -> None:
+    with pytest.raises(NotReplayable, match="exists already"):
+        replayed(home, "lake")

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from contest import Entry, Gate, Result, contest, ratio, tell, timed
+from contest import Entry, Gate, Result, contest, ratio, report, timed
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from local_engine import local_engine
 from platform_ingest import SEALED_NS, Inputs, PlatformIngest
@@ -89,7 +89,7 @@ def latency(home: Path, spark: SparkResource, rounds: int) -> Result:
         return timed(lambda: lake.append(_next_plan(lake), lake.frame(RAW_RECORDS, rows)))
 
     def anticipated(ours: PlatformIngest, number: int) -> float:
-        ours.anticipate().wait()
+        ours.prefetch().wait()
         return commit(ours, number)
 
     entries = [Entry(name, partial(anticipated, ours)) for name, ours in platforms.items()]
@@ -158,18 +158,16 @@ def _grow_log(lake: Lake, rows: pa.Table, length: int) -> None:
     """Give ``raw_records`` ``length`` commits of ``rows``: the first by the engine, the rest, faster, by delta-rs."""
     lake.append(_next_plan(lake), lake.frame(RAW_RECORDS, rows))
     uri = lake.log(RAW_RECORDS).uri
-    checkpoint = lake.head(RAW_RECORDS).commit.checkpoint  # type: ignore[union-attr]
+    manifest = lake.head(RAW_RECORDS).commit.manifest  # type: ignore[union-attr]
     for sequence in range(2, length + 1):
-        checkpoint = replace(
-            checkpoint, sequence=sequence, previous_sha256=checkpoint.sha256, nonce=f"benchmark-{sequence}"
-        )
+        manifest = replace(manifest, sequence=sequence, previous_sha256=manifest.sha256, nonce=f"benchmark-{sequence}")
         stamped = rows.append_column(COMMIT_SEQUENCE, pa.array([sequence] * rows.num_rows, pa.int64()))
         write_deltalake(
             uri,
             stamped.select([c.name for c in RAW_RECORDS.columns]),
             mode="append",
             commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": checkpoint.to_json()},
+                custom_metadata={"userMetadata": manifest.to_json()},
                 app_transactions=[Transaction(RAW_RECORDS.app_id, sequence)],
             ),
         )
@@ -200,7 +198,7 @@ def main() -> int:
             "skip": lambda: skip(home, spark, rounds),
         }
         results = (cases[name]() for name in arguments.cases or CASES)
-        return tell(Console(highlight=False), results, arguments.json)
+        return report(Console(highlight=False), results, arguments.json)
 
 
 if __name__ == "__main__":

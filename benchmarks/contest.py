@@ -81,7 +81,7 @@ def ratio(seconds: Mapping[str, Sequence[float]], one: str, other: str) -> float
     return statistics.median(seconds[other]) / statistics.median(seconds[one])
 
 
-def tell(console: Console, results: Iterable[Result], json_path: Path | None) -> int:
+def report(console: Console, results: Iterable[Result], json_path: Path | None) -> int:
     """Print each result, as it comes, as a table with its gates, and write all as JSON; 0 when every gate holds."""
     told = []
     for result in results:

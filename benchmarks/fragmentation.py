@@ -24,7 +24,7 @@ from platform_fragmentation import console, platform_at, play, provisional, take
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.observations import decode_segments
-from sda_platform.fusion.fuse import READING_COLUMNS
+from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbit_determination.tracklets import tracklets
 from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
@@ -114,7 +114,7 @@ def _world(fragments: int, begin: float, seconds: float, capacity: int) -> list[
 def _readings(world: list[SimulatedSegment], truth: pa.Table) -> pa.Table:
     """The radars' readings of the pieces, each once."""
     segments = [segment for segment in world if segment.feed == "radar"]
-    rows = decode_segments([(segment.data, segment.meta) for segment in segments]).select(READING_COLUMNS)
+    rows = decode_segments([(segment.data, segment.meta) for segment in segments]).select(OBSERVATION_COLUMNS)
     rows = rows.filter(pc.is_in(rows["observation_id"], truth["observation_id"].combine_chunks()))
     _, first = np.unique(rows["observation_id"].to_numpy(), return_index=True)
     return rows.take(pa.array(np.sort(first)))

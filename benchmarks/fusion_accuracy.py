@@ -22,7 +22,7 @@ from sda_platform.orbits.tracking.track_filter import WindowFits, carry
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
-    Sightings,
+    VisibleArcs,
     Watched,
     catalogue,
     visible,
@@ -90,7 +90,9 @@ def _told(
     return before / after, nees
 
 
-def _window_fits(seen: Sightings, looks: int, windows: int, spacing_s: int) -> tuple[WindowFits, IntArray, FloatArray]:
+def _window_fits(
+    seen: VisibleArcs, looks: int, windows: int, spacing_s: int
+) -> tuple[WindowFits, IntArray, FloatArray]:
     """Fits of as many windows of each object as its sensor sees it in; the objects (g,), and the truth (w, 6)."""
     count, rng = len(seen.index), np.random.default_rng(8)
     start_s = (np.arange(windows) * spacing_s)[None, :, None]
@@ -123,7 +125,7 @@ def watch(kind: str, members: IntArray, tracks: int, looks: int, seed: int) -> W
     return None if seen is None else readings_of(seen, looks, seed)
 
 
-def _sightings(kind: str, members: IntArray, tracks: int, seed: int) -> Sightings | None:
+def _sightings(kind: str, members: IntArray, tracks: int, seed: int) -> VisibleArcs | None:
     every = visible(kind, MID_NS)
     every = every.take(np.isin(every.index, members))
     if not len(every.index):
@@ -131,7 +133,7 @@ def _sightings(kind: str, members: IntArray, tracks: int, seed: int) -> Sighting
     return every.take(np.random.default_rng(seed).choice(len(every.index), tracks, replace=len(every.index) < tracks))
 
 
-def readings_of(seen: Sightings, looks: int, seed: int) -> Watched:
+def readings_of(seen: VisibleArcs, looks: int, seed: int) -> Watched:
     """Equally spaced looks over the window of objects off their elements by a draw of their own."""
     rng = np.random.default_rng(seed)
     step_s = 30 / looks

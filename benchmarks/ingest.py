@@ -3,7 +3,7 @@
     python benchmarks/ingest.py [bulk] [micro] [small] [discovery] [--rounds 3] [--scale 1.0] [--json FILE]
 
 The platform's side is the code of its assets: every checksum verified, every record kept with its provenance and its
-id, one commit with its checkpoint, made durable, the files archived. Before a figure counts, the values that both
+id, one commit with its manifest, made durable, the files archived. Before a figure counts, the values that both
 sides stored are compared. Both write through the same engine, with the platform's configuration.
 """
 
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from contest import Entry, Gate, Result, contest, ratio, tell, timed
+from contest import Entry, Gate, Result, contest, ratio, report, timed
 from deltalake import DeltaTable
 from local_engine import local_engine
 from platform_ingest import Inputs, PlatformIngest, archive_of
@@ -198,7 +198,7 @@ def main() -> int:
         with local_engine(home / "engine") as spark:
             ground = Ground(home, spark, arguments.rounds, arguments.scale)
             results = (CASES[name](ground) for name in arguments.cases or CASES)
-            return tell(Console(highlight=False), results, arguments.json)
+            return report(Console(highlight=False), results, arguments.json)
 
 
 if __name__ == "__main__":

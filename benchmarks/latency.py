@@ -31,7 +31,7 @@ from rich.table import Table as Grid
 
 from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.cli.alerts import StandingAlert, standing_alerts
+from sda_platform.cli.alerts import CurrentAlert, current_alerts
 from sda_platform.cli.demo import MISSION_START, land_catalogue
 from sda_platform.clock import MissionClock, parse_iso_ns
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
@@ -41,7 +41,7 @@ from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.lander import seal
-from sda_platform.recovery.verification import missing_or_surplus, standing_keys
+from sda_platform.recovery.verification import current_keys, missing_or_surplus
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.settings import Settings
 
@@ -73,9 +73,9 @@ def main() -> int:
         clock.save(settings.home)
         with running(settings, say):
             land_catalogue(settings, clock)
-            wait_for(lambda: bool(standing_alerts(settings)), "the first alerts")
+            wait_for(lambda: bool(current_alerts(settings)), "the first alerts")
             wait_for(lambda: not _unfinished(settings), "the catalogue's run to end")
-            say(f"{len(standing_alerts(settings))} alerts hold; now the landings")
+            say(f"{len(current_alerts(settings))} alerts hold; now the landings")
             count, measured = arguments.warm_up + arguments.landings, []
             for number, landing in enumerate(_measure(settings, clock, count, random.Random(arguments.seed))):
                 counted = number >= arguments.warm_up
@@ -101,10 +101,10 @@ def _measure(settings: Settings, clock: MissionClock, count: int, chance: random
         yield Landing((received_ns - sealed_ns) / 1e9, _stages(settings, sealed_ns, received_ns))
 
 
-def _ahead(settings: Settings, clock: MissionClock) -> list[StandingAlert]:
+def _ahead(settings: Settings, clock: MissionClock) -> list[CurrentAlert]:
     """Alerts that the benchmark's run time does not let pass, and that are so near that tracks count."""
     hour_ns = 3600 * 10**9
-    return [a for a in standing_alerts(settings) if hour_ns < parse_iso_ns(a.tca_utc) - clock.now_ns() < 4 * hour_ns]
+    return [a for a in current_alerts(settings) if hour_ns < parse_iso_ns(a.tca_utc) - clock.now_ns() < 4 * hour_ns]
 
 
 def _land_beacons(
@@ -148,7 +148,7 @@ def _await_receipt(settings: Settings, sealed_ns: int) -> int:
 def _stages(settings: Settings, sealed_ns: int, received_ns: int) -> dict[str, float]:
     """Where the time between sealing and receipt went, from the run's events."""
     with _instance(settings) as instance:
-        record = instance.get_run_records(dg.RunsFilter(job_name="hot"), limit=1)[0]
+        record = instance.get_run_records(dg.RunsFilter(job_name="observations_to_alerts"), limit=1)[0]
         events = instance.all_logs(record.dagster_run.run_id)
     marks = [("sensor tick", record.create_timestamp.timestamp())]
     for entry in events:
@@ -174,8 +174,8 @@ def _stages(settings: Settings, sealed_ns: int, received_ns: int) -> dict[str, f
 
 def _disagreements(settings: Settings, clock: MissionClock) -> list[str]:
     lake = Lake(settings.lake_uri, clock, without_session)
-    expected = standing_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id")
-    held = [a.alert_id for a in standing_alerts(settings)]
+    expected = current_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id")
+    held = [a.alert_id for a in current_alerts(settings)]
     return missing_or_surplus(expected, pa.chunked_array([pa.array(held, pa.string())]), "alerts")
 
 

@@ -1,8 +1,8 @@
-"""A break-up through the whole platform: what radars send lands as it comes, and the lanes' own jobs do the rest.
+"""A break-up through the whole platform: what radars send lands as it comes, and the pools' own jobs do the rest.
 
 The catalogue is the real one, on an engine in this process. Mission time moves by the minute; each time, what the
-sensors have sent by then is landed and the hot lane runs. Elements of our own are asked for every two minutes, offered,
-and taken in by the catalogue lane, as schedules and sensors do it on a running platform.
+sensors have sent by then is landed and the hot pool runs. Elements of our own are asked for every two minutes, offered,
+and taken in by the catalogue pool, as schedules and sensors do it on a running platform.
 """
 
 import os
@@ -54,18 +54,18 @@ def play(platform: Platform, world: Sequence[SimulatedSegment], seconds: float) 
         console.print(f"{at_s:5.0f} s: {job} in {took_s:.1f} s; red: {', '.join(red) or 'none'}")
 
     land(platform.zone(ELEMENTS_FEED), "catalogue.csv", reference_catalogue())
-    run("catalog")
+    run("catalog_to_alerts")
     left = list(world)
     for end in range(STEP_S, round(seconds) + 1, STEP_S):
         now_ns = after(end + REACTION_S)
         platform.at(now_ns)
         platform.land(segment for segment in left if segment.available_time_ns <= now_ns)
         left = [segment for segment in left if segment.available_time_ns > now_ns]
-        run("hot")
+        run("observations_to_alerts")
         if end % OWN_ELEMENTS_EVERY_S == 0:
-            run("own_elements")
+            run("orbit_determination")
             if platform.zone(ELEMENTS_FEED).pending_names():
-                run("catalog")
+                run("catalog_to_alerts")
 
 
 def provisional(platform: Platform) -> pa.Table:
@@ -82,7 +82,7 @@ def taken_in(platform: Platform) -> dict[str, int]:
     screening = platform.lake.head(CONJUNCTION_CANDIDATES).commit
     return {
         "catalogued": pc.sum(pc.is_in(numbers, entries)).as_py() or 0,
-        "screened": screening.checkpoint.counts["changed"] if screening else 0,
+        "screened": screening.manifest.counts["changed"] if screening else 0,
     }
 
 

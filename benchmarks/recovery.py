@@ -32,13 +32,13 @@ from rich.table import Table as Grid
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.manifest import GENESIS, Checkpoint, TableWindow
+from sda_platform.lake.manifest import GENESIS, CommitManifest, TableWindow
 from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery.examination import Depth, examine
 
-# Delta writes a checkpoint of its own every ten commits.
+# Delta writes a manifest of its own every ten commits.
 _SINCE_CHECKPOINT = 5
 _WHOLE_COMMITS = 200
 # ext4 allows 65,000 links to a file.
@@ -105,14 +105,14 @@ def _laid_out(root: Path, commits: int) -> Subject:
     return Subject(commits, lake, root)
 
 
-def _write_log(lake: Lake, table: Table, commits: int, windows: tuple[TableWindow, ...]) -> Checkpoint:
+def _write_log(lake: Lake, table: Table, commits: int, windows: tuple[TableWindow, ...]) -> CommitManifest:
     """A log of ``commits`` commits; returns its newest manifest.
 
     The whole commits are made as versions 0, 1, … and then moved up; below them come links.
     """
     uri, whole = lake.log(table).uri, min(commits, _WHOLE_COMMITS)
     first = commits - whole + 1
-    manifest = Checkpoint(table.name, first, GENESIS, 0, "run", f"nonce-{first}", windows)
+    manifest = CommitManifest(table.name, first, GENESIS, 0, "run", f"nonce-{first}", windows)
     write_deltalake(
         uri,
         table.arrow_schema.empty_table(),
@@ -127,7 +127,7 @@ def _write_log(lake: Lake, table: Table, commits: int, windows: tuple[TableWindo
     data = _data_file(Path(uri), table)
     for version in range(1, whole):
         sequence = first + version
-        manifest = Checkpoint(table.name, sequence, manifest.sha256, 0, "run", f"nonce-{sequence}", windows)
+        manifest = CommitManifest(table.name, sequence, manifest.sha256, 0, "run", f"nonce-{sequence}", windows)
         name = f"part-{sequence:07d}.parquet"
         os.link(data, Path(uri, name))
         add = {
@@ -151,9 +151,9 @@ def _move_up(log: Path, whole: int, by: int) -> None:
         return
     for version in reversed(range(whole)):
         _commit_file(log, version).rename(_commit_file(log, version + by))
-    (checkpoint,) = log.glob("*.checkpoint.parquet")
-    number = int(checkpoint.name.partition(".")[0]) + by
-    checkpoint.rename(log / f"{number:020d}.checkpoint.parquet")
+    (manifest,) = log.glob("*.manifest.parquet")
+    number = int(manifest.name.partition(".")[0]) + by
+    manifest.rename(log / f"{number:020d}.manifest.parquet")
     pointer = log / "_last_checkpoint"
     pointer.write_text(json.dumps({**json.loads(pointer.read_text()), "version": number}))
     text = _commit_file(log, by + 1).read_text()

@@ -6,7 +6,7 @@ Starts `sda up` in a home of its own. First it is killed (kill -9 of the supervi
 process with it) while it has nothing to do, and started again: the clock runs to its word that the engine is warm,
 which is what a start takes when nothing else wants the cores. Then a file of telescope records lands; once the run
 that takes it has made its first commit the platform is killed, started again, and goes on by itself: the clock runs to
-the next commit of any table. Before a figure is printed, every table's chain of checkpoints is followed, and the
+the next commit of any table. Before a figure is printed, every table's chain of manifests is followed, and the
 records are counted.
 """
 

@@ -217,7 +217,7 @@ def _screen(
         START_NS,
         START_NS + round(hours * HOUR_NS),
         processes=processes,
-        tell=lambda _done, _total: None,
+        report=lambda _done, _total: None,
     )
 
 

@@ -24,7 +24,7 @@ from sda_platform.orchestration.maintenance import maintenance_job, nightly
 from sda_platform.orchestration.policy import with_policy
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.run_failures import FailureReports, run_failures
-from sda_platform.orchestration.sensors import unread_sensor
+from sda_platform.orchestration.sensors import unconsumed_sensor
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
@@ -79,7 +79,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         ],
         sensors=[
             *(sensor for part in parts for sensor in part.sensors or ()),
-            *(unread_sensor(job, TABLES) for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS)),
+            *(unconsumed_sensor(job, TABLES) for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS)),
             run_failures,
         ],
         schedules=[*(schedule for part in parts for schedule in part.schedules or ()), nightly(maintenance)],

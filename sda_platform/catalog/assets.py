@@ -34,7 +34,7 @@ def element_sets(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
     """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, says why."""
-    return land(lake, landing, ELEMENT_SETS, one_by_one(decoding.decode), tell=context.log_event)
+    return land(lake, landing, ELEMENT_SETS, one_by_one(decoding.decode), report=context.log_event)
 
 
 @table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS])

@@ -26,7 +26,7 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
     if not landed.num_rows:
         return []
     usable = landed.filter(pc.is_null(landed.column("error_kind")))
-    limit_ns, epoch = commits[0].checkpoint.as_of_ns + EPOCH_TOLERANCE_NS, usable.column("epoch_time_ns")
+    limit_ns, epoch = commits[0].manifest.as_of_ns + EPOCH_TOLERANCE_NS, usable.column("epoch_time_ns")
     has_come = pc.if_else(pc.less_equal(epoch, limit_ns), epoch, pa.scalar(None, pa.int64()))
     in_force = pa.table({"norad_id": usable.column("norad_id"), "epoch_time_ns": has_come})
     newest_landed = in_force.group_by("norad_id").aggregate([("epoch_time_ns", "max")])

@@ -5,7 +5,7 @@ import dagster as dg
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
 from sda_platform.orchestration.sensors import landing_sensor
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.session import POOL_TAG
 
 
 def build_sensors(interval_s: int) -> list[dg.SensorDefinition]:
@@ -17,7 +17,7 @@ screening_refresh = dg.ScheduleDefinition(
     name="screening_refresh",
     job_name=CATALOG_TO_ALERTS.name,
     cron_schedule="0 * * * *",
-    tags={LANE_TAG: CATALOG_TO_ALERTS.pool},
+    tags={POOL_TAG: CATALOG_TO_ALERTS.pool},
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Keeps the screened horizon ahead of mission time; a run without work commits nothing.",
 )

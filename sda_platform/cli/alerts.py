@@ -18,7 +18,7 @@ _COLOURS = {"red": "bold red", "yellow": "yellow"}
 
 
 @dataclass(frozen=True)
-class StandingAlert:
+class CurrentAlert:
     """One alert that holds at the subscriber."""
 
     alert_id: str
@@ -35,14 +35,14 @@ class StandingAlert:
     from_tracks: int
 
 
-def standing_alerts(settings: Settings) -> list[StandingAlert]:
+def current_alerts(settings: Settings) -> list[CurrentAlert]:
     """The alerts that hold by the subscriber's own account, highest probability first."""
     held = chosen_subscriber(settings.subscriber, settings.home).held()
     found = [_alert(entry) for entry in held if entry.op == INSERT]
     return sorted(found, key=lambda a: (-a.collision_probability, a.alert_id))
 
 
-def alert_grid(alerts: Sequence[StandingAlert], limit: int = 40) -> Grid | str:
+def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
     """The alerts as a table for the terminal."""
     if not alerts:
         return "no alert holds"
@@ -96,9 +96,9 @@ def _where(row: dict[str, Any]) -> str:
     return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…)"
 
 
-def _alert(entry: AlertEntry) -> StandingAlert:
+def _alert(entry: AlertEntry) -> CurrentAlert:
     facts = json.loads(entry.body)
-    return StandingAlert(
+    return CurrentAlert(
         alert_id=entry.alert_id,
         sequence=entry.sequence,
         tca_utc=iso(facts["tca_time_ns"]),

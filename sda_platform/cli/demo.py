@@ -15,7 +15,7 @@ from pathlib import Path
 import dagster as dg
 from rich.console import Console
 
-from sda_platform.cli.alerts import StandingAlert, alert_grid, standing_alerts
+from sda_platform.cli.alerts import CurrentAlert, alert_grid, current_alerts
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
@@ -100,7 +100,7 @@ class Demo:
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
         self._world = self._segments()
         self._until(self._rests_on_tracks, "alerts from fused tracks")
-        self.console.print(alert_grid(standing_alerts(self._live)))
+        self.console.print(alert_grid(current_alerts(self._live)))
 
     def _until(self, is_done: Callable[[], bool], what: str) -> None:
         """Go on with the demo until ``is_done``. Raises DemoFailed."""
@@ -141,7 +141,7 @@ class Demo:
         """Stretch after stretch of the simulated world, the first in the chosen scenario, those after it nominal."""
         scenario, start_ns, seed = self.scenario, self._clock.now_ns() - _ALREADY_OBSERVED_NS, self.seed
         while True:
-            objects = _objects_of_interest(standing_alerts(self._live))
+            objects = _objects_of_interest(current_alerts(self._live))
             self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
             duration_s = self.minutes * 60.0
             yield from observed_world(scenario, start_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
@@ -153,11 +153,11 @@ class Demo:
 
     def _rests_on_tracks(self) -> bool:
         """Whether an alert at the subscriber rests on a fused track, and the ledger of deliveries has it too."""
-        if not any(alert.from_tracks for alert in standing_alerts(self._live)):
+        if not any(alert.from_tracks for alert in current_alerts(self._live)):
             return False
         lake = _lake(self._live)
         commit = lake.head(ALERT_DELIVERIES).commit
-        window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
+        window = commit.manifest.window(CONJUNCTION_ALERTS.name) if commit else None
         return window is not None and window.upto_sequence == lake.head(CONJUNCTION_ALERTS).sequence
 
     def _tell_growth(self) -> None:
@@ -215,7 +215,7 @@ def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: 
     return len(segments)
 
 
-def _objects_of_interest(alerts: Iterable[StandingAlert]) -> list[int]:
+def _objects_of_interest(alerts: Iterable[CurrentAlert]) -> list[int]:
     met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
     return list(dict.fromkeys([*(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
 

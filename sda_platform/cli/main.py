@@ -100,8 +100,8 @@ def land(
 
     clock = MissionClock.load(settings.home)
     for path in files:
-        with _reading(path) as tell:
-            lander = Lander(settings.landing_uri, clock, segment_max_bytes=settings.segment_max_bytes, tell=tell)
+        with _reading(path) as report:
+            lander = Lander(settings.landing_uri, clock, segment_max_bytes=settings.segment_max_bytes, report=report)
             done = lander.land(path, feed=feed, segment_format=segment_format, is_complete=complete)
         if not done.records:
             verdict = "it has no records"
@@ -183,9 +183,9 @@ def verify(settings: Settings, deep: bool, repair: bool) -> None:
 @_for_people
 def alerts(settings: Settings, as_json: bool) -> None:
     """The alerts that hold at the subscriber, most dangerous first."""
-    from sda_platform.cli.alerts import alert_grid, standing_alerts
+    from sda_platform.cli.alerts import alert_grid, current_alerts
 
-    found = standing_alerts(settings)
+    found = current_alerts(settings)
     if as_json:
         click.echo(json.dumps([asdict(alert) for alert in found], indent=2))
     else:
@@ -295,18 +295,18 @@ def reprocess(
     into: str | None,
 ) -> None:
     """Bring dead letters back into their landing zones, byte for byte; without a filter, all. May be repeated."""
-    from sda_platform.cli.reprocess import letter_grid, reprocess_letters, verdict
-    from sda_platform.dead_letters.reprocessing import LetterFilter
+    from sda_platform.cli.reprocess import dead_letter_grid, reprocess_dead_letters, verdict
+    from sda_platform.dead_letters.reprocessing import DeadLetterFilter
 
-    chosen = LetterFilter(
+    chosen = DeadLetterFilter(
         frozenset(kinds),
         frozenset(stages),
         frozenset(sources),
         since_ns=_instant(since, "--since") if since else None,
         until_ns=_instant(until, "--until") if until else None,
     )
-    found = reprocess_letters(_lake(settings), settings.landing_uri, chosen, into=into, dry_run=dry_run)
-    _console.print(letter_grid(found.going_back))
+    found = reprocess_dead_letters(_lake(settings), settings.landing_uri, chosen, into=into, dry_run=dry_run)
+    _console.print(dead_letter_grid(found.going_back))
     for line in verdict(found):
         _console.print(line, markup=False)
 

@@ -36,9 +36,9 @@ def run_replay(
     tables = tables_named(name)
     uri = shadow or f"{settings.lake_uri}.replay-{uuid.uuid4().hex[:8]}"
     try:
-        with _session(settings) as session, _bars(console) as tell:
+        with _session(settings) as session, _bars(console) as report:
             lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "replay")
-            return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, tell=tell)
+            return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
     finally:
         if not shadow and not keep:
             _remove(UPath(uri))
@@ -70,12 +70,12 @@ def _bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
     bars: dict[str, TaskID] = {}
     with Progress(*columns, console=console, transient=True) as progress:
 
-        def tell(table: Table, done: int, of: int) -> None:
+        def report(table: Table, done: int, of: int) -> None:
             if table.name not in bars:
                 bars[table.name] = progress.add_task(table.name, total=of)
             progress.update(bars[table.name], completed=done)
 
-        yield tell
+        yield report
 
 
 def comparison_grid(found: Sequence[Comparison]) -> Grid | str:

@@ -8,8 +8,15 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from sda_platform.clock import iso
-from sda_platform.dead_letters.rejected import Letter, read_letters
-from sda_platform.dead_letters.reprocessing import LetterFilter, ReprocessReport, Return, Skipped, put_back, returns_of
+from sda_platform.dead_letters.rejected import DeadLetterRecord, read_dead_letters
+from sda_platform.dead_letters.reprocessing import (
+    DeadLetterFilter,
+    ReprocessReport,
+    Return,
+    Skipped,
+    put_back,
+    returns_of,
+)
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.lake.lake import Lake
 
@@ -27,17 +34,17 @@ class Reprocessing:
     report: ReprocessReport | None
 
 
-def reprocess_letters(
-    lake: Lake, landing_root: str, chosen: LetterFilter, *, into: str | None = None, dry_run: bool = False
+def reprocess_dead_letters(
+    lake: Lake, landing_root: str, chosen: DeadLetterFilter, *, into: str | None = None, dry_run: bool = False
 ) -> Reprocessing:
     """Bring the chosen letters back to the zones below ``landing_root``, or to those below ``into``."""
-    letters, unknown = read_letters(lake.log(DEAD_LETTERS).rows(where=chosen.where))
+    letters, unknown = read_dead_letters(lake.log(DEAD_LETTERS).rows(where=chosen.where))
     returns, skipped = returns_of((letter for letter in letters if chosen.takes(letter)), landing_root)
     report = None if dry_run else put_back(returns, skipped, into or landing_root)
     return Reprocessing(tuple(returns), report.skipped if report else tuple(skipped), unknown, report)
 
 
-def letter_grid(returns: Sequence[Return]) -> Grid:
+def dead_letter_grid(returns: Sequence[Return]) -> Grid:
     """What goes back, by kind, stage and source, most first, each with an example."""
     letters = [letter for each in returns for letter in each.letters]
     counts = Counter(map(_group, letters))
@@ -67,9 +74,9 @@ def verdict(found: Reprocessing) -> Iterator[str]:
         yield f"skipped {found.unknown:,}: a newer platform wrote them; update this one first"
 
 
-def _group(letter: Letter) -> tuple[str, str, str]:
+def _group(letter: DeadLetterRecord) -> tuple[str, str, str]:
     return letter.error_kind, letter.stage, letter.source
 
 
-def _name(letter: Letter) -> str:
+def _name(letter: DeadLetterRecord) -> str:
     return f"{letter.feed}/{letter.segment_name} record {letter.record_number}"

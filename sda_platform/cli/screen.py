@@ -72,7 +72,7 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
             search.start_ns,
             search.end_ns,
             processes=processes or available_cores(),
-            tell=lambda done, total: progress.update(task, completed=done, total=total),
+            report=lambda done, total: progress.update(task, completed=done, total=total),
         )
     written = write_events(found, elements, out)
     console.print(f"{len(found.events):,} approaches, {len(found.colocated.lo):,} pairs that move together")

@@ -21,7 +21,7 @@ class PictureError(ValueError):
 
 def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     """The alert for the terminal: its state, geometry, history, and where to look for more."""
-    history = EventHistory.of_journal(trace.assessments, trace.messages)
+    history = EventHistory.of_correction_log(trace.assessments, trace.messages)
     last = history.last
     told = trace.alerts[-1]
     standing = f"[bold]{told['risk']}[/]" if told["op"] == INSERT else "withdrawn"
@@ -57,7 +57,7 @@ def write_picture(trace: Trace, path: Path) -> None:
     if path.suffix.lower() != ".png":
         raise PictureError(f"{path}: a picture is written as .png")
     try:
-        path.write_bytes(event_picture(EventHistory.of_journal(trace.assessments, trace.messages)))
+        path.write_bytes(event_picture(EventHistory.of_correction_log(trace.assessments, trace.messages)))
     except OSError as error:
         raise PictureError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -1,6 +1,6 @@
 """Assets of the conjunction room: orbital_catalog → candidates → assessments (with tracks) → alerts.
 
-Beside them what others say of the same encounters: landing zone → conjunction_messages.
+Beside them what others say of the same encounters: landing zone → received_cdms.
 """
 
 from collections import Counter
@@ -20,8 +20,8 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    CONJUNCTION_MESSAGES,
     MESSAGES_FEED,
+    RECEIVED_CDMS,
 )
 from sda_platform.fusion.tables import ALIVE, TRACKS
 from sda_platform.landing.decoding import one_by_one
@@ -30,11 +30,11 @@ from sda_platform.orchestration.landing_table import land
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.orchestration.zone_asset import zone_asset
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 
 message_zone = zone_asset(
     MESSAGES_FEED,
-    CONJUNCTION_MESSAGES,
+    RECEIVED_CDMS,
     "messages_landing",
     "Conjunction data messages of others (CCSDS 508.0) in KVN or XML.",
     replayable="yes",
@@ -43,8 +43,8 @@ message_zone = zone_asset(
 )
 
 
-@table_asset(CONJUNCTION_MESSAGES, jobs=[CATALOG_TO_ALERTS])
-def conjunction_messages(
+@table_asset(RECEIVED_CDMS, jobs=[CATALOG_TO_ALERTS])
+def received_cdms(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
     """What others say of close approaches, each message with its Pc as stated and as we find it from its covariances.
@@ -53,7 +53,7 @@ def conjunction_messages(
     beside ours, and the check `others_agree` tells where others see a danger that we do not, or the reverse.
     """
     decoder = one_by_one(cdm_decoding.decode)
-    return land(lake, landing, CONJUNCTION_MESSAGES, decoder, tell=context.log_event)
+    return land(lake, landing, RECEIVED_CDMS, decoder, report=context.log_event)
 
 
 @table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])
@@ -145,7 +145,7 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
 def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What subscribers are told: approaches at risk yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
 
-    A journal: the row count includes corrections, `standing_alerts` are those that hold. Sequences of one alert rise
+    A journal: the row count includes corrections, `current_alerts` are those that hold. Sequences of one alert rise
     strictly, and a withdrawn alert is a retract, so that a subscriber can fold it.
     """
     store = lake.open()
@@ -161,12 +161,12 @@ def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     receipt = store.append(plan, entries)
     written = store.written_rows(receipt, ["op"])
     said = Counter(written.column("op").to_pylist())
-    standing = Counter(standing_keys(store.log(CONJUNCTION_ALERTS), ["risk"]).column("risk").to_pylist())
+    standing = Counter(current_keys(store.log(CONJUNCTION_ALERTS), ["risk"]).column("risk").to_pylist())
     return materialized(
         store,
         receipt,
         inserts=said["insert"],
         retracts=said["retract"],
-        standing_alerts=standing.total(),
+        current_alerts=standing.total(),
         **standing,
     )

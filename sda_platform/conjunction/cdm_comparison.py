@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.clock import iso
-from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_MESSAGES, SAME_EVENT_NS
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS, SAME_EVENT_NS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.risk.probability import YELLOW_FROM
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 
 Row = Mapping[str, Any]
 # Probabilities that differ by more than this lead to different decisions.
@@ -73,22 +73,22 @@ def said_ns(message: Row) -> int:
     return int(message["received_time_ns"]) if created is None else created
 
 
-def opinions_on(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
+def comparisons_with(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
     """The messages of others about ``event`` (both norad ids and its TCA), oldest first."""
     pair = [event["norad_id_1"], event["norad_id_2"]]
     named = ds.field("norad_id_1").isin(pair) & ds.field("norad_id_2").isin(pair)
-    found = lake.log(CONJUNCTION_MESSAGES).rows(_SAID, named).to_pylist()
+    found = lake.log(RECEIVED_CDMS).rows(_SAID, named).to_pylist()
     return tuple(sorted((message for message in found if _is_same(message, event)), key=_age))
 
 
-def open_opinions(lake: Lake, now_ns: int) -> list[SecondOpinion]:
+def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
     """What each originator said last of each encounter that is ahead at ``now_ns``, by TCA, beside what we say."""
-    ahead = newest(lake.log(CONJUNCTION_MESSAGES).rows(_SAID, ds.field("tca_time_ns") > now_ns).to_pylist())
+    ahead = newest(lake.log(RECEIVED_CDMS).rows(_SAID, ds.field("tca_time_ns") > now_ns).to_pylist())
     named = sorted({each[name] for each in ahead for name in ("norad_id_1", "norad_id_2") if each[name]})
     events = defaultdict(list)
     if named:
         about = ds.field("norad_id_1").isin(named) & ds.field("norad_id_2").isin(named)
-        for event in standing_keys(lake.log(CONJUNCTION_ASSESSMENTS), _OURS, where=about).to_pylist():
+        for event in current_keys(lake.log(CONJUNCTION_ASSESSMENTS), _OURS, where=about).to_pylist():
             events[_pair(event)].append(event)
     return [SecondOpinion(message, _nearest(message, events[_pair(message)])) for message in ahead]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
-from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.conjunction.tables import RECEIVED_CDMS
 from sda_platform.formats.cdm import Cdm, instant_ns
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
@@ -21,11 +21,11 @@ _MOST_DIGITS = 9
 _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
 # What all records of a segment share is told by whoever reads the segment.
 _OF_SEGMENT = {*Provenance.to_schema().columns, *Landed.to_schema().columns, "feed"} - {"record_number"}
-_SCHEMA = pa.schema([field for field in CONJUNCTION_MESSAGES.arrow_schema if field.name not in _OF_SEGMENT])
+_SCHEMA = pa.schema([field for field in RECEIVED_CDMS.arrow_schema if field.name not in _OF_SEGMENT])
 
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of the segment, in columns of `conjunction_messages`; never raises for any bytes."""
+    """One row per record of the segment, in columns of `received_cdms`; never raises for any bytes."""
     records = list(split_records(data, meta.format))
     messages, errors = read_records(records, meta.format, "conjunction")
     rows = []

@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.conjunction.cdm_comparison import open_opinions
+from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.planning import SCREENED_FROM
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    CONJUNCTION_MESSAGES,
     MESSAGES_FEED,
+    RECEIVED_CDMS,
 )
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
@@ -27,11 +27,11 @@ from sda_platform.orchestration.landing_balance import landing_balance_check, mi
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import (
-    broken_journals,
+    broken_correction_logs,
     consumed_rows,
+    current_keys,
     missing_or_surplus,
     reviewed_span,
-    standing_keys,
     unbalanced_segments,
 )
 
@@ -53,7 +53,7 @@ def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Co
     written = pc.unique(log.rows_of(span, ["event_id"]).column("event_id"))
     columns = ["collision_probability", "risk", "probability_2d", "is_2d_valid"]
     known = ds.field("event_id").isin(written) & (ds.field(COMMIT_SEQUENCE) <= span[1])
-    rows = standing_keys(log, columns, where=known)
+    rows = current_keys(log, columns, where=known)
     levels = pa.array(list(RISK_LEVELS))
     of_pc = pc.index_in(
         pa.array(risk_level(rows.column("collision_probability").to_numpy()).tolist(), pa.string()), levels
@@ -86,24 +86,24 @@ def _followed(
     consumed = consumed_rows(store, commits, source, ["event_id"]).column("event_id")
     written = log.rows_of(reviewed_span(commits), ["event_id"]).column("event_id")
     touched = pc.unique(pa.chunked_array([*consumed.chunks, *written.chunks], pa.string()))
-    window = next((w for w in (c.checkpoint.window(source.name) for c in commits) if w), None)
+    window = next((w for w in (c.manifest.window(source.name) for c in commits) if w), None)
     is_touched, at = ds.field("event_id").isin(touched), ds.field(COMMIT_SEQUENCE)
     upto = window.upto_sequence if window else 0
     return (
-        standing_keys(store.log(source), columns, where=is_touched & (at <= upto)),
-        standing_keys(log, where=is_touched & (at <= reviewed_span(commits)[1])),
+        current_keys(store.log(source), columns, where=is_touched & (at <= upto)),
+        current_keys(log, where=is_touched & (at <= reviewed_span(commits)[1])),
     )
 
 
 @dg.asset_check(
     asset=CONJUNCTION_ASSESSMENTS.name,
-    additional_deps=[CONJUNCTION_MESSAGES.name],
+    additional_deps=[RECEIVED_CDMS.name],
     description="No message of others tells of a danger ahead that we do not see, or see ten times otherwise.",
 )
 def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
     """The encounters ahead on which our standing assessments and the newest messages of others differ, by name."""
     store = lake.open()
-    opinions = open_opinions(store, store.clock.now_ns())
+    opinions = open_comparisons(store, store.clock.now_ns())
     lines = [told for told in (opinion.disagreement for opinion in opinions) if told]
     return dg.AssetCheckResult(
         passed=not lines,
@@ -120,12 +120,12 @@ def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
 checks = [
     table_checks(
         CONJUNCTION_CANDIDATES,
-        balance=[broken_journals],
+        balance=[broken_correction_logs],
         freshness=DataFreshness("the last full screening is recent", MAX_SCREENING_AGE_S, watermark(SCREENED_FROM)),
     ),
     table_checks(
         CONJUNCTION_ASSESSMENTS,
-        balance=[broken_journals, assessments_follow_candidates, risks_follow_probabilities],
+        balance=[broken_correction_logs, assessments_follow_candidates, risks_follow_probabilities],
         freshness=DataFreshness(
             "no candidate or track waits to be assessed",
             MAX_WAIT_S,
@@ -134,17 +134,17 @@ checks = [
     ),
     table_checks(
         CONJUNCTION_ALERTS,
-        balance=[broken_journals, alerts_follow_assessments],
+        balance=[broken_correction_logs, alerts_follow_assessments],
         freshness=DataFreshness("no assessment waits", MAX_WAIT_S, nothing_waits([CONJUNCTION_ASSESSMENTS])),
     ),
     table_checks(
-        CONJUNCTION_MESSAGES,
+        RECEIVED_CDMS,
         balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness(
             "messages of others still arrive, once any came", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
-    backlog_check(CONJUNCTION_MESSAGES, [MESSAGES_FEED]),
-    landing_balance_check(CONJUNCTION_MESSAGES, [MESSAGES_FEED]),
+    backlog_check(RECEIVED_CDMS, [MESSAGES_FEED]),
+    landing_balance_check(RECEIVED_CDMS, [MESSAGES_FEED]),
     others_agree,
 ]

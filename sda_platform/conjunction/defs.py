@@ -28,7 +28,7 @@ def defs(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             assets.message_zone,
-            assets.conjunction_messages,
+            assets.received_cdms,
             assets.conjunction_candidates,
             assets.conjunction_assessments,
             assets.conjunction_alerts,

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.conjunction.cdm_comparison import opinions_on
+from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
@@ -28,7 +28,9 @@ class EventHistory:
     opinions: tuple[dict[str, Any], ...] = ()
 
     @classmethod
-    def of_journal(cls, entries: Sequence[dict[str, Any]], opinions: Sequence[dict[str, Any]] = ()) -> "EventHistory":
+    def of_correction_log(
+        cls, entries: Sequence[dict[str, Any]], opinions: Sequence[dict[str, Any]] = ()
+    ) -> "EventHistory":
         """Fold the event's journal entries, in any order."""
         ordered = sorted(entries, key=lambda row: (row["sequence"], row["op"]))
         told = tuple(row for row in ordered if row["op"] == INSERT)
@@ -52,8 +54,8 @@ class EventHistory:
 def event_history(lake: Lake, event_id: str) -> EventHistory:
     """The history of an event that was assessed."""
     rows = lake.log(CONJUNCTION_ASSESSMENTS).rows(where=ds.field("event_id") == event_id)
-    history = EventHistory.of_journal(rows.to_pylist())
-    return replace(history, opinions=opinions_on(lake, history.last))
+    history = EventHistory.of_correction_log(rows.to_pylist())
+    return replace(history, opinions=comparisons_with(lake, history.last))
 
 
 def hours_ahead(tca_ns: int, time_ns: int) -> float:

@@ -37,7 +37,7 @@ def decide(plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: in
 
 
 def marks_after(plan: Plan, screening: Screening) -> dict[str, int]:
-    """What the checkpoint remembers of the span that is screened."""
+    """What the manifest remembers of the span that is screened."""
     if screening.is_full:
         return {SCREENED_FROM: screening.start_ns, SCREENED_UPTO: screening.end_ns}
     return dict(plan.previous.watermarks) if plan.previous else {}

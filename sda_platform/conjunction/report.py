@@ -1,6 +1,6 @@
 """The most dangerous alerts that hold, each as a picture of all that was said of it; and what others say, beside ours.
 
-Drawn outside the hot lane: a picture costs a second, and may fail, which no alert should wait for.
+Drawn outside the hot pool: a picture costs a second, and may fail, which no alert should wait for.
 """
 
 from typing import Any
@@ -8,13 +8,13 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.conjunction.cdm_comparison import open_opinions
+from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.history import event_history
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_MESSAGES
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import markdown_table
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 
 KEY = dg.AssetKey(["reports", "conjunctions"])
 SHOWN = 5
@@ -23,7 +23,7 @@ SHOWN = 5
 @dg.asset(
     key=KEY,
     group_name=CONJUNCTION_ALERTS.group,
-    deps=[CONJUNCTION_ALERTS.name, CONJUNCTION_MESSAGES.name],
+    deps=[CONJUNCTION_ALERTS.name, RECEIVED_CDMS.name],
     kinds={"matplotlib"},
 )
 def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
@@ -39,10 +39,10 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.conjunction.event_plot import as_markdown, event_picture
 
-    alerts = standing_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability"]).to_pylist()
+    alerts = current_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability"]).to_pylist()
     worst = sorted(alerts, key=lambda alert: (-alert["collision_probability"], alert["event_id"]))[:SHOWN]
-    facts: dict[str, Any] = {"standing_alerts": len(alerts)}
-    opinions = [opinion.told() for opinion in open_opinions(store, store.clock.now_ns())]
+    facts: dict[str, Any] = {"current_alerts": len(alerts)}
+    opinions = [opinion.told() for opinion in open_comparisons(store, store.clock.now_ns())]
     if opinions:
         facts["said_by_others"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
     for place, alert in enumerate(worst, start=1):

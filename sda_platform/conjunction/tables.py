@@ -9,7 +9,7 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.lake.correction_log import JournalModel
+from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Landed, Provenance, Table
 
 MESSAGES_FEED = "messages"
@@ -24,7 +24,7 @@ _NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
-class Approach(JournalModel):
+class Approach(CorrectionLogModel):
     """One close approach."""
 
     event_id: T.StringType = pa.Field(description="UUIDv5 of the pair and the time slot of the encounter.")
@@ -300,8 +300,8 @@ CONJUNCTION_ALERTS = Table(
     lineage={c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
     consumes=(CONJUNCTION_ASSESSMENTS,),
 )
-CONJUNCTION_MESSAGES = Table(
-    "conjunction_messages",
+RECEIVED_CDMS = Table(
+    "received_cdms",
     "conjunction",
     Message,
     ("segment_sha256", "record_number"),
@@ -309,4 +309,4 @@ CONJUNCTION_MESSAGES = Table(
     zones=(MESSAGES_FEED,),
 )
 
-TABLES = (CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, CONJUNCTION_MESSAGES)
+TABLES = (CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS)

@@ -27,7 +27,7 @@ def dead_letters_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
         expected.append(
             joined_keys(dead.append_column("stage", pa.array([table.name] * dead.num_rows, pa.string())), key)
         )
-    windows = [c.checkpoint.window(FUSED_TRACKS.name) for c in commits]
+    windows = [c.manifest.window(FUSED_TRACKS.name) for c in commits]
     for late in (late_observations(store, window) for window in windows if window):
         stage = pa.array([FUSED_TRACKS.name] * late.num_rows, pa.string())
         expected.append(joined_keys(late.append_column("stage", stage), key))

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from pydantic import Field
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.dead_letters.rejected import LETTER_VERSION
+from sda_platform.dead_letters.rejected import DEAD_LETTER_VERSION
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.orchestration.resources import LakeResource
@@ -91,7 +91,7 @@ def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult
     since_ns = now_ns - (SUSTAINED_MIN + BASELINE_MIN) * _MINUTE_NS
     letters = store.log(DEAD_LETTERS).rows(_COLUMNS, ds.field("received_time_ns") > since_ns)
     found = growing(letters, now_ns, growth)
-    unknown = pc.sum(pc.greater(letters["schema_version"], LETTER_VERSION)).as_py() or 0
+    unknown = pc.sum(pc.greater(letters["schema_version"], DEAD_LETTER_VERSION)).as_py() or 0
     return dg.AssetCheckResult(
         passed=not found and not unknown,
         severity=dg.AssetCheckSeverity.WARN,

@@ -21,14 +21,14 @@ def late_observations(store: Lake, window: TableWindow) -> pa.Table:
     found = [OBSERVATIONS.arrow_schema.empty_table().select(_LATE_COLUMNS)]
     log = store.log(FUSED_TRACKS)
     commits = [] if window.is_empty else log.commits(None, after=window.after_sequence)
-    for checkpoint in (commit.checkpoint for commit in commits if commit.sequence <= window.upto_sequence):
-        consumed = checkpoint.window(OBSERVATIONS.name)
-        if consumed is None or not checkpoint.counts["late"]:
+    for manifest in (commit.manifest for commit in commits if commit.sequence <= window.upto_sequence):
+        consumed = manifest.window(OBSERVATIONS.name)
+        if consumed is None or not manifest.counts["late"]:
             continue
         arrived = store.log(OBSERVATIONS).rows_of(
             (consumed.after_sequence, consumed.upto_sequence), [*_LATE_COLUMNS, "reprocess_count"]
         )
-        first_open_ns = checkpoint.watermarks[FIRST_OPEN_WINDOW]
+        first_open_ns = manifest.watermarks[FIRST_OPEN_WINDOW]
         late = pc.and_(pc.less(arrived["sensor_time_ns"], first_open_ns), pc.is_null(arrived["reprocess_count"]))
         found.append(arrived.filter(late).select(_LATE_COLUMNS))
     return pa.concat_tables(found)

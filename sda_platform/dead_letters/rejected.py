@@ -15,13 +15,13 @@ from sda_platform.formats.registry import ZONES
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
-LETTER_VERSION: Final = 2
+DEAD_LETTER_VERSION: Final = 2
 _CLASS_OF_KIND: Final = MappingProxyType({kind: entry.disposition.value for kind, entry in RECORD_KINDS.items()})
 _COLUMNS: Final = tuple(c.name for c in DEAD_LETTERS.columns if c.name != COMMIT_SEQUENCE)
 
 
 @dataclass(frozen=True)
-class Letter:
+class DeadLetterRecord:
     """One dead letter in the newest layout; the columns of `dead_letters`."""
 
     commit_sequence: int
@@ -51,7 +51,7 @@ def rejected_records(bronze: DataFrame, stage: str, as_of_ns: int) -> DataFrame:
     dead = bronze.where(F.col("error_kind").isNotNull())
     classes = F.create_map(*(F.lit(text) for pair in _CLASS_OF_KIND.items() for text in pair))
     added = {
-        "schema_version": F.lit(LETTER_VERSION),
+        "schema_version": F.lit(DEAD_LETTER_VERSION),
         "stage": F.lit(stage),
         "error_class": F.coalesce(F.try_element_at(classes, F.col("error_kind")), F.lit(Disposition.PERMANENT.value)),
         "rejected_time_ns": F.lit(as_of_ns).cast("long"),
@@ -74,7 +74,7 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
         ": measured at sensor_time_ns ", sensor_times, ", after its window was closed", "",
     )  # fmt: skip
     same: dict[str, Any] = {
-        "schema_version": LETTER_VERSION,
+        "schema_version": DEAD_LETTER_VERSION,
         "stage": stage,
         "error_kind": "late_observation",
         "error_class": _CLASS_OF_KIND["late_observation"],
@@ -87,7 +87,7 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
     return pa.table(dict(zip(_COLUMNS, found, strict=True))).cast(declared)
 
 
-def read_letters(rows: pa.Table) -> tuple[list[Letter], int]:
+def read_dead_letters(rows: pa.Table) -> tuple[list[DeadLetterRecord], int]:
     """The letters in ``rows`` of `dead_letters`, whatever documented version wrote them, in canonical order; and how
     many were left out because a later platform wrote them in a layout that this one does not know."""
     letters = []
@@ -113,10 +113,10 @@ def migrated_from_v1(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _letter(row: Mapping[str, Any]) -> Letter:
-    return Letter(**{field.name: row[field.name] for field in fields(Letter)})
+def _letter(row: Mapping[str, Any]) -> DeadLetterRecord:
+    return DeadLetterRecord(**{field.name: row[field.name] for field in fields(DeadLetterRecord)})
 
 
-_READERS: Final[Mapping[int, Callable[[Mapping[str, Any]], Letter]]] = MappingProxyType(
-    {1: lambda row: _letter(migrated_from_v1(row)), LETTER_VERSION: _letter}
+_READERS: Final[Mapping[int, Callable[[Mapping[str, Any]], DeadLetterRecord]]] = MappingProxyType(
+    {1: lambda row: _letter(migrated_from_v1(row)), DEAD_LETTER_VERSION: _letter}
 )

@@ -17,7 +17,7 @@ from typing import Final
 
 import pyarrow.dataset as ds
 
-from sda_platform.dead_letters.rejected import Letter
+from sda_platform.dead_letters.rejected import DeadLetterRecord
 from sda_platform.formats.cutting import can_be_packed, is_segment_of_itself, pack_segment, segment_header
 from sda_platform.formats.registry import format_named
 from sda_platform.formats.segments import SegmentMeta, describe_segment
@@ -34,7 +34,7 @@ _SHORT_HASH: Final = 12
 
 
 @dataclass(frozen=True)
-class LetterFilter:
+class DeadLetterFilter:
     """Which letters to bring back; an empty set and None choose all. Both bounds are inclusive, ns, mission time."""
 
     kinds: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ class LetterFilter:
         wanted = [ds.field(column).isin(sorted(names)) for column, names in named.items() if names]
         return reduce(and_, wanted) if wanted else None
 
-    def takes(self, letter: Letter) -> bool:
+    def takes(self, letter: DeadLetterRecord) -> bool:
         """Whether ``letter`` is chosen; a source is a sensor or a landing zone."""
         return (
             (not self.kinds or letter.error_kind in self.kinds)
@@ -68,14 +68,14 @@ class Return:
     name: str
     data: bytes
     meta: SegmentMeta
-    letters: tuple[Letter, ...]
+    letters: tuple[DeadLetterRecord, ...]
 
 
 @dataclass(frozen=True)
 class Skipped:
     """A letter that does not go back, and why."""
 
-    letter: Letter
+    letter: DeadLetterRecord
     reason: str
 
 
@@ -100,7 +100,7 @@ class _Origin:
     retry_count: int
 
 
-def returns_of(letters: Iterable[Letter], landing_root: str) -> tuple[list[Return], list[Skipped]]:
+def returns_of(letters: Iterable[DeadLetterRecord], landing_root: str) -> tuple[list[Return], list[Skipped]]:
     """The segments that bring ``letters``, in canonical order, back to the zones below ``landing_root``.
 
     Of letters with the same bytes the first goes back: the others are repeated deliveries, or earlier returns that
@@ -108,7 +108,7 @@ def returns_of(letters: Iterable[Letter], landing_root: str) -> tuple[list[Retur
     """
     returns: list[Return] = []
     skipped: list[Skipped] = []
-    groups: dict[_Origin, list[Letter]] = defaultdict(list)
+    groups: dict[_Origin, list[DeadLetterRecord]] = defaultdict(list)
     seen: set[tuple[str, bytes]] = set()
     consumed = _consumed_segments(landing_root)
     for letter in letters:
@@ -147,7 +147,7 @@ _Consumed = Callable[[str, str, str, bool], LoadedSegment | None]
 
 
 def _consumed_segments(landing_root: str) -> _Consumed:
-    """Looks up consumed segments by feed, name, hash and whether they are defective."""
+    """LinesOfSight up consumed segments by feed, name, hash and whether they are defective."""
 
     @lru_cache(_REMEMBERED_SEGMENTS)  # letters come in the order of their segments
     def consumed(feed: str, name: str, sha256: str, is_defective: bool) -> LoadedSegment | None:
@@ -160,7 +160,7 @@ def _consumed_segments(landing_root: str) -> _Consumed:
     return consumed
 
 
-def _whole_segment(letter: Letter, consumed: _Consumed) -> Return | str:
+def _whole_segment(letter: DeadLetterRecord, consumed: _Consumed) -> Return | str:
     """A quarantined segment goes back as it is if it is what its metadata promises after all."""
     segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, True)
     if segment is None or segment.meta is None:
@@ -175,7 +175,7 @@ def _whole_segment(letter: Letter, consumed: _Consumed) -> Return | str:
     return Return(name, segment.data, meta, (letter,))
 
 
-def _origin(letter: Letter, consumed: _Consumed) -> _Origin | str:
+def _origin(letter: DeadLetterRecord, consumed: _Consumed) -> _Origin | str:
     if letter.error_kind == "torn_record":
         return "torn: the rest of the record is missing"
     segment_format, header = letter.segment_format, b""
@@ -191,7 +191,7 @@ def _origin(letter: Letter, consumed: _Consumed) -> _Origin | str:
     return _Origin(letter.feed, letter.commit_sequence, segment_format, header, sealed_ns, letter.retry_count)
 
 
-def _segments(origin: _Origin, letters: Sequence[Letter]) -> tuple[list[Return], list[Skipped]]:
+def _segments(origin: _Origin, letters: Sequence[DeadLetterRecord]) -> tuple[list[Return], list[Skipped]]:
     """Segments of the records of ``letters``; one that would harm its neighbours in a segment goes alone."""
     packable = [can_be_packed(each.payload or b"", origin.segment_format, header=origin.header) for each in letters]
     together = [letter for letter, fits in zip(letters, packable, strict=True) if fits]
@@ -211,7 +211,7 @@ def _segments(origin: _Origin, letters: Sequence[Letter]) -> tuple[list[Return],
     return returns, skipped
 
 
-def _returned(origin: _Origin, data: bytes, letters: Sequence[Letter]) -> Return:
+def _returned(origin: _Origin, data: bytes, letters: Sequence[DeadLetterRecord]) -> Return:
     count = origin.retry_count + 1
     meta = describe_segment(
         data,

@@ -25,7 +25,7 @@ _BODIES_COMPARED = 20
 
 def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every entry of the consumed window of alerts has one row, and nothing else has one."""
-    first = first_sequence(commits[0].checkpoint) if commits else 0
+    first = first_sequence(commits[0].manifest) if commits else 0
     alerts = consumed_rows(store, commits, CONJUNCTION_ALERTS, ["event_id", "sequence", "op"])
     place = alerts.schema.get_field_index("sequence")
     alerts = alerts.set_column(place, "sequence", pc.add(alerts.column("sequence"), first))
@@ -56,9 +56,9 @@ def subscriber_agrees(lake: LakeResource, subscriber: dg.ResourceParam[Subscribe
 def disagreements(store: Lake, subscriber: Subscriber) -> Iterator[str]:
     """What is wrong at the subscriber, in words; nothing: all is well."""
     commit = store.head(ALERT_DELIVERIES).commit
-    window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
+    window = commit.manifest.window(CONJUNCTION_ALERTS.name) if commit else None
     upto = window.upto_sequence if window else 0
-    first = first_sequence(commit.checkpoint) if commit else 0
+    first = first_sequence(commit.manifest) if commit else 0
     difference = compare(subscriber, last_entries(store, upto, first))
     ours = [key for key in difference.missing if key[1] >= first]
     for problem, keys in (("missing or behind", ours), ("ahead or unknown", difference.ahead)):

@@ -21,14 +21,14 @@ from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Subscri
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.manifest import GENESIS, Checkpoint
+from sda_platform.lake.manifest import GENESIS, CommitManifest
 from sda_platform.lake.planning import Plan
 
 _FIRST_SEQUENCE = "first_sequence"
 _KEY = ["alert_id", "sequence", "op"]
 
 
-def first_sequence(ledger_head: Checkpoint | None) -> int:
+def first_sequence(ledger_head: CommitManifest | None) -> int:
     """The sequence at the subscriber of a journal's entry 0; more than 0 in a lake that was built anew."""
     return ledger_head.counts.get(_FIRST_SEQUENCE, 0) if ledger_head else 0
 

@@ -17,7 +17,7 @@ from sda_platform.delivery.inheritance import first_sequence, inherited_keys
 from sda_platform.delivery.outbox import Batch, entries, mark_change
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, mark_of
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.manifest import Checkpoint
+from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
 
 # Below this a part is read whole: one answer of about a megabyte instead of sixteen more questions.
@@ -69,13 +69,13 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence
     return Reconciled(marks[-1], resent, difference.ahead)
 
 
-def told_mark(ledger_head: Checkpoint | None) -> Mark:
+def told_mark(ledger_head: CommitManifest | None) -> Mark:
     """The mark of a subscriber that holds everything that was delivered up to the ledger's newest manifest."""
     return Mark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST]) if ledger_head else Mark()
 
 
 def counts_of(told: Mark) -> dict[str, int]:
-    """How the mark travels in the ledger's checkpoint."""
+    """How the mark travels in the ledger's manifest."""
     return {_COUNT: told.count, _DIGEST: told.digest}
 
 

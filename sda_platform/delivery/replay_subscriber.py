@@ -17,7 +17,7 @@ def replay_subscriber(
     resources: Mapping[str, Any], live: Lake, replayed: History, scratch: Path
 ) -> Mapping[str, Subscriber]:
     """A SQLite subscriber under the name of the real one, which holds what was delivered before ``replayed``."""
-    first = replayed.commits[0].checkpoint
+    first = replayed.commits[0].manifest
     window = first.window(CONJUNCTION_ALERTS.name)
     before = live.log(CONJUNCTION_ALERTS).rows_of((0, window.after_sequence if window else 0))
     stand_in = SqliteSubscriber(scratch / "subscriber.sqlite")

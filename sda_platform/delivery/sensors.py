@@ -38,7 +38,7 @@ def request_delivery(
     if running:
         return dg.SkipReason(f"run {running[:8]} is under way and will deliver what waits")
     commit = store.head(ALERT_DELIVERIES).commit
-    window = commit.checkpoint.window(CONJUNCTION_ALERTS.name) if commit else None
+    window = commit.manifest.window(CONJUNCTION_ALERTS.name) if commit else None
     alerts = store.readable(CONJUNCTION_ALERTS)
     told, known = window.upto_sequence if window else 0, alerts.head.sequence
     if told >= known:

@@ -15,9 +15,9 @@ from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_t
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
 from sda_platform.fusion.tables import (
-    CLOCK_OFFSETS,
     FIRST_OPEN_WINDOW,
     FUSED_TRACKS,
+    TIME_TAG_BIASES,
     TRACK_MEMORY_NS,
     TRACKS,
 )
@@ -33,7 +33,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 
 
 @table_asset(FUSED_TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
@@ -42,7 +42,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
 
     A first fit is inserted as soon as there is evidence; every later observation of the window corrects it by a
     retract and an insert, until the watermark closes the window. What comes back from dead letters has its window
-    fitted again even then, and so have windows that `clock_offsets` tells a correction of.
+    fitted again even then, and so have windows that `time_tag_biases` tells a correction of.
     """
     store = lake.open()
     plan = store.plan(FUSED_TRACKS, settings={"fusion": fusion.recorded()})
@@ -55,7 +55,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     arrived = store.new_rows(plan, OBSERVATIONS, [*ARRIVAL_COLUMNS, "reprocess_count"])
     landed = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns", "reprocess_count"])
     starts_ns, late = windows_to_fit(arrived, landed, first_open_ns, fusion.window_ns)
-    told = store.new_rows(plan, CLOCK_OFFSETS, ["is_applied", "holds_from_ns"])
+    told = store.new_rows(plan, TIME_TAG_BIASES, ["is_applied", "holds_from_ns"])
     starts_ns = sorted({*starts_ns, *corrected_windows(told, fusion.window_ns)})
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
     entries = track_corrections(
@@ -65,7 +65,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         starts_ns=starts_ns or [0],
         window_ns=fusion.window_ns,
         as_of_ns=plan.as_of_ns,
-        clocks=known_corrections(store, plan.window(CLOCK_OFFSETS).upto_sequence, starts_ns, fusion.window_ns),
+        clocks=known_corrections(store, plan.window(TIME_TAG_BIASES).upto_sequence, starts_ns, fusion.window_ns),
         sensors=fusion.network(),
     )
     marks = advance(before, arrivals(arrived), fusion.lateness, plan.as_of_ns)
@@ -89,7 +89,7 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
         return nothing_new(store, plan)
     touched = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id"))
     held = plan.window(FUSED_TRACKS).upto_sequence
-    windows = standing_windows(store, held, touched, plan.as_of_ns - TRACK_MEMORY_NS)
+    windows = current_windows(store, held, touched, plan.as_of_ns - TRACK_MEMORY_NS)
     previous = store.current_rows(plan).select(TRACK_SCHEMA.names)
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
     rows = live_tracks(windows, touched, previous, propagator, plan.as_of_ns)
@@ -98,10 +98,10 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     return materialized(store, receipt, **counts, **_lives(store))
 
 
-def standing_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:
+def current_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:
     """The window fits of these objects since then that hold, by the commits up to ``upto_sequence``."""
     known = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
-    return standing_keys(store.log(FUSED_TRACKS), WINDOW_COLUMNS, where=known & ds.field("norad_id").isin(numbers))
+    return current_keys(store.log(FUSED_TRACKS), WINDOW_COLUMNS, where=known & ds.field("norad_id").isin(numbers))
 
 
 def _lives(store: Lake) -> dict[str, Any]:

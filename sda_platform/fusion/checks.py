@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import AWAITED, HEARD, silences
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACK_MEMORY_NS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACK_MEMORY_NS, TRACKS
 from sda_platform.fusion.time_bias_assets import TERMS_UNTIL
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -20,7 +20,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.freshness import nothing_waits, watermark
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
-from sda_platform.recovery.verification import broken_journals, consumed_rows, reviewed_span, standing_keys
+from sda_platform.recovery.verification import broken_correction_logs, consumed_rows, current_keys, reviewed_span
 
 # Watermarks trail by the slowest source's bound (optical, 30 s); beyond 120 s eviction stalls (DP3-O5).
 MAX_WATERMARK_LAG_S = 120.0
@@ -39,7 +39,7 @@ def sources_report(lake: LakeResource) -> dg.AssetCheckResult:
 def told_silences(store: Lake) -> dg.AssetCheckResult:
     """The outcome of `sources_report` for the newest commit, at the mission clock's time."""
     commit, now_ns = store.log(FUSED_TRACKS).head().commit, store.clock.now_ns()
-    found = [each.told(now_ns) for each in silences(commit.checkpoint.watermarks if commit else {}, now_ns)]
+    found = [each.told(now_ns) for each in silences(commit.manifest.watermarks if commit else {}, now_ns)]
     return dg.AssetCheckResult(
         passed=not found,
         severity=dg.AssetCheckSeverity.ERROR,
@@ -64,7 +64,7 @@ def told_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
     idle time for a kind that has just fallen silent.
     """
     commit, lateness = store.log(FUSED_TRACKS).head().commit, fusion.lateness
-    marks = commit.checkpoint.watermarks if commit else {}
+    marks = commit.manifest.watermarks if commit else {}
     newest_ns = max((at for name, at in marks.items() if name.startswith(HEARD)), default=0)
     open_from_ns = min((at for name, at in marks.items() if name.startswith(AWAITED)), default=newest_ns)
     if PIPELINE in marks:
@@ -97,13 +97,13 @@ def unfolded_windows(store: Lake, log: TableLog, commits: Sequence[Commit]) -> l
     The view as it is now is compared, for the objects whose windows these commits consumed.
     """
     head = log.head()
-    window = head.commit.checkpoint.window(FUSED_TRACKS.name) if head.commit else None
+    window = head.commit.manifest.window(FUSED_TRACKS.name) if head.commit else None
     written = consumed_rows(store, commits, FUSED_TRACKS, ["window_start_ns"])
     if head.commit is None or window is None or not written.num_rows:
         return []
-    since_ns = max(pc.min(written["window_start_ns"]).as_py(), head.commit.checkpoint.as_of_ns - TRACK_MEMORY_NS)
+    since_ns = max(pc.min(written["window_start_ns"]).as_py(), head.commit.manifest.as_of_ns - TRACK_MEMORY_NS)
     where = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= window.upto_sequence)
-    standing = standing_keys(store.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns"], where=where)
+    standing = current_keys(store.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns"], where=where)
     newest = standing.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
     tracks = log.rows(["norad_id", "epoch_time_ns"], version=head.version)
     both = newest.join(tracks, "norad_id", join_type="left outer")
@@ -115,7 +115,7 @@ def unfolded_windows(store: Lake, log: TableLog, commits: Sequence[Commit]) -> l
 checks = [
     table_checks(
         FUSED_TRACKS,
-        balance=[broken_journals],
+        balance=[broken_correction_logs],
         freshness=DataFreshness("the watermark keeps up", MAX_WATERMARK_LAG_S, watermark(PIPELINE)),
     ),
     table_checks(
@@ -124,7 +124,7 @@ checks = [
         freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits([FUSED_TRACKS])),
     ),
     table_checks(
-        CLOCK_OFFSETS,
+        TIME_TAG_BIASES,
         balance=[unfounded_corrections],
         freshness=DataFreshness("no closed term waits", MAX_CLOCK_AGE_S, watermark(TERMS_UNTIL)),
     ),

@@ -6,7 +6,7 @@ from sda_platform.fusion.assets import fused_tracks, tracks
 from sda_platform.fusion.checks import checks
 from sda_platform.fusion.report import fusion_report
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.time_bias_assets import clock_offsets
+from sda_platform.fusion.time_bias_assets import time_tag_biases
 from sda_platform.orchestration.policy import Policy
 from sda_platform.settings import Settings
 
@@ -23,7 +23,7 @@ def defs(settings: Settings) -> dg.Definitions:
         sensors=settings.sensors,
     )
     return dg.Definitions(
-        assets=[fused_tracks, tracks, clock_offsets, fusion_report],
+        assets=[fused_tracks, tracks, time_tag_biases, fusion_report],
         asset_checks=checks,
         resources={"fusion": fusion},
     )

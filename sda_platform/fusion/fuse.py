@@ -18,11 +18,11 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.association import Association, associate
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected
 from sda_platform.orbits.tracking.estimation import StateFits
 from sda_platform.orbits.tracking.progress import fuse_window
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected
 
-READING_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
+OBSERVATION_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
 """The columns of `observations` that estimation needs."""
 _TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
 
@@ -33,7 +33,7 @@ TRACK_SCHEMA = pa.schema([field for field in FUSED_TRACKS.arrow_schema if field.
 def window_fuser(
     propagator: Propagator,
     window_ns: int,
-    clocks: Mapping[int, ClockOffsets] | None = None,
+    clocks: Mapping[int, TimeTagBiases] | None = None,
     sensors: SensorNetwork | None = None,
 ) -> Callable[[pa.Table], pa.Table]:
     """The function that fuses the observations of one window, in the columns of TRACK_SCHEMA.

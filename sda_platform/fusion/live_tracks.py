@@ -13,7 +13,7 @@ from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, pas
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import CarriedStates, WindowFits, carry
+from sda_platform.orbits.tracking.track_filter import PropagatedStates, WindowFits, carry
 
 WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "elements_epoch_ns")
 TRACK_SCHEMA = pa.schema([field for field in TRACKS.arrow_schema if field.name != COMMIT_SEQUENCE])
@@ -109,7 +109,7 @@ def _rows(
     lives: list[Life],
     windows: list[int],
     track_id: list[str],
-    carried: CarriedStates,
+    carried: PropagatedStates,
     as_of_ns: int,
 ) -> pa.Table:
     suspected = carried.manoeuvre_ns > 0

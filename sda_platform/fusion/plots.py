@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from sda_platform.fusion.association_quality import OUTCOMES, Verdicts
 from sda_platform.fusion.track_states import STATES
 from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 
 _OUTCOMES = dict(zip(OUTCOMES, ("tab:green", "tab:orange", "tab:gray"), strict=True))
 _COLOURS = dict(zip(STATES, ("tab:orange", "tab:green", "tab:blue", "tab:gray"), strict=True))
 
 
-def residuals(clocks: ClockOffsets) -> str:
+def residuals(clocks: TimeTagBiases) -> str:
     """Each sensor's residuals in units of their noise, and how far its clock is off."""
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)

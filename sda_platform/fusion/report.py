@@ -1,6 +1,6 @@
 """How well the fusion is doing: residuals and clock of each sensor, the map of tracks, the trail of watermarks.
 
-Read from logs alone, and drawn outside the hot lane: pictures cost a second, which no alert should wait for.
+Read from logs alone, and drawn outside the hot pool: pictures cost a second, which no alert should wait for.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.association_quality import Verdicts, told
 from sda_platform.fusion.fit_quality import FitQuality
-from sda_platform.fusion.fuse import READING_COLUMNS
+from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, STATE_COLUMNS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, STATE_COLUMNS, TIME_TAG_BIASES, TRACKS
 from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrected_rows, offsets_of
 from sda_platform.fusion.time_bias_assets import known_corrections
 from sda_platform.fusion.watermarks import window_start
@@ -31,9 +31,10 @@ from sda_platform.lake.log import Commit
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import teme_to_pef
 from sda_platform.orbits.sensing.sensors import SensorNetwork
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
+from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 
 KEY = dg.AssetKey(["reports", "fusion"])
 SPAN_NS = 600 * NANOSECONDS_PER_SECOND
@@ -51,8 +52,8 @@ _WINDOW = (
 @dg.asset(
     key=KEY,
     group_name="fusion",
-    deps=[FUSED_TRACKS.name, TRACKS.name, OBSERVATIONS.name, CLOCK_OFFSETS.name],
-    pool="catalog",
+    deps=[FUSED_TRACKS.name, TRACKS.name, OBSERVATIONS.name, TIME_TAG_BIASES.name],
+    pool=ORBIT_DETERMINATION.pool,
     kinds={"matplotlib"},
     check_specs=[
         dg.AssetCheckSpec("clocks_keep_their_bounds", asset=KEY, description="No clock is off by more than it claims."),
@@ -110,7 +111,7 @@ def recent_windows(store: Lake) -> pa.Table:
     upto = log.head().sequence
     newest_ns = pc.max(log.rows_of((upto - _RECENT_COMMITS, upto), ["window_start_ns"])["window_start_ns"]).as_py()
     since_ns = (newest_ns or 0) - SPAN_NS
-    return standing_keys(log, _WINDOW, where=ds.field("window_start_ns") >= since_ns)
+    return current_keys(log, _WINDOW, where=ds.field("window_start_ns") >= since_ns)
 
 
 def recent_verdicts(store: Lake, readings: pa.Table, window_ns: int, sensors: SensorNetwork | None = None) -> Verdicts:
@@ -118,20 +119,20 @@ def recent_verdicts(store: Lake, readings: pa.Table, window_ns: int, sensors: Se
     newest_ns = window_start(pc.max(readings["sensor_time_ns"]).as_py() or 0, window_ns)
     starts_ns = range(newest_ns - (_ASSOCIATED_WINDOWS - 1) * window_ns, newest_ns + 1, window_ns)
     recent = readings.filter(pc.greater_equal(readings["sensor_time_ns"], starts_ns[0]))
-    clocks = known_corrections(store, store.log(CLOCK_OFFSETS).head().sequence, starts_ns, window_ns)
+    clocks = known_corrections(store, store.log(TIME_TAG_BIASES).head().sequence, starts_ns, window_ns)
     propagator = catalogue_at(store, store.log(ORBITAL_CATALOG).version()).propagator
     return Verdicts.of(corrected_rows(recent, clocks, window_ns), propagator, window_ns, sensors)
 
 
-def newest_offsets(store: Lake) -> ClockOffsets:
+def newest_offsets(store: Lake) -> TimeTagBiases:
     """The clocks of the sensors, by the newest term that told of any."""
-    log = store.log(CLOCK_OFFSETS)
+    log = store.log(TIME_TAG_BIASES)
     upto = log.head().sequence
     newest_ns = pc.max(log.rows_of((upto - _RECENT_COMMITS, upto), ["term_start_ns"])["term_start_ns"]).as_py()
     return offsets_of(log.rows(CLOCK_SCHEMA.names, ds.field("term_start_ns") == (newest_ns or 0)))
 
 
-def clock_problems(clocks: ClockOffsets) -> list[str]:
+def clock_problems(clocks: TimeTagBiases) -> list[str]:
     """The sources whose clocks are certainly further off than their quality allows (CS, DP3-I4)."""
     sure_s = np.abs(clocks.offset_s) - 3 * clocks.sigma_s
     wrong = (sure_s > clocks.bound_s) & (clocks.readings >= _LEAST_READINGS)
@@ -145,12 +146,12 @@ def clock_problems(clocks: ClockOffsets) -> list[str]:
 def _readings(store: Lake, windows: pa.Table) -> pa.Table:
     """The observations of the windows' span."""
     if not windows.num_rows:
-        return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
+        return OBSERVATIONS.arrow_schema.empty_table().select(OBSERVATION_COLUMNS)
     ends = pc.min_max(windows["epoch_time_ns"]).as_py()
     half_ns = 15 * NANOSECONDS_PER_SECOND
     time_ns = ds.field("sensor_time_ns")
     span = (time_ns >= ends["min"] - half_ns) & (time_ns < ends["max"] + half_ns)
-    return store.log(OBSERVATIONS).rows(READING_COLUMNS, span)
+    return store.log(OBSERVATIONS).rows(OBSERVATION_COLUMNS, span)
 
 
 def _places(tracks: pa.Table) -> tuple[FloatArray, FloatArray, list[str]]:
@@ -165,7 +166,7 @@ def _places(tracks: pa.Table) -> tuple[FloatArray, FloatArray, list[str]]:
 
 def _trail(commits: Sequence[Commit]) -> tuple[FloatArray, dict[str, FloatArray], dict[str, FloatArray]]:
     """Minutes before the newest commit (n,); by kind its lag behind the clock (n,), and its newest lags, s."""
-    points = [commit.checkpoint for commit in reversed(commits)]
+    points = [commit.manifest for commit in reversed(commits)]
     as_of = np.array([p.as_of_ns for p in points], dtype=np.float64)
     kinds = [feed.name for feed in OBSERVATION_FEEDS]
     marks = {kind: np.array([p.watermarks.get(kind, np.nan) for p in points], dtype=np.float64) for kind in kinds}
@@ -178,7 +179,7 @@ def _trail(commits: Sequence[Commit]) -> tuple[FloatArray, dict[str, FloatArray]
     return (as_of[-1] - as_of) / (60 * NANOSECONDS_PER_SECOND), lag_s, split
 
 
-def _told(clocks: ClockOffsets) -> dict[str, Any]:
+def _told(clocks: TimeTagBiases) -> dict[str, Any]:
     names = clocks.source_id.tolist()
     return {
         name: f"{offset * 1e3:+.1f} ± {sigma * 1e3:.1f} ms"

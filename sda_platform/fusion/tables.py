@@ -10,7 +10,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.time_bias_tables import ClockOffset
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.correction_log import JournalModel
+from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Table, TableModel
 
 FIRST_OPEN_WINDOW = "first_open_window"
@@ -47,7 +47,7 @@ class ObjectState(TableModel):
     )
 
 
-class FusedTrack(ObjectState, JournalModel):
+class FusedTrack(ObjectState, CorrectionLogModel):
     """State and covariance of an object at the middle of a window, from every sensor's observations in it."""
 
     track_id: T.StringType = pa.Field(description="UUIDv5 of object and window.")
@@ -101,10 +101,10 @@ FUSED_TRACKS = Table(
     consumes=(OBSERVATIONS, RAW_RECORDS),
     reads=(ORBITAL_CATALOG,),
     # A window is fitted again when an estimate of the time-tag biases of its sensors arrives.
-    feedback=lambda: (CLOCK_OFFSETS,),
+    feedback=lambda: (TIME_TAG_BIASES,),
 )
-CLOCK_OFFSETS: Table = Table(
-    "clock_offsets",
+TIME_TAG_BIASES: Table = Table(
+    "time_tag_biases",
     "fusion",
     ClockOffset,
     ("source_id", "term_start_ns"),
@@ -177,7 +177,7 @@ TRACKS = Table(
     reads=(ORBITAL_CATALOG,),
 )
 
-TABLES = (FUSED_TRACKS, CLOCK_OFFSETS, TRACKS)
+TABLES = (FUSED_TRACKS, TIME_TAG_BIASES, TRACKS)
 
 
 def lower_triangles(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.fusion.fuse import associated, in_order
-from sda_platform.fusion.tables import CLOCK_OFFSETS
+from sda_platform.fusion.tables import TIME_TAG_BIASES
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import SensorNetwork
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected, estimate_clock_offsets
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected, estimate_time_tag_biases
 
-CLOCK_SCHEMA = pa.schema([field for field in CLOCK_OFFSETS.arrow_schema if field.name != COMMIT_SEQUENCE])
+CLOCK_SCHEMA = pa.schema([field for field in TIME_TAG_BIASES.arrow_schema if field.name != COMMIT_SEQUENCE])
 _HOLDS_AFTER_TERMS = 2
 _LEAST_ANCHORS = 5
 _LEAST_READINGS = 20
@@ -40,7 +40,7 @@ def estimated(
     as_of_ns: int,
     sensors: SensorNetwork | None = None,
 ) -> pa.Table:
-    """The rows of `clock_offsets` for one term: of every sensor that saw an anchor.
+    """The rows of `time_tag_biases` for one term: of every sensor that saw an anchor.
 
     Args:
         readings: the term's observations.
@@ -78,7 +78,9 @@ def _as_correction(row: dict[str, Any], before: dict[str, Any] | None) -> dict[s
     return {"correction_sigma_s": sigma_s, "is_applied": sound and abs(row["offset_s"]) > _CERTAIN_SIGMAS * sigma_s}
 
 
-def _offsets(readings: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None) -> ClockOffsets:
+def _offsets(
+    readings: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None
+) -> TimeTagBiases:
     """Of what was seen in the same window as its own report by a good clock: a satellite with a link is the anchor."""
     ordered = in_order(readings)
     observations = ObservationArrays.from_columns(arrays(ordered), sensors)
@@ -88,7 +90,7 @@ def _offsets(readings: pa.Table, propagator: Propagator, window_ns: int, sensors
     anchor = (observations.source_kind == "isl") & (observations.clock_quality == "gps_locked") & (index >= 0)
     chosen = np.flatnonzero(np.isin(seen, seen[anchor]) & (index >= 0))
     told, group = np.unique(seen[chosen], return_inverse=True)
-    return estimate_clock_offsets(
+    return estimate_time_tag_biases(
         observations.take(chosen),
         group,
         propagator,
@@ -98,21 +100,21 @@ def _offsets(readings: pa.Table, propagator: Propagator, window_ns: int, sensors
     )
 
 
-def offsets_of(rows: pa.Table) -> ClockOffsets:
+def offsets_of(rows: pa.Table) -> TimeTagBiases:
     """Rows of one term as the estimate that they tell."""
     ordered = rows.sort_by("source_id")
-    return ClockOffsets(**arrays(ordered, ("source_id", *_ESTIMATED)))
+    return TimeTagBiases(**arrays(ordered, ("source_id", *_ESTIMATED)))
 
 
-def corrections(rows: pa.Table) -> dict[int, ClockOffsets]:
-    """What is taken out of each term's times, by the term's start; ``rows`` of `clock_offsets`."""
+def corrections(rows: pa.Table) -> dict[int, TimeTagBiases]:
+    """What is taken out of each term's times, by the term's start; ``rows`` of `time_tag_biases`."""
     applied = rows.filter(rows["is_applied"])
     applied = applied.drop_columns("sigma_s").rename_columns({"correction_sigma_s": "sigma_s"})
     terms = pc.unique(applied["holds_from_ns"]).to_pylist()
     return {term: offsets_of(applied.filter(pc.equal(applied["holds_from_ns"], term))) for term in terms}
 
 
-def corrected_rows(rows: pa.Table, known: Mapping[int, ClockOffsets], window_ns: int) -> pa.Table:
+def corrected_rows(rows: pa.Table, known: Mapping[int, TimeTagBiases], window_ns: int) -> pa.Table:
     """Observations with the ``known`` corrections of their terms taken out of their times, and the doubt that is left.
 
     The doubt is one column more, ``clock_correction_sigma_s``, as `ObservationArrays` takes it.
@@ -132,6 +134,6 @@ def corrected_rows(rows: pa.Table, known: Mapping[int, ClockOffsets], window_ns:
 
 
 def corrected_windows(rows: pa.Table, window_ns: int) -> set[int]:
-    """Starts of the windows whose times the ``rows`` of `clock_offsets` change."""
+    """Starts of the windows whose times the ``rows`` of `time_tag_biases` change."""
     terms = pc.unique(rows.filter(rows["is_applied"])["holds_from_ns"]).to_pylist()
     return {term + number * window_ns for term in terms for number in range(WINDOWS_IN_TERM)}

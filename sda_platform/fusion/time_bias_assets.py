@@ -11,16 +11,16 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.fusion.fuse import READING_COLUMNS
+from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TIME_TAG_BIASES
 from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrections, estimated
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of, window_start
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
@@ -32,15 +32,15 @@ _MOST_TERMS = 12
 _ENOUGH_READINGS = 100_000
 
 
-@table_asset(CLOCK_OFFSETS, jobs=[ORBIT_DETERMINATION])
-def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
+@table_asset(TIME_TAG_BIASES, jobs=[ORBIT_DETERMINATION])
+def time_tag_biases(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
     """How far each sensor's clock is off, by terms of ten closed windows, against satellites that tell their own state.
 
     fused_tracks takes the certain ones out of the times of the next term but one. It reads this table, which Dagster
     can't be told, as the two depend on each other in turns.
     """
     store = lake.open()
-    plan = store.plan(CLOCK_OFFSETS, settings={"fusion": fusion.recorded()})
+    plan = store.plan(TIME_TAG_BIASES, settings={"fusion": fusion.recorded()})
     open_from_ns, known = closed_before(store, plan)
     term_length_ns = WINDOWS_IN_TERM * fusion.window_ns
     until_ns = term_of(open_from_ns, fusion.window_ns)
@@ -58,7 +58,7 @@ def clock_offsets(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeR
         told.append(before)
     rows = pa.concat_tables(told)
     marks = {TERMS_UNTIL: terms[-1] + term_length_ns}
-    receipt = store.append(plan, store.frame(CLOCK_OFFSETS, rows), counts={"terms": len(terms)}, watermarks=marks)
+    receipt = store.append(plan, store.frame(TIME_TAG_BIASES, rows), counts={"terms": len(terms)}, watermarks=marks)
     applied = sorted(rows.filter(rows["is_applied"])["source_id"].to_pylist())
     return materialized(store, receipt, sensors=rows.num_rows, applied=applied, told_until=iso(marks[TERMS_UNTIL]))
 
@@ -69,19 +69,19 @@ def closed_before(store: Lake, plan: Plan) -> tuple[int, int]:
     That is the sequence of `observations`; both are zero while nothing is closed.
     """
     commit = store.log(FUSED_TRACKS).end_of(plan.window(FUSED_TRACKS))
-    observed = commit.checkpoint.window(OBSERVATIONS.name) if commit else None
+    observed = commit.manifest.window(OBSERVATIONS.name) if commit else None
     if plan.is_empty or commit is None or observed is None:
         return 0, 0
-    return commit.checkpoint.watermarks.get(FIRST_OPEN_WINDOW, 0), observed.upto_sequence
+    return commit.manifest.watermarks.get(FIRST_OPEN_WINDOW, 0), observed.upto_sequence
 
 
 def known_corrections(
     store: Lake, upto_sequence: int, starts_ns: Sequence[int], window_ns: int
-) -> dict[int, ClockOffsets]:
+) -> dict[int, TimeTagBiases]:
     """What is taken out of the times of these windows, by term, as the commits up to ``upto_sequence`` tell."""
     terms = sorted({term_of(start_ns, window_ns) for start_ns in starts_ns})
     told = (ds.field(COMMIT_SEQUENCE) <= upto_sequence) & ds.field("holds_from_ns").isin(terms)
-    return corrections(store.log(CLOCK_OFFSETS).rows(CLOCK_SCHEMA.names, told))
+    return corrections(store.log(TIME_TAG_BIASES).rows(CLOCK_SCHEMA.names, told))
 
 
 def _readings(store: Lake, upto_sequence: int, terms: range, window_ns: int) -> Iterator[pa.Table]:
@@ -93,8 +93,8 @@ def _readings(store: Lake, upto_sequence: int, terms: range, window_ns: int) -> 
     for term_ns in terms:
         first, end = np.searchsorted(times, [term_ns, term_ns + terms.step])
         if first == end:
-            yield OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS)
+            yield OBSERVATIONS.arrow_schema.empty_table().select(OBSERVATION_COLUMNS)
             continue
         last_ns = int(times[min(first + _ENOUGH_READINGS, end) - 1])
         until_ns = window_start(last_ns, window_ns) + window_ns
-        yield log.rows(READING_COLUMNS, known & (time_ns >= term_ns) & (time_ns < until_ns))
+        yield log.rows(OBSERVATION_COLUMNS, known & (time_ns >= term_ns) & (time_ns < until_ns))

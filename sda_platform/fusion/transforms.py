@@ -10,7 +10,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.correction_log import content, corrections, fact_types
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.sensors import SensorNetwork
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 
 
 def fused(
@@ -18,7 +18,7 @@ def fused(
     propagator: Propagator,
     *,
     window_ns: int,
-    clocks: Mapping[int, ClockOffsets] | None = None,
+    clocks: Mapping[int, TimeTagBiases] | None = None,
     sensors: SensorNetwork | None = None,
 ) -> DataFrame:
     """One fit per object and window of ``observations``, which must hold whole windows.
@@ -40,7 +40,7 @@ def track_corrections(
     starts_ns: Sequence[int],
     window_ns: int,
     as_of_ns: int,
-    clocks: Mapping[int, ClockOffsets] | None = None,
+    clocks: Mapping[int, TimeTagBiases] | None = None,
     sensors: SensorNetwork | None = None,
 ) -> DataFrame:
     """What the touched windows now say, as retracts and inserts against the journal."""

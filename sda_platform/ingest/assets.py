@@ -38,7 +38,7 @@ def raw_records(
 
     A record that cannot be decoded is a row with an error; a segment that is torn or altered is one row that says so.
     """
-    return land(lake, landing, RAW_RECORDS, decode_segments, tell=context.log_event)
+    return land(lake, landing, RAW_RECORDS, decode_segments, report=context.log_event)
 
 
 @table_asset(OBSERVATIONS, jobs=[OBSERVATIONS_TO_ALERTS])

@@ -1,6 +1,6 @@
 """The write door: the only module that changes a table.
 
-Each write is one Delta commit with the plan's identity (``txnAppId``, ``txnVersion``) and checkpoint
+Each write is one Delta commit with the plan's identity (``txnAppId``, ``txnVersion``) and manifest
 (``userMetadata``). Delta skips a repeated identity *silently*, so after every write, and after every doubt, the
 transaction is read back from the log and its nonce compared: only that tells whether *our* rows landed. Delta syncs
 nothing either, so what landed is synced here before anybody hears of it.
@@ -19,14 +19,14 @@ from pyspark.sql import functions as F
 from sda_platform import failpoints
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.manifest import CHANGED_ROWS, Checkpoint
+from sda_platform.lake.manifest import CHANGED_ROWS, CommitManifest
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 Mode = Literal["append", "overwrite"]
 # Prepares to write a plan's rows (a frame of the engine's own kind) in a mode; the result writes them under a manifest.
-Engine = Callable[[TableLog, Plan, Any, Mode], Callable[[Checkpoint], None]]
+Engine = Callable[[TableLog, Plan, Any, Mode], Callable[[CommitManifest], None]]
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ def append(
     ``engine`` is Spark unless told otherwise, and ``nonce`` is drawn. Raises CommitConflict when another writer took
     the sequence, SchemaMismatch when the columns are not the table's.
     """
-    checkpoint = plan.checkpoint(nonce or new_nonce(), counts, watermarks)
+    manifest = plan.manifest(nonce or new_nonce(), counts, watermarks)
     write = (engine or with_spark)(log, plan, rows, "append")
-    return settle(log, plan, checkpoint, partial(write, checkpoint))
+    return settle(log, plan, manifest, partial(write, manifest))
 
 
 def overwrite(
@@ -82,12 +82,12 @@ def overwrite(
     Each row has a ``commit_sequence``: the plan's own in ``changed`` of them, which the manifest counts, and the one
     that it had before in the others. Raises as `append` does.
     """
-    checkpoint = plan.checkpoint(nonce or new_nonce(), {**(counts or {}), CHANGED_ROWS: changed})
+    manifest = plan.manifest(nonce or new_nonce(), {**(counts or {}), CHANGED_ROWS: changed})
     write = (engine or with_spark)(log, plan, rows, "overwrite")
-    return settle(log, plan, checkpoint, partial(write, checkpoint))
+    return settle(log, plan, manifest, partial(write, manifest))
 
 
-def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callable[[Checkpoint], None]:
+def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callable[[CommitManifest], None]:
     """Prepare Spark's write of ``rows``. Raises SchemaMismatch.
 
     Transaction id and manifest are options of this one write. In the session's configuration they would be those of
@@ -97,10 +97,10 @@ def with_spark(log: TableLog, plan: Plan, rows: DataFrame, mode: Mode) -> Callab
     stamped = rows if mode == "overwrite" else rows.withColumn(COMMIT_SEQUENCE, F.lit(plan.sequence).cast("long"))
     declared = _as_declared(plan.table, stamped)
 
-    def write(checkpoint: Checkpoint) -> None:
+    def write(manifest: CommitManifest) -> None:
         writer = declared.write.format("delta").mode(mode)
         writer = writer.option("txnAppId", plan.table.app_id).option("txnVersion", plan.sequence)
-        writer = writer.option("userMetadata", checkpoint.to_json()).option("mergeSchema", adds_columns)
+        writer = writer.option("userMetadata", manifest.to_json()).option("mergeSchema", adds_columns)
         writer.options(**(table_properties(plan.table) if plan.base_version < 0 else {})).save(log.uri)
 
     return write
@@ -112,7 +112,7 @@ def copy(session: SparkSession, target: TableLog, rows: pa.Table) -> None:
     content.write.format("delta").options(**table_properties(target.table)).save(target.uri)
 
 
-def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
     """Run ``write`` and decide from the log, not from its outcome, whether the plan's rows landed.
 
     An engine that lost its client may still be at work, and commit after this has read the log in vain. That is safe:
@@ -127,7 +127,7 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
         failure = error
     failpoints.hit("commit.sent", plan.table.name)
     landed = log.find(plan.sequence)
-    if landed is not None and landed.checkpoint.nonce == checkpoint.nonce:
+    if landed is not None and landed.manifest.nonce == manifest.nonce:
         failpoints.hit("commit.landed", plan.table.name)
         # What others committed in between (OPTIMIZE) is beneath ours.
         log.make_durable(plan.base_version + 1, landed.version)
@@ -135,7 +135,7 @@ def settle(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[]
         return Receipt(plan, landed)
     if landed is not None:
         raise CommitConflict(
-            f"{plan.table.name}: run {landed.checkpoint.run_id} committed sequence {plan.sequence} first; plan again"
+            f"{plan.table.name}: run {landed.manifest.run_id} committed sequence {plan.sequence} first; plan again"
         ) from failure
     if failure is not None:
         raise failure

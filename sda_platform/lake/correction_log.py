@@ -17,7 +17,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table, TableModel
 INSERT, RETRACT = "insert", "retract"
 
 
-class JournalModel(TableModel):
+class CorrectionLogModel(TableModel):
     """Columns of every journal."""
 
     sequence: T.LongType = pa.Field(
@@ -33,7 +33,7 @@ class JournalModel(TableModel):
 
 def content(table: Table) -> list[str]:
     """The columns of a journal that say something about its key: all but the key and what every journal has."""
-    return [c.name for c in table.columns if c.name not in {*JournalModel.to_schema().columns, table.key[0]}]
+    return [c.name for c in table.columns if c.name not in {*CorrectionLogModel.to_schema().columns, table.key[0]}]
 
 
 def fact_types(table: Table) -> str:

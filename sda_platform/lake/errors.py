@@ -13,7 +13,7 @@ class InvariantError(LakeError):
     """The table's log contradicts itself or the plan. No retry mends this: a person must look."""
 
 
-class IllegibleCheckpoint(InvariantError):
+class UnreadableManifest(InvariantError):
     """A commit of the platform holds a text that is no manifest: it was damaged after it was written."""
 
 

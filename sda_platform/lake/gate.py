@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sda_platform.lake.errors import InvariantError, TableIsRed
 from sda_platform.lake.log import Head, TableLog
-from sda_platform.lake.manifest import Checkpoint
+from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import Finding, Position, Verdict
 
@@ -31,7 +31,7 @@ class Readable:
         return f"{told}. Repair its rows and run its checks, or accept them with `sda acknowledge {self.table.name}`"
 
 
-def readable_of(log: TableLog, verdict: Verdict, newest: Head, previous: Checkpoint | None = None) -> Readable:
+def readable_of(log: TableLog, verdict: Verdict, newest: Head, previous: CommitManifest | None = None) -> Readable:
     """What a consumer may see of the table of ``log``, whose head is ``newest``.
 
     What its commit ``previous`` has read stays read: a finding about that changes nothing that flows any more.
@@ -50,7 +50,7 @@ def refuse_red(consumer: Table, inputs: Iterable[Readable]) -> None:
         raise TableIsRed(f"{consumer.name} does not read on: {'; '.join(reasons)}")
 
 
-def _read_before(source: Table, previous: Checkpoint | None) -> Position:
+def _read_before(source: Table, previous: CommitManifest | None) -> Position:
     """The commit of ``source`` up to which a consumer's commit ``previous`` read it."""
     if previous is None:
         return Position()

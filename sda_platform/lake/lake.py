@@ -21,7 +21,7 @@ from sda_platform.lake.commit import Receipt
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.lost_tables import require_new, shown_by_consumers
-from sda_platform.lake.manifest import Checkpoint, SegmentRef, Settings
+from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.replacement import with_changes
 from sda_platform.lake.staging import Staging
@@ -58,7 +58,7 @@ class Lake:
 
     @property
     def session(self) -> SparkSession:
-        """The lane's Spark session; the first use attaches to the engine."""
+        """The pool's Spark session; the first use attaches to the engine."""
         return self._session()
 
     def log(self, table: Table) -> TableLog:
@@ -85,7 +85,7 @@ class Lake:
         a finding.
         """
         head = self.head(table)
-        previous = head.commit.checkpoint if head.commit else None
+        previous = head.commit.manifest if head.commit else None
         for source in table.consumed:
             for window in previous.windows if previous else ():
                 if window.table == source.name:
@@ -104,7 +104,7 @@ class Lake:
             refuse_red(table, [inputs[source.name] for source in table.consumed])
         return self._planned(plan)
 
-    def readable(self, source: Table, previous: Checkpoint | None = None) -> Readable:
+    def readable(self, source: Table, previous: CommitManifest | None = None) -> Readable:
         """Up to where ``source`` may be read: its verified commits, and what a commit ``previous`` had read already."""
         head = self.head(source)
         if self.reads_unverified:

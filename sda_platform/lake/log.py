@@ -1,4 +1,4 @@
-"""A table's log, read without a JVM through delta-rs: head, checkpoints, rows.
+"""A table's log, read without a JVM through delta-rs: head, manifests, rows.
 
 Sensors, checks, planning and the command line read here. Only `lake.commit` writes, through Spark.
 """
@@ -17,8 +17,8 @@ from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, VersionGone
-from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, Checkpoint, TableWindow
+from sda_platform.lake.errors import InvariantError, UnreadableManifest, VersionGone
+from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, CommitManifest, TableWindow
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # How many commits a list holds if nothing else is asked for.
@@ -36,17 +36,17 @@ class Commit:
     version: int
     timestamp_ms: int
     rows_written: int
-    checkpoint: Checkpoint
+    manifest: CommitManifest
 
     @property
     def sequence(self) -> int:
         """Its place among the platform's commits to the table."""
-        return self.checkpoint.sequence
+        return self.manifest.sequence
 
     @property
-    def checkpoint_sha256(self) -> str:
+    def manifest_sha256(self) -> str:
         """Hash of its checkpoint's text."""
-        return self.checkpoint.sha256
+        return self.manifest.sha256
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class Head:
     commit: Commit | None = None
 
     @property
-    def checkpoint_sha256(self) -> str:
+    def manifest_sha256(self) -> str:
         """What the next manifest must name as its predecessor."""
-        return self.commit.checkpoint_sha256 if self.commit else GENESIS
+        return self.commit.manifest_sha256 if self.commit else GENESIS
 
     @property
     def commit_version(self) -> int:
@@ -81,7 +81,7 @@ class TableLog:
     def head(self) -> Head:
         """The table's newest state, however many commits of others (OPTIMIZE, VACUUM) came after the platform's last.
 
-        Raises InvariantError when the log lost a commit, IllegibleCheckpoint when the newest manifest is damaged.
+        Raises InvariantError when the log lost a commit, UnreadableManifest when the newest manifest is damaged.
         """
         version, newest, is_emptied = self.version(), None, False
         for number, text in self._texts_from(version):
@@ -133,7 +133,7 @@ class TableLog:
         A commit that was lost and made again has another nonce, hence another hash.
         """
         end = self.end_of(window)
-        if (end.checkpoint_sha256 if end else GENESIS) != window.upto_sha256:
+        if (end.manifest_sha256 if end else GENESIS) != window.upto_sha256:
             raise InvariantError(
                 f"{self.table.name}: commit {window.upto_sequence} (version {window.upto_version}) is not the one that "
                 "was consumed: it was lost, or the table was restored or replaced; what consumed it must be rebuilt"
@@ -142,7 +142,7 @@ class TableLog:
     def commits_from(self, version: int) -> Iterator[Commit]:
         """The platform's commits from ``version`` downwards, newest first, down to sequence 1 or where the log was cut.
 
-        Each is read when it is asked for. Raises InvariantError, IllegibleCheckpoint for what cannot be read.
+        Each is read when it is asked for. Raises InvariantError, UnreadableManifest for what cannot be read.
         """
         for number, text in self._texts_from(version):
             commit = commit_in(self.table, number, text)
@@ -322,7 +322,7 @@ def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
 def commit_in(table: Table, version: int, text: str) -> Commit | None:
     """The commit of the platform in a version's file; None where it is another writer's, or emptied.
 
-    Raises IllegibleCheckpoint where the manifest is damaged, InvariantError where a line is torn.
+    Raises UnreadableManifest where the manifest is damaged, InvariantError where a line is torn.
     """
     info: dict[str, Any] = {}
     sequence = None
@@ -337,23 +337,23 @@ def commit_in(table: Table, version: int, text: str) -> Commit | None:
     if sequence is None:
         return None
     try:
-        checkpoint = Checkpoint.from_json(str(info.get("userMetadata", "")))
-        if checkpoint.sequence != sequence:
-            raise IllegibleCheckpoint(f"it says sequence {checkpoint.sequence}")
-    except IllegibleCheckpoint as error:
-        raise IllegibleCheckpoint(
+        manifest = CommitManifest.from_json(str(info.get("userMetadata", "")))
+        if manifest.sequence != sequence:
+            raise UnreadableManifest(f"it says sequence {manifest.sequence}")
+    except UnreadableManifest as error:
+        raise UnreadableManifest(
             f"{table.name}: the manifest of commit {sequence} (version {version}) is damaged: {error}; "
             "stop the platform and run `sda verify`, which reports what can be repaired"
         ) from error
-    if checkpoint.table != table.name:
-        raise InvariantError(f"a commit of {checkpoint.table} lies in the log of {table.name}")
-    return Commit(version, int(info["timestamp"]), _rows_written(info, checkpoint), checkpoint)
+    if manifest.table != table.name:
+        raise InvariantError(f"a commit of {manifest.table} lies in the log of {table.name}")
+    return Commit(version, int(info["timestamp"]), _rows_written(info, manifest), manifest)
 
 
-def _rows_written(entry: dict[str, Any], checkpoint: Checkpoint) -> int:
+def _rows_written(entry: dict[str, Any], manifest: CommitManifest) -> int:
     """Rows that are new or replaced; an overwrite's own metrics count the rows that it kept, too."""
     metrics = entry.get("operationMetrics") or {}
-    return int(checkpoint.counts.get(CHANGED_ROWS, metrics.get("numOutputRows") or 0))
+    return int(manifest.counts.get(CHANGED_ROWS, metrics.get("numOutputRows") or 0))
 
 
 def _committed_in(sequences: tuple[int, int]) -> ds.Expression:

@@ -1,4 +1,4 @@
-"""The checkpoint: how far a table has consumed its inputs, written as JSON into the table's own commits.
+"""The manifest: how far a table has consumed its inputs, written as JSON into the table's own commits.
 
 Because it travels in the commit that holds the rows, output and progress cannot disagree (design section 2.1).
 Only values and their JSON form live here; reading it back from a log is `lake.log`.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from sda_platform.lake.errors import IllegibleCheckpoint, OtherSchemaVersion
+from sda_platform.lake.errors import OtherSchemaVersion, UnreadableManifest
 
 # The only version that is read and written. A change of the stored form raises it.
 SCHEMA_VERSION = 5
@@ -79,7 +79,7 @@ class SegmentRef:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class CommitManifest:
     """What one commit consumed and under which identity it was made."""
 
     table: str
@@ -98,7 +98,7 @@ class Checkpoint:
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> str:
-        """Canonical JSON: equal checkpoints give equal text."""
+        """Canonical JSON: equal manifests give equal text."""
         facts = asdict(self, dict_factory=_present)
         return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
@@ -112,10 +112,10 @@ class Checkpoint:
         return next((w for w in self.windows if w.table == table), None)
 
     @classmethod
-    def from_json(cls, text: str) -> "Checkpoint":
+    def from_json(cls, text: str) -> "CommitManifest":
         """Read a manifest.
 
-        Raises IllegibleCheckpoint for text that is no manifest, OtherSchemaVersion for one of another schema version.
+        Raises UnreadableManifest for text that is no manifest, OtherSchemaVersion for one of another schema version.
         """
         try:
             facts: dict[str, Any] = json.loads(text)
@@ -126,7 +126,7 @@ class Checkpoint:
                 facts[name] = tuple(kind(**each) for each in facts[name])
             return cls(**facts)
         except (KeyError, TypeError, ValueError) as error:
-            raise IllegibleCheckpoint(f"not a checkpoint: {error!r} in {text[:120]!r}") from error
+            raise UnreadableManifest(f"not a manifest: {error!r} in {text[:120]!r}") from error
 
 
 def _present(facts: list[tuple[str, Any]]) -> dict[str, Any]:

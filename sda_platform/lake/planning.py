@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from sda_platform.code_version import code_version
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Head
-from sda_platform.lake.manifest import Checkpoint, SegmentRef, Settings, TableSnapshot, TableWindow
+from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings, TableSnapshot, TableWindow
 from sda_platform.lake.table import Table
 
 
@@ -28,7 +28,7 @@ class Plan:
     snapshots: tuple[TableSnapshot, ...] = ()
     segments: tuple[SegmentRef, ...] = ()
     settings: Settings | None = None
-    previous: Checkpoint | None = field(default=None, compare=False)
+    previous: CommitManifest | None = field(default=None, compare=False)
 
     @property
     def is_empty(self) -> bool:
@@ -49,11 +49,11 @@ class Plan:
                 return snapshot
         raise KeyError(f"the plan for {self.table.name} does not read {table.name}")
 
-    def checkpoint(
+    def manifest(
         self, nonce: str, counts: Mapping[str, int] | None = None, watermarks: Mapping[str, int] | None = None
-    ) -> Checkpoint:
-        """The checkpoint that the commit of this plan carries."""
-        return Checkpoint(
+    ) -> CommitManifest:
+        """The manifest that the commit of this plan carries."""
+        return CommitManifest(
             table=self.table.name,
             sequence=self.sequence,
             previous_sha256=self.previous_sha256,
@@ -85,11 +85,11 @@ def plan_windows(
     ``as_of`` never decreases, whatever the clock does. Raises InvariantError when an upstream table has fewer commits
     than this one already consumed (it was restored, replaced or lost).
     """
-    previous = head.commit.checkpoint if head.commit else None
+    previous = head.commit.manifest if head.commit else None
     return Plan(
         table=table,
         sequence=head.sequence + 1,
-        previous_sha256=head.checkpoint_sha256,
+        previous_sha256=head.manifest_sha256,
         base_version=head.version,
         as_of_ns=max(now_ns, previous.as_of_ns if previous else 0),
         run_id=run_id,
@@ -106,7 +106,7 @@ def plan_segments(table: Table, head: Head, segments: Iterable[SegmentRef], *, n
     return replace(plan, segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
 
 
-def _next_window(table: Table, previous: Checkpoint | None, source: Table, head: Head) -> TableWindow:
+def _next_window(table: Table, previous: CommitManifest | None, source: Table, head: Head) -> TableWindow:
     last = previous.window(source.name) if previous else None
     after_sequence, after_version = (last.upto_sequence, last.upto_version) if last else (0, -1)
     if head.sequence < after_sequence:
@@ -120,5 +120,5 @@ def _next_window(table: Table, previous: Checkpoint | None, source: Table, head:
         head.sequence,
         after_version,
         max(after_version, head.commit_version),
-        head.checkpoint_sha256,
+        head.manifest_sha256,
     )

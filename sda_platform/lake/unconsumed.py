@@ -6,7 +6,9 @@ from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
 
 
-def unread_commits(table: Table, heads: Mapping[str, Head], upto: Mapping[str, int] | None = None) -> dict[str, int]:
+def unconsumed_commits(
+    table: Table, heads: Mapping[str, Head], upto: Mapping[str, int] | None = None
+) -> dict[str, int]:
     """How many commits of each table upstream ``table`` has not consumed yet; without those that it is level with.
 
     ``heads``: of every table, by name. A table that has no commit consumed nothing of those that it is made of.
@@ -17,6 +19,6 @@ def unread_commits(table: Table, heads: Mapping[str, Head], upto: Mapping[str, i
     if commit is None:
         consumed = {source.name: 0 for source in table.consumed}
     else:
-        consumed = {window.table: window.upto_sequence for window in commit.checkpoint.windows}
+        consumed = {window.table: window.upto_sequence for window in commit.manifest.windows}
     waiting = {name: ends[name] - sequence for name, sequence in consumed.items()}
     return {name: commits for name, commits in waiting.items() if commits > 0}

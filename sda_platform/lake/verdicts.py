@@ -35,7 +35,7 @@ class Position:
     @classmethod
     def of(cls, commit: Commit) -> "Position":
         """The position of ``commit``."""
-        return cls(commit.sequence, commit.version, commit.checkpoint_sha256)
+        return cls(commit.sequence, commit.version, commit.manifest_sha256)
 
 
 @dataclass(frozen=True)
@@ -170,4 +170,4 @@ def _is_of(log: TableLog, position: Position) -> bool:
     if position.version > log.version():
         return False
     commit = log.commit_at(position.version) if position.sequence else None
-    return commit is None or commit.checkpoint_sha256 == position.sha256
+    return commit is None or commit.manifest_sha256 == position.sha256

@@ -46,7 +46,7 @@ def without_compression(path: Path) -> Path:
     return Path(path.stem if path.suffix.lower() in (".zst", *_ARCHIVES) else path.name)
 
 
-def read_chunks(path: Path, segment_format: str, tell: Callable[[int], None]) -> Iterator[bytes]:
+def read_chunks(path: Path, segment_format: str, report: Callable[[int], None]) -> Iterator[bytes]:
     """The content of ``path``, never more than some megabytes at a time; ``tell`` gets the position in the file.
 
     Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent.
@@ -55,7 +55,7 @@ def read_chunks(path: Path, segment_format: str, tell: Callable[[int], None]) ->
     with _readable(path) as file:
         chunks = _rows_as_text(file, segment_format) if suffix == PARQUET else _unpacked(file, suffix)
         for chunk in chunks:
-            tell(file.tell())
+            report(file.tell())
             yield chunk
 
 

@@ -1,4 +1,4 @@
-"""Trials of a batch: a segment at which the decoding process is killed must not stop the segments after it.
+"""DecodeAttempts of a batch: a segment at which the decoding process is killed must not stop the segments after it.
 
 An exception of the decoder is isolated at once (`decoding`). A killed process leaves no exception, and the next run
 takes the same batch, oldest first. So each run notes what it begins to decode, and takes the note back when it is done.
@@ -24,7 +24,7 @@ _LARGEST_LIMIT = 2**12
 
 
 @dataclass(frozen=True)
-class Trials:
+class DecodeAttempts:
     """How earlier runs fared: ``deaths`` in succession, ``alone`` of them at the one segment ``only``, and the most
     segments of the next batch (None: as many as there are). ``owner`` is the process that decodes while it is open."""
 
@@ -37,7 +37,7 @@ class Trials:
     owner: str = ""
 
     @classmethod
-    def load(cls, path: UPath, owners: Owners) -> "Trials":
+    def load(cls, path: UPath, owners: Owners) -> "DecodeAttempts":
         """What the note at ``path`` tells; one that is torn, or of another version, tells nothing."""
         try:
             found = cls(**json.loads(bytes_at(path) or b"{}"))
@@ -58,7 +58,7 @@ class Trials:
             judged.append(segment.refused(why) if is_condemned else segment)
         return judged
 
-    def begin(self, path: UPath, segments: Sequence[LoadedSegment], owner: str) -> "Trials":
+    def begin(self, path: UPath, segments: Sequence[LoadedSegment], owner: str) -> "DecodeAttempts":
         """Note that ``owner`` is about to decode ``segments``; returns what is noted."""
         sound = [segment for segment in segments if segment.defect is None]
         only = _mark(sound[0]) if len(sound) == 1 else ""
@@ -72,9 +72,9 @@ class Trials:
         if self.limit is None or self.limit >= _LARGEST_LIMIT:
             path.unlink(missing_ok=True)
         else:
-            Trials(limit=self.limit * 2)._save(path)
+            DecodeAttempts(limit=self.limit * 2)._save(path)
 
-    def _after_a_death(self) -> "Trials":
+    def _after_a_death(self) -> "DecodeAttempts":
         deaths = self.deaths + 1
         is_patient = deaths < _PATIENCE and self.limit is None
         limit = None if is_patient else max(1, self.tried // 2)

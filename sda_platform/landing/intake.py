@@ -52,7 +52,7 @@ def finish_last_commit(zones: Sequence[LandingZone], head: Head) -> None:
 
     Because every plan does this before it commits, only the newest commit's segments can still lie in a zone.
     """
-    consumed = head.commit.checkpoint.segments if head.commit else ()
+    consumed = head.commit.manifest.segments if head.commit else ()
     for zone in zones:
         zone.acknowledge([s for s in consumed if s.zone == zone.feed])
 

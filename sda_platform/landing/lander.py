@@ -85,7 +85,7 @@ class Landed:
     segments: tuple[str, ...]
 
 
-def _tell_nobody(stage: str, position: int) -> None:
+def _report_nothing(stage: str, position: int) -> None:
     del stage, position
 
 
@@ -98,19 +98,19 @@ class Lander:
         clock: MissionClock,
         *,
         segment_max_bytes: int = MAX_SEGMENT_BYTES,
-        tell: Callable[[str, int], None] | None = None,
+        report: Callable[[str, int], None] | None = None,
     ) -> None:
         self._root = landing_root
         self._clock = clock
         self._segment_max_bytes = segment_max_bytes
-        self._tell = tell or _tell_nobody
+        self._report = report or _report_nothing
 
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
     ) -> Landed:
         """Land the file at ``path``, or what is left of it. Raises PartnerFileError."""
         file = identify(path, feed=feed, segment_format=segment_format)
-        content = examine(file, is_complete=is_complete, tell=partial(self._tell, "checking"))
+        content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"))
         failpoints.hit("lander.examined")
         # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.
         progress_path = UPath(self._root) / ".lander" / f"{content.sha256}-{file.feed}-{file.format}.json"
@@ -147,7 +147,7 @@ class Lander:
         return Progress(str(file.path), content.sha256, file.feed, file.format, file.stem, limit)
 
     def _segments_left(self, file: PartnerFile, progress: Progress) -> Iterator[bytes]:
-        chunks = read_chunks(file.path, file.format, partial(self._tell, "landing"))
+        chunks = read_chunks(file.path, file.format, partial(self._report, "landing"))
         try:
             yield from islice(split_stream(chunks, file.format, progress.segment_max_bytes), progress.segments, None)
         except UnreadableContent as error:

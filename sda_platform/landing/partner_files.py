@@ -85,7 +85,7 @@ def _recognised(path: Path, suffix: str) -> Format:
     return found
 
 
-def examine(file: PartnerFile, *, is_complete: bool, tell: Callable[[int], None]) -> Content:
+def examine(file: PartnerFile, *, is_complete: bool, report: Callable[[int], None]) -> Content:
     """Read the whole file once; ``tell`` is called with the position in it.
 
     Raises PartnerFileError when it cannot be read to its end, is empty, changes meanwhile, or (unless the caller knows
@@ -94,7 +94,7 @@ def examine(file: PartnerFile, *, is_complete: bool, tell: Callable[[int], None]
     stamp = stamp_of(file.path)
     digest, length, tail = hashlib.sha256(), 0, b""
     try:
-        for chunk in read_chunks(file.path, file.format, tell):
+        for chunk in read_chunks(file.path, file.format, report):
             digest.update(chunk)
             length += len(chunk)
             tail = (tail + chunk[-_TAIL_BYTES:])[-_TAIL_BYTES:]

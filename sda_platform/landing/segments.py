@@ -72,7 +72,7 @@ class LoadedSegment:
         return replace(self, defect=defect, sha256=segment_sha256(self.zone, self.name, self.data, defect))
 
     def ref(self, records: int) -> SegmentRef:
-        """How a checkpoint names it."""
+        """How a manifest names it."""
         size = 0 if self.is_duplicate else len(self.data)  # its bytes are the first delivery's
         return SegmentRef(self.zone, self.name, self.sha256, size, records, self.defect)
 

@@ -19,7 +19,7 @@ from sda_platform.ingest.checks import landing_orphans
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
-from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.decoding import fate_of
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import RedTable, red_tables
@@ -59,7 +59,7 @@ class ZoneStatus:
 
 
 @dataclass(frozen=True)
-class LetterStatus:
+class DeadLetterStatus:
     """Dead letters of one kind that were received within the last day of mission time, and mostly from whom."""
 
     kind: str
@@ -77,7 +77,7 @@ class PlatformStatus:
     tables: tuple[TableStatus, ...]
     zones: tuple[ZoneStatus, ...]
     orphans: tuple[str, ...]
-    letters: tuple[LetterStatus, ...]
+    letters: tuple[DeadLetterStatus, ...]
     failures: tuple[str, ...]
     red: tuple[RedTable, ...] = ()
 
@@ -106,8 +106,8 @@ def _fates(lake: Lake, since_ns: int) -> Mapping[str, Counter[str]]:
     """By landing zone, how many segments that were consumed since then became what (`fate_of`)."""
     found: dict[str, Counter[str]] = {feed: Counter() for feed in ZONES}
     for log in (lake.log(table) for table in TABLES if table.zones):
-        for commit in takewhile(lambda c: c.checkpoint.as_of_ns >= since_ns, log.commits_from(log.version())):
-            for segment in commit.checkpoint.segments:
+        for commit in takewhile(lambda c: c.manifest.as_of_ns >= since_ns, log.commits_from(log.version())):
+            for segment in commit.manifest.segments:
                 found[segment.zone][fate_of(segment)] += 1
     return found
 
@@ -117,16 +117,16 @@ def _zone(zone: LandingZone, fates: Mapping[str, int], wall_s: float) -> ZoneSta
 
 
 def _watermarks(head: Head) -> Mapping[str, int]:
-    return head.commit.checkpoint.watermarks if head.commit else {}
+    return head.commit.manifest.watermarks if head.commit else {}
 
 
-def _letters(lake: Lake, now_ns: int) -> Iterator[LetterStatus]:
+def _letters(lake: Lake, now_ns: int) -> Iterator[DeadLetterStatus]:
     columns = ["error_kind", "feed", "source_id", "received_time_ns"]
     rows = lake.log(DEAD_LETTERS).rows(columns, ds.field("received_time_ns") > now_ns - _DAY_NS).to_pylist()
     for kind, count in Counter(row["error_kind"] for row in rows).most_common():
         alike = [row for row in rows if row["error_kind"] == kind]
         entry = RECORD_KINDS.get(kind)
-        yield LetterStatus(
+        yield DeadLetterStatus(
             kind,
             entry.disposition.value if entry else "unknown",
             count,
@@ -137,7 +137,7 @@ def _letters(lake: Lake, now_ns: int) -> Iterator[LetterStatus]:
 
 def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> TableStatus:
     head = heads[table.name]
-    checkpoint = head.commit.checkpoint if head.commit else None
+    manifest = head.commit.manifest if head.commit else None
     mark = _watermarks(head).get(PIPELINE)
     return TableStatus(
         table=table.name,
@@ -145,12 +145,12 @@ def _table(lake: Lake, table: Table, heads: Mapping[str, Head], now_ns: int) -> 
         rows=lake.log(table).row_count(),
         version=head.version,
         sequence=head.sequence,
-        age_s=(now_ns - checkpoint.as_of_ns) / NANOSECONDS_PER_SECOND if checkpoint else None,
-        as_of_utc=iso(checkpoint.as_of_ns) if checkpoint else None,
+        age_s=(now_ns - manifest.as_of_ns) / NANOSECONDS_PER_SECOND if manifest else None,
+        as_of_utc=iso(manifest.as_of_ns) if manifest else None,
         watermark_utc=iso(mark) if mark else None,
         # What has no commit yet may have looked, and found nothing to commit.
-        backlog=sum(unread_commits(table, heads).values()) if checkpoint else 0,
-        last_run=checkpoint.run_id if checkpoint else None,
+        backlog=sum(unconsumed_commits(table, heads).values()) if manifest else 0,
+        last_run=manifest.run_id if manifest else None,
     )
 
 

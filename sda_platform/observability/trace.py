@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.conjunction.cdm_comparison import opinions_on
+from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
@@ -56,7 +56,7 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
         _rows(lake, ORBITAL_CATALOG, "norad_id", norad_ids),
         tracks,
         _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids)),
-        opinions_on(lake, alerts[-1]),
+        comparisons_with(lake, alerts[-1]),
     )
 
 

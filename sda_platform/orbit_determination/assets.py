@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
-from sda_platform.fusion.assets import standing_windows
-from sda_platform.fusion.fuse import READING_COLUMNS
+from sda_platform.fusion.assets import current_windows
+from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
 from sda_platform.fusion.time_bias import corrected_rows
 from sda_platform.fusion.time_bias_assets import closed_before, known_corrections
 from sda_platform.fusion.watermarks import window_start
@@ -30,16 +30,16 @@ from sda_platform.orbit_determination.refinement import ARC_NS, TOGETHER_NS, due
 from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.orbit_determination.tracklets import tracklets, uncorrelated
 from sda_platform.orbit_determination.uncorrelated_tracks import (
+    ANGLES_ONLY_MEMORY_NS,
     MEMORY_NS,
     PROVISIONAL_SCHEMA,
-    SIGHTING_MEMORY_NS,
     discovered,
 )
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 from sda_platform.replay.history import History
 
 
@@ -60,7 +60,7 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
         return nothing_new(store, plan, "no track is due: too few windows, or refined within half an hour")
     numbers = chosen["norad_id"].combine_chunks()
     held = plan.snapshot(FUSED_TRACKS).sequence
-    windows = standing_windows(store, held, numbers, pc.min(chosen["epoch_time_ns"]).as_py() - ARC_NS)
+    windows = current_windows(store, held, numbers, pc.min(chosen["epoch_time_ns"]).as_py() - ARC_NS)
     entries = store.log(ORBITAL_CATALOG).rows(
         [*ElementSets.__dataclass_fields__, "object_name", "international_designator"],
         ds.field("norad_id").isin(numbers),
@@ -93,7 +93,7 @@ def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.Mater
     known = store.earlier_rows(plan, PROVISIONAL_SCHEMA.names, ds.field("epoch_time_ns") >= since_ns)
     taken = [*entries["norad_id"].to_pylist(), *numbers.to_pylist()]
     rows = discovered(found, known, taken, followed, fusion.window_ns, plan.as_of_ns)
-    facts = {"uncorrelated_readings": readings.num_rows, "tracklets": len(found)}
+    facts = {"uncorrelated_observations": readings.num_rows, "tracklets": len(found)}
     if not rows.num_rows:
         return nothing_new(store, plan, "no unknown object is confirmed that was not before", **facts)
     receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
@@ -110,20 +110,20 @@ def closed_readings(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, 
     upto = plan.window(FUSED_TRACKS).upto_sequence
     open_from_ns, observed = closed_before(store, plan)
     if open_from_ns <= 0:
-        return OBSERVATIONS.arrow_schema.empty_table().select(READING_COLUMNS), set()
-    since_ns, sightings_since_ns = open_from_ns - MEMORY_NS, open_from_ns - SIGHTING_MEMORY_NS
+        return OBSERVATIONS.arrow_schema.empty_table().select(OBSERVATION_COLUMNS), set()
+    since_ns, angles_only_since_ns = open_from_ns - MEMORY_NS, open_from_ns - ANGLES_ONLY_MEMORY_NS
     time_ns, start_ns = ds.field("sensor_time_ns"), ds.field("window_start_ns")
-    is_sighting = (ds.field("source_kind") == "optical") & (time_ns >= sightings_since_ns)
+    is_angles_only = (ds.field("source_kind") == "optical") & (time_ns >= angles_only_since_ns)
     known = (ds.field(COMMIT_SEQUENCE) <= observed) & (time_ns < open_from_ns)
-    readings = store.log(OBSERVATIONS).rows(READING_COLUMNS, known & (is_sighting | (time_ns >= since_ns)))
+    readings = store.log(OBSERVATIONS).rows(OBSERVATION_COLUMNS, known & (is_angles_only | (time_ns >= since_ns)))
     # A fit that has no sighting any more was retracted by an entry that has, so none is taken for standing.
-    has_sightings = (ds.field("optical_count") > 0) & (start_ns >= sightings_since_ns)
-    fitted = (ds.field(COMMIT_SEQUENCE) <= upto) & (has_sightings | (start_ns >= since_ns))
-    fits = standing_keys(store.log(FUSED_TRACKS), ["norad_id", "window_start_ns", "observation_ids"], where=fitted)
+    has_angles_only = (ds.field("optical_count") > 0) & (start_ns >= angles_only_since_ns)
+    fitted = (ds.field(COMMIT_SEQUENCE) <= upto) & (has_angles_only | (start_ns >= since_ns))
+    fits = current_keys(store.log(FUSED_TRACKS), ["norad_id", "window_start_ns", "observation_ids"], where=fitted)
     left = uncorrelated(readings, pc.list_flatten(fits["observation_ids"]))
     followed = fits.filter(pc.greater_equal(fits["window_start_ns"], since_ns))["norad_id"]
-    starts_ns = range(window_start(sightings_since_ns, window_ns), open_from_ns, window_ns)
-    corrections = known_corrections(store, plan.snapshot(CLOCK_OFFSETS).sequence, starts_ns, window_ns)
+    starts_ns = range(window_start(angles_only_since_ns, window_ns), open_from_ns, window_ns)
+    corrections = known_corrections(store, plan.snapshot(TIME_TAG_BIASES).sequence, starts_ns, window_ns)
     return corrected_rows(left, corrections, window_ns), set(followed.to_pylist())
 
 

@@ -4,7 +4,7 @@ import dagster as dg
 
 from sda_platform.conjunction.report import KEY as CONJUNCTION_REPORT
 from sda_platform.fusion.report import KEY as FUSION_REPORT
-from sda_platform.fusion.tables import CLOCK_OFFSETS
+from sda_platform.fusion.tables import TIME_TAG_BIASES
 from sda_platform.orbit_determination import assets, sensors
 from sda_platform.orbit_determination.checks import checks
 from sda_platform.orbit_determination.tables import TABLES
@@ -13,7 +13,7 @@ from sda_platform.settings import Settings
 
 POLICIES = {"orbit_determination": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}
 # Windows are corrected for time-tag biases whether or not element sets are determined.
-_ALWAYS = [dg.AssetKey(CLOCK_OFFSETS.name), FUSION_REPORT, CONJUNCTION_REPORT]
+_ALWAYS = [dg.AssetKey(TIME_TAG_BIASES.name), FUSION_REPORT, CONJUNCTION_REPORT]
 _ELEMENT_SETS = [dg.AssetKey(table.name) for table in TABLES]
 
 

@@ -46,7 +46,7 @@ def _sealed(store: Lake, source: Table, commit: Commit, zone: LandingZone) -> li
     data = encode_omm_csv(
         ElementSet(**row, element_set_number=commit.sequence, originator=OWN_ORIGINATOR) for row in elements.to_pylist()
     )
-    sealed_ns = commit.checkpoint.as_of_ns
+    sealed_ns = commit.manifest.as_of_ns
     meta = describe_segment(
         data,
         feed=zone.feed,

@@ -12,21 +12,21 @@ from sda_platform.orchestration.backlog import backlog_of
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import tables_of
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.session import POOL_TAG
 
 
 def build_schedules(*, running: bool, assets: Sequence[dg.AssetKey]) -> list[dg.ScheduleDefinition]:
     """The schedule of ``assets`` of the job, without those that a red table stops; active if ``running``."""
 
     @dg.schedule(
-        name="own_elements_refresh",
+        name="orbit_determination_refresh",
         job_name=ORBIT_DETERMINATION.name,
         cron_schedule="*/2 * * * *",
         default_status=dg.DefaultScheduleStatus.RUNNING if running else dg.DefaultScheduleStatus.STOPPED,
         description="Estimates time-tag biases, refines tracked objects, catalogues uncorrelated ones, publishes both. "
         "A run without work commits nothing.",
     )
-    def own_elements_refresh(
+    def orbit_determination_refresh(
         context: dg.ScheduleEvaluationContext, lake: LakeResource, landing: LandingResource
     ) -> dg.RunRequest | dg.SkipReason:
         zone = landing.zone(ELEMENTS_FEED)
@@ -36,14 +36,14 @@ def build_schedules(*, running: bool, assets: Sequence[dg.AssetKey]) -> list[dg.
             return dg.SkipReason(f"the catalogue takes what waits for it first: {', '.join(sorted(waiting)[:3])}")
         active = unfinished_run(context.instance, [ORBIT_DETERMINATION.pool])
         if active is not None:
-            return dg.SkipReason(f"run {active[:8]} of the lane has not ended")
+            return dg.SkipReason(f"run {active[:8]} of the pool has not ended")
         refused = refused_assets(lake.open())
         chosen = [key for key in assets if key not in refused]
         if not chosen:
             return dg.SkipReason("; ".join(refused.values()))
-        return dg.RunRequest(tags={LANE_TAG: ORBIT_DETERMINATION.pool}, asset_selection=chosen)
+        return dg.RunRequest(tags={POOL_TAG: ORBIT_DETERMINATION.pool}, asset_selection=chosen)
 
-    return [own_elements_refresh]
+    return [orbit_determination_refresh]
 
 
 def refused_assets(store: Lake) -> dict[dg.AssetKey, str]:
@@ -51,7 +51,7 @@ def refused_assets(store: Lake) -> dict[dg.AssetKey, str]:
     refused = {}
     for table in tables_of(ORBIT_DETERMINATION):
         commit = store.log(table).head().commit
-        manifest = commit.checkpoint if commit else None
+        manifest = commit.manifest if commit else None
         sources = [(source, store.readable(source, manifest)) for source in table.consumed]
         windows = {window.table: window.upto_sequence for window in (manifest.windows if manifest else ())}
         is_idle = all(upstream.head.sequence <= windows.get(source.name, 0) for source, upstream in sources)

@@ -4,7 +4,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, STATE_AND_COVARIANCE, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.table import Table, TableModel
 
@@ -120,7 +120,7 @@ PROVISIONAL_ELEMENTS = Table(
         },
     },
     consumes=(FUSED_TRACKS,),
-    reads=(ORBITAL_CATALOG, CLOCK_OFFSETS, OBSERVATIONS),
+    reads=(ORBITAL_CATALOG, TIME_TAG_BIASES, OBSERVATIONS),
 )
 
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.determination.angles_only_arcs import angles_only_arcs
 from sda_platform.orbits.determination.differential_correction import Correction, first_orbit
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.determination.sighting_arcs import sighting_arcs
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_registry
@@ -53,10 +53,10 @@ def tracklets(readings: pa.Table, sensors: SensorNetwork | None = None) -> Itera
     ``sensors``: the network that made the observations; the shipped one if not given.
     """
     sensors = sensor_registry() if sensors is None else sensors
-    is_sighting = pc.equal(readings["source_kind"], "optical")
-    tracks = [(name, rows, _spread_evenly(rows)) for name, rows in _tracks(readings.filter(pc.invert(is_sighting)))]
+    is_angles_only = pc.equal(readings["source_kind"], "optical")
+    tracks = [(name, rows, _spread_evenly(rows)) for name, rows in _tracks(readings.filter(pc.invert(is_angles_only)))]
     # Of sightings all: they are few, and how far away an object is takes every one of them.
-    arcs = [(name, rows, rows) for name, rows in _arcs(readings.filter(is_sighting), sensors)]
+    arcs = [(name, rows, rows) for name, rows in _arcs(readings.filter(is_angles_only), sensors)]
     for name, rows, evidence in sorted([*tracks, *arcs], key=lambda part: part[0]):
         try:
             yield Tracklet(name, rows, evidence, first_orbit(observations_of(evidence, sensors)), sensors)
@@ -94,7 +94,7 @@ def _arcs(sightings: pa.Table, sensors: SensorNetwork) -> Iterator[tuple[str, pa
         rows = np.flatnonzero((observations.source_id == source) & measured.usable)[-_MOST_SIGHTINGS:]
         looks = measured.take(rows)
         elapsed_s = (looks.time_ns - looks.time_ns[:1]) / NANOSECONDS_PER_SECOND
-        for arc in sighting_arcs(looks.direction, elapsed_s, np.sqrt(looks.variance[:, 1])):
+        for arc in angles_only_arcs(looks.direction, elapsed_s, np.sqrt(looks.variance[:, 1])):
             found = ordered.take(pa.array(rows[arc]))
             yield f"{source}/{found['observation_id'][0].as_py()}", found
 

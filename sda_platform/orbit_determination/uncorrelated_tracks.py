@@ -30,7 +30,7 @@ from sda_platform.orbits.sensing.observations import ObservationArrays
 PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
 MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
 """How far back readings that match nothing are looked at again, event time."""
-SIGHTING_MEMORY_NS = 3600 * NANOSECONDS_PER_SECOND
+ANGLES_ONLY_MEMORY_NS = 3600 * NANOSECONDS_PER_SECOND
 """The same of telescopes' sightings: it takes the better part of an hour to tell how far a geostationary object is."""
 ANALYST_IDS = range(80_000, 90_000)
 """Catalogue numbers that the surveillance network sets aside for objects without a name."""
@@ -79,7 +79,7 @@ def _known(known: pa.Table, found: Sequence[Tracklet]) -> tuple[dict[str, int], 
     """
     first_ns = min((t.readings["sensor_time_ns"][0].as_py() for t in found), default=0)
     # An epoch lies among the set's readings, and these are no further apart than is remembered.
-    shared = known.filter(pc.greater_equal(known["epoch_time_ns"], first_ns - SIGHTING_MEMORY_NS))
+    shared = known.filter(pc.greater_equal(known["epoch_time_ns"], first_ns - ANGLES_ONLY_MEMORY_NS))
     numbers: dict[str, int] = {}
     counts: dict[int, int] = {}
     for row in shared.sort_by("epoch_time_ns").to_pylist():

@@ -2,7 +2,7 @@
 
 A killed run, or one that failed for a reason that may pass, is followed by another under a new key, for ever but with
 growing pauses: a backlog drains without a hand once its cause is gone. A permanent failure is not repeated: that
-would hide it. Only its zone's next segment, which makes another batch, or a person starts the lane again.
+would hide it. Only its zone's next segment, which makes another batch, or a person starts the pool again.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from sda_platform.lake.errors import TableIsRed
 from sda_platform.orchestration.dispositions import Disposition
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
 from sda_platform.resilience import pause_s
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.session import POOL_TAG
 
 ZONE_TAG = "sda/zone"
 BATCH_TAG = "sda/batch"
@@ -67,10 +67,10 @@ class Attempts:
         wait_s = self.ended_s + pause - wall_s
         return f"{told}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None
 
-    def next_run(self, lane: str, **tags: str) -> dg.RunRequest:
-        """What asks for one more, in ``lane``."""
+    def next_run(self, pool: str, **tags: str) -> dg.RunRequest:
+        """What asks for one more, in ``pool``."""
         attempt = str(self.made + 1)
-        tags = {LANE_TAG: lane, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
+        tags = {POOL_TAG: pool, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
         return dg.RunRequest(run_key=f"{self.batch}:{attempt}", tags=tags)
 
 
@@ -93,29 +93,29 @@ def is_stopped_by_red(run: dg.DagsterRun) -> bool:
     return run.tags.get(name) == value
 
 
-def coming_run(instance: dg.DagsterInstance, lane: str, batch: str) -> str | None:
-    """The run that will take what waits: one of the lane that has not begun, or one that was asked for this batch."""
-    waiting = dg.RunsFilter(tags={LANE_TAG: lane}, statuses=list(_WAITING))
+def coming_run(instance: dg.DagsterInstance, pool: str, batch: str) -> str | None:
+    """The run that will take what waits: one of the pool that has not begun, or one that was asked for this batch."""
+    waiting = dg.RunsFilter(tags={POOL_TAG: pool}, statuses=list(_WAITING))
     working = dg.RunsFilter(tags={BATCH_TAG: batch}, statuses=list(_UNFINISHED))
     records = instance.get_run_records(waiting, limit=1) or instance.get_run_records(working, limit=1)
     return records[0].dagster_run.run_id if records else None
 
 
-def unfinished_run(instance: dg.DagsterInstance, lanes: Iterable[str]) -> str | None:
-    """A run of one of ``lanes`` that has not ended."""
-    found = dg.RunsFilter(tags={LANE_TAG: list(lanes)}, statuses=list(_UNFINISHED))
+def unfinished_run(instance: dg.DagsterInstance, pools: Iterable[str]) -> str | None:
+    """A run of one of ``pools`` that has not ended."""
+    found = dg.RunsFilter(tags={POOL_TAG: list(pools)}, statuses=list(_UNFINISHED))
     records = instance.get_run_records(found, limit=1)
     return records[0].dagster_run.run_id if records else None
 
 
-def unfinished_batch(instance: dg.DagsterInstance, lane: str, where: str) -> str | None:
-    """The batch of the lane's last run, if that run was started for the zones ``where`` and failed."""
-    run = zone_run_to_repeat(instance, lane)
+def unfinished_batch(instance: dg.DagsterInstance, pool: str, where: str) -> str | None:
+    """The batch of the pool's last run, if that run was started for the zones ``where`` and failed."""
+    run = zone_run_to_repeat(instance, pool)
     return run.tags.get(BATCH_TAG) if run and run.tags[ZONE_TAG] == where else None
 
 
-def zone_run_to_repeat(instance: dg.DagsterInstance, lane: str) -> dg.DagsterRun | None:
-    """The lane's last run, if it failed and was started for a zone, whose sensor then repeats it, or tells why not."""
-    records = instance.get_run_records(dg.RunsFilter(tags={LANE_TAG: lane}), limit=1)
+def zone_run_to_repeat(instance: dg.DagsterInstance, pool: str) -> dg.DagsterRun | None:
+    """The pool's last run, if it failed and was started for a zone, whose sensor then repeats it, or tells why not."""
+    records = instance.get_run_records(dg.RunsFilter(tags={POOL_TAG: pool}), limit=1)
     run = records[0].dagster_run if records else None
     return run if run and run.status is dg.DagsterRunStatus.FAILURE and ZONE_TAG in run.tags else None

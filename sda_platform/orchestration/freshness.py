@@ -36,11 +36,11 @@ def newest_if_any(column: str) -> NewestNs:
 
 
 def watermark(name: str) -> NewestNs:
-    """A watermark of the newest checkpoint."""
+    """A watermark of the newest manifest."""
 
     def newest_ns(_store: Lake, log: TableLog) -> int | None:
         commit = log.head().commit
-        return commit.checkpoint.watermarks.get(name) if commit else None
+        return commit.manifest.watermarks.get(name) if commit else None
 
     return newest_ns
 
@@ -52,9 +52,9 @@ def nothing_waits(upstream: Sequence[Table]) -> NewestNs:
         commit = log.head().commit
         waiting = [store.clock.now_ns()]
         for source in upstream:
-            window = commit.checkpoint.window(source.name) if commit else None
+            window = commit.manifest.window(source.name) if commit else None
             consumed = window.upto_sequence if window else 0
-            waiting += [c.checkpoint.as_of_ns for c in store.log(source).commits(None, after=consumed)]
+            waiting += [c.manifest.as_of_ns for c in store.log(source).commits(None, after=consumed)]
         return min(waiting)
 
     return newest_ns

@@ -10,7 +10,8 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.lake.table import Table
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
 
 
 @dataclass(frozen=True)
@@ -18,20 +19,28 @@ class Job:
     """A job that materializes tables, and the pool in which its runs take turns."""
 
     name: str
-    pool: str
+    pool: Pool
     description: str
 
 
-OBSERVATIONS_TO_ALERTS = Job("hot", "hot", "Observations from the landing zones to delivered alerts, in one run.")
+OBSERVATIONS_TO_ALERTS = Job(
+    "observations_to_alerts",
+    Pool.ALERTS,
+    "Observations from the landing zones to delivered alerts, in one run.",
+)
 CATALOG_TO_ALERTS = Job(
-    "catalog",
-    "catalog",
+    "catalog_to_alerts",
+    Pool.CATALOG,
     "Element sets and received CDMs from their landing zones, through screening, to delivered alerts, in one run.",
 )
-ALERTS_TO_SUBSCRIBER = Job("delivery", "delivery", "Alerts that waited for the subscriber, in a run of their own.")
+ALERTS_TO_SUBSCRIBER = Job(
+    "alerts_to_subscriber",
+    Pool.DELIVERY,
+    "Alerts that waited for the subscriber, in a run of their own.",
+)
 ORBIT_DETERMINATION = Job(
-    "own_elements",
-    "catalog",
+    "orbit_determination",
+    Pool.CATALOG,
     "Element sets of tracked and of uncatalogued objects, time-tag biases of sensors, and the reports.",
 )
 JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION)
@@ -42,7 +51,7 @@ def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefini
     return dg.define_asset_job(
         job.name,
         selection=dg.AssetSelection.assets(*(table.name for table in tables), *others),
-        run_tags={LANE_TAG: job.pool},
+        run_tags={POOL_TAG: job.pool},
         description=job.description,
         executor_def=dg.in_process_executor,
     )

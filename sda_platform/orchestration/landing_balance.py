@@ -12,7 +12,7 @@ import dagster as dg
 
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.manifest import Checkpoint, SegmentRef
+from sda_platform.lake.manifest import CommitManifest, SegmentRef
 from sda_platform.lake.table import Table
 from sda_platform.landing.decoding import fate_of, segment_counts
 from sda_platform.landing.zone import LandingZone
@@ -25,7 +25,7 @@ _SHOWN = 20
 def miscounted_segments(_store: Lake, _log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Commits of a table with landing zones whose counts differ from the segments that they list."""
     problems = []
-    for manifest in (commit.checkpoint for commit in commits):
+    for manifest in (commit.manifest for commit in commits):
         counted = segment_counts(manifest.segments)
         told = {name: manifest.counts.get(name, 0) for name in counted}
         if told != counted and any(told.values()):  # versions before this one did not count segments
@@ -33,7 +33,7 @@ def miscounted_segments(_store: Lake, _log: TableLog, commits: Sequence[Commit])
     return problems
 
 
-def misplaced_segments(zones: Sequence[LandingZone], manifests: Sequence[Checkpoint]) -> list[str]:
+def misplaced_segments(zones: Sequence[LandingZone], manifests: Sequence[CommitManifest]) -> list[str]:
     """Segments of these manifests of one table, newest first, that are not where its zones keep them.
 
     Of the newest one the zones may not be cleared yet.
@@ -65,7 +65,7 @@ def landing_balance_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksD
     )
     def landing_balances(lake: LakeResource, landing: LandingResource) -> dg.AssetCheckResult:
         commits = lake.open().log(table).commits()[:REVIEWED_COMMITS]
-        manifests = [commit.checkpoint for commit in commits]
+        manifests = [commit.manifest for commit in commits]
         zones = landing.zones(names)
         problems = misplaced_segments(zones, manifests)
         counts = segment_counts(segment for manifest in manifests for segment in manifest.segments)

@@ -9,7 +9,7 @@ import dagster as dg
 from sda_platform import failpoints
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
-from sda_platform.landing.decode_attempts import Trials
+from sda_platform.landing.decode_attempts import DecodeAttempts
 from sda_platform.landing.decoding import DecodedBatch, Decoder, decode_batch, segment_counts
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.table_zones import TableZones
@@ -26,14 +26,14 @@ def land(
     table: Table,
     decoder: Decoder,
     *,
-    tell: Callable[[dg.AssetObservation], None],
+    report: Callable[[dg.AssetObservation], None],
 ) -> dg.MaterializeResult[Any]:
     """Take the next segments of the zones of ``table``, commit their records, clear the zones and report it."""
     store, inputs = lake.open(), landing.zones_of(table)
     # One head for both: a commit that comes between taking and planning must make this plan lose, not follow it.
     head = store.head(table)
     note = inputs.attempts_file
-    trials = Trials.load(note, inputs.owners) if note else Trials()
+    trials = DecodeAttempts.load(note, inputs.owners) if note else DecodeAttempts()
     most = trials.bounded(inputs.max_segments)
     taken = inputs.take(store.log(table), head, max_segments=most, orphaned_before_s=landing.orphaned_before_s())
     failpoints.hit("bronze.taken", table.name)
@@ -47,12 +47,12 @@ def land(
     for zone in inputs.zones:
         consumed = [s for s in batch.segments if s.zone == zone.feed]
         if consumed:
-            tell(_emptied(zone, consumed))
+            report(_emptied(zone, consumed))
     return materialized(store, receipt, **batch.counts)
 
 
 def _decoded(
-    inputs: TableZones, table: Table, segments: Sequence[LoadedSegment], decoder: Decoder, trials: Trials
+    inputs: TableZones, table: Table, segments: Sequence[LoadedSegment], decoder: Decoder, trials: DecodeAttempts
 ) -> DecodedBatch:
     """The rows of ``segments``; while they are decoded, the file of attempts names them."""
     note = inputs.attempts_file

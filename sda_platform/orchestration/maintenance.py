@@ -1,4 +1,4 @@
-"""The maintenance lane: compacts small files, removes data files and log files that no version needs any more.
+"""The maintenance pool: compacts small files, removes data files and log files that no version needs any more.
 
 None of this changes a row or is a commit of the platform: it may come between any two steps of one. Files are kept as
 long as `lake.retention` says, so that replays and running readers find what they pinned.
@@ -16,9 +16,9 @@ from sda_platform.lake.table import Table
 from sda_platform.landing.consumed_marks import mark_pruned
 from sda_platform.orchestration.log_cleanup import clean_log
 from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
 
-_LANE = "maintenance"
 # Delta refuses a compaction of files that an overwrite has replaced meanwhile; the next attempt starts from those.
 _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
 _VACUUM, _VACUUM_ENDED = "VACUUM", "VACUUM END"
@@ -28,7 +28,11 @@ _MS_PER_HOUR = 3_600_000
 def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
     """The job that maintains ``tables``, one after the other."""
 
-    @dg.op(pool=_LANE, retry_policy=_ATTEMPTS, description="OPTIMIZE and VACUUM every changed table; clean its log.")
+    @dg.op(
+        pool=Pool.MAINTENANCE,
+        retry_policy=_ATTEMPTS,
+        description="OPTIMIZE and VACUUM every changed table; clean its log.",
+    )
     def compact_and_vacuum(context: dg.OpExecutionContext, lake: LakeResource, landing: LandingResource) -> None:
         store = lake.open()
         maintain_all(store, tables, now_ms=time.time_ns() // 1_000_000, report=context.log.info)
@@ -38,7 +42,7 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
 
     @dg.job(
         name="maintenance",
-        tags={LANE_TAG: _LANE},
+        tags={POOL_TAG: Pool.MAINTENANCE},
         executor_def=dg.in_process_executor,
         description="Small files into large ones, obsolete files off the disk; no row changes.",
     )

@@ -32,7 +32,7 @@ def replay_lake(
     *,
     tables: Sequence[Table],
     span: Span = EVERY_COMMIT,
-    tell: Progress = lambda *_: None,
+    report: Progress = lambda *_: None,
 ) -> list[Comparison]:
     """Make ``tables`` again below ``shadow_uri``, from the live tables and the archive, and compare them with ``live``.
 
@@ -46,7 +46,7 @@ def replay_lake(
         replayed = history(live.log(table), span)
         if replayed is None:
             continue
-        shadow = make_again(live, table, shadow_uri, replayed, resources, tell)
+        shadow = make_again(live, table, shadow_uri, replayed, resources, report)
         found.append(compare(live.log(table), shadow, replayed))
     return found
 
@@ -57,7 +57,7 @@ def make_again(
     shadow_uri: str,
     replayed: History,
     resources: Mapping[str, Any],
-    tell: Progress = lambda *_: None,
+    report: Progress = lambda *_: None,
 ) -> TableLog:
     """Run the asset of ``table`` once for every commit of its history, outside Dagster; returns the shadow's log."""
     shadow, of = TableLog(table, f"{shadow_uri}/{table.name}"), len(replayed.commits)
@@ -66,7 +66,7 @@ def make_again(
     seed(live, shadow, replayed)
     with _detached(asset.stand_ins, live, replayed, resources) as detached:
         for done, commit in enumerate(replayed.commits):
-            tell(table, done, of)
+            report(table, done, of)
             lake = _Opened(ReplayingLake(live, table, shadow_uri, replayed, commit))
             given = {**_with_recorded_settings(commit, detached), "lake": lake, "context": _SilentContext()}
             if table.zones:
@@ -74,13 +74,13 @@ def make_again(
             asset.body(**{name: given[name] for name in needs})
             if shadow.find(commit.sequence) is None:
                 break  # the comparison tells it; later commits would build on what is not there
-    tell(table, of, of)
+    report(table, of, of)
     return shadow
 
 
 def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dict[str, Any]:
     """``resources`` with the settings under which ``commit`` was made, as far as it recorded them."""
-    recorded = commit.checkpoint.settings or {}
+    recorded = commit.manifest.settings or {}
     return {**resources, **{name: resources[name].as_recorded(settings) for name, settings in recorded.items()}}
 
 
@@ -110,7 +110,7 @@ class _RecordedZones:
         self._landing, self._commit = landing, commit
 
     def zones_of(self, table: Table) -> RecordedZones:
-        segments = self._commit.checkpoint.segments
+        segments = self._commit.manifest.segments
         return RecordedZones(self._landing.zones(table.zones), len(segments), 0, segments=segments)
 
     def orphaned_before_s(self) -> float:

@@ -14,7 +14,7 @@ from sda_platform.lake.table import Table
 from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.spark.session import SparkResource
-from sda_platform.spark.snapshot_prefetch import Anticipation
+from sda_platform.spark.snapshot_prefetch import SnapshotPrefetch
 
 
 class LakeResource(dg.ConfigurableResource[Lake]):
@@ -24,24 +24,24 @@ class LakeResource(dg.ConfigurableResource[Lake]):
     home: str = Field(description="The platform's home on this machine; its mission clock is read there.")
     spark: dg.ResourceDependency[SparkResource]
     _run_id: str = PrivateAttr(default="none")
-    _anticipation: Anticipation | None = PrivateAttr(default=None)
+    _prefetch: SnapshotPrefetch | None = PrivateAttr(default=None)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Remember the run for the checkpoints' sake, and have the engine look at the tables that it may write."""
         if context.run is not None:
             self._run_id = context.run.run_id
-            self.anticipate(context.run.step_keys_to_execute or ())
+            self.prefetch(context.run.step_keys_to_execute or ())
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
         """Leave no question behind: the session may end next."""
-        if self._anticipation is not None:
-            self._anticipation.end()
+        if self._prefetch is not None:
+            self._prefetch.end()
 
-    def anticipate(self, tables: Iterable[str]) -> Anticipation:
+    def prefetch(self, tables: Iterable[str]) -> SnapshotPrefetch:
         """Expect commits to ``tables``, in this order; names that no table has yet do no harm."""
         uris = [f"{self.uri}/{table}" for table in tables]
-        self._anticipation = Anticipation(lambda: self.spark.spark_session, uris)
-        return self._anticipation
+        self._prefetch = SnapshotPrefetch(lambda: self.spark.spark_session, uris)
+        return self._prefetch
 
     def open(self) -> Lake:
         """The lake as this run sees it; starts no session."""

@@ -16,7 +16,7 @@ from sda_platform.resilience import pause_s
 
 FAILURE_TAG = "sda/failure"
 REASON_TAG = "sda/failure_reason"
-# A loser plans again and wins within a second or two; a longer outage is left to a new run, which frees the lane.
+# A loser plans again and wins within a second or two; a longer outage is left to a new run, which frees the pool.
 _RETRIES = 5
 _PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 10.0
@@ -25,7 +25,7 @@ _REASON_LENGTH = 200
 Body = Callable[..., dg.MaterializeResult[Any]]
 
 
-def repeated_or_told(name: str, body: Body) -> Body:
+def with_retries(name: str, body: Body) -> Body:
     """The ``body`` of the asset ``name``: repeated after a transient failure (the loser of two writers plans again),
     failed for good after any other."""
 
@@ -44,7 +44,7 @@ def repeated_or_told(name: str, body: Body) -> Body:
 
 def _repeat_or_tell(context: dg.AssetExecutionContext, error: Exception) -> NoReturn:
     disposition = disposition_of(error)
-    # This run's session died with its engine; and for anyone outside who does not answer, no lane waits.
+    # This run's session died with its engine; and for anyone outside who does not answer, no pool waits.
     may_repeat = disposition is Disposition.TRANSIENT and not (is_of_engine(error) or isinstance(error, Unavailable))
     if may_repeat and context.retry_number < _RETRIES:
         seed = f"{context.run.run_id}/{context.asset_key.to_user_string()}"

@@ -14,7 +14,7 @@ import dagster as dg
 import httpx
 
 from sda_platform.orchestration.attempts import outcome_of
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.session import POOL_TAG
 
 _INTERVAL_S = 5
 # An older failure is no news: a webhook that was away for weeks is not flooded.
@@ -32,7 +32,7 @@ class FailureReport:
 
     run_id: str
     job: str
-    lane: str
+    pool: str
     assets: list[str]
     disposition: str
     reason: str
@@ -123,7 +123,7 @@ def described(instance: dg.DagsterInstance, run_id: str, ui_url: str) -> Failure
     return FailureReport(
         run_id=run_id,
         job=run.job_name,
-        lane=run.tags.get(LANE_TAG, ""),
+        pool=run.tags.get(POOL_TAG, ""),
         assets=[event.step_key for event in failures if event.step_key],
         disposition=disposition.value,
         reason=reason,

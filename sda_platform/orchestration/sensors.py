@@ -1,4 +1,4 @@
-"""What becomes a run of a lane: segments that wait in its zones, and commits that nobody has read.
+"""What becomes a run of a pool: segments that wait in its zones, and commits that nobody has read.
 
 A tick lists file names: milliseconds, no JVM. Correctness does not depend on the run key — the table's log decides
 what is new — so a tick may be lost or repeated. The run key is the batch's hash and an attempt: Dagster never runs a
@@ -15,7 +15,7 @@ import dagster as dg
 from sda_platform import failpoints
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.orphans import orphaned_names
 from sda_platform.landing.segments import WaitingSegment
 from sda_platform.landing.zone import LandingZone
@@ -33,7 +33,7 @@ from sda_platform.orchestration.jobs import Job
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import served_by
 from sda_platform.orchestration.zone_asset import zone_key
-from sda_platform.spark.session import LANES
+from sda_platform.spark.pools import WARM_POOLS
 
 _SHOWN = 3
 # The logs are read for what hardly ever is: work that neither a segment nor the record of a run would bring.
@@ -64,12 +64,12 @@ def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -
 def request_landing(
     context: dg.SensorEvaluationContext,
     zones: Sequence[LandingZone],
-    lane: str,
+    pool: str,
     *,
     orphan_grace_s: float,
     wall_s: float | None = None,
 ) -> dg.SensorResult | dg.SkipReason:
-    """One run of ``lane`` for what waits in ``zones``, unless a run that will take it is on its way.
+    """One run of ``pool`` for what waits in ``zones``, unless a run that will take it is on its way.
 
     A run that failed after it had emptied the zones left its work further down: it is asked for again as well. Lone
     files that have not changed for ``orphan_grace_s`` wait too: to be told and quarantined.
@@ -82,11 +82,11 @@ def request_landing(
     }
     names = [segment.name for waiting in found.values() for segment in waiting]
     where = "+".join(found)
-    batch = batch_hash(found) if names else unfinished_batch(context.instance, lane, where)
+    batch = batch_hash(found) if names else unfinished_batch(context.instance, pool, where)
     if batch is None:
         return dg.SkipReason(f"{where}: no sealed segment is pending")
     told = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
-    coming = coming_run(context.instance, lane, batch)
+    coming = coming_run(context.instance, pool, batch)
     if coming:
         return dg.SkipReason(f"{where}: {told}; run {coming[:8]} will take them")
     attempts = Attempts.of(context.instance, batch)
@@ -103,12 +103,12 @@ def request_landing(
     ]
     failpoints.hit("sensor.decided")
     return dg.SensorResult(
-        [attempts.next_run(lane, **{ZONE_TAG: where})],
+        [attempts.next_run(pool, **{ZONE_TAG: where})],
         asset_events=[] if attempts.made else arrived,
     )
 
 
-def unread_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
+def unconsumed_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
     """The sensor of the commits of ``tables`` that the tables which ``job`` serves have not consumed."""
     readers = served_by(job)
 
@@ -128,21 +128,21 @@ def unread_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
 def request_unread(
     context: dg.SensorEvaluationContext,
     store: Lake,
-    lane: str,
+    pool: str,
     readers: Sequence[Table],
     tables: Sequence[Table],
     *,
     wall_s: float | None = None,
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run of ``lane`` for commits of ``tables`` that ``readers`` have not consumed, unless another will take them.
+    """One run of ``pool`` for commits of ``tables`` that ``readers`` have not consumed, unless another will take them.
 
     This needs no memory of Dagster's: a platform whose database was lost goes on where its tables stand. Commits behind
     a red one do not count: no run may consume them. They count once it is repaired or acknowledged.
     """
-    running = unfinished_run(context.instance, LANES)
+    running = unfinished_run(context.instance, WARM_POOLS)
     if running:
         return dg.SkipReason(f"run {running[:8]} is under way")
-    failed = zone_run_to_repeat(context.instance, lane)
+    failed = zone_run_to_repeat(context.instance, pool)
     if failed and not is_stopped_by_red(failed):
         return dg.SkipReason(f"run {failed.run_id[:8]} failed, which is for the sensor of its zone")
     heads = {table.name: store.log(table).head() for table in tables}
@@ -151,7 +151,7 @@ def request_unread(
     unread = [
         f"{upto.get(source, heads[source].sequence)} of {source} for {reader.name}"
         for reader in readers
-        for source in unread_commits(reader, heads, upto)
+        for source in unconsumed_commits(reader, heads, upto)
     ]
     if not unread:
         reasons = "".join(f"; not to be read: {each.withheld}" for each in red)
@@ -163,7 +163,7 @@ def request_unread(
     if refusal:
         return dg.SkipReason(f"{waiting}; {refusal}")
     context.log.info(waiting)
-    return attempts.next_run(lane)
+    return attempts.next_run(pool)
 
 
 def batch_hash(found: Mapping[str, Sequence[WaitingSegment]]) -> str:

@@ -14,7 +14,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.orchestration.jobs import Job
-from sda_platform.orchestration.retries import repeated_or_told
+from sda_platform.orchestration.retries import with_retries
 from sda_platform.orchestration.zone_asset import zone_key
 from sda_platform.replay.history import History
 
@@ -73,7 +73,7 @@ def table_asset(
             pool=pools.pop() if len(pools) == 1 else None,
             op_tags={"dagster/priority": str(priority)},
             metadata={"dagster/column_schema": column_schema(table), "dagster/table_name": f"lake.{table.name}"},
-        )(repeated_or_told(table.name, body))
+        )(with_retries(table.name, body))
 
     return declare
 
@@ -103,7 +103,7 @@ def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeRe
         "commit_sequence": plan.sequence,
         "delta_version": receipt.commit.version,
         "as_of_mission_time": iso(plan.as_of_ns),
-        "code_version": receipt.commit.checkpoint.code_version,
+        "code_version": receipt.commit.manifest.code_version,
         "consumed": dg.MetadataValue.md(_consumed(plan)),
         "preview": dg.MetadataValue.md(_preview(lake, table, plan.sequence)),
         **facts,

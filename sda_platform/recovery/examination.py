@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from upath import UPath
 
 from sda_platform.lake import delta_log, durable, properties, unsynced
-from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError, OtherSchemaVersion
+from sda_platform.lake.errors import InvariantError, OtherSchemaVersion, UnreadableManifest
 from sda_platform.lake.log import Head, TableLog, commit_in
 from sda_platform.recovery.file_content import ContentDamaged, rows_by_columns, rows_by_footer
 from sda_platform.recovery.log_files import LogFiles, is_json
@@ -131,7 +131,7 @@ def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]
     """The first version that is missing or cannot be read, or whose manifest cannot, if there is one.
 
     An emptied version that others follow stands for a commit that was lost before it was told, and was made again: if
-    anything was built on it, the chain of checkpoints shows that.
+    anything was built on it, the chain of manifests shows that.
     """
     for version in range(first, files.last_commit + 1):
         if version not in files.commits:
@@ -155,7 +155,7 @@ def _damage_of(error: Exception, version: int | None = None) -> Damage:
     """What an error says that was raised when commits, or the one of ``version``, were read."""
     if isinstance(error, OtherSchemaVersion):
         return Damage(str(error), remedy="Its rows are not damaged")
-    return Damage(str(error), version if isinstance(error, IllegibleCheckpoint) else None)
+    return Damage(str(error), version if isinstance(error, UnreadableManifest) else None)
 
 
 def _lost_commits(files: LogFiles, torn: Sequence[str]) -> list[Damage]:
@@ -198,7 +198,7 @@ def _damaged_files(
     """
     newest = _newest_additions(files, first)
     added_by = {path: version for path, (version, _) in newest.items()}
-    # What came since the checkpoint is in the commits themselves: Delta's view costs more the more files are live.
+    # What came since the manifest is in the commits themselves: Delta's view costs more the more files are live.
     chosen = log.live_files().to_pylist() if depth > Depth.NEWEST else [add for _, add in newest.values()]
 
     def depth_of(name: str) -> Depth:

@@ -185,7 +185,7 @@ def _undo_newest(
     if named_by := consumers(_downstream(lake, tables, log.table), log.table, before.sequence if before else 0):
         raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(named_by)}"))
     legible = undone[0] if undone else None
-    segments = _archived(legible.checkpoint.segments, zones) if legible else _unheld(log, zones, first - 1)
+    segments = _archived(legible.manifest.segments, zones) if legible else _unheld(log, zones, first - 1)
     return [*_put_back(segments, zones), *_set_aside(log, _files_from(log, first))]
 
 
@@ -235,7 +235,7 @@ def _unheld_since_head(log: TableLog, zones: Sequence[LandingZone]) -> list[Segm
     head = log.head()
     if head.commit is None:
         return []
-    own = {segment.sha256 for segment in head.commit.checkpoint.segments}
+    own = {segment.sha256 for segment in head.commit.manifest.segments}
     since_s = head.commit.timestamp_ms / 1000
     later = [(zone, segment) for zone in zones for segment in zone.consumed(since_s) if segment.sha256 not in own]
     if not later:

@@ -30,7 +30,7 @@ def consumed_rows(store: Lake, commits: Sequence[Commit], source: Table, columns
 
 def consumed_span(commits: Sequence[Commit], source: Table) -> tuple[int, int]:
     """The sequences ``(after, upto]`` of ``source`` that the reviewed commits consumed; (0, 0): none."""
-    windows = [w for w in (c.checkpoint.window(source.name) for c in commits) if w]
+    windows = [w for w in (c.manifest.window(source.name) for c in commits) if w]
     return (min(w.after_sequence for w in windows), max(w.upto_sequence for w in windows)) if windows else (0, 0)
 
 
@@ -40,9 +40,9 @@ def joined_keys(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
 
 
 def broken_chain(commits: Sequence[Commit]) -> list[str]:
-    """Gaps and forks in a table's checkpoints, and upstream commits skipped or consumed twice; newest first."""
+    """Gaps and forks in a table's manifests, and upstream commits skipped or consumed twice; newest first."""
     problems = []
-    for newer, older in pairwise(c.checkpoint for c in commits):
+    for newer, older in pairwise(c.manifest for c in commits):
         if newer.sequence != older.sequence + 1:
             problems.append(f"sequence {newer.sequence} follows {older.sequence}")
         elif newer.previous_sha256 != older.sha256:
@@ -55,7 +55,7 @@ def broken_chain(commits: Sequence[Commit]) -> list[str]:
                     f"sequence {newer.sequence} consumed {window.table} after {window.after_sequence}, "
                     f"but sequence {older.sequence} ended at {expected}"
                 )
-    if commits and commits[-1].checkpoint.sequence == 1 and commits[-1].checkpoint.previous_sha256 != GENESIS:
+    if commits and commits[-1].manifest.sequence == 1 and commits[-1].manifest.previous_sha256 != GENESIS:
         problems.append("sequence 1 is not the first of its chain")
     return problems
 
@@ -84,8 +84,8 @@ def unbalanced_segments(_store: Lake, log: TableLog, commits: Sequence[Commit]) 
     grouped = log.rows_of(span, ["segment_sha256"]).group_by("segment_sha256").aggregate([([], "count_all")])
     stored = {row["segment_sha256"]: row["count_all"] for row in grouped.to_pylist()}
     problems = []
-    for checkpoint in (c.checkpoint for c in commits):
-        for segment in checkpoint.segments:
+    for manifest in (c.manifest for c in commits):
+        for segment in manifest.segments:
             found = stored.pop(segment.sha256, 0)
             if found != segment.records:
                 problems.append(f"{segment.zone}/{segment.name}: {segment.records} records landed, {found} rows stored")
@@ -104,7 +104,7 @@ def missing_or_surplus(expected: pa.ChunkedArray, found: pa.ChunkedArray, what: 
     return [f"{count} {what} {how}" for count, how in told if count]
 
 
-def broken_journals(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+def broken_correction_logs(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Keys touched by the reviewed commits whose entries are not insert 0, retract 0, insert 1, … (DP3-I17)."""
     key = log.table.key[0]
     touched = pc.unique(log.rows_of(reviewed_span(commits), [key]).column(key))
@@ -121,7 +121,7 @@ def _alternates(turns: Sequence[tuple[int, str]]) -> bool:
     return all(turn == (n // 2, "retract" if n % 2 else "insert") for n, turn in enumerate(turns))
 
 
-def standing_keys(
+def current_keys(
     log: TableLog, columns: Sequence[str] = (), version: int | None = None, where: ds.Expression | None = None
 ) -> pa.Table:
     """Key and ``columns`` of the entries of a journal that hold now, or held at ``version``.

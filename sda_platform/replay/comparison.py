@@ -1,4 +1,4 @@
-"""Whether a replayed history equals the live one: every row and every checkpoint, commit by commit."""
+"""Whether a replayed history equals the live one: every row and every manifest, commit by commit."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.manifest import Checkpoint
+from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.replay.differences import differences
 from sda_platform.replay.digest import digest
@@ -63,8 +63,8 @@ def _parts(live: TableLog, shadow: TableLog, replayed: History) -> Iterator[tupl
 
 def _origin(recorded: Commit, again: Commit | None) -> str:
     """Which code made the commit and which replayed it, where these differ: that may be the cause of a difference."""
-    made_by = recorded.checkpoint.code_version
-    replayed_by = again.checkpoint.code_version if again else made_by
+    made_by = recorded.manifest.code_version
+    replayed_by = again.manifest.code_version if again else made_by
     return "" if made_by == replayed_by else f" (made by {made_by or 'unknown code'}, replayed by {replayed_by})"
 
 
@@ -73,8 +73,8 @@ def _checkpoint_differences(recorded: Commit, again: Commit | None) -> Iterator[
     if again is None:
         yield "the replay found nothing to commit"
         return
-    for name in (f.name for f in fields(Checkpoint) if f.name != "code_version"):
-        before, now = getattr(recorded.checkpoint, name), getattr(again.checkpoint, name)
+    for name in (f.name for f in fields(CommitManifest) if f.name != "code_version"):
+        before, now = getattr(recorded.manifest, name), getattr(again.manifest, name)
         if before != now:
             yield f"{name}: recorded {before}, replayed {now}"
     if recorded.rows_written != again.rows_written:

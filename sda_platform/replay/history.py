@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.log import Commit, TableLog
-from sda_platform.lake.manifest import Checkpoint
+from sda_platform.lake.manifest import CommitManifest
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Span:
     since_ns: int = -sys.maxsize
     until_ns: int = sys.maxsize
 
-    def __contains__(self, checkpoint: Checkpoint) -> bool:
+    def __contains__(self, manifest: CommitManifest) -> bool:
         return (
-            self.from_sequence <= checkpoint.sequence <= self.to_sequence
-            and self.since_ns <= checkpoint.as_of_ns < self.until_ns
+            self.from_sequence <= manifest.sequence <= self.to_sequence
+            and self.since_ns <= manifest.as_of_ns < self.until_ns
         )
 
 
@@ -57,7 +57,7 @@ def history(log: TableLog, span: Span) -> History | None:
     Raises NotReplayable when the log lacks one of them, or the one before the first.
     """
     known = log.commits(None)[::-1]
-    chosen = tuple(c for c in known if c.checkpoint in span)
+    chosen = tuple(c for c in known if c.manifest in span)
     if not chosen:
         return None
     for older, newer in pairwise(c.sequence for c in chosen):

@@ -1,8 +1,8 @@
-"""Replay: a commit made again, from what its checkpoint says it consumed, into a shadow of its table.
+"""Replay: a commit made again, from what its manifest says it consumed, into a shadow of its table.
 
 The room's own code runs; only the lake it sees is another. There the plan is the recorded one (same windows, same
 segments, same predecessor, and its ``as_of`` instead of any clock), inputs are the live tables within those windows,
-and the target is the shadow. What depends on nothing else writes the same rows and the same checkpoint again.
+and the target is the shadow. What depends on nothing else writes the same rows and the same manifest again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from sda_platform.lake import commit as door
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, Head, TableLog
-from sda_platform.lake.manifest import Checkpoint, SegmentRef, Settings
+from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.replay.history import History
@@ -27,28 +27,28 @@ from sda_platform.replay.history import History
 
 @dataclass(frozen=True)
 class RecordedPlan(Plan):
-    """The plan that a commit carried out. Its checkpoint is the recorded one, as far as it is not computed anew."""
+    """The plan that a commit carried out. Its manifest is the recorded one, as far as it is not computed anew."""
 
     nonce: str = ""
 
-    def checkpoint(
+    def manifest(
         self, nonce: str, counts: Mapping[str, int] | None = None, watermarks: Mapping[str, int] | None = None
-    ) -> Checkpoint:
-        """See `Plan.checkpoint`; the ``nonce`` of a replay is that of the original."""
+    ) -> CommitManifest:
+        """See `Plan.manifest`; the ``nonce`` of a replay is that of the original."""
         del nonce
-        return super().checkpoint(self.nonce, counts, watermarks)
+        return super().manifest(self.nonce, counts, watermarks)
 
 
 class ReplayingLake(Lake):
     """The lake as it was when ``commit`` was planned, with a shadow in the place of the table that it wrote."""
 
     def __init__(self, live: Lake, table: Table, shadow_uri: str, history: History, commit: Commit) -> None:
-        as_of = MissionClock(commit.checkpoint.as_of_ns, 0, 0.0)
-        super().__init__(shadow_uri, as_of, lambda: live.session, commit.checkpoint.run_id)
+        as_of = MissionClock(commit.manifest.as_of_ns, 0, 0.0)
+        super().__init__(shadow_uri, as_of, lambda: live.session, commit.manifest.run_id)
         self._live = live
         self._target = table
         self._history = history
-        self._recorded = commit.checkpoint
+        self._recorded = commit.manifest
         self._before = history.predecessor(commit)
 
     @override
@@ -100,7 +100,7 @@ class ReplayingLake(Lake):
     def _refusal(self, then: Sequence[str], now: Sequence[str]) -> str:
         """What cannot be made again, why, and from where on it can."""
         sequence, commits = self._recorded.sequence, self._history.commits
-        first = next((c.sequence for c in commits if c.sequence > sequence and _inputs(c.checkpoint) == now), None)
+        first = next((c.sequence for c in commits if c.sequence > sequence and _inputs(c.manifest) == now), None)
         return (
             f"{self._target.name}: sequence {sequence} cannot be made again: another version of the platform made it "
             f"from {', '.join(then)}, and this one would from {', '.join(now)}; "
@@ -120,14 +120,14 @@ class ReplayingLake(Lake):
             snapshots=recorded.snapshots,
             segments=recorded.segments,
             settings=recorded.settings,
-            previous=self._before.checkpoint if self._before else None,
+            previous=self._before.manifest if self._before else None,
             nonce=recorded.nonce,
         )
 
 
-def _inputs(checkpoint: Checkpoint) -> list[str]:
+def _inputs(manifest: CommitManifest) -> list[str]:
     """The tables that a commit was made from."""
-    return sorted([*(window.table for window in checkpoint.windows), *(s.table for s in checkpoint.snapshots)])
+    return sorted([*(window.table for window in manifest.windows), *(s.table for s in manifest.snapshots)])
 
 
 def seed(live: Lake, shadow: TableLog, replayed: History) -> None:

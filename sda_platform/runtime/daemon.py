@@ -1,4 +1,4 @@
-"""Dagster's daemon, looking for due sensors every second instead of every five, with the lanes free and set up.
+"""Dagster's daemon, looking for due sensors every second instead of every five, with the pools free and set up.
 
     python -m sda_platform.runtime.daemon -w WORKSPACE
 
@@ -14,7 +14,7 @@ from dagster._core.launcher import WorkerStatus
 
 from sda_platform import failpoints
 from sda_platform.settings import require_known_variables
-from sda_platform.spark.session import LANES
+from sda_platform.spark.pools import WARM_POOLS
 
 SENSOR_LOOP_S = 1
 
@@ -37,18 +37,18 @@ def mark_crash_points() -> None:
     sensor.check_for_debug_crash = lambda _flags, key: failpoints.hit(f"daemon.{key.lower()}")
 
 
-def reserve_lanes(instance: dg.DagsterInstance) -> None:
-    """Make the lanes' pools known before the first run asks for one.
+def reserve_pools(instance: dg.DagsterInstance) -> None:
+    """Make the pools' pools known before the first run asks for one.
 
     Dagster sets up a pool when a queued run first names it, but counts it only from the next look at the queue on:
     two runs that are queued together at the very start would both be let in.
     """
-    for lane in LANES:
-        instance.event_log_storage.initialize_concurrency_limit_to_default(lane)
+    for pool in WARM_POOLS:
+        instance.event_log_storage.initialize_concurrency_limit_to_default(pool)
 
 
 def end_abandoned_runs(instance: dg.DagsterInstance) -> list[str]:
-    """End the runs whose workers died with an earlier platform, so that their lanes are free; returns their ids.
+    """End the runs whose workers died with an earlier platform, so that their pools are free; returns their ids.
 
     Run monitoring would find them, too: after its first pause, and those that had not quite begun after a minute.
     """
@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> None:
     quicken_sensors()
     mark_crash_points()
     with dg.DagsterInstance.get() as instance:
-        reserve_lanes(instance)
+        reserve_pools(instance)
         end_abandoned_runs(instance)
     sys.argv = ["dagster-daemon", "run", *arguments]
     daemon_command()

@@ -2,7 +2,7 @@
 
 The code server notices a worker that dies under it, within a second. This launcher covers the case that the
 code server died too, with the whole platform for instance: run monitoring asks it, hears that nobody executes
-the run, and ends the run, which frees its lane.
+the run, and ends the run, which frees its pool.
 """
 
 import dagster as dg

@@ -2,7 +2,7 @@
 
     lake verified ────────────────┐
     code server (one, shared) ────┼─ webserver ── daemon at work
-    engine (Spark Connect server) ┴─ lanes warmed
+    engine (Spark Connect server) ┴─ pools warmed
 
 One thread starts and watches them; a dead one is started again with growing pauses, and so is one that lives
 but does not answer (`liveness`). Their addresses and ids are kept in ``<home>/platform.json``, their output in
@@ -278,7 +278,7 @@ class Platform:
             self._report(f"lake: {line}")
 
     def _begin_warming(self) -> None:
-        self._report("engine: warming the lanes")
+        self._report("engine: warming the pools")
         self._is_cold = False
         arguments = (self.addresses.engine, str(self.home / "engine"))
         self._warming = self._run_beside("warm-up.log", "sda_platform.runtime.warm_up", *arguments)

@@ -20,14 +20,15 @@ from pyspark.sql.connect.session import SparkSession
 
 from sda_platform.settings import Settings, require_known_variables
 from sda_platform.spark import engine
-from sda_platform.spark.session import LANES, session_id
+from sda_platform.spark.pools import WARM_POOLS
+from sda_platform.spark.session import session_id
 
 
-def warm_lane(remote: str, lane: str, lake_uri: str, scratch: Path | None = None) -> float:
-    """Run a tiny function in the session of the lake's ``lane``, Delta commits in ``scratch``; returns seconds."""
+def warm_pool(remote: str, pool: str, lake_uri: str, scratch: Path | None = None) -> float:
+    """Run a tiny function in the session of the lake's ``pool``, Delta commits in ``scratch``; returns seconds."""
     began = time.monotonic()
-    spark = SparkSession.builder.remote(engine.session_url(remote, session_id(lane, lake_uri))).create()
-    rows = spark.range(0, 64, 1, 2).selectExpr("id", "id % 7 AS lane", "cast(id AS double) AS range_m")
+    spark = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).create()
+    rows = spark.range(0, 64, 1, 2).selectExpr("id", "id % 7 AS pool", "cast(id AS double) AS range_m")
     answer = rows.mapInArrow(_identity, rows.schema).toArrow()
     if answer.num_rows != 64:
         raise RuntimeError(f"the engine returned {answer.num_rows} rows of 64")
@@ -47,26 +48,26 @@ def _commit(spark: SparkSession, rows: DataFrame, scratch: Path) -> None:
     for version, mode in enumerate(("append", "append", "overwrite"), start=1):
         writer = rows.write.format("delta").mode(mode).option("userMetadata", "warm-up")
         writer.option("txnAppId", "warm-up").option("txnVersion", version).save(table)
-    spark.sql(f"SELECT lane, count(*), max(range_m) FROM delta.`{table}` GROUP BY lane").toArrow()
+    spark.sql(f"SELECT pool, count(*), max(range_m) FROM delta.`{table}` GROUP BY pool").toArrow()
     shutil.rmtree(table, ignore_errors=True)
 
 
 def main(arguments: list[str]) -> int:
-    """Warm every lane at once; says how long each took. The exit code is 1 when one of them failed."""
+    """Warm every pool at once; says how long each took. The exit code is 1 when one of them failed."""
     require_known_variables(os.environ)
     remote, scratch = arguments
     lake_uri = Settings().lake_uri
     failures: list[str] = []
 
-    def run(lane: str) -> None:
+    def run(pool: str) -> None:
         try:
-            seconds = warm_lane(remote, lane, lake_uri, Path(scratch) if lane == LANES[0] else None)
-            sys.stdout.write(f"lane {lane} is warm after {seconds:.1f} s\n")
+            seconds = warm_pool(remote, pool, lake_uri, Path(scratch) if pool == WARM_POOLS[0] else None)
+            sys.stdout.write(f"pool {pool} is warm after {seconds:.1f} s\n")
         except Exception as error:  # whatever it is, it is reported and decides the exit code
-            failures.append(lane)
-            sys.stderr.write(f"lane {lane}: {type(error).__name__}: {str(error)[:2000]}\n")
+            failures.append(pool)
+            sys.stderr.write(f"pool {pool}: {type(error).__name__}: {str(error)[:2000]}\n")
 
-    threads = [threading.Thread(target=run, args=(lane,)) for lane in LANES]
+    threads = [threading.Thread(target=run, args=(pool,)) for pool in WARM_POOLS]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.simulation.visible_arcs import Sightings
+from sda_platform.simulation.visible_arcs import VisibleArcs
 
 LATENESS_BOUND_NS: Final[Mapping[str, int]] = {
     "radar": 100_000_000,
@@ -47,7 +47,7 @@ class Delivery:
     fault: str
 
 
-def delayed(sightings: Sightings, rates: FaultRates, noise: np.random.Generator) -> Sightings:
+def delayed(sightings: VisibleArcs, rates: FaultRates, noise: np.random.Generator) -> VisibleArcs:
     """The readings with reception times within their feed's bound."""
     least, usual, most = _DELAY_S[sightings.feed]
     count = len(sightings)
@@ -57,7 +57,7 @@ def delayed(sightings: Sightings, rates: FaultRates, noise: np.random.Generator)
     return sightings.received_at(sightings.true_time_ns + _ns(delay_s))
 
 
-def deliveries(sightings: Sightings, rates: FaultRates, noise: np.random.Generator) -> list[Delivery]:
+def deliveries(sightings: VisibleArcs, rates: FaultRates, noise: np.random.Generator) -> list[Delivery]:
     """Every record the collector receives for these readings, in no particular order."""
     count = len(sightings)
     corrupt = noise.random(count) < rates.corrupt

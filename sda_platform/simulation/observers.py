@@ -18,12 +18,12 @@ from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, e
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_registry
-from sda_platform.orbits.sensing.visibility import Looks
+from sda_platform.orbits.sensing.visibility import LinesOfSight
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.time_tag_biases import clock_reading
-from sda_platform.simulation.visibility import tick_times, visible_looks
-from sda_platform.simulation.visible_arcs import Sightings
+from sda_platform.simulation.visibility import tick_times, visible_lines_of_sight
+from sda_platform.simulation.visible_arcs import VisibleArcs
 
 _HOUR_NS: Final = 3_600_000_000_000
 _POSITION_SIGMA_M: Final = 5.0
@@ -55,7 +55,7 @@ class Observers:
     plan: ObservingPlan
     seed: int
 
-    def radar(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
+    def radar(self, start_time_ns: int, stop_time_ns: int) -> VisibleArcs:
         """What the radars measure in [start, stop)."""
         sensors = self.plan.sensors.of_kind("radar")
         looks = self._looks(sensors, start_time_ns, stop_time_ns, self.plan.radar_interval_s, self.plan.radar_capacity)
@@ -80,7 +80,7 @@ class Observers:
         native = [str(number) for number in track_id.tolist()]
         return self._sightings("radar", payloads, native, source_id, looks, sensor_time_ns)
 
-    def optical(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
+    def optical(self, start_time_ns: int, stop_time_ns: int) -> VisibleArcs:
         """What the telescopes measure in [start, stop): lit objects over dark sites."""
         sensors = self.plan.sensors.of_kind("optical")
         interval_s, capacity = self.plan.optical_interval_s, self.plan.optical_capacity
@@ -107,7 +107,7 @@ class Observers:
         ]
         return self._sightings("optical", payloads, native, source_id, looks, sensor_time_ns)
 
-    def isl(self, start_time_ns: int, stop_time_ns: int) -> Sightings:
+    def isl(self, start_time_ns: int, stop_time_ns: int) -> VisibleArcs:
         """What the linked satellites report of themselves in [start, stop)."""
         satellites = linked_satellites(self.sky, self.plan.isl_satellites, self.seed)
         keys = [f"isl-{norad_id}" for norad_id in self.sky.norad_id[satellites].tolist()]
@@ -141,8 +141,8 @@ class Observers:
 
     def _looks(
         self, sensors: Sequence[Sensor], start_time_ns: int, stop_time_ns: int, interval_s: float, capacity: int
-    ) -> Looks:
-        return visible_looks(
+    ) -> LinesOfSight:
+        return visible_lines_of_sight(
             self.sky,
             sensors,
             start_time_ns=start_time_ns,
@@ -152,7 +152,7 @@ class Observers:
             seed=self.seed,
         )
 
-    def _track_ids(self, source_id: npt.NDArray[np.str_], looks: Looks) -> IntArray:
+    def _track_ids(self, source_id: npt.NDArray[np.str_], looks: LinesOfSight) -> IntArray:
         """The array's own track number: new for every object and hour, so it names no object."""
         numbers = (source_id.tolist(), self.sky.norad_id[looks.index].tolist(), (looks.time_ns // _HOUR_NS).tolist())
         keys = list(zip(*numbers, strict=True))
@@ -167,9 +167,9 @@ class Observers:
         payloads: list[bytes],
         native: list[str],
         source_id: npt.NDArray[np.str_],
-        looks: Looks,
+        looks: LinesOfSight,
         sensor_time_ns: IntArray,
-    ) -> Sightings:
+    ) -> VisibleArcs:
         truth = (looks.index, looks.time_ns, looks.r_teme_km, looks.v_teme_km_s)
         return self._with_truth(feed, payloads, native, source_id, truth, sensor_time_ns)
 
@@ -181,7 +181,7 @@ class Observers:
         source_id: npt.NDArray[np.str_],
         truth: tuple[IntArray, IntArray, FloatArray, FloatArray],
         sensor_time_ns: IntArray,
-    ) -> Sightings:
+    ) -> VisibleArcs:
         index, time_ns, r_teme_km, v_teme_km_s = truth
         ids = observation_ids(
             feed,
@@ -190,7 +190,7 @@ class Observers:
             pa.array(sensor_time_ns),
             payloads,
         )
-        return Sightings(
+        return VisibleArcs(
             feed=feed,
             payloads=payloads,
             observation_id=ids.to_pylist(),
@@ -218,9 +218,9 @@ def linked_satellites(sky: Sky, count: int, seed: int) -> IntArray:
     return np.sort(np.array(payloads, dtype=np.int64)[np.argsort(preference, kind="stable")[:count]])
 
 
-def _source_ids(sensors: Sequence[Sensor], looks: Looks) -> npt.NDArray[np.str_]:
+def _source_ids(sensors: Sequence[Sensor], looks: LinesOfSight) -> npt.NDArray[np.str_]:
     return np.array([sensor.source_id for sensor in sensors], dtype=np.str_)[looks.sensor]
 
 
-def _per_look(sensors: Sequence[Sensor], looks: Looks, name: str) -> FloatArray:
+def _per_look(sensors: Sequence[Sensor], looks: LinesOfSight, name: str) -> FloatArray:
     return np.array([getattr(sensor, name) for sensor in sensors], dtype=np.float64)[looks.sensor]

@@ -14,7 +14,7 @@ from sda_platform.simulation.breakup import Breakup, fragment_elements
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.segments import TRUTH_SCHEMA, SimulatedSegment
 from sda_platform.simulation.sky import Sky
-from sda_platform.simulation.visible_arcs import Sightings
+from sda_platform.simulation.visible_arcs import VisibleArcs
 
 Scenario = Literal["nominal", "fragmentation", "outage"]
 # A break-up that no radar watches for so long shows nothing.
@@ -34,7 +34,7 @@ class Outage:
     to_share: float = 2 / 3
     catch_up: float = 0.05
 
-    def held_back(self, sightings: Sightings, start_time_ns: int, duration_ns: int) -> Sightings:
+    def held_back(self, sightings: VisibleArcs, start_time_ns: int, duration_ns: int) -> VisibleArcs:
         """The sightings with what the silent radar measured received after the outage, in its order."""
         begin, end = (start_time_ns + int(share * duration_ns) for share in (self.from_share, self.to_share))
         received = sightings.received_time_ns

@@ -13,7 +13,7 @@ from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.simulation.corruption import LATENESS_BOUND_NS, Delivery
-from sda_platform.simulation.visible_arcs import Sightings
+from sda_platform.simulation.visible_arcs import VisibleArcs
 
 TRUTH_SCHEMA: Final = pa.schema(
     [
@@ -56,10 +56,10 @@ class Collector:
         self._feed = feed
         self._start_time_ns = start_time_ns
         self._segment_ns = segment_ns
-        self._pending: list[tuple[int, int, Delivery, Sightings]] = []
+        self._pending: list[tuple[int, int, Delivery, VisibleArcs]] = []
         self._count = 0
 
-    def receive(self, sightings: Sightings, deliveries: Iterable[Delivery]) -> None:
+    def receive(self, sightings: VisibleArcs, deliveries: Iterable[Delivery]) -> None:
         """Take deliveries in any order."""
         for delivery in deliveries:
             self._pending.append((delivery.received_time_ns, self._count, delivery, sightings))
@@ -68,9 +68,9 @@ class Collector:
     def seal_until(self, time_ns: int | None) -> Iterator[SimulatedSegment]:
         """The non-empty segments that end at or before `time_ns`; all that is left where it is None."""
         self._pending.sort(key=lambda item: item[:2])
-        batch: list[tuple[int, int, Delivery, Sightings]] = []
+        batch: list[tuple[int, int, Delivery, VisibleArcs]] = []
         end = self._start_time_ns
-        kept: list[tuple[int, int, Delivery, Sightings]] = []
+        kept: list[tuple[int, int, Delivery, VisibleArcs]] = []
         for position, item in enumerate(self._pending):
             if item[0] >= end:
                 if batch:
@@ -85,7 +85,7 @@ class Collector:
             yield self._seal(batch, end)
         self._pending = kept
 
-    def _seal(self, batch: list[tuple[int, int, Delivery, Sightings]], end_time_ns: int) -> SimulatedSegment:
+    def _seal(self, batch: list[tuple[int, int, Delivery, VisibleArcs]], end_time_ns: int) -> SimulatedSegment:
         payloads = [delivery.payload for _, _, delivery, _ in batch]
         if self._feed == "optical":
             data = b"\n".join(payloads) + b"\n"
@@ -119,7 +119,7 @@ def write_truth(segments: Iterable[SimulatedSegment], path: Path) -> int:
     return rows
 
 
-def _truth(feed: str, batch: list[tuple[int, int, Delivery, Sightings]], available_time_ns: int) -> pa.Table:
+def _truth(feed: str, batch: list[tuple[int, int, Delivery, VisibleArcs]], available_time_ns: int) -> pa.Table:
     columns: list[list[object]] = [[] for _ in TRUTH_SCHEMA]
     for number, (received, _, delivery, seen) in enumerate(batch):
         row = delivery.row

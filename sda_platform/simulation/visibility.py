@@ -7,14 +7,14 @@ import numpy as np
 
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.sensing.sensors import Sensor
-from sda_platform.orbits.sensing.visibility import Looks, comes_near, looks
+from sda_platform.orbits.sensing.visibility import LinesOfSight, comes_near, looks
 from sda_platform.simulation.randomness import keyed_uniform
 from sda_platform.simulation.sky import Sky
 
 _COARSE_STEP_NS: Final = 10_000_000_000
 
 
-def visible_looks(
+def visible_lines_of_sight(
     sky: Sky,
     sensors: Sequence[Sensor],
     *,
@@ -23,7 +23,7 @@ def visible_looks(
     interval_ns: int,
     capacity: int,
     seed: int,
-) -> Looks:
+) -> LinesOfSight:
     """Every look of every sensor at what it sees in [start, stop), one per `interval_ns` and object.
 
     A sensor with more than `capacity` objects above its horizon keeps a seeded choice of them for the stretch.

@@ -10,7 +10,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Sightings:
+class VisibleArcs:
     """n good readings of one feed, in order of true time; `payloads` carry no reception stamp yet."""
 
     feed: str

@@ -16,7 +16,7 @@ from sda_platform.simulation.reference import reference_catalogue
 from sda_platform.simulation.scenarios import SCENARIOS, Outage, broken_up, elements_segment, parent_of
 from sda_platform.simulation.segments import Collector, SimulatedSegment, write_truth
 from sda_platform.simulation.sky import Sky
-from sda_platform.simulation.visible_arcs import Sightings
+from sda_platform.simulation.visible_arcs import VisibleArcs
 
 __all__ = ["SimulatedSegment", "simulate", "write_truth"]
 
@@ -90,7 +90,7 @@ def _feeds(
     for begin in range(start_time_ns, stop_time_ns, _STRETCH_NS):
         end = min(begin + _STRETCH_NS, stop_time_ns)
         for feed in _FEEDS:
-            seen: Sightings = getattr(observers, feed)(begin, end)
+            seen: VisibleArcs = getattr(observers, feed)(begin, end)
             noise = stream(observers.seed, "faults", feed, begin)
             seen = delayed(seen, rates, noise)
             if outage is not None:

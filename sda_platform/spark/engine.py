@@ -84,7 +84,7 @@ def server_conf(directory: Path, port: int) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
-        # A lane's session stays for the engine's life: its next run shall find it warm.
+        # A pool's session stays for the engine's life: its next run shall find it warm.
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
     }
     del conf["spark.jars"]  # on the server's class path from the start, so no session has to load them

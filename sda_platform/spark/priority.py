@@ -2,7 +2,7 @@
 
 import os
 
-# A third of the share of what has not given way: enough to come to an end beside a hot lane that never rests.
+# A third of the share of what has not given way: enough to come to an end beside a hot pool that never rests.
 _LESS_URGENT = 5
 
 

@@ -1,6 +1,6 @@
 """The Spark resource: one setting chooses between the local engine, a remote one and a session in this process.
 
-Runs attach to the engine with a session id that is constant per lake and lane, so that the lane's Python workers and
+Runs attach to the engine with a session id that is constant per lake and pool, so that the pool's Python workers and
 caches stay warm from run to run; they never stop that session. Platforms that share an engine share no session.
 Nothing here starts an engine: a dead one fails the run at once with a message, because the Connect client by itself
 would retry for minutes.
@@ -22,11 +22,10 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.spark import engine, statements
+from sda_platform.spark.pools import GIVING_WAY, WARM_POOLS
 from sda_platform.spark.priority import give_way
 
-LANE_TAG = "sda/lane"
-LANES = ("hot", "catalog", "maintenance")
-LESS_URGENT = ("catalog", "maintenance")
+POOL_TAG = "sda/pool"
 IN_PROCESS = "local"
 # A cold or busy engine needs seconds for its first statement.
 _PROBE_TIMEOUT_S = 30.0
@@ -35,7 +34,7 @@ _RECONNECTING = DefaultPolicy(max_retries=10, max_backoff=5_000)
 
 
 class SparkResource(LazyPySparkResource):
-    """dagster-pyspark's lazy session, attached to the lane's engine session.
+    """dagster-pyspark's lazy session, attached to the pool's engine session.
 
     ``remote``: ``sc://host:port``, or ``local`` for a classic session inside this process.
     """
@@ -45,31 +44,31 @@ class SparkResource(LazyPySparkResource):
     lake_uri: str = Field(
         "", description="The lake whose runs use the session; platforms with other lakes have others."
     )
-    _lane: str = PrivateAttr(default="adhoc")
+    _pool: str = PrivateAttr(default="adhoc")
     _opening: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Learn the lane from the run's tags, and give way to more urgent ones; opens nothing."""
+        """Read the pool from the run's tags and lower the priority of less urgent ones; open nothing."""
         run = context.run
         if run is not None:
-            self._lane = run.tags.get(LANE_TAG, f"adhoc-{run.run_id}")
-        if self._lane in LESS_URGENT and self.remote != IN_PROCESS:
+            self._pool = run.tags.get(POOL_TAG, f"adhoc-{run.run_id}")
+        if self._pool in GIVING_WAY and self.remote != IN_PROCESS:
             give_way()
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:  # noqa: ARG002
-        """A lane's session stays for its next run; one that a run without a lane opened would stay for nobody."""
-        if self._spark_session is not None and self._lane not in LANES and self.remote != IN_PROCESS:
+        """Close the session of a run without a pool; the session of a pool stays open for its next run."""
+        if self._spark_session is not None and self._pool not in WARM_POOLS and self.remote != IN_PROCESS:
             self._spark_session.stop()
             self._spark_session = None
 
     def _init_session(self) -> None:
         with self._opening:  # the steps' thread and the one that anticipates their commits may both be first
             if self._spark_session is None:
-                self._spark_session = attach(self.remote, self._lane, self.spark_config, lake_uri=self.lake_uri)
+                self._spark_session = attach(self.remote, self._pool, self.spark_config, lake_uri=self.lake_uri)
 
 
-def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None, *, lake_uri: str = "") -> SparkSession:
-    """The session of ``lane`` and lake on the engine at ``remote``. Raises EngineUnavailable where none answers."""
+def attach(remote: str, pool: str, extra_conf: dict[str, Any] | None = None, *, lake_uri: str = "") -> SparkSession:
+    """The session of ``pool`` and lake on the engine at ``remote``. Raises EngineUnavailable where none answers."""
     if remote == IN_PROCESS:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2]").appName("sda")
@@ -81,16 +80,16 @@ def attach(remote: str, lane: str, extra_conf: dict[str, Any] | None = None, *, 
             "no Spark engine: start one with `sda up`, or set SDA_SPARK_REMOTE to sc://host:port or to 'local'"
         )
     probe(remote)
-    session = SparkSession.builder.remote(engine.session_url(remote, session_id(lane, lake_uri))).getOrCreate()
+    session = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).getOrCreate()
     cast("Any", session).client.set_retry_policies([_RECONNECTING])
     for name, value in (extra_conf or {}).items():
         session.conf.set(name, value)
     return session
 
 
-def session_id(lane: str, lake_uri: str) -> str:
-    """The constant Connect session id of a lane of the platform whose lake is at ``lake_uri``: a hash of both."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"sda-platform/lake/{lake_uri.rstrip('/')}/lane/{lane}"))
+def session_id(pool: str, lake_uri: str) -> str:
+    """The constant Connect session id of a pool of the platform whose lake is at ``lake_uri``: a hash of both."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"sda-platform/lake/{lake_uri.rstrip('/')}/pool/{pool}"))
 
 
 def probe(remote: str) -> None:

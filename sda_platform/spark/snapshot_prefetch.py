@@ -20,7 +20,7 @@ _PATIENCE_S = 2.0
 logger = logging.getLogger(__name__)
 
 
-class Anticipation:
+class SnapshotPrefetch:
     """Has the engine rebuild the states of the tables at ``uris``, in this order, from a thread of its own."""
 
     def __init__(self, session: Callable[[], SparkSession], uris: Iterable[str]) -> None:

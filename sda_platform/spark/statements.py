@@ -12,7 +12,7 @@ import grpc
 from sda_platform.spark.engine import USER_ID
 
 _EXECUTE: Final = "/spark.connect.SparkConnectService/ExecutePlan"
-# A session of its own: no lane's statements wait for it, and the engine keeps only one.
+# A session of its own: no pool's statements wait for it, and the engine keeps only one.
 _SESSION_ID: Final = str(uuid.uuid5(uuid.NAMESPACE_URL, "sda-platform/liveness"))
 # Field numbers of ExecutePlanRequest, UserContext, Plan, Relation and SQL of Spark Connect.
 _REQUEST_SESSION, _REQUEST_USER, _REQUEST_PLAN = 1, 2, 3

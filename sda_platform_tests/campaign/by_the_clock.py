@@ -27,11 +27,11 @@ from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
-from sda_platform_tests.campaign.lane import LaneFailed, run_lane
+from sda_platform_tests.campaign.lane import RunFailed, run_tables
 from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
-_JOB = "own_elements"
+_JOB = "orbit_determination"
 # Telescopes may see nothing in a scene as short as this.
 _SETTINGS = {
     "SDA_SCREENING_HORIZON_H": "1",
@@ -49,7 +49,7 @@ def run(
 ) -> Report:
     """Kill the worker at each of the ``selected`` points (of `cases.by_the_clock`) ``repeats`` times.
 
-    Raises LaneFailed where not even a run without a fault comes to its end.
+    Raises RunFailed where not even a run without a fault comes to its end.
     """
     failures, seconds, struck = [], [], set()
     lakes = _Lakes(home, engine_address)
@@ -76,13 +76,13 @@ class _Lakes:
     engine_address: str
 
     def begin(self, seed: int) -> None:
-        """Fill the lake that is copied, and finish the copy that the others must be like. Raises LaneFailed."""
+        """Fill the lake that is copied, and finish the copy that the others must be like. Raises RunFailed."""
         landing = str(self._filled / "landing")
         MissionClock(after(_SECONDS + 60.0), 0, 0.0).save(self._filled)
         followed = catalogue_ids()[:_FOLLOWED]
         catalogue = catalogue_of([*followed, *catalogue_ids()[::60]])
         land(LandingZone(landing, "elements"), "catalogue.csv", catalogue)
-        self._run("catalog", self._filled)
+        self._run("catalog_to_alerts", self._filled)
         world = simulate(
             "fragmentation",
             start_time_ns=START_NS,
@@ -99,13 +99,13 @@ class _Lakes:
             for segment in together:
                 name = f"{segment.feed}-{segment.available_time_ns}.seg"
                 LandingZone(landing, segment.feed).seal(name, segment.data, segment.meta)
-            self._run("hot", self._filled)
+            self._run("observations_to_alerts", self._filled)
         shutil.copytree(self._filled, self._sound)
         self._run(_JOB, self._sound)
         if idle := [
             table.name for table in tables_of(ORBIT_DETERMINATION) if self._lake(self._sound).log(table).version() < 0
         ]:
-            raise LaneFailed(f"{_JOB} in {self._sound} wrote nothing to {', '.join(idle)}")
+            raise RunFailed(f"{_JOB} in {self._sound} wrote nothing to {', '.join(idle)}")
 
     def outcome(self, point: str) -> tuple[list[str], float, bool]:
         """What is wrong after a worker died at ``point`` and was repeated; how long that took; whether it did die."""
@@ -114,13 +114,13 @@ class _Lakes:
         shutil.copytree(self._filled, victim, dirs_exist_ok=True)
         order = victim / "order"
         Injection(point).arm(order)
-        with suppress(LaneFailed):
+        with suppress(RunFailed):
             self._run(_JOB, victim, {INJECTION_FILE: str(order)})
         began = time.monotonic()
         try:
             self._run(_JOB, victim)
             problems = self._problems(self._lake(victim))
-        except LaneFailed as failed:
+        except RunFailed as failed:
             problems = [f"O8 {failed}"]
         took_s, is_struck = time.monotonic() - began, point in hits(order)
         if not problems:
@@ -149,4 +149,4 @@ class _Lakes:
         return Lake(str(home / "lake"), MissionClock.load(home), without_session)
 
     def _run(self, job: str, home: Path, more: Mapping[str, str] | None = None) -> None:
-        run_lane(job, home, self.engine_address, {**_SETTINGS, **(more or {})})
+        run_tables(job, home, self.engine_address, {**_SETTINGS, **(more or {})})

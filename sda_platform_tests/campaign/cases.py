@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
-from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, CONJUNCTION_MESSAGES
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, RECEIVED_CDMS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
@@ -32,7 +32,7 @@ from sda_platform_tests.campaign.strikes import (
 # By what lands they are written; all others by readings. These may move no alert, which new elements of what the fleet
 # meets always do.
 _BY_ELEMENTS = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES, ALERT_DELIVERIES)
-_BY_MESSAGES = (CONJUNCTION_MESSAGES,)
+_BY_MESSAGES = (RECEIVED_CDMS,)
 # What a worker passes for every table it writes, in order, and the crash points of the requirements that this is.
 _STAGES = (
     ("asset.begun", "CP-21"),
@@ -54,9 +54,9 @@ _ALSO = {
     "commit.sent:fused_tracks": "CP-29",
     "commit.sent:conjunction_candidates": "CP-33",
 }
-# Of the workers that the sample kills: tables of every lane and room, each at another stage.
+# Of the workers that the sample kills: tables of every pool and room, each at another stage.
 SAMPLED_WORKERS = {
-    "commit.sent:clock_offsets",
+    "commit.sent:time_tag_biases",
     "commit.landed:refined_elements",
     "lake.planned:provisional_elements",
     "asset.told:observations",
@@ -64,7 +64,7 @@ SAMPLED_WORKERS = {
     "commit.synced:alert_deliveries",
     "commit.landed:element_sets",
     "commit.sent:conjunction_candidates",
-    "lake.committed:conjunction_messages",
+    "lake.committed:received_cdms",
 }
 _ENGINE_STATES: tuple[tuple[str, State], ...] = (
     ("CP-08", strikes.nothing_written_yet),

@@ -1,4 +1,4 @@
-"""One history of T0: files land, the lane runs, something strikes, and left alone the platform must drain.
+"""One history of T0: files land, the pool runs, something strikes, and left alone the platform must drain.
 
 A case is deterministic, and its text replays it.
 """
@@ -150,15 +150,15 @@ def _live(world: World, story: Story) -> None:
             world.land_all()
         else:
             world.land(world.unsent[0])
-        world.run_lane()
+        world.run_tables()
         if story == "nights" and world.unsent:
             world.pass_nights(IDLE_NIGHTS)
 
 
 def _work(world: World) -> None:
-    """A few runs of the lane, one after another, as its sensor asks for them."""
+    """A few runs of the pool, one after another, as its sensor asks for them."""
     for _ in range(3):
-        world.run_lane()
+        world.run_tables()
 
 
 def _newest(ready: list[Process]) -> Process:
@@ -176,7 +176,7 @@ def _cut_history(world: World, case: Case) -> list[str]:
     if case.rival is not None:
         rival, number = case.rival, scheduler.steps + scheduler.looks
         scheduler.run(lambda ready: None if scheduler.steps + scheduler.looks >= number + rival else _newest(ready))
-        second = world.start("second", world.compact_unsynced if case.foreign else world.run_lane)
+        second = world.start("second", world.compact_unsynced if case.foreign else world.run_tables)
         scheduler.run(lambda ready: None if second.is_over else _newest(ready))
         _run_until(scheduler, scheduler.steps + case.step)
     else:
@@ -271,7 +271,7 @@ def _drain(world: World) -> list[str]:
     world.outlive_clock_jumps()
     for _ in range(DRAINING_RUNS):
         world.start("lander", world.land_all)
-        run = world.start("drain", world.run_lane)
+        run = world.start("drain", world.run_tables)
         world.scheduler.run(_newest)
         world.now_ns += 2 * round(ORPHAN_GRACE_S) * NANOSECONDS_PER_SECOND
         failure = run.failure

@@ -1,4 +1,4 @@
-"""A lane run in a process of its own, without daemon or queue: a second driver beside a platform, or a twin's only one.
+"""A pool run in a process of its own, without daemon or queue: a second driver beside a platform, or a twin's only one.
 
 SDA_HOME=… SDA_SPARK_REMOTE=… python -m sda_platform_tests.campaign.lane JOB
 """
@@ -13,31 +13,31 @@ import dagster as dg
 
 from sda_platform.definitions import defs
 from sda_platform.spark.engine import python_path
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.session import POOL_TAG
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
-class LaneFailed(RuntimeError):
-    """A run of a lane failed; the text has the steps' errors."""
+class RunFailed(RuntimeError):
+    """A run of a pool failed; the text has the steps' errors."""
 
 
-def run_lane(job: str, home: Path, engine_address: str, settings: Mapping[str, str]) -> None:
-    """Run the lane ``job`` of the platform in ``home`` on a running engine. Raises LaneFailed."""
+def run_tables(job: str, home: Path, engine_address: str, settings: Mapping[str, str]) -> None:
+    """Run the pool ``job`` of the platform in ``home`` on a running engine. Raises RunFailed."""
     environment = {**os.environ, **settings, "PYTHONPATH": python_path()}
     environment |= {"SDA_HOME": str(home), "SDA_SPARK_REMOTE": engine_address}
     command = [sys.executable, "-m", "sda_platform_tests.campaign.lane", job]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LaneFailed(f"{job} in {home}: {done.stderr[-2000:]}")
+        raise RunFailed(f"{job} in {home}: {done.stderr[-2000:]}")
 
 
 def main(job: str) -> int:
-    """Run the lane as the environment says; the exit code is 1 where a step failed."""
+    """Run the pool as the environment says; the exit code is 1 where a step failed."""
     definition = defs.resolve_job_def(job)
-    lane = {LANE_TAG: definition.run_tags[LANE_TAG]}
+    pool = {POOL_TAG: definition.run_tags[POOL_TAG]}
     with dg.DagsterInstance.ephemeral() as instance:
-        result = definition.execute_in_process(instance=instance, raise_on_error=False, tags=lane, run_config=_QUIET)
+        result = definition.execute_in_process(instance=instance, raise_on_error=False, tags=pool, run_config=_QUIET)
     failed = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
     sys.stderr.write("\n".join(error.to_string() for error in failed if error))
     return 0 if result.success else 1

@@ -31,7 +31,7 @@ from sda_platform.simulation.world import simulate
 from sda_platform.spark.engine import python_path
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
-from sda_platform_tests.campaign.lane import LaneFailed, run_lane
+from sda_platform_tests.campaign.lane import RunFailed, run_tables
 from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.campaign.strikes import Kill
 from sda_platform_tests.campaign.world import Delivery, RecordId
@@ -57,7 +57,7 @@ def run(
 ) -> Report:
     """Kill the worker at each of the ``selected`` points (of `cases.moving_clock`) ``repeats`` times.
 
-    Raises LaneFailed where the lake that is copied cannot be filled.
+    Raises RunFailed where the lake that is copied cannot be filled.
     """
     failures, seconds, struck = [], [], set()
     lakes = _Lakes(home, engine_address)
@@ -86,7 +86,7 @@ class _Lakes:
     _deliveries: list[tuple[float, Delivery]] = field(default_factory=list)
 
     def begin(self, seed: int) -> None:
-        """Fill the lake that is copied. Raises LaneFailed."""
+        """Fill the lake that is copied. Raises RunFailed."""
         followed = catalogue_ids()[:_FOLLOWED]
         catalogue = catalogue_of([*followed, *catalogue_ids()[::60]])
         elements = Delivery("elements", "catalogue.csv", catalogue, described(catalogue, "elements"))
@@ -114,7 +114,7 @@ class _Lakes:
         point = case.strike.point
         Injection(point).arm(order)
         self._land(victim, written, self._between(_FILLED_S, _ATTEMPT_S))
-        with suppress(LaneFailed):
+        with suppress(RunFailed):
             self._run(OBSERVATIONS_TO_ALERTS, victim, _ATTEMPT_S, {INJECTION_FILE: str(order)})
         is_struck = point in hits(order)
         self._land(victim, written, self._between(_ATTEMPT_S, _REPETITION_S + 1.0))
@@ -125,7 +125,7 @@ class _Lakes:
             # The run after the one that left late observations out records them as dead letters.
             self._run(OBSERVATIONS_TO_ALERTS, victim, _AFTERWARDS_S)
             problems = self._problems(victim, written, point.partition(":")[2])
-        except LaneFailed as failed:
+        except RunFailed as failed:
             took_s, problems = time.monotonic() - began, [f"O8 {failed}"]
         except Exception as error:  # a log that cannot be read, a replay without end: the outcome of the case
             took_s, problems = time.monotonic() - began, [f"{type(error).__name__}: {error}"]
@@ -171,7 +171,7 @@ class _Lakes:
 
     def _run(self, job: Job, home: Path, now_s: float, more: Mapping[str, str] | None = None) -> None:
         MissionClock(after(now_s), 0, 0.0).save(home)
-        run_lane(job.name, home, self.engine_address, {**_SETTINGS, **(more or {})})
+        run_tables(job.name, home, self.engine_address, {**_SETTINGS, **(more or {})})
 
     def _environment(self, home: Path) -> dict[str, str]:
         return {
@@ -197,8 +197,8 @@ def _due(segment: SimulatedSegment) -> tuple[float, Delivery]:
 def _too_quiet(lake: Lake) -> list[str]:
     """What the case lacks: windows that closed, late observations, or commits of different instants."""
     commits = lake.log(FUSED_TRACKS).commits(None)
-    closed = len({commit.checkpoint.watermarks[FIRST_OPEN_WINDOW] for commit in commits})
-    instants = len({commit.checkpoint.as_of_ns for commit in commits})
-    late = sum(commit.checkpoint.counts["late"] for commit in commits)
+    closed = len({commit.manifest.watermarks[FIRST_OPEN_WINDOW] for commit in commits})
+    instants = len({commit.manifest.as_of_ns for commit in commits})
+    late = sum(commit.manifest.counts["late"] for commit in commits)
     lacking = {"no window closed": closed < 2, "nothing came late": not late, "as_of never changed": instants < 2}
     return [problem for problem, is_so in lacking.items() if is_so]

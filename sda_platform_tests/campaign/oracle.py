@@ -26,7 +26,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.twin import COMPARED, comparable
 from sda_platform_tests.campaign.world import RecordId
@@ -53,7 +53,7 @@ def late(lake: Lake) -> list[str]:
 
     This holds once a run has followed the last such commit.
     """
-    counted = sum(commit.checkpoint.counts.get("late", 0) for commit in lake.log(FUSED_TRACKS).commits(None))
+    counted = sum(commit.manifest.counts.get("late", 0) for commit in lake.log(FUSED_TRACKS).commits(None))
     stages = lake.log(DEAD_LETTERS).rows(["stage"]).column("stage").to_pylist()
     recorded = stages.count(FUSED_TRACKS.name)
     return [] if counted == recorded else [f"{counted} observations came late, {recorded} of them are dead letters"]
@@ -127,7 +127,7 @@ def deliveries(lake: Lake, subscriber: SqliteSubscriber) -> list[str]:
     entries = lake.log(CONJUNCTION_ALERTS).rows(["event_id", "sequence", "op"]).to_pylist()
     sent = Counter((e["event_id"], e["sequence"], e["op"]) for e in entries)
     got = Counter((alert, sequence, op) for alert, sequence, op, *_ in subscriber.receipts())
-    standing = standing_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
+    standing = current_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
     held = Counter(entry.alert_id for entry in subscriber.held() if entry.op == INSERT)
     return _differences(sent, got, "alert entry") + _differences(Counter(standing), held, "standing alert")
 
@@ -145,7 +145,7 @@ def archived(landing_root: Path) -> set[str]:
 
 
 def at_rest(instance: dg.DagsterInstance, landing_root: Path) -> list[str]:
-    """O8: no run is under way and holds its lane, nothing waits, and no half-written file is left in a zone."""
+    """O8: no run is under way and holds its pool, nothing waits, and no half-written file is left in a zone."""
     problems = [f"run {r.run_id} is still {r.status.value}" for r in instance.get_runs() if not r.is_finished]
     waiting = [path for path in landing_root.glob("*/pending/*") if path.name.endswith(".meta.json")]
     unfinished = [path for path in landing_root.rglob("*") if path.suffix in _UNFINISHED_SUFFIXES]

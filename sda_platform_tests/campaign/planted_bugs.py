@@ -21,7 +21,7 @@ from sda_platform.lake import commit, durable
 from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.log import Commit, Head, TableLog
-from sda_platform.lake.manifest import Checkpoint
+from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
 from sda_platform.landing import intake
 from sda_platform.landing.segments import LoadedSegment
@@ -98,7 +98,7 @@ def _with_fresh_ids(engine: SimulatedEngine, path: str, transaction: Transaction
 
 def _take_above_the_mark(zones: Sequence[LandingZone], head: Head, **bounds: Any) -> list[LoadedSegment]:
     """Every name up to the highest that was committed counts as done."""
-    consumed = head.commit.checkpoint.segments if head.commit else ()
+    consumed = head.commit.manifest.segments if head.commit else ()
     mark = max((segment.name for segment in consumed), default="")
     return [segment for segment in _take(zones, head, **bounds) if segment.name > mark]
 
@@ -111,7 +111,7 @@ def _append_or_pretend(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any)
         raise
     except Exception:
         _acknowledge(plan)
-        return Receipt(plan, Commit(plan.base_version + 1, 0, rows.num_rows, plan.checkpoint("pretended")))
+        return Receipt(plan, Commit(plan.base_version + 1, 0, rows.num_rows, plan.manifest("pretended")))
 
 
 def _acknowledge_then_append(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> Receipt:
@@ -152,30 +152,30 @@ class _ChangedLog:
         found = self._log.find(sequence)
         if found is None or self._nonce is None:
             return found
-        return replace(found, checkpoint=replace(found.checkpoint, nonce=self._nonce))
+        return replace(found, manifest=replace(found.manifest, nonce=self._nonce))
 
     def make_durable(self, first_version: int, last_version: int) -> None:
         """Sync; without a ``nonce``, the newest version only."""
         self._log.make_durable(last_version if self._nonce is None else first_version, last_version)
 
 
-def _settle_any_nonce(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+def _settle_any_nonce(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
     """Whatever is committed at the sequence counts as ours."""
-    return _settle(cast("TableLog", _ChangedLog(log, checkpoint.nonce)), plan, checkpoint, write)
+    return _settle(cast("TableLog", _ChangedLog(log, manifest.nonce)), plan, manifest, write)
 
 
-def _settle_on_success(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+def _settle_on_success(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
     """An engine that reports no error has committed."""
     try:
         write()
     except Exception:
-        return _settle(log, plan, checkpoint, lambda: None)
+        return _settle(log, plan, manifest, lambda: None)
     return Receipt(plan, log.commits()[0])
 
 
-def _settle_newest_only(log: TableLog, plan: Plan, checkpoint: Checkpoint, write: Callable[[], None]) -> Receipt:
+def _settle_newest_only(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
     """What other tools committed beneath ours is not synced."""
-    return _settle(cast("TableLog", _ChangedLog(log)), plan, checkpoint, write)
+    return _settle(cast("TableLog", _ChangedLog(log)), plan, manifest, write)
 
 
 def _plant_batch_ids() -> AbstractContextManager[Any]:

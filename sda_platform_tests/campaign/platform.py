@@ -16,7 +16,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.failpoints import INJECTION_FILE, Injection
 from sda_platform.formats.registry import ZONES
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.attempts import unfinished_run
 from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION
@@ -24,7 +24,8 @@ from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.runtime import platform_home
 from sda_platform.spark import engine
-from sda_platform.spark.session import LANES, session_id
+from sda_platform.spark.pools import WARM_POOLS
+from sda_platform.spark.session import session_id
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
 from sda_platform_tests.support.segments import after
@@ -122,12 +123,12 @@ class Victim:
         if waiting:
             return f"segments wait in {', '.join(waiting)}"
         with self._running.instance as instance:
-            unfinished = unfinished_run(instance, (*LANES, ALERTS_TO_SUBSCRIBER.pool))
+            unfinished = unfinished_run(instance, (*WARM_POOLS, ALERTS_TO_SUBSCRIBER.pool))
         if unfinished:
             return f"run {unfinished} is under way"
         lake = self._running.lake
         heads = {table.name: lake.head(table) for table in TABLES}
-        unread = {upstream for table in FED_TABLES for upstream in unread_commits(table, heads)}
+        unread = {upstream for table in FED_TABLES for upstream in unconsumed_commits(table, heads)}
         return f"commits of {', '.join(sorted(unread))} wait for their readers" if unread else ""
 
     def drain(self, within_s: float) -> None:

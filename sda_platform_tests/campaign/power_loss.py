@@ -1,6 +1,6 @@
 """T1: power loss on a real file system, at every failpoint of a history from a partner's file to the subscriber.
 
-One real process lands a file and runs the lane on an ext4 image. At every failpoint it passes, the image is copied,
+One real process lands a file and runs the pool on an ext4 image. At every failpoint it passes, the image is copied,
 with an account of what had been confirmed by then. Each copy is mounted, recovered as at a start, and drained. Nothing
 that was confirmed may be missing, and every record and alert must be there once. The controls leave out the syncs of
 the platform, or those of the subscriber's database: they must fail.
@@ -31,7 +31,7 @@ from sda_platform.recovery.repair import recover
 from sda_platform_tests.campaign import ext4
 from sda_platform_tests.campaign.process_home import RECORDS, DeltaRsLake, Home, contradictions, started
 from sda_platform_tests.campaign.report import Report
-from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, TABLES, Zones, run_lane
+from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S, TABLES, Zones, run_tables
 from sda_platform_tests.support.segments import radar_segment
 
 Without = Literal["nothing", "syncs of the platform", "syncs of the subscriber"]
@@ -81,7 +81,7 @@ class _Lake(DeltaRsLake):
     def append(self, plan: Plan, rows: Any, **facts: Any) -> Receipt:
         """`Lake.append`."""
         receipt = super().append(plan, rows, **facts)
-        self.account.receipts.append([plan.table.name, plan.sequence, receipt.commit.checkpoint.nonce])
+        self.account.receipts.append([plan.table.name, plan.sequence, receipt.commit.manifest.nonce])
         return receipt
 
 
@@ -154,7 +154,7 @@ def _history(root: Path, image: Path, without: Without) -> None:
         account.is_landed = True
         account.cut("landed")
         while any(zone.pending_names() for zone in home.zones()):
-            run_lane(home.lake(), Zones(home.landing, time.time()), _Subscriber(home.subscriber.path, account))
+            run_tables(home.lake(), Zones(home.landing, time.time()), _Subscriber(home.subscriber.path, account))
         account.cut("drained")
 
 
@@ -207,9 +207,9 @@ def _restart(root: Path, is_landed: bool) -> None:
     else:
         home.land()
     for later_s in (0.0, 2 * ORPHAN_GRACE_S):
-        home.run_lane(later_s)
+        home.run_tables(later_s)
         while any(zone.pending_names() for zone in home.zones()):
-            home.run_lane(later_s)
+            home.run_tables(later_s)
 
 
 def _broken_receipts(home: Home, receipts: Sequence[Sequence[Any]]) -> list[str]:
@@ -218,7 +218,7 @@ def _broken_receipts(home: Home, receipts: Sequence[Sequence[Any]]) -> list[str]
     return [
         f"O7: the receipt for {name} {sequence} is not in the log"
         for name, sequence, nonce, commit in found
-        if commit is None or commit.checkpoint.nonce != nonce
+        if commit is None or commit.manifest.nonce != nonce
     ]
 
 

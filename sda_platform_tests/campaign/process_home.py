@@ -29,7 +29,7 @@ from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone
 from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.campaign import small_disk
-from sda_platform_tests.campaign.simulated_platform import FEEDS, Zones, run_lane
+from sda_platform_tests.campaign.simulated_platform import FEEDS, Zones, run_tables
 from sda_platform_tests.support.delta_tables import with_delta_rs
 from sda_platform_tests.support.segments import START_NS, radar_segment
 
@@ -101,9 +101,9 @@ class Home:
         """Land the partner's file, as `sda land` does."""
         Lander(self.landing, self.lake(now_s).clock, segment_max_bytes=SEGMENT_MAX_BYTES).land(self.file)
 
-    def run_lane(self, now_s: float = 0.0) -> None:
-        """One run of the lane."""
-        run_lane(self.lake(now_s), Zones(self.landing, time.time() + now_s), self.subscriber)
+    def run_tables(self, now_s: float = 0.0) -> None:
+        """One run of the pool."""
+        run_tables(self.lake(now_s), Zones(self.landing, time.time() + now_s), self.subscriber)
 
     def zones(self) -> list[LandingZone]:
         """The landing zones of every feed."""
@@ -124,7 +124,7 @@ def new_home(disk_kib: int | None = None) -> Iterator[Home]:
 
 
 def work(root: Path, jump_s: float = 0.0, file_bytes: int = RLIM_INFINITY) -> None:
-    """One process: it lands the partner's file, and runs the lane until nothing waits; 1 where something failed.
+    """One process: it lands the partner's file, and runs the pool until nothing waits; 1 where something failed.
 
     Its clock is ``jump_s`` off, and it can write no file of more than ``file_bytes``.
     """
@@ -135,9 +135,9 @@ def work(root: Path, jump_s: float = 0.0, file_bytes: int = RLIM_INFINITY) -> No
         setrlimit(RLIMIT_FSIZE, (file_bytes, file_bytes))
     try:
         home.land(jump_s)
-        home.run_lane(jump_s)
+        home.run_tables(jump_s)
         while any(zone.pending_names() for zone in home.zones()):
-            home.run_lane(jump_s)
+            home.run_tables(jump_s)
     except Exception as error:
         home.told.write_text(f"{type(error).__name__}: {error}")
         sys.exit(1)

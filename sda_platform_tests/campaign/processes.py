@@ -1,6 +1,6 @@
 """T1 of the fault campaign: real processes, real files, real SQLite; delta-rs stands for the engine.
 
-A case lands a partner's file and runs the lane in processes of their own. At one fault point the process is killed,
+A case lands a partner's file and runs the pool in processes of their own. At one fault point the process is killed,
 stopped (while another does its work, and continued then) or fails, or its disk becomes read-only; or the disk fills
 up, or the clock jumps. What is restarted must end with every record once, every alert once, and nothing waiting.
 """
@@ -67,7 +67,7 @@ def points() -> list[str]:
         failpoints.watch(lambda point: passed.setdefault(point))
         try:
             home.land()
-            home.run_lane()
+            home.run_tables()
         finally:
             failpoints.watch(None)
     return list(passed)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.commit import Mode
-from sda_platform.lake.manifest import Checkpoint
+from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.disk import Disk, mount, parent
 from sda_platform_tests.campaign.simulated_delta import SimulatedDelta, SimulatedLog
@@ -195,9 +195,9 @@ class HeldTable(SimulatedLog):
         """What a writer sees that begins now."""
         return SimulatedDelta(self.disk, self._path)
 
-    def write(self, checkpoint: Checkpoint, rows: pa.Table, *, began: SimulatedDelta | None = None) -> None:
+    def write(self, manifest: CommitManifest, rows: pa.Table, *, began: SimulatedDelta | None = None) -> None:
         """Append as Delta does. Raises ConcurrentTransaction."""
-        transaction = Transaction(self.table.app_id, checkpoint.sequence, checkpoint.to_json())
+        transaction = Transaction(self.table.app_id, manifest.sequence, manifest.to_json())
         self._engine.write(self._path, transaction, rows, began=began)
 
     def write_foreign(self, rows: pa.Table) -> None:

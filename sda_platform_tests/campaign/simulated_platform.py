@@ -28,7 +28,7 @@ from sda_platform.lake.commit import Mode, Receipt
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.manifest import Checkpoint, SegmentRef
+from sda_platform.lake.manifest import CommitManifest, SegmentRef
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.consumed import MARK_DIGITS
@@ -230,18 +230,18 @@ class World:
         self.unsent.remove(file)
         self.sealed.append(file)
 
-    def run_lane(self) -> None:
-        """One run of the lane, from segments to the subscriber."""
+    def run_tables(self) -> None:
+        """One run of the pool, from segments to the subscriber."""
         self._runs += 1
-        run_lane(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s, SimulatedOwners(self)), self.subscriber)
+        run_tables(self.lake(f"run-{self._runs}"), Zones(LANDING, self.now_s, SimulatedOwners(self)), self.subscriber)
 
-    def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[Checkpoint], None]:
+    def writing(self, log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
         """How the engine, which works in a process of its own, writes ``rows``."""
         path = delta_log.table_directory(log.uri).path
         declared = stamped(plan, rows) if mode == "append" else rows
 
-        def write(checkpoint: Checkpoint) -> None:
-            transaction = Transaction(plan.table.app_id, plan.sequence, checkpoint.to_json())
+        def write(manifest: CommitManifest) -> None:
+            transaction = Transaction(plan.table.app_id, plan.sequence, manifest.to_json())
             self.await_engine(partial(self.engine.write, path, transaction, declared, mode))
 
         return write
@@ -303,10 +303,10 @@ class World:
         for path in tuple(self.disk.names):
             self.disk.sync(path)
         head, reader = self.lake().head(RAW_RECORDS), self.lake().head(CONJUNCTION_ALERTS)
-        window = reader.commit.checkpoint.window(RAW_RECORDS.name) if reader.commit else None
+        window = reader.commit.manifest.window(RAW_RECORDS.name) if reader.commit else None
         if head.commit is None or (window and window.upto_sequence >= head.sequence):
             return
-        if any(map(self._is_replaced, head.commit.checkpoint.segments)):
+        if any(map(self._is_replaced, head.commit.manifest.segments)):
             return
         if head.version > head.commit.version:
             return  # another tool's commit holds the same rows: the newest version is that one
@@ -330,10 +330,10 @@ class World:
                 raise LostCommit(f"{finding.examination.table}: {finding.problems}; {finding.refused}")
 
 
-def run_lane(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:
+def run_tables(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:
     """One run: segments to records to alerts to ``subscriber``. ``lake`` opens as its resource does."""
     decoder = one_by_one(decode)
-    landing_table.land(cast("Any", lake), cast("Any", zones), LANDED, decoder, tell=lambda _event: None)
+    landing_table.land(cast("Any", lake), cast("Any", zones), LANDED, decoder, report=lambda _event: None)
     alert(lake)
     # The asset's own body, without what Dagster needs around it.
     inspect.unwrap(cast("Any", alert_deliveries).op.compute_fn.decorated_fn)(lake, subscriber)

@@ -17,7 +17,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from sda_platform.failpoints import Injection
 from sda_platform.lake.table import Table
-from sda_platform_tests.campaign.lane import run_lane
+from sda_platform_tests.campaign.lane import run_tables
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim, frozen_until
 from sda_platform_tests.support.running_platform import eventually
 
@@ -213,7 +213,7 @@ class Rot:
 
 @dataclass(frozen=True)
 class Zombie:
-    """A worker of the hot lane is stopped at ``point`` for so long that another takes over and commits; then it goes on
+    """A worker of the hot pool is stopped at ``point`` for so long that another takes over and commits; then it goes on
     (CP-27)."""
 
     point: str
@@ -221,7 +221,7 @@ class Zombie:
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         worker = _stopped_at(victim, land, self.point, "readings")
-        run_lane("hot", victim.home, victim.engine_address, SETTINGS)
+        run_tables("observations_to_alerts", victim.home, victim.engine_address, SETTINGS)
         os.kill(worker, signal.SIGCONT)
         return time.monotonic()
 

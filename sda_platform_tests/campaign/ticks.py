@@ -19,7 +19,7 @@ from sda_platform import failpoints
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.attempts import ATTEMPT_TAG, BATCH_TAG, ZONE_TAG
 from sda_platform.orchestration.sensors import request_landing
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.campaign.process_home import Home, contradictions, new_home, started, to_its_end, work
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S
@@ -105,7 +105,7 @@ class _Sensed:
             context = dg.build_sensor_context(self._instance, cursor=cursor)
             together.wait()
             now_s = time.time() + _LATER_S
-            answer = request_landing(context, [zone], "hot", orphan_grace_s=2 * _LATER_S, wall_s=now_s)
+            answer = request_landing(context, [zone], "alerts", orphan_grace_s=2 * _LATER_S, wall_s=now_s)
             requests = answer.run_requests if isinstance(answer, dg.SensorResult) else None
             return [str(request.run_key) for request in requests or ()]
 
@@ -135,7 +135,9 @@ class _Sensed:
     def _record(self, key: str, status: dg.DagsterRunStatus) -> str:
         """Have Dagster know of a run for ``key``; returns its id."""
         batch, attempt = key.split(":")
-        tags = {LANE_TAG: "hot", ZONE_TAG: "radar", BATCH_TAG: batch, ATTEMPT_TAG: attempt}
+        tags = {POOL_TAG: "alerts", ZONE_TAG: "radar", BATCH_TAG: batch, ATTEMPT_TAG: attempt}
         run_id = str(uuid4())
-        self._instance.add_run(dg.DagsterRun(job_name="hot", run_id=run_id, status=status, tags=tags))
+        self._instance.add_run(
+            dg.DagsterRun(job_name="observations_to_alerts", run_id=run_id, status=status, tags=tags)
+        )
         return run_id

@@ -1,4 +1,4 @@
-"""The fault-free twin: the same input, landed at once and run through both lanes without a fault; and what of the two
+"""The fault-free twin: the same input, landed at once and run through both pools without a fault; and what of the two
 must be equal.
 
 A platform that was hit takes its input in other batches than its twin, so commit sequences, correction numbers and
@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from sda_platform.clock import MissionClock
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.correction_log import INSERT, JournalModel
+from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE, Provenance, Table
 from sda_platform.registry import TABLES
-from sda_platform_tests.campaign.lane import run_lane
+from sda_platform_tests.campaign.lane import run_tables
 from sda_platform_tests.campaign.platform import SETTINGS, standing_clock
 from sda_platform_tests.campaign.world import Delivery
 
@@ -29,15 +29,15 @@ COMPARED = tuple(table for table in TABLES if table is not ALERT_DELIVERIES)
 
 
 def run_twin(home: Path, deliveries: Sequence[Delivery], engine_address: str) -> Lake:
-    """Land all of ``deliveries`` in a fresh ``home`` and run both lanes on the engine; gives the twin's lake.
+    """Land all of ``deliveries`` in a fresh ``home`` and run both pools on the engine; gives the twin's lake.
 
-    Raises LaneFailed.
+    Raises RunFailed.
     """
     for delivery in deliveries:
         delivery.land(str(home / "landing"))
     standing_clock(home)
-    for job in ("catalog", "hot"):
-        run_lane(job, home, engine_address, {**SETTINGS, "SDA_BATCH_MAX_SEGMENTS": "1000000"})
+    for job in ("catalog_to_alerts", "observations_to_alerts"):
+        run_tables(job, home, engine_address, {**SETTINGS, "SDA_BATCH_MAX_SEGMENTS": "1000000"})
     return lake_of(home)
 
 
@@ -50,7 +50,7 @@ def lake_of(home: Path) -> Lake:
 def comparable(log: TableLog) -> pa.Table:
     """What the table says in the end, without what depends on how its input was batched."""
     table = log.table
-    if issubclass(table.model, JournalModel):
+    if issubclass(table.model, CorrectionLogModel):
         key, entries = table.key[0], log.rows()
         ordered = entries.sort_by([(name, "ascending") for name in (key, "sequence", "op")])
         last = list({row[key]: number for number, row in enumerate(ordered.select([key]).to_pylist())}.values())
@@ -59,7 +59,7 @@ def comparable(log: TableLog) -> pa.Table:
     return log.rows([c.name for c in table.columns if c.name not in _dropped(table)])
 
 
-_HISTORY = set(JournalModel.to_schema().columns)
+_HISTORY = set(CorrectionLogModel.to_schema().columns)
 
 
 def _dropped(table: Table) -> set[str]:

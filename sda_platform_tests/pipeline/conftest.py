@@ -27,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def lived(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Platform:
-    """A platform with a history, to be read only: making it takes five runs of lanes."""
+    """A platform with a history, to be read only: making it takes five runs of pools."""
     return platform_with_history(tmp_path_factory.mktemp("lived"), spark)
 
 

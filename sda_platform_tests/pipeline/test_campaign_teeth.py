@@ -78,14 +78,14 @@ def test_a_planted_bug_is_told_by_the_oracle__O10(
     platform.at(after(NOW_S))
     # The table exists: a zone that consumed segments of a table without a log is refused by name.
     world.deliver(world.next_stretch(), root)
-    platform.run("hot", only=INGEST)
+    platform.run("observations_to_alerts", only=INGEST)
     bug(monkeypatch)
     for point in POINTS:
         world.deliver(world.next_stretch(), root)
         struck = strike_once(monkeypatch, point)
-        platform.run("hot", only=INGEST, must_succeed=False)
+        platform.run("observations_to_alerts", only=INGEST, must_succeed=False)
         assert struck == [point], "a bug must meet its fault"
-        platform.run("hot", only=INGEST, must_succeed=False)
+        platform.run("observations_to_alerts", only=INGEST, must_succeed=False)
     told = {
         "O1": oracle.identity(platform.lake, world.written),
         "O2": oracle.content(platform.lake, world.written),

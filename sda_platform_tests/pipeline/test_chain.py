@@ -23,7 +23,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    CONJUNCTION_MESSAGES,
+    RECEIVED_CDMS,
 )
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -31,11 +31,11 @@ from sda_platform.formats.cdm import read_cdm
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.unconsumed import unread_commits
+from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.observability.trace import trace_alert
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.table_asset import tables_of
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
@@ -56,7 +56,7 @@ from sda_platform_tests.support.segments import (
 TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
 ALL = [
     RAW_RECORDS, OBSERVATIONS, DEAD_LETTERS, ELEMENT_SETS, ORBITAL_CATALOG, FUSED_TRACKS, CONJUNCTION_CANDIDATES,
-    CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, CONJUNCTION_MESSAGES,
+    CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, RECEIVED_CDMS,
 ]  # fmt: skip
 HORIZON_NS = 2 * 3600 * 10**9
 FLEET = [member.norad_id for member in protected_fleet()]
@@ -91,7 +91,7 @@ def simulated() -> tuple[SimulatedSegment, ...]:
 
 def with_catalogue(platform: Platform) -> Platform:
     assert land(platform.zone("elements"), "catalogue.csv", catalogue())
-    platform.run("catalog")
+    platform.run("catalog_to_alerts")
     return platform
 
 
@@ -107,14 +107,14 @@ def tracks(platform: Platform) -> pa.Table:
 
 def standing_assessments(platform: Platform) -> list[dict[str, Any]]:
     log = platform.lake.log(CONJUNCTION_ASSESSMENTS)
-    return standing_keys(log, ["collision_probability"]).to_pylist()
+    return current_keys(log, ["collision_probability"]).to_pylist()
 
 
 def unread(platform: Platform) -> set[str]:
     """The tables with commits that wait for one of their readers, a table without any commit among these."""
     heads = {table.name: platform.lake.head(table) for table in TABLES}
     readers = [table for table in TABLES if table not in tables_of(ORBIT_DETERMINATION)]
-    return {name for table in readers for name in unread_commits(table, heads)}
+    return {name for table in readers for name in unconsumed_commits(table, heads)}
 
 
 def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
@@ -137,7 +137,7 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
 
     platform.land(simulated())
     platform.at(after(85))
-    result = platform.run("hot")
+    result = platform.run("observations_to_alerts")
     assert all(correctness(result).values()), correctness(result)
 
     faults = Counter(fault for s in simulated() for fault in s.truth.column("fault").to_pylist())
@@ -149,7 +149,7 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
 
     sources = platform.rows(CONJUNCTION_ASSESSMENTS, "state_source_1", "op").to_pylist()
     assert {"state_source_1": "fused_track", "op": "insert"} in sources, "a confirmed track replaced an element set"
-    alerts = standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
+    alerts = current_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()
     assert alerts
     message = read_cdm(alert_message(platform.lake, alerts[0], "xml"))
     (assessed,) = [r for r in standing_assessments(platform) if r["event_id"] == alerts[0]]
@@ -163,14 +163,14 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
 
     before, receipts = platform.versions(ALL), platform.subscriber.receipts()
     assert unread(platform) == set()
-    again = platform.run("hot")
+    again = platform.run("observations_to_alerts")
     assert set(written(again).values()) == {0}
-    assert set(written(platform.run("catalog")).values()) == {0}
+    assert set(written(platform.run("catalog_to_alerts")).values()) == {0}
     assert platform.versions(ALL) == before, "a job without work commits nothing"
     assert platform.subscriber.receipts() == receipts
 
     lose_rows(platform.lake, OBSERVATIONS, "record_number = 5")
-    red = platform.run("hot", must_succeed=False)
+    red = platform.run("observations_to_alerts", must_succeed=False)
     assert correctness(red)["observations:exactly_once"] is False
     assert not red.success, "a table that lost rows does not flow on"
 
@@ -180,9 +180,9 @@ def _others_speak(platform: Platform, alert: str) -> None:
     same = alert_message(platform.lake, alert, "kvn").replace(b"SDA-PLATFORM", b"18 SDS")
     unknown = Told(pair=(FLEET[0], 99_999), stated=2e-4)
     assert land(platform.zone("messages"), "theirs.kvn", same + messages_of([unknown]))
-    result = platform.run("catalog", only=["conjunction_messages", "dead_letters", "conjunction_assessments"])
-    assert written(result)["conjunction_messages"] == 2
-    (first, _) = sorted(platform.rows(CONJUNCTION_MESSAGES).to_pylist(), key=lambda row: row["record_number"])
+    result = platform.run("catalog_to_alerts", only=["received_cdms", "dead_letters", "conjunction_assessments"])
+    assert written(result)["received_cdms"] == 2
+    (first, _) = sorted(platform.rows(RECEIVED_CDMS).to_pylist(), key=lambda row: row["record_number"])
     assert first["collision_probability"] == pytest.approx(first["stated_probability"], rel=1e-6)
     story = trace_alert(platform.lake, alert)
     assert [row["message_id"] for row in story.messages] == [first["message_id"]]
@@ -213,11 +213,11 @@ def test_any_order_and_repetition_of_landings_ends_in_the_same_tracks__DP3_Q1_E1
 
 def _landed_in(platform: Platform, batches: Sequence[Sequence[SimulatedSegment]]) -> pa.Table:
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(FLEET))
-    platform.run("catalog", only=["element_sets", "orbital_catalog"])
+    platform.run("catalog_to_alerts", only=["element_sets", "orbital_catalog"])
     platform.at(after(77))
     for batch in batches:
         platform.land(batch)
-        platform.run("hot", only=["raw_records", "observations", "fused_tracks"])
+        platform.run("observations_to_alerts", only=["raw_records", "observations", "fused_tracks"])
     return tracks(platform)
 
 
@@ -247,7 +247,7 @@ def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(
     (platform.home / "landing" / "lidar" / "pending").mkdir(parents=True)
     platform.at(after(5))
 
-    hot, catalog = platform.run("hot"), platform.run("catalog")
+    hot, catalog = platform.run("observations_to_alerts"), platform.run("catalog_to_alerts")
 
     told: dict[str, str] = {}
     for letter in platform.rows(DEAD_LETTERS).to_pylist():
@@ -299,24 +299,24 @@ def test_a_second_delivery_of_all_changes_no_row_and_is_counted__spec_115(platfo
     segments = [s for s in simulated() if s.feed == "isl"][:2]
     platform.land(segments)
     platform.at(after(77))
-    platform.run("hot")
+    platform.run("observations_to_alerts")
     before = {table.name: platform.lake.log(table).row_count() for table in ALL}
     for n, segment in enumerate(segments):
         zone = platform.zone(segment.feed)
         put(zone, f"copy {n}", segment.data)
         put(zone, f"copy {n}.meta.json", segment.meta.to_json().encode())
-    assert set(written(platform.run("hot")).values()) == {0}
+    assert set(written(platform.run("observations_to_alerts")).values()) == {0}
     assert {table.name: platform.lake.log(table).row_count() for table in ALL} == before
     commit = platform.lake.head(RAW_RECORDS).commit
     assert commit is not None
-    assert commit.checkpoint.counts["duplicate_segments"] == len(segments)
+    assert commit.manifest.counts["duplicate_segments"] == len(segments)
     assert platform.zone("isl").pending_names() == []
 
 
 def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Platform) -> None:
     platform.subscriber.path.mkdir()  # no database can be opened there
     assert land(platform.zone("elements"), "catalogue.csv", catalogue())
-    away = platform.run("catalog", must_succeed=False)
+    away = platform.run("catalog_to_alerts", must_succeed=False)
     assert [e.step_key for e in away.all_events if e.is_step_failure] == ["alert_deliveries"]
     run = platform.instance.get_run_by_id(away.run_id)
     assert run is not None
@@ -327,14 +327,14 @@ def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Pla
 
     platform.land(simulated())
     platform.at(after(85))
-    platform.run("hot", must_succeed=False)
+    platform.run("observations_to_alerts", must_succeed=False)
     sound = sum(fault == "none" for s in simulated() for fault in s.truth.column("fault").to_pylist())
     assert platform.rows(OBSERVATIONS, "observation_id").num_rows == sound
     assert platform.rows(FUSED_TRACKS, "track_id").num_rows > 0
     assert platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == 0
 
     platform.subscriber.path.rmdir()
-    back = platform.run("delivery")
+    back = platform.run("alerts_to_subscriber")
     assert written(back) == {"alert_deliveries": platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows}
     assert correctness(back)["alert_deliveries:subscriber_agrees"]
     assert len(platform.subscriber.receipts()) == written(back)["alert_deliveries"] >= waiting
@@ -343,12 +343,12 @@ def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Pla
 @pytest.mark.parametrize("feed", ["elements"])
 def test_a_re_landed_catalogue_with_older_sets_moves_no_alert(platform: Platform, feed: str) -> None:
     with_catalogue(platform)
-    standing = standing_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
+    standing = current_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
     older = catalogue().replace(b"2024-11-01", b"2024-10-30").replace(b"2024-10-31", b"2024-10-29")
     assert land(platform.zone(feed), "older.csv", older)
-    result = platform.run("catalog")
+    result = platform.run("catalog_to_alerts")
     assert written(result)["orbital_catalog"] == 0
     assert written(result)["conjunction_candidates"] == 0
     assert all(correctness(result).values()), correctness(result)
-    again = standing_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
+    again = current_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
     assert pc.all(pc.is_in(again.column("event_id"), standing.column("event_id"))).as_py()

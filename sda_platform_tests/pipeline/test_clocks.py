@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
 from sda_platform.orchestration.replaying import replay_lake
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
@@ -63,7 +63,7 @@ def misses_km(platform: Platform) -> np.ndarray:
     """How far fits of the last minute by radars alone, the wrong one among them, are from the truth next to them."""
     radar_only = (pc.field("isl_count") == 0) & (pc.field("window_start_ns") >= after(3 * TERM_S))
     columns = ["norad_id", "epoch_time_ns", *_STATE]
-    rows = standing_keys(platform.lake.log(FUSED_TRACKS), columns, where=radar_only)
+    rows = current_keys(platform.lake.log(FUSED_TRACKS), columns, where=radar_only)
     truth = pa.concat_tables([s.truth for s in simulated() if s.feed == "radar"]).to_pandas()
     of_wrong = set(truth.loc[truth["source_id"] == WRONG, "norad_id"])
     found = []
@@ -81,27 +81,27 @@ def misses_km(platform: Platform) -> np.ndarray:
 
 def test_a_clock_that_is_off_is_told_and_corrected_once_two_terms_say_so__DP3_I4(platform: Platform) -> None:
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(followed()))
-    platform.run("catalog", only=["element_sets", "orbital_catalog"])
+    platform.run("catalog_to_alerts", only=["element_sets", "orbital_catalog"])
     end = 3 * TERM_S + 60
     last = [s for s in simulated() if s.available_time_ns > after(end - 20)]
     for seconds, segments in ((end - 20, [s for s in simulated() if s not in last]), (end + 60, last)):
         platform.at(after(seconds))
         platform.land(segments)
-        run(platform, "hot", CHAIN)
+        run(platform, "observations_to_alerts", CHAIN)
     before = misses_km(platform)
-    run(platform, "own_elements", ["clock_offsets"])
-    told = platform.rows(CLOCK_OFFSETS)
+    run(platform, "orbit_determination", ["time_tag_biases"])
+    told = platform.rows(TIME_TAG_BIASES)
     assert set(told["term_start_ns"].to_pylist()) == {after(0), after(TERM_S)}
     applied = told.filter(pc.and_(told["is_applied"], pc.equal(told["holds_from_ns"], after(3 * TERM_S))))
     assert applied["source_id"].to_pylist() == [WRONG]
     np.testing.assert_allclose(applied["offset_s"].to_numpy(), AHEAD_S, atol=0.01)
 
-    run(platform, "hot", CHAIN)
+    run(platform, "observations_to_alerts", CHAIN)
     journal = platform.rows(FUSED_TRACKS, "op", "window_start_ns")
     retracted = journal.filter(pc.equal(journal["op"], "retract"))["window_start_ns"].to_numpy()
     assert (retracted >= after(3 * TERM_S)).any()
     assert np.median(misses_km(platform)) < 0.3 * np.median(before)
-    tables = (CLOCK_OFFSETS, FUSED_TRACKS)
+    tables = (TIME_TAG_BIASES, FUSED_TRACKS)
     found = replay_lake(
         platform.lake, str(platform.home / "shadow"), platform.definitions.resources or {}, tables=tables
     )

@@ -58,7 +58,7 @@ def test_appending_twice_with_one_plan_is_one_commit(spark: SparkSession, tmp_pa
     assert (ids(log), log.version()) == (["a", "b"], 0)
     stored = log.head().commit
     assert stored is not None
-    assert (stored.checkpoint.counts, stored.checkpoint.watermarks) == ({"valid": 2}, {"radar": 7})
+    assert (stored.manifest.counts, stored.manifest.watermarks) == ({"valid": 2}, {"radar": 7})
 
 
 def test_of_two_planners_one_wins_and_the_other_plans_again(spark: SparkSession, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_of_an_anticipated_commit_the_engine_has_done_a_part_before_it_comes(
         log = log_of(OBSERVATIONS, tmp_path / way)
         append(log, planned(log), observations(spark, "a"))
         if way == "anticipated":
-            resource.anticipate(["a_check", OBSERVATIONS.name]).wait()
+            resource.prefetch(["a_check", OBSERVATIONS.name]).wait()
         before = jobs_of(spark)
         append(log, planned(log), observations(spark, "b"))
         jobs[way] = jobs_of(spark) - before

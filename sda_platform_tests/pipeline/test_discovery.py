@@ -44,13 +44,13 @@ def fragments() -> pa.Table:
 def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platform: Platform) -> None:
     known = {*catalogue_ids()[::60], *FOLLOWED}
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(known))
-    platform.run("catalog", only=["element_sets", "orbital_catalog", "conjunction_candidates"])
+    platform.run("catalog_to_alerts", only=["element_sets", "orbital_catalog", "conjunction_candidates"])
     first = [s for s in simulated() if s.available_time_ns <= after(200)]
     for seconds, segments in ((200, first), (SECONDS + 5, [s for s in simulated() if s not in first])):
         platform.at(after(seconds))
         platform.land(segments)
-        platform.run("hot", only=CHAIN)
-    found = platform.run("own_elements")
+        platform.run("observations_to_alerts", only=CHAIN)
+    found = platform.run("orbit_determination")
     assert all(correctness(found).values()), correctness(found)
 
     rows = platform.rows(PROVISIONAL_ELEMENTS)
@@ -66,7 +66,7 @@ def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platf
 
     (segment,) = platform.zone(ELEMENTS_FEED).pending_names()
     assert segment.startswith("provisional_elements-"), "the job publishes what it found"
-    result = platform.run("catalog", only=["element_sets", "orbital_catalog", "conjunction_candidates"])
+    result = platform.run("catalog_to_alerts", only=["element_sets", "orbital_catalog", "conjunction_candidates"])
     assert all(correctness(result).values()), correctness(result)
     entries = platform.rows(ORBITAL_CATALOG, "norad_id", "originator", "object_name").to_pylist()
     provisional = {row["norad_id"]: row for row in entries if row["norad_id"] in seen}

@@ -67,7 +67,7 @@ def content(lake: Lake, write: Write) -> dict[int, tuple[str, set[int]]]:
     assert broken_chain(log.commits()) == []
     rows = log.rows([table.key[0], COMMIT_SEQUENCE]).to_pylist()
     return {
-        c.sequence: (c.checkpoint.run_id, {int(r[table.key[0]]) for r in rows if r[COMMIT_SEQUENCE] == c.sequence})
+        c.sequence: (c.manifest.run_id, {int(r[table.key[0]]) for r in rows if r[COMMIT_SEQUENCE] == c.sequence})
         for c in log.commits()
     }
 

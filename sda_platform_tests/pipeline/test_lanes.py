@@ -1,4 +1,4 @@
-"""Jobs of several lanes on one engine."""
+"""Jobs of several pools on one engine."""
 
 import uuid
 from collections.abc import Iterable, Iterator

@@ -18,7 +18,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    CONJUNCTION_MESSAGES,
+    RECEIVED_CDMS,
 )
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -37,10 +37,10 @@ from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.segments import after
 
-pytestmark = pytest.mark.timeout(600)  # the history is five runs of lanes
+pytestmark = pytest.mark.timeout(600)  # the history is five runs of pools
 FROM_FRAMES_TO_DELIVERY = (
     RAW_RECORDS, OBSERVATIONS, ELEMENT_SETS, DEAD_LETTERS, ORBITAL_CATALOG, FUSED_TRACKS, TRACKS,
-    CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, CONJUNCTION_MESSAGES,
+    CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, RECEIVED_CDMS,
 )  # fmt: skip
 ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)
 
@@ -89,7 +89,7 @@ def test_every_table_is_what_follows_from_its_inputs__F_replay_O5(
     assert [each.table for each in found] == written
     assert [line for each in found for line in each.differences] == []
     assert {each.table for each in found if each.rows} >= {table.name for table in FROM_FRAMES_TO_DELIVERY}
-    late = [c.checkpoint.counts["late"] for c in the_history(copied, FUSED_TRACKS).commits]
+    late = [c.manifest.counts["late"] for c in the_history(copied, FUSED_TRACKS).commits]
     assert late[:2] == [0, 0] and late[2] > 0, "the history is one that its division into batches decides"
     assert len(the_history(copied, ORBITAL_CATALOG).commits) == 2
 
@@ -111,12 +111,12 @@ def test_both_readers_see_the_same_columns__O9(lived: Platform) -> None:
 def test_another_division_of_the_same_data_gives_other_tracks__70(lived: Platform, tmp_path: Path) -> None:
     """Why a batch is replayed as it was divided: taken together, the last two batches would have had nothing late."""
     first, second, third = the_history(lived.lake, FUSED_TRACKS).commits
-    before, after_it = second.checkpoint.windows, third.checkpoint.windows
+    before, after_it = second.manifest.windows, third.manifest.windows
     joined = tuple(
         replace(later, after_sequence=window.after_sequence, after_version=window.after_version)
         for window, later in zip(before, after_it, strict=True)
     )
-    both = replace(second, checkpoint=replace(second.checkpoint, windows=joined))
+    both = replace(second, manifest=replace(second.manifest, windows=joined))
     again = {
         name: make_again(lived.lake, FUSED_TRACKS, str(tmp_path / name), History(commits, None, True), resources(lived))
         for name, commits in {"as divided": (first, second, third), "together": (first, both)}.items()

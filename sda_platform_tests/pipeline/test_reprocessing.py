@@ -6,8 +6,8 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.cli.reprocess import Reprocessing, reprocess_letters
-from sda_platform.dead_letters.reprocessing import LetterFilter
+from sda_platform.cli.reprocess import Reprocessing, reprocess_dead_letters
+from sda_platform.dead_letters.reprocessing import DeadLetterFilter
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -22,18 +22,18 @@ CHAIN = ["raw_records", "observations", "fused_tracks", "dead_letters"]
 
 def with_elements(platform: Platform) -> Platform:
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(FLEET))
-    platform.run("catalog", only=[ELEMENT_SETS.name, "orbital_catalog"])
+    platform.run("catalog_to_alerts", only=[ELEMENT_SETS.name, "orbital_catalog"])
     return platform
 
 
 def run_at(platform: Platform, seconds: float, segments: Sequence[SimulatedSegment] = ()) -> dict[str, bool]:
     platform.at(after(seconds))
     platform.land(segments)
-    return correctness(platform.run("hot", only=CHAIN))
+    return correctness(platform.run("observations_to_alerts", only=CHAIN))
 
 
 def reprocess(platform: Platform, **chosen: frozenset[str]) -> Reprocessing:
-    return reprocess_letters(platform.lake, str(platform.home / "landing"), LetterFilter(**chosen))  # type: ignore[arg-type]
+    return reprocess_dead_letters(platform.lake, str(platform.home / "landing"), DeadLetterFilter(**chosen))  # type: ignore[arg-type]
 
 
 def miscounted(platform: Platform, segment: SimulatedSegment) -> None:

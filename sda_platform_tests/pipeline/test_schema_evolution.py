@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
-from sda_platform.dead_letters.rejected import read_letters
+from sda_platform.dead_letters.rejected import read_dead_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.contract import schema_differences
@@ -55,7 +55,7 @@ def test_dead_letters_of_version_1_stay_readable_beside_those_of_version_2__DP5_
     log = lake.log(DEAD_LETTERS)
     assert (log.head().sequence, log.absent_columns()) == (2, [])
     assert schema_differences(DEAD_LETTERS, log.rows().schema) == []
-    (old, new), unknown = read_letters(log.rows())
+    (old, new), unknown = read_dead_letters(log.rows())
     assert (old.segment_sha256, old.retry_count, old.error_class, unknown) == ("first", 0, "permanent", 0)
     assert (new.segment_sha256, new.retry_count, new.source) == ("second", 2, "radar-7")
 

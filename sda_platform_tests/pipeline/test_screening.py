@@ -60,7 +60,7 @@ def screened(platform: Platform, *files: bytes) -> Any:
         # Other bytes under a consumed name would be a conflict.
         name = f"catalogue-{hashlib.sha256(data).hexdigest()[:12]}.csv"
         assert land(platform.zone("elements"), name, data, seconds=number + 1.0)
-    result = platform.run("catalog", only=CANDIDATES)
+    result = platform.run("catalog_to_alerts", only=CANDIDATES)
     (said,) = [
         e.materialization.metadata
         for e in result.get_asset_materialization_events()

@@ -50,7 +50,7 @@ def test_a_set_comes_into_force_at_its_epoch_and_is_screened_though_nothing_land
 
     def run_at(seconds: float) -> tuple[str, int]:
         platform.at(after(seconds))
-        result = platform.run("catalog", only=CANDIDATES)
+        result = platform.run("catalog_to_alerts", only=CANDIDATES)
         assert all(correctness(result).values())
         return name_in_force(platform), written(result)[ORBITAL_CATALOG.name]
 
@@ -60,7 +60,7 @@ def test_a_set_comes_into_force_at_its_epoch_and_is_screened_though_nothing_land
     assert run_at(6 * HOUR_S - 61) == ("SEGMENT 1", 0)
     assert platform.versions([ORBITAL_CATALOG]) == before
     assert run_at(6 * HOUR_S - 60) == ("SEGMENT 2", 1)
-    consumed = platform.lake.log(CONJUNCTION_CANDIDATES).commits()[0].checkpoint.window(ORBITAL_CATALOG.name)
+    consumed = platform.lake.log(CONJUNCTION_CANDIDATES).commits()[0].manifest.window(ORBITAL_CATALOG.name)
     assert consumed is not None
     assert consumed.upto_sequence == 2
 
@@ -76,10 +76,10 @@ def test_a_commit_of_sets_that_came_into_force_names_its_cause_and_is_replayed_A
     assert land(platform.zone("elements"), "segments.csv", sets_at({"A": -1.0, "B": 6.0, "C": 5.0}), seconds=2.0)
     for hours in (1, 7, 8):
         platform.at(after(hours * HOUR_S))
-        result = platform.run("catalog", only=[ELEMENT_SETS.name, ORBITAL_CATALOG.name])
+        result = platform.run("catalog_to_alerts", only=[ELEMENT_SETS.name, ORBITAL_CATALOG.name])
         assert all(correctness(result).values())
     log = platform.lake.log(ORBITAL_CATALOG)
-    second, first = (commit.checkpoint for commit in log.commits())
+    second, first = (commit.manifest for commit in log.commits())
     assert name_in_force(platform) == "B"
     assert first.counts == {CAME_INTO_FORCE: 0, CHANGED_ROWS: 1}
     assert second.counts == {CAME_INTO_FORCE: 2, CHANGED_ROWS: 1}
@@ -91,5 +91,5 @@ def test_a_commit_of_sets_that_came_into_force_names_its_cause_and_is_replayed_A
         (found,) = replay_lake(platform.lake, str(tmp_path / name), {}, tables=[ORBITAL_CATALOG], span=span)
         assert (found.last_sequence, found.differences) == (2, ())
         again = TableLog(ORBITAL_CATALOG, str(tmp_path / name / ORBITAL_CATALOG.name))
-        assert again.commits()[0].checkpoint.to_json() == second.to_json()
+        assert again.commits()[0].manifest.to_json() == second.to_json()
         assert again.rows() == log.rows()

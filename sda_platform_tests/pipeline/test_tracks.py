@@ -13,7 +13,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.log import Commit
 from sda_platform.lake.table import Table
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.pipeline.test_chain import FLEET
@@ -38,7 +38,7 @@ def simulated() -> tuple[SimulatedSegment, ...]:
 def run_at(platform: Platform, seconds: float, segments: list[SimulatedSegment]) -> None:
     platform.at(after(seconds))
     platform.land(segments)
-    outcome = correctness(platform.run("hot", only=CHAIN))
+    outcome = correctness(platform.run("observations_to_alerts", only=CHAIN))
     assert all(outcome.values()), outcome
 
 
@@ -62,7 +62,7 @@ def rms(misses: dict[int, float]) -> float:
 
 def test_tracks_are_carried_and_late_data_moves_them(platform: Platform) -> None:
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(FLEET))
-    platform.run("catalog", only=["element_sets", "orbital_catalog"])
+    platform.run("catalog_to_alerts", only=["element_sets", "orbital_catalog"])
     segments = list(simulated())
     late = [s for s in segments if s.feed == "radar" and after(100) < s.available_time_ns < after(115)]
     early = [s for s in segments if s.available_time_ns <= after(40) and s not in late]
@@ -81,7 +81,7 @@ def test_tracks_are_carried_and_late_data_moves_them(platform: Platform) -> None
     moved = [row["norad_id"] for row in after_late.to_pylist() if row["x_km"] != before.get(row["norad_id"])]
     assert moved, "and the tracks follow"
 
-    newest = standing_keys(platform.lake.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns", *_STATE])
+    newest = current_keys(platform.lake.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns", *_STATE])
     alone = {}
     for row in newest.sort_by("epoch_time_ns").to_pylist():
         alone[row["norad_id"]] = row
@@ -158,7 +158,7 @@ def late_journey(platform: Platform) -> list[tuple[Table, tuple[Table, int]]]:
 def consumer(platform: Platform, table: Table, source: Table, sequence: int) -> Commit:
     """The commit of ``table`` that consumed commit ``sequence`` of ``source``."""
     for commit in platform.lake.log(table).commits():
-        window = commit.checkpoint.window(source.name)
+        window = commit.manifest.window(source.name)
         if window and window.after_sequence < sequence <= window.upto_sequence:
             return commit
     raise AssertionError(f"no commit of {table.name} consumed commit {sequence} of {source.name}")

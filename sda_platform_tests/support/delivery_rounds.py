@@ -50,7 +50,7 @@ DELIVERY_POINTS = (
 ALERTS = [str(UUID(int=n)) for n in range(GROUP_SIZE + 1)]
 
 
-def tell(lake: Lake, *keys: EntryKey) -> None:
+def report(lake: Lake, *keys: EntryKey) -> None:
     """Commit entries to the journal of alerts."""
     rows = [{"event_id": e, "sequence": s, "op": op, "tca_time_ns": 100 + s} for e, s, op in keys]
     commit(lake, CONJUNCTION_ALERTS, rows)
@@ -87,11 +87,11 @@ def killed_delivery(root: Path, setting: str, store: SqlSubscriber, step: tuple[
     ``store`` is where the subscriber of ``setting`` keeps what it got.
     """
     lake = lake_at(root / "lake")
-    tell(lake, (ALERTS[0], 0, "insert"))
+    report(lake, (ALERTS[0], 0, "insert"))
     exits = [deliver_elsewhere(root, setting)]
     if step[0] == "delivery.reconciled":
         empty(store)
-    tell(lake, (ALERTS[0], 0, "retract"), *((alert, 0, "insert") for alert in ALERTS[1:]))
+    report(lake, (ALERTS[0], 0, "retract"), *((alert, 0, "insert") for alert in ALERTS[1:]))
     exits.append(deliver_elsewhere(root, setting, killed_at=step))
     began = time.monotonic()
     exits.append(deliver_elsewhere(root, setting))

@@ -19,7 +19,7 @@ from sda_platform.lake.commit import Mode
 from sda_platform.lake.delta_log import hadoop_checksum
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.manifest import GENESIS, Checkpoint, SegmentRef, TableWindow
+from sda_platform.lake.manifest import GENESIS, CommitManifest, SegmentRef, TableWindow
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
@@ -58,13 +58,13 @@ def commit(
     segments: Sequence[SegmentRef] = (),
     watermarks: Mapping[str, int] | None = None,
     **forged: Any,
-) -> Checkpoint:
+) -> CommitManifest:
     """Append ``rows`` as the table's next commit; ``forged`` replaces fields of its checkpoint."""
     head = lake.head(table) if not forged else _last_known(lake, table)
-    checkpoint = Checkpoint(
+    checkpoint = CommitManifest(
         table=table.name,
         sequence=head.sequence + 1,
-        previous_sha256=head.checkpoint_sha256,
+        previous_sha256=head.manifest_sha256,
         as_of_ns=lake.clock.now_ns(),
         run_id="test",
         nonce=f"nonce-{head.sequence + 1}",
@@ -78,14 +78,14 @@ def commit(
     return checkpoint
 
 
-def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[Checkpoint], None]:
+def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
     """How delta-rs writes Arrow rows, in the place of `lake.commit.with_spark`.
 
     It checks no transaction id by itself, and knows no other writer, as one Spark server does; so both is done here.
     """
     declared = stamped(plan, rows) if mode == "append" else rows
 
-    def write(checkpoint: Checkpoint) -> None:
+    def write(checkpoint: CommitManifest) -> None:
         with _one_at_a_time(Path(log.uri)):
             stored = DeltaTable(log.uri) if DeltaTable.is_deltatable(log.uri) else None
             if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
@@ -109,7 +109,7 @@ def stamped(plan: Plan, rows: pa.Table) -> pa.Table:
 
 
 def _write(
-    target: DeltaTable | str, table: Table, rows: pa.Table, checkpoint: Checkpoint, mode: Mode = "append"
+    target: DeltaTable | str, table: Table, rows: pa.Table, checkpoint: CommitManifest, mode: Mode = "append"
 ) -> None:
     write_deltalake(
         target,
@@ -194,8 +194,8 @@ def _last_known(lake: Lake, table: Table) -> Any:
     commits = lake.log(table).commits()
 
     class _Head:
-        sequence = commits[0].checkpoint.sequence if commits else 0
-        checkpoint_sha256 = commits[0].checkpoint.sha256 if commits else GENESIS
+        sequence = commits[0].manifest.sequence if commits else 0
+        manifest_sha256 = commits[0].manifest.sha256 if commits else GENESIS
 
     return _Head
 

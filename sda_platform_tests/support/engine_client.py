@@ -26,7 +26,7 @@ from sda_platform.lake.commit import Receipt
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
-from sda_platform.lake.manifest import Checkpoint, SegmentRef
+from sda_platform.lake.manifest import CommitManifest, SegmentRef
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.dispositions import disposition_of
@@ -117,7 +117,7 @@ def held_by(place: Path) -> commit.Engine:
             (place / "gate").read_text()  # a named pipe: this returns when it was written to
             yield batch
 
-    def engine(log: TableLog, plan: Plan, rows: DataFrame, mode: commit.Mode) -> Callable[[Checkpoint], None]:
+    def engine(log: TableLog, plan: Plan, rows: DataFrame, mode: commit.Mode) -> Callable[[CommitManifest], None]:
         return commit.with_spark(log, plan, rows.coalesce(1).mapInArrow(wait, rows.schema), mode)
 
     return engine

@@ -39,24 +39,24 @@ def oncoming() -> bytes:
 
 
 def platform_with_history(home: Path, spark: SparkSession) -> Platform:
-    """Five runs of lanes, below ``home``."""
+    """Five runs of pools, below ``home``."""
     platform = Platform(home, spark, START_NS, ScreeningResource(horizon_h=HORIZON_H))
     links = [s for s in simulated() if s.feed == "isl"]
     land(platform.zone("elements"), "catalogue.csv", CATALOGUE)
     land(platform.zone("elements"), "oncoming.csv", oncoming())
-    platform.run("catalog")
+    platform.run("catalog_to_alerts")
     platform.land(s for s in simulated() if s.feed == "radar")
     land(platform.zone("radar"), "torn", b"torn", sha256="0" * 64)
     platform.at(after(80))
-    platform.run("hot")
+    platform.run("observations_to_alerts")
     land(platform.zone("messages"), "theirs.kvn", messages_of([Told()]) + b"CCSDS_CDM_VERS = 1.0\n", seconds=90)
     land(platform.zone("elements"), "corrected.csv", CORRECTED, seconds=90)
-    platform.run("catalog")
+    platform.run("catalog_to_alerts")
     # What links told of two windows corrects them and closes the first: what comes for that one then is too late.
     platform.land(s for s in links[1:] if s.available_time_ns <= after(62))
     platform.at(after(200))
-    platform.run("hot")
+    platform.run("observations_to_alerts")
     platform.land(s for s in links if s is links[0] or s.available_time_ns > after(62))
     platform.at(after(210))
-    platform.run("hot")
+    platform.run("observations_to_alerts")
     return platform

@@ -58,11 +58,11 @@ class Platform:
             self.zone(segment.feed).seal(name, segment.data, replace(segment.meta))
 
     def run(self, job: str, *, must_succeed: bool = True, only: Sequence[str] = ()) -> dg.ExecuteInProcessResult:
-        """Run a lane's job, or ``only`` some of its assets, in this process; fails the test where a step failed."""
+        """Run a pool's job, or ``only`` some of its assets, in this process; fails the test where a step failed."""
         result = self.definitions.resolve_job_def(job).execute_in_process(
             instance=self.instance,
             raise_on_error=False,
-            tags={"sda/lane": job},
+            tags={"sda/pool": job},
             run_config=_QUIET,
             asset_selection=[dg.AssetKey(name) for name in only] or None,
         )

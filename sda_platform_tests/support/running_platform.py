@@ -13,7 +13,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.cli.alerts import StandingAlert, standing_alerts
+from sda_platform.cli.alerts import CurrentAlert, current_alerts
 from sda_platform.cli.demo import land_simulated
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake, without_session
@@ -141,9 +141,9 @@ class RunningPlatform:
         """The stored rows of a table."""
         return self.lake.log(table).rows(columns or None)
 
-    def alerts(self) -> list[StandingAlert]:
+    def alerts(self) -> list[CurrentAlert]:
         """The alerts that hold at the subscriber."""
-        return standing_alerts(Settings(home=self.home))
+        return current_alerts(Settings(home=self.home))
 
     @property
     def instance(self) -> dg.DagsterInstance:

@@ -15,7 +15,7 @@ from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
 from sda_platform.lake.log import Commit, Head
-from sda_platform.lake.manifest import GENESIS, Checkpoint
+from sda_platform.lake.manifest import GENESIS, CommitManifest
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
 
@@ -84,8 +84,8 @@ def land(zone: LandingZone, name: str, data: bytes, *, seconds: float = 1.0, **u
 def committed(*segments: LoadedSegment) -> Head:
     """The head of a table that consumed these segments of three records each."""
     refs = tuple(s.ref(3 if s.defect is None else int(not s.is_duplicate)) for s in segments)
-    checkpoint = Checkpoint(RAW_RECORDS.name, 1, GENESIS, 0, "run", "nonce", segments=refs)
-    return Head(0, 1, Commit(0, 0, 0, checkpoint))
+    manifest = CommitManifest(RAW_RECORDS.name, 1, GENESIS, 0, "run", "nonce", segments=refs)
+    return Head(0, 1, Commit(0, 0, 0, manifest))
 
 
 @cache

@@ -20,7 +20,7 @@ from sda_platform_tests.support.delivery_rounds import (
     deliver,
     deliver_elsewhere,
     killed_delivery,
-    tell,
+    report,
     undelivered_or_doubled,
 )
 from sda_platform_tests.support.delta_tables import lake_at
@@ -64,16 +64,16 @@ def test_a_subscriber_that_is_down_and_back_gets_what_waited_once__F_sink(tmp_pa
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}/alerts"
-    tell(lake, (ALERTS[0], 0, "insert"))
+    report(lake, (ALERTS[0], 0, "insert"))
     assert deliver_elsewhere(tmp_path, url) == 1
-    tell(lake, (ALERTS[0], 0, "retract"), (ALERTS[1], 0, "insert"))
+    report(lake, (ALERTS[0], 0, "retract"), (ALERTS[1], 0, "insert"))
     with receiving(store, port):
         assert deliver_elsewhere(tmp_path, url) == 0
         assert undelivered_or_doubled(lake, chosen_subscriber(url, tmp_path), keys(store)) == []
 
 
 def test_runs_that_find_nobody_lose_no_alert(tmp_path: Path, lake: Lake) -> None:
-    tell(lake, (ALERTS[0], 0, "insert"))
+    report(lake, (ALERTS[0], 0, "insert"))
     for _ in range(2):
         assert deliver_elsewhere(tmp_path, "http://127.0.0.1:1/alerts") == 1
     with pytest.raises(SubscriberUnavailable):

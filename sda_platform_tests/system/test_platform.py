@@ -29,7 +29,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.table_asset import tables_of
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
@@ -103,7 +103,9 @@ def test_element_sets_that_land_become_alerts_at_the_subscriber(platform: Runnin
     assert f"{len(objects())} records" in platform.sda("land", catalogue)
     assert eventually(lambda: len(platform.alerts()) > 0, PATIENCE_S)
     assert eventually(platform.is_idle, PATIENCE_S)
-    assert {(run.job_name, run.status) for run in platform.runs()} == {("catalog", dg.DagsterRunStatus.SUCCESS)}
+    assert {(run.job_name, run.status) for run in platform.runs()} == {
+        ("catalog_to_alerts", dg.DagsterRunStatus.SUCCESS)
+    }
     assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
     assert "nothing to do" in platform.sda("land", catalogue)
 
@@ -112,9 +114,9 @@ def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: 
     log = platform.lake.log(CONJUNCTION_CANDIDATES)
     commit = log.head().commit
     assert commit is not None
-    begin, end = commit.checkpoint.watermarks[SCREENED_FROM], START_NS + DAY_NS
+    begin, end = commit.manifest.watermarks[SCREENED_FROM], START_NS + DAY_NS
     facts = ["norad_id_1", "norad_id_2", "tca_time_ns", "miss_distance_km"]
-    rows = standing_keys(log, facts).select(facts).to_pylist()
+    rows = current_keys(log, facts).select(facts).to_pylist()
     found = sorted(
         (*sorted((row["norad_id_1"], row["norad_id_2"])), row["tca_time_ns"], row["miss_distance_km"]) for row in rows
     )
@@ -234,7 +236,7 @@ def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_rec
 ) -> None:
     earlier = {run.run_id for run in platform.runs()}
     platform.observe(segments(70, 120))
-    victim = within(PATIENCE_S, lambda: first_new_run(platform, "hot", earlier))
+    victim = within(PATIENCE_S, lambda: first_new_run(platform, "observations_to_alerts", earlier))
     worker = within(PATIENCE_S, lambda: worker_of(platform, victim, "raw_records"))
     assert worker in platform.processes()
     os.kill(worker, signal.SIGKILL)
@@ -285,7 +287,7 @@ def assert_all_landed_once(platform: RunningPlatform, until_s: float) -> None:
 
 
 def alerts_in_the_journal(platform: RunningPlatform) -> set[str]:
-    return set(standing_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist())
+    return set(current_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist())
 
 
 def decayed_element_set() -> bytes:

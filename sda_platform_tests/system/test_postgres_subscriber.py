@@ -9,7 +9,7 @@ import pytest
 
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.subscriber import Outcome, SubscriberMisconfigured, SubscriberUnavailable
-from sda_platform_tests.support.delivery_rounds import ALERTS, DELIVERY_POINTS, deliver, empty, killed_delivery, tell
+from sda_platform_tests.support.delivery_rounds import ALERTS, DELIVERY_POINTS, deliver, empty, killed_delivery, report
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_binaries, running_postgres
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
@@ -92,10 +92,10 @@ def test_a_server_that_is_down_and_back_gets_what_waited_once__F_sink(
     server: PostgresServer, subscriber: PostgresSubscriber, tmp_path: Path
 ) -> None:
     lake = lake_at(tmp_path / "lake")
-    tell(lake, (ALERTS[0], 0, "insert"))
+    report(lake, (ALERTS[0], 0, "insert"))
     deliver(lake, subscriber)
     server.stop("immediate")
-    tell(lake, (ALERTS[0], 0, "retract"), (ALERTS[1], 0, "insert"))
+    report(lake, (ALERTS[0], 0, "retract"), (ALERTS[1], 0, "insert"))
     try:
         with pytest.raises(SubscriberUnavailable, match=r"postgresql://127\.0\.0\.1"):
             deliver(lake, subscriber)

@@ -164,7 +164,7 @@ def test_a_dead_engine_is_restarted_at_its_address(platform: Supervised) -> None
     assert platform.state["processes"]["engine"]["pid"] != before["processes"]["engine"]["pid"]
     assert platform.state["addresses"] == before["addresses"]
     assert "engine ended (by SIGKILL)" in platform.output
-    assert eventually(lambda: platform.output.count("engine: warming the lanes") == 2, 90)
+    assert eventually(lambda: platform.output.count("engine: warming the pools") == 2, 90)
 
 
 def test_killing_the_supervisor_leaves_no_process_and_the_next_start_mends_its_run(

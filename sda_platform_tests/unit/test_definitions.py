@@ -24,7 +24,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
-from sda_platform.spark.session import LANE_TAG
+from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.support.segments import land
 
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
@@ -62,7 +62,7 @@ def graph() -> dict[str, Any]:
         "jobs": {
             job.name: sorted(key.to_user_string() for key in job.asset_layer.executable_asset_keys)
             for job in repository.get_all_jobs()
-            if job.name in ("hot", "catalog", "delivery")
+            if job.name in ("observations_to_alerts", "catalog_to_alerts", "alerts_to_subscriber")
         },
         "sensors": {sensor.name: [target.job_name for target in sensor.targets] for sensor in repository.sensor_defs},
         "schedules": {
@@ -100,14 +100,14 @@ def test_resources_can_be_replaced_for_a_test() -> None:
 
 def test_clocks_are_told_also_where_no_elements_of_our_own_are_wanted(tmp_path: Path) -> None:
     defined = build_defs(settings=Settings(home=tmp_path, own_elements=False))
-    schedule = defined.resolve_schedule_def("own_elements_refresh")
+    schedule = defined.resolve_schedule_def("orbit_determination_refresh")
     with (
         dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
         dg.build_schedule_context(instance, resources=opened(defined)) as context,
     ):
         (request,) = schedule.evaluate_tick(context).run_requests or []
     made = {key.to_user_string() for key in request.asset_selection or []}
-    assert made == {"clock_offsets", "reports/fusion", "reports/conjunctions"}
+    assert made == {"time_tag_biases", "reports/fusion", "reports/conjunctions"}
     assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
 
 
@@ -119,14 +119,14 @@ def opened(defined: dg.Definitions) -> dict[str, Any]:
 
 def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_before(tmp_path: Path) -> None:
     defined = build_defs(settings=Settings(home=tmp_path))
-    schedule, resources = defined.resolve_schedule_def("own_elements_refresh"), opened(defined)
+    schedule, resources = defined.resolve_schedule_def("orbit_determination_refresh"), opened(defined)
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
 
         def tick() -> ScheduleExecutionData:
             with dg.build_schedule_context(instance, resources=resources) as context:
                 return schedule.evaluate_tick(context)
 
-        waiting = dg.DagsterRun("catalog", tags={LANE_TAG: "catalog"}, status=dg.DagsterRunStatus.NOT_STARTED)
+        waiting = dg.DagsterRun("catalog_to_alerts", tags={POOL_TAG: "catalog"}, status=dg.DagsterRunStatus.NOT_STARTED)
         instance.add_run(waiting)
         told = tick()
         assert not told.run_requests and waiting.run_id[:8] in (told.skip_message or "")

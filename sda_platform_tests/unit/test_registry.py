@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.definitions import defs
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, JOBS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION
@@ -82,12 +82,12 @@ def test_a_lost_commit_that_a_reader_has_read_is_refused_on_every_edge_spec_98(
 def test_both_tables_of_a_feedback_recover_from_a_power_loss_that_took_a_commit_of_each(tmp_path: Path) -> None:
     lake = lake_at(tmp_path / "lake")
     commit(lake, FUSED_TRACKS)
-    commit(lake, CLOCK_OFFSETS, windows=[genesis_window(FUSED_TRACKS)])
-    commit(lake, FUSED_TRACKS, windows=[genesis_window(CLOCK_OFFSETS)])
-    commit(lake, CLOCK_OFFSETS, windows=[next_window(genesis_window(FUSED_TRACKS))])
-    commit(lake, FUSED_TRACKS, windows=[genesis_window(CLOCK_OFFSETS)])
-    for table, version in ((FUSED_TRACKS, 2), (CLOCK_OFFSETS, 1)):
+    commit(lake, TIME_TAG_BIASES, windows=[genesis_window(FUSED_TRACKS)])
+    commit(lake, FUSED_TRACKS, windows=[genesis_window(TIME_TAG_BIASES)])
+    commit(lake, TIME_TAG_BIASES, windows=[next_window(genesis_window(FUSED_TRACKS))])
+    commit(lake, FUSED_TRACKS, windows=[genesis_window(TIME_TAG_BIASES)])
+    for table, version in ((FUSED_TRACKS, 2), (TIME_TAG_BIASES, 1)):
         commit_file(lake, table, version).write_bytes(b"")
     found = {f.examination.table: f for f in recover(lake, TABLES, {}, repair=True)}
     assert found[FUSED_TRACKS.name].outcome == "repaired", found[FUSED_TRACKS.name].refused
-    assert found[CLOCK_OFFSETS.name].outcome == "repaired", found[CLOCK_OFFSETS.name].refused
+    assert found[TIME_TAG_BIASES.name].outcome == "repaired", found[TIME_TAG_BIASES.name].refused

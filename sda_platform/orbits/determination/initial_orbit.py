@@ -1,7 +1,7 @@
 """First orbits from three looks: positions (Gibbs, Herrick-Gibbs) or directions (Gauss).
 
 Two-body motion; what comes out is a start for a differential correction (see ``differential_correction``), not
-an estimate. Looks that determine no orbit are refused with the reason.
+an estimate. LinesOfSight that determine no orbit are refused with the reason.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ EXHAUSTED, UNUSABLE = "work_budget_exhausted", "unusable_input"
 
 # 2D and 3D agree when they differ by less than this part.
 _AGREEMENT = 0.02
-# Trials are worth their time where fifty thousand of them see some fifty collisions or more.
+# DecodeAttempts are worth their time where fifty thousand of them see some fifty collisions or more.
 _COUNTABLE = 1e-3
 _MOST_TRIALS = 50_000
 _FEWEST_HITS = 10

@@ -32,15 +32,15 @@ def screen_elements(
     end_ns: int,
     *,
     processes: int,
-    tell: Callable[[int, int], None],
+    report: Callable[[int, int], None],
 ) -> Screening:
     """Screen primaries (rows, each list with its volume) against ``secondaries`` (rows) over [start, end).
 
-    ``terms``: when each row is in force (row 0 … n-1). ``tell`` is called with the numbers of tasks done and of all.
+    ``terms``: when each row is in force (row 0 … n-1). ``report`` is called with the numbers of tasks done and of all.
     """
     if len(np.unique(elements.norad_id)) == len(elements):
         tasks = [(*each, secondaries, *span) for each in work for span in spans(start_ns, end_ns)]
-        return _carried_out(elements, None, tasks, processes, tell)
+        return _carried_out(elements, None, tasks, processes, report)
     # Beyond the window too: what a set shows there may have been cut off by a border within it.
     tasks = [
         (volume, _near(terms, primaries, *span), _near(terms, secondaries, *span), *span)
@@ -48,7 +48,9 @@ def screen_elements(
         for span in spans(start_ns - REACH_NS, end_ns + REACH_NS)
     ]
     clipped = Terms(terms.row, np.maximum(terms.from_ns, start_ns), np.minimum(terms.until_ns, end_ns))
-    found = _carried_out(elements, clipped, [task for task in tasks if len(task[1]) and len(task[2])], processes, tell)
+    found = _carried_out(
+        elements, clipped, [task for task in tasks if len(task[1]) and len(task[2])], processes, report
+    )
     largest_km = max(volume.circumscribed_km for volume, _ in work)
     return within_terms(Propagator(elements), terms, found, start_ns, end_ns, largest_km)
 
@@ -60,12 +62,16 @@ def _near(terms: Terms, rows: IntArray, start_ns: int, end_ns: int) -> IntArray:
 
 
 def _carried_out(
-    elements: ElementSets, terms: Terms | None, tasks: Sequence[_Task], processes: int, tell: Callable[[int, int], None]
+    elements: ElementSets,
+    terms: Terms | None,
+    tasks: Sequence[_Task],
+    processes: int,
+    report: Callable[[int, int], None],
 ) -> Screening:
     parts = []
     for part in _mapped(elements, terms, tasks, min(processes, len(tasks))):
         parts.append(part)
-        tell(len(parts), len(tasks))
+        report(len(parts), len(tasks))
     return joined(Propagator(elements), parts)
 
 

@@ -32,7 +32,7 @@ _SITE: Final = ("latitude_deg", "longitude_deg", "altitude_m")
 
 
 @dataclass(frozen=True)
-class Looks:
+class LinesOfSight:
     """m true lines of sight, in order of time, source and object; the states are those when the light arrives."""
 
     sensor: npt.NDArray[np.int64]
@@ -54,7 +54,7 @@ def looks(
     index: IntArray,
     time_ns: IntArray,
     states: tuple[npt.NDArray[np.uint8], FloatArray, FloatArray],
-) -> Looks:
+) -> LinesOfSight:
     """The lines of sight along which an object can be observed, in the given order.
 
     ``sensor`` (n,) are positions in ``sensors``, ``index`` (n,) numbers of objects. ``states``: error (n,), position
@@ -74,7 +74,7 @@ def looks(
     optical = np.array([s.kind == "optical" for s in sensors], dtype=bool)[sensor]
     seen &= ~optical | _dark_and_lit(column, sensor, time_ns, r_teme_km)
     kept = (part[seen] for part in (sensor, index, time_ns, r_teme_km, v_teme_km_s, *measured))
-    return Looks(*kept)
+    return LinesOfSight(*kept)
 
 
 def comes_near(sensor: Sensor, r_teme_km: FloatArray, time_ns: IntArray) -> npt.NDArray[np.bool_]:

@@ -47,7 +47,7 @@ class WindowFits:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class CarriedStates:
+class PropagatedStates:
     """Where each of ``g`` objects is at its newest window, from all of them."""
 
     epoch_ns: IntArray
@@ -67,7 +67,7 @@ class CarriedStates:
     """(g,) window fits that were set aside."""
 
 
-def carry(fits: WindowFits, propagator: Propagator, index: npt.ArrayLike) -> CarriedStates:
+def carry(fits: WindowFits, propagator: Propagator, index: npt.ArrayLike) -> PropagatedStates:
     """Follow every object through its window fits.
 
     Args:
@@ -188,7 +188,7 @@ class _Filter:
         self.broken_row[broken] = self.struck_row[broken]
         self.unbroken[broken], self.unbroken_covariance[broken] = deviation, covariance
 
-    def report(self, fits: WindowFits, reference: FloatArray, last: IntArray) -> CarriedStates:
+    def report(self, fits: WindowFits, reference: FloatArray, last: IntArray) -> PropagatedStates:
         epoch_ns = fits.epoch_ns[last]
         broken = self.broken_row >= 0
         when = fits.epoch_ns[np.maximum(self.broken_row, 0)]
@@ -196,7 +196,7 @@ class _Filter:
         back = two_body_stm(reference[last, :3], reference[last, 3:], (when - epoch_ns) / 1e9)
         parted = np.einsum("gij,gj->gi", back, self.deviation - self.unbroken)
         spread = back @ (self.covariance + self.unbroken_covariance) @ back.swapaxes(-1, -2)
-        return CarriedStates(
+        return PropagatedStates(
             epoch_ns=epoch_ns,
             state=reference[last] + self.deviation,
             covariance=self.covariance,

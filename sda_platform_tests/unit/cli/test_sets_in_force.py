@@ -102,7 +102,7 @@ def found_by(elements: ElementSets, from_ns: np.ndarray, until_ns: np.ndarray) -
     terms = Terms(rows, from_ns, until_ns)
     work = [(Volume.sphere(20.0), rows)]
     end_ns = START_NS + 3600 * 10**9
-    return screen_elements(elements, terms, work, rows, START_NS, end_ns, processes=1, tell=lambda _done, _all: None)
+    return screen_elements(elements, terms, work, rows, START_NS, end_ns, processes=1, report=lambda _done, _all: None)
 
 
 @pytest.mark.parametrize("after_tca_ns", [-90 * 10**9, -1, 0, 1, 90 * 10**9])

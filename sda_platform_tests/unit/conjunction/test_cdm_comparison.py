@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from sda_platform.conjunction.cdm_comparison import newest, open_opinions, opinions_on
+from sda_platform.conjunction.cdm_comparison import comparisons_with, newest, open_comparisons
 from sda_platform.conjunction.cdm_decoding import decode
 from sda_platform.conjunction.checks import others_agree
 from sda_platform.conjunction.received_cdms import message_risk
-from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_MESSAGES, SAME_EVENT_NS
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS, SAME_EVENT_NS
 from sda_platform.formats.cdm import Encoding
 from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.lake.lake import Lake
@@ -47,9 +47,9 @@ def event(event_id: str, pc: float, *, pair: tuple[int, int] = (25544, 270387), 
 
 
 def told(lake: Lake, *messages: Told, events: list[dict[str, Any]]) -> list[str | None]:
-    commit(lake, CONJUNCTION_MESSAGES, rows(*messages))
+    commit(lake, RECEIVED_CDMS, rows(*messages))
     commit(lake, CONJUNCTION_ASSESSMENTS, events)
-    return [opinion.disagreement for opinion in open_opinions(lake, START_NS)]
+    return [opinion.disagreement for opinion in open_comparisons(lake, START_NS)]
 
 
 @pytest.fixture
@@ -115,13 +115,13 @@ def test_an_object_that_is_designated_otherwise_has_no_number(designator: str) -
 def test_a_message_is_about_an_event_of_the_same_pair_within_the_tolerance_of_event_identity(
     lake: Lake, pair: tuple[int, int], apart_ns: int, is_same: bool
 ) -> None:
-    commit(lake, CONJUNCTION_MESSAGES, rows(Told(pair=pair, tca_ns=TCA_NS + apart_ns)))
-    assert bool(opinions_on(lake, event("e", 1e-5))) == is_same
+    commit(lake, RECEIVED_CDMS, rows(Told(pair=pair, tca_ns=TCA_NS + apart_ns)))
+    assert bool(comparisons_with(lake, event("e", 1e-5))) == is_same
 
 
 def test_the_messages_on_an_event_come_in_the_order_of_their_creation(lake: Lake) -> None:
-    commit(lake, CONJUNCTION_MESSAGES, rows(*(Told(created_ns=after(s)) for s in (30, 10, 20))))
-    found = [row["created_time_ns"] for row in opinions_on(lake, event("e", 1e-5))]
+    commit(lake, RECEIVED_CDMS, rows(*(Told(created_ns=after(s)) for s in (30, 10, 20))))
+    found = [row["created_time_ns"] for row in comparisons_with(lake, event("e", 1e-5))]
     assert found == [after(10), after(20), after(30)]
 
 
@@ -170,7 +170,7 @@ def test_a_risk_that_we_do_not_have_is_told(lake: Lake, stated: float | None, is
 
 def test_what_is_past_or_cannot_be_used_or_was_withdrawn_by_us_is_told_accordingly(lake: Lake) -> None:
     withdrawn = [event("a", 1e-3), {**event("a", 1e-3), "op": "retract"}]
-    commit(lake, CONJUNCTION_MESSAGES, rows(b"CCSDS_CDM_VERS = 1.0\n"))
+    commit(lake, RECEIVED_CDMS, rows(b"CCSDS_CDM_VERS = 1.0\n"))
     (line,) = told(lake, Told(stated=1e-3), Told(stated=1e-3, tca_ns=START_NS), events=withdrawn)
     assert (line or "").endswith("and we have no such event")
 
@@ -180,10 +180,10 @@ def test_the_check_of_others_is_green_without_messages_and_yellow_when_one_knows
     lake = lake_at(tmp_path / "lake")
     lake.clock.save(tmp_path)
     assert others_agree(resource).passed  # type: ignore[call-arg]
-    commit(lake, CONJUNCTION_MESSAGES, rows(Told(stated=3e-5)))
+    commit(lake, RECEIVED_CDMS, rows(Told(stated=3e-5)))
     commit(lake, CONJUNCTION_ASSESSMENTS, [event("e", 2e-5)])
     assert others_agree(resource).passed  # type: ignore[call-arg]
-    commit(lake, CONJUNCTION_MESSAGES, rows(Told(stated=2e-3, created_ns=after(9))))
+    commit(lake, RECEIVED_CDMS, rows(Told(stated=2e-3, created_ns=after(9))))
     result: Any = others_agree(resource)  # type: ignore[call-arg]
     assert not result.passed
     assert "18 SDS says Pc 2.00e-03 of OBJECT 1 (25544)" in result.description

@@ -12,7 +12,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    CONJUNCTION_MESSAGES,
+    RECEIVED_CDMS,
 )
 from sda_platform.delivery import checks as delivery
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -108,8 +108,8 @@ def test_a_screening_that_is_too_old_is_told(tmp_path: Path) -> None:
 
 def test_messages_of_others_are_missed_only_once_some_have_come(tmp_path: Path) -> None:
     late = lake_at(tmp_path / "lake", now_ns=after(4 * DAY_S))
-    assert freshness(late, tmp_path, CONJUNCTION_MESSAGES)
+    assert freshness(late, tmp_path, RECEIVED_CDMS)
     row = {"segment_sha256": "s", "record_number": 0, "received_time_ns": START_NS}
-    commit(lake_at(tmp_path / "lake"), CONJUNCTION_MESSAGES, [row])
-    assert freshness(lake_at(tmp_path / "lake", now_ns=after(2 * DAY_S)), tmp_path, CONJUNCTION_MESSAGES)
-    assert not freshness(late, tmp_path, CONJUNCTION_MESSAGES)
+    commit(lake_at(tmp_path / "lake"), RECEIVED_CDMS, [row])
+    assert freshness(lake_at(tmp_path / "lake", now_ns=after(2 * DAY_S)), tmp_path, RECEIVED_CDMS)
+    assert not freshness(late, tmp_path, RECEIVED_CDMS)

@@ -59,11 +59,11 @@ def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any]) ->
 
 
 def test_a_journal_folds_to_what_was_said_and_when() -> None:
-    history = EventHistory.of_journal(journal())
+    history = EventHistory.of_correction_log(journal())
     assert history.stands
     assert history.values("collision_probability") == [8e-5, 2e-4]
     assert history.hours_to_tca == pytest.approx([20.0, 19.0 + 1.5 / 3600])
-    gone = EventHistory.of_journal(journal(withdrawn=True))
+    gone = EventHistory.of_correction_log(journal(withdrawn=True))
     assert not gone.stands
     assert gone.last == history.last
 
@@ -96,18 +96,18 @@ def test_of_a_withdrawn_alert_it_is_said() -> None:
 
 @pytest.mark.parametrize("entries", [journal(withdrawn=True), journal()[2:]])
 def test_any_history_has_a_picture(entries: list[dict[str, Any]]) -> None:
-    assert event_picture(EventHistory.of_journal(entries)).startswith(b"\x89PNG\r\n")
+    assert event_picture(EventHistory.of_correction_log(entries)).startswith(b"\x89PNG\r\n")
 
 
 def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else() -> None:
     entries = journal()
-    picture = event_picture(EventHistory.of_journal(entries))
+    picture = event_picture(EventHistory.of_correction_log(entries))
     assert picture.startswith(b"\x89PNG\r\n")
-    assert picture == event_picture(EventHistory.of_journal(entries[::-1]))
+    assert picture == event_picture(EventHistory.of_correction_log(entries[::-1]))
     moved = [{**row, "miss_distance_km": row["miss_distance_km"] + 0.1} for row in entries]
-    assert picture != event_picture(EventHistory.of_journal(moved))
+    assert picture != event_picture(EventHistory.of_correction_log(moved))
     silent = {**opinion(18.0, None), "originator": None, "collision_probability": None}
-    assert picture != event_picture(EventHistory.of_journal(entries, [opinion(18.0, None), silent]))
+    assert picture != event_picture(EventHistory.of_correction_log(entries, [opinion(18.0, None), silent]))
     assert as_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.conjunction.report import SHOWN, report
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_MESSAGES
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import after
 
@@ -26,7 +26,7 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
     alerts = [{**event, "sequence": 0, "op": "insert"} for event in events]
     commit(lake, CONJUNCTION_ALERTS, [*alerts, {**events[-1], "sequence": 0, "op": "retract"}])
     metadata = report(lake).metadata or {}
-    assert metadata["standing_alerts"] == 6
+    assert metadata["current_alerts"] == 6
     pictures = [metadata[f"alert_{place}"].value for place in range(1, SHOWN + 1)]
     assert [text[2:15] for text in pictures] == [f"alert event-{n}" for n in (6, 5, 4, 3, 2)]
     for text in pictures:
@@ -44,7 +44,7 @@ def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path:
         {**said, "record_number": n, "norad_id_1": a, "norad_id_2": b, "tca_time_ns": tca_ns}
         for n, (a, b, tca_ns) in enumerate(pairs)
     ]
-    commit(lake, CONJUNCTION_MESSAGES, facts)
+    commit(lake, RECEIVED_CDMS, facts)
     header, _, first, second = (report(lake).metadata or {})["said_by_others"].value.splitlines()
     assert "their_probability | our_probability | event_id" in header
     assert first.startswith("| 18 SDS | A | B | 2024-11-01 01:00:01") and first.endswith("| 4e-05 | 2.5e-06 | ours |")
@@ -52,4 +52,4 @@ def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path:
 
 
 def test_without_alerts_nothing_is_drawn(tmp_path: Path) -> None:
-    assert report(lake_at(tmp_path)).metadata == {"standing_alerts": 0}
+    assert report(lake_at(tmp_path)).metadata == {"current_alerts": 0}

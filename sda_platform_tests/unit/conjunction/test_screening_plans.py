@@ -6,7 +6,7 @@ from dataclasses import replace
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction.planning import SCREENED_FROM, SCREENED_UPTO, Screening, decide, marks_after
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
-from sda_platform.lake.manifest import GENESIS, Checkpoint, TableWindow
+from sda_platform.lake.manifest import GENESIS, CommitManifest, TableWindow
 from sda_platform.lake.planning import Plan
 
 HOUR_NS = 3600 * 10**9
@@ -17,7 +17,7 @@ NO_NEWS = TableWindow(ORBITAL_CATALOG.name, 2, 2, 2, 2)
 
 def planned(window: TableWindow, *, last_full_ns: int | None) -> Plan:
     marks = {} if last_full_ns is None else {SCREENED_FROM: last_full_ns, SCREENED_UPTO: last_full_ns + 24 * HOUR_NS}
-    previous = Checkpoint(CONJUNCTION_CANDIDATES.name, 1, GENESIS, 0, "run", "nonce", watermarks=marks)
+    previous = CommitManifest(CONJUNCTION_CANDIDATES.name, 1, GENESIS, 0, "run", "nonce", watermarks=marks)
     return Plan(CONJUNCTION_CANDIDATES, 2, previous.sha256, 0, NOW_NS, "run", windows=(window,), previous=previous)
 
 

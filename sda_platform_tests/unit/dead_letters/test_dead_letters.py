@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from sda_platform.dead_letters.rejected import late_letters, migrated_from_v1, read_letters
+from sda_platform.dead_letters.rejected import late_letters, migrated_from_v1, read_dead_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.contract import violations
@@ -19,7 +19,7 @@ def letter(version: int, number: int = 0, **values: object) -> dict[str, object]
 
 def test_letters_of_both_versions_are_read_in_the_newest_layout__DP5_Q3() -> None:
     rows = rows_of(DEAD_LETTERS, [letter(2, 1, source_id="radar-7"), letter(1, 0)])
-    (first, second), unknown = read_letters(rows)
+    (first, second), unknown = read_dead_letters(rows)
     assert unknown == 0
     assert (first.error_class, first.segment_format, first.rejected_time_ns, first.retry_count, first.source) == (
         "permanent", "radar-frames", 5, 0, "radar",
@@ -28,7 +28,7 @@ def test_letters_of_both_versions_are_read_in_the_newest_layout__DP5_Q3() -> Non
 
 
 def test_a_letter_of_a_version_that_nobody_here_knows_is_left_out_and_counted__DP5_Q3() -> None:
-    letters, unknown = read_letters(rows_of(DEAD_LETTERS, [letter(3, 0), letter(2, 1), letter(99, 2)]))
+    letters, unknown = read_dead_letters(rows_of(DEAD_LETTERS, [letter(3, 0), letter(2, 1), letter(99, 2)]))
     assert ([each.record_number for each in letters], unknown) == ([1], 2)
 
 
@@ -60,7 +60,7 @@ def test_a_late_observation_becomes_a_letter_with_its_bytes_and_says_why() -> No
     columns = ["segment_sha256", "segment_name", "record_number", "received_time_ns", "source_id", "sensor_time_ns"]
     told = late_letters(late.select(columns), raw, "fused_tracks", 9)
     stamped = told.append_column("commit_sequence", pa.array([1], pa.int64()))
-    ((found,), _) = read_letters(stamped)
+    ((found,), _) = read_dead_letters(stamped)
     assert (found.payload, found.error_kind, found.stage, found.source, found.rejected_time_ns) == (
         b"3", "late_observation", "fused_tracks", "radar-7", 9,
     )  # fmt: skip

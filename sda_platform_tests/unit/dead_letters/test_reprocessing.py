@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.dead_letters.rejected import Letter
-from sda_platform.dead_letters.reprocessing import LetterFilter, ReprocessReport, Return, put_back, returns_of
+from sda_platform.dead_letters.rejected import DeadLetterRecord
+from sda_platform.dead_letters.reprocessing import DeadLetterFilter, ReprocessReport, Return, put_back, returns_of
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.cutting import can_be_packed, pack_segment, split_records
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_segments
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.log import Commit, Head
-from sda_platform.lake.manifest import GENESIS, Checkpoint
+from sda_platform.lake.manifest import GENESIS, CommitManifest
 from sda_platform.landing import intake
 from sda_platform.landing.decoding import DecodedBatch, decode_batch
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.delta_tables import rows_of
 from sda_platform_tests.support.segments import after, catalogue_of, described, land, radar_payloads
 
-LETTER = Letter(
+LETTER = DeadLetterRecord(
     commit_sequence=1,
     stage="raw_records",
     feed="radar",
@@ -42,7 +42,7 @@ LETTER = Letter(
 )
 
 
-def letters_of(*payloads: bytes, **values: object) -> list[Letter]:
+def letters_of(*payloads: bytes, **values: object) -> list[DeadLetterRecord]:
     return [replace(LETTER, record_number=n, payload=p, **values) for n, p in enumerate(payloads)]  # type: ignore[arg-type]
 
 
@@ -50,7 +50,7 @@ def records(batch: DecodedBatch) -> dict[str, int]:
     return {name: batch.counts[name] for name in ("landed", "valid", "dead")}
 
 
-def bring_back(letters: Sequence[Letter], root: Path) -> ReprocessReport:
+def bring_back(letters: Sequence[DeadLetterRecord], root: Path) -> ReprocessReport:
     return put_back(*returns_of(letters, str(root)), str(root))
 
 
@@ -66,15 +66,15 @@ class Zone:
         """Consume what waits; the observations it holds are remembered."""
         segments = intake.take([self.zone], self.head, max_segments=10**4, max_bytes=10**9)
         batch = decode_batch(RAW_RECORDS, segments, decode_segments)
-        checkpoint = Checkpoint(
+        manifest = CommitManifest(
             RAW_RECORDS.name, self.head.sequence + 1, GENESIS, 0, "run", "n", segments=batch.segments
         )
-        self.head = Head(checkpoint.sequence, checkpoint.sequence, Commit(checkpoint.sequence, 0, 0, checkpoint))
+        self.head = Head(manifest.sequence, manifest.sequence, Commit(manifest.sequence, 0, 0, manifest))
         intake.finish_last_commit([self.zone], self.head)
         self.observed |= set(batch.rows.column("observation_id").drop_null().to_pylist())
         return batch
 
-    def letters(self, batch: DecodedBatch) -> list[Letter]:
+    def letters(self, batch: DecodedBatch) -> list[DeadLetterRecord]:
         """The dead letters of a batch, as its commit would have them."""
         dead = [r for r in batch.rows.to_pylist() if r["error_kind"]]
         return [
@@ -148,18 +148,20 @@ def test_ten_thousand_letters_make_no_new_observation_where_all_were_known__DP5_
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        (LetterFilter(), [0, 1, 2]),
-        (LetterFilter(kinds=frozenset({"bad_json"})), [1]),
-        (LetterFilter(stages=frozenset({"element_sets"})), [2]),
-        (LetterFilter(sources=frozenset({"radar-7"})), [0]),
-        (LetterFilter(sources=frozenset({"radar", "optical"})), [0, 1]),
-        (LetterFilter(since_ns=20), [1, 2]),
-        (LetterFilter(until_ns=20), [0, 1]),
-        (LetterFilter(since_ns=20, until_ns=20), [1]),
-        (LetterFilter(kinds=frozenset({"bad_json"}), until_ns=19), []),
+        (DeadLetterFilter(), [0, 1, 2]),
+        (DeadLetterFilter(kinds=frozenset({"bad_json"})), [1]),
+        (DeadLetterFilter(stages=frozenset({"element_sets"})), [2]),
+        (DeadLetterFilter(sources=frozenset({"radar-7"})), [0]),
+        (DeadLetterFilter(sources=frozenset({"radar", "optical"})), [0, 1]),
+        (DeadLetterFilter(since_ns=20), [1, 2]),
+        (DeadLetterFilter(until_ns=20), [0, 1]),
+        (DeadLetterFilter(since_ns=20, until_ns=20), [1]),
+        (DeadLetterFilter(kinds=frozenset({"bad_json"}), until_ns=19), []),
     ],
 )
-def test_filters_are_inclusive_and_an_empty_one_takes_all__DP5_F8(chosen: LetterFilter, expected: list[int]) -> None:
+def test_filters_are_inclusive_and_an_empty_one_takes_all__DP5_F8(
+    chosen: DeadLetterFilter, expected: list[int]
+) -> None:
     letters = [
         replace(LETTER, record_number=0, source_id="radar-7", rejected_time_ns=10),
         replace(LETTER, record_number=1, feed="optical", error_kind="bad_json", rejected_time_ns=20),

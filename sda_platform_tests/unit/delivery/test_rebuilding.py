@@ -34,7 +34,7 @@ class Died(Exception):
 
 
 class Watched(SqliteSubscriber):
-    """Looks at every state that it reaches."""
+    """LinesOfSight at every state that it reaches."""
 
     def open_events(self) -> set[str]:
         return {held.alert_id for held in self.held() if held.op == "insert"}

@@ -18,7 +18,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.spark.session import SparkResource
-from sda_platform_tests.support.delivery_rounds import deliver, tell
+from sda_platform_tests.support.delivery_rounds import deliver, report
 from sda_platform_tests.support.delta_tables import lake_at
 
 IDS = [str(UUID(int=n << 96)) for n in range(6)]
@@ -39,8 +39,8 @@ class Watched(SqliteSubscriber):
 def lake(tmp_path: Path) -> Lake:
     """Three alerts were told, one of them corrected, one withdrawn."""
     lake = lake_at(tmp_path / "lake")
-    tell(lake, *((alert, 0, "insert") for alert in IDS[:3]))
-    tell(lake, (IDS[0], 0, "retract"), (IDS[0], 1, "insert"), (IDS[1], 0, "retract"))
+    report(lake, *((alert, 0, "insert") for alert in IDS[:3]))
+    report(lake, (IDS[0], 0, "retract"), (IDS[0], 1, "insert"), (IDS[1], 0, "retract"))
     return lake
 
 
@@ -81,7 +81,7 @@ def resent(lake: Lake, subscriber: SqliteSubscriber) -> object:
 def test_where_nothing_was_lost_one_question_tells_it(lake: Lake, subscriber: Watched) -> None:
     assert resent(lake, subscriber) == 0
     subscriber.read = 0
-    tell(lake, (IDS[3], 0, "insert"))
+    report(lake, (IDS[3], 0, "insert"))
     deliver(lake, subscriber)
     assert subscriber.read == 0
 
@@ -109,7 +109,7 @@ def test_a_subscriber_restored_from_a_backup_gets_what_came_after_it(
     lake: Lake, subscriber: Watched, tmp_path: Path
 ) -> None:
     shutil.copy(subscriber.path, tmp_path / "backup")
-    tell(lake, (IDS[2], 0, "retract"), (IDS[2], 1, "insert"), (IDS[3], 0, "insert"))
+    report(lake, (IDS[2], 0, "retract"), (IDS[2], 1, "insert"), (IDS[3], 0, "insert"))
     deliver(lake, subscriber)
     shutil.copy(tmp_path / "backup", subscriber.path)
     assert resent(lake, subscriber) == 2
@@ -117,7 +117,7 @@ def test_a_subscriber_restored_from_a_backup_gets_what_came_after_it(
 
 def test_a_loss_and_new_alerts_are_told_apart(lake: Lake, subscriber: Watched) -> None:
     lose(subscriber, f"DELETE FROM alerts WHERE alert_id = '{IDS[2]}'")
-    tell(lake, (IDS[4], 0, "insert"))
+    report(lake, (IDS[4], 0, "insert"))
     facts = deliver(lake, subscriber)
     assert (facts["resent_lost_entries"], facts["outcomes"]) == (1, {"applied": 1})
     assert list(disagreements(lake, subscriber)) == []
@@ -162,7 +162,7 @@ def test_the_check_is_red_with_the_reason_and_green_when_it_is_mended(
 
 
 def test_a_new_subscriber_gets_what_stands_before_what_is_new(lake: Lake, subscriber: Watched, tmp_path: Path) -> None:
-    tell(lake, (IDS[3], 0, "insert"))
+    report(lake, (IDS[3], 0, "insert"))
     other = SqliteSubscriber(tmp_path / "other.sqlite")
     facts = deliver(lake, other)
     assert (facts["resent_lost_entries"], facts["outcomes"]) == (3, {"applied": 1})
@@ -191,14 +191,14 @@ def test_of_many_alerts_one_whose_id_is_no_uuid_is_found_too(tmp_path: Path) -> 
 
 def test_the_ledger_has_the_outcome_of_the_receipts_though_more_alerts_came_meanwhile__D17(tmp_path: Path) -> None:
     lake, subscriber = lake_at(tmp_path / "lake"), SqliteSubscriber(tmp_path / "subscriber.sqlite")
-    tell(lake, (IDS[0], 0, "insert"))
+    report(lake, (IDS[0], 0, "insert"))
     failpoints.watch(dies_at("delivery.answered"))
     try:
         with pytest.raises(Died):
             deliver(lake, subscriber)
     finally:
         failpoints.watch(None)
-    tell(lake, (IDS[1], 0, "insert"), (IDS[0], 0, "retract"))
+    report(lake, (IDS[1], 0, "insert"), (IDS[0], 0, "retract"))
     deliver(lake, subscriber)
     columns = ["alert_id", "sequence", "op", "outcome"]
     recorded = [tuple(row.values()) for row in lake.log(ALERT_DELIVERIES).rows(columns).to_pylist()]

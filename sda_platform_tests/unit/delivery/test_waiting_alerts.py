@@ -10,7 +10,7 @@ import pytest
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sensors import request_delivery
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
-from sda_platform_tests.support.delivery_rounds import deliver, tell
+from sda_platform_tests.support.delivery_rounds import deliver, report
 from sda_platform_tests.support.delta_tables import lake_at
 
 
@@ -29,7 +29,7 @@ class Ticker:
 
     def run(self, status: dg.DagsterRunStatus, **tags: str) -> str:
         run_id = str(uuid.uuid4())
-        self.instance.add_run(dg.DagsterRun(job_name="delivery", run_id=run_id, status=status, tags=tags))
+        self.instance.add_run(dg.DagsterRun(job_name="alerts_to_subscriber", run_id=run_id, status=status, tags=tags))
         return run_id
 
 
@@ -41,28 +41,28 @@ def ticker(tmp_path: Path) -> Iterator[Ticker]:
 
 def test_an_empty_outbox_is_skipped_with_that_reason(ticker: Ticker) -> None:
     assert ticker.tick() == "no alert waits"
-    tell(ticker.lake, ("x", 0, "insert"))
+    report(ticker.lake, ("x", 0, "insert"))
     deliver(ticker.lake, ticker.subscriber)
     assert ticker.tick() == "no alert waits"
 
 
 def test_alerts_that_wait_get_a_run_of_their_own_lane(ticker: Ticker) -> None:
-    tell(ticker.lake, ("x", 0, "insert"))
+    report(ticker.lake, ("x", 0, "insert"))
     request = ticker.tick()
     assert isinstance(request, dg.RunRequest)
     assert request.run_key == "alerts 0-1:1"
-    assert request.tags == {"sda/lane": "delivery", "sda/batch": "alerts 0-1", "sda/attempt": "1"}
+    assert request.tags == {"sda/pool": "delivery", "sda/batch": "alerts 0-1", "sda/attempt": "1"}
 
 
-@pytest.mark.parametrize("lane", ["hot", "catalog", "delivery"])
-def test_a_run_that_is_under_way_is_left_to_deliver_them(ticker: Ticker, lane: str) -> None:
-    tell(ticker.lake, ("x", 0, "insert"))
-    running = ticker.run(dg.DagsterRunStatus.STARTED, **{"sda/lane": lane})
+@pytest.mark.parametrize("pool", ["alerts", "catalog", "delivery"])
+def test_a_run_that_is_under_way_is_left_to_deliver_them(ticker: Ticker, pool: str) -> None:
+    report(ticker.lake, ("x", 0, "insert"))
+    running = ticker.run(dg.DagsterRunStatus.STARTED, **{"sda/pool": pool})
     assert ticker.tick() == f"run {running[:8]} is under way and will deliver what waits"
 
 
 def test_while_the_subscriber_is_away_no_run_is_started_and_the_reason_is_told(ticker: Ticker, tmp_path: Path) -> None:
-    tell(ticker.lake, ("x", 0, "insert"))
+    report(ticker.lake, ("x", 0, "insert"))
     ticker.subscriber = chosen_subscriber("http://127.0.0.1:1/alerts", tmp_path)
     reason = ticker.tick()
     assert isinstance(reason, str)
@@ -72,7 +72,7 @@ def test_while_the_subscriber_is_away_no_run_is_started_and_the_reason_is_told(t
 
 
 def test_a_failed_delivery_is_followed_by_another_attempt_unless_it_is_permanent(ticker: Ticker) -> None:
-    tell(ticker.lake, ("x", 0, "insert"))
+    report(ticker.lake, ("x", 0, "insert"))
     request = ticker.tick()
     assert isinstance(request, dg.RunRequest)
     ticker.run(dg.DagsterRunStatus.FAILURE, **request.tags)

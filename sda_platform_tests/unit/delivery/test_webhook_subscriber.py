@@ -9,7 +9,7 @@ import pytest
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
 from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
-from sda_platform_tests.support.delivery_rounds import deliver, tell
+from sda_platform_tests.support.delivery_rounds import deliver, report
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 from sda_platform_tests.support.webhook_receiver import Fault, Receiver, receiving
@@ -118,7 +118,7 @@ def test_a_run_asks_before_it_sends_and_a_receiver_that_is_away_gets_no_delivery
     subscriber: WebhookSubscriber, receiver: Receiver, tmp_path: Path
 ) -> None:
     lake = lake_at(tmp_path / "lake")
-    tell(lake, ("a", 0, "insert"))
+    report(lake, ("a", 0, "insert"))
     receiver.is_away = True
     with pytest.raises(SubscriberUnavailable, match="GET mark answered 503"):
         deliver(lake, subscriber)

@@ -66,7 +66,7 @@ def arriving(rows: pa.Table, displacement_ns: int, seed: int) -> pa.Table:
 
 @dataclass
 class Played:
-    """Commits of fused_tracks and of clock_offsets in turns, and what stands after each."""
+    """Commits of fused_tracks and of time_tag_biases in turns, and what stands after each."""
 
     propagator: Propagator
     marks: dict[str, int] = field(default_factory=dict)

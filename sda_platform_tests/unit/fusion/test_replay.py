@@ -15,7 +15,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FIRST_OPEN_WINDOW, FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -69,10 +69,10 @@ def test_clock_offsets__F_replay(lake: Lake) -> None:
     commit(lake, ORBITAL_CATALOG, published(satellites()))
     for number in (0, 1):
         observe(lake, observed(50.0)[number], TERM + (number + 1) * TERM_NS)
-        materialize(lake, CLOCK_OFFSETS)
-    told = lake.log(CLOCK_OFFSETS).rows(["commit_sequence", "is_applied"]).to_pylist()
+        materialize(lake, TIME_TAG_BIASES)
+    told = lake.log(TIME_TAG_BIASES).rows(["commit_sequence", "is_applied"]).to_pylist()
     assert {row["commit_sequence"] for row in told if row["is_applied"]} == {2}
-    assert_replayed(lake, CLOCK_OFFSETS)
+    assert_replayed(lake, TIME_TAG_BIASES)
 
 
 def test_provisional_elements__F_replay(lake: Lake) -> None:
@@ -121,5 +121,5 @@ def test_refined_elements__F_replay(lake: Lake) -> None:
         row["norad_id"]: 2 if number else 1 for number, row in enumerate(tracks)
     }
     second = lake.log(REFINED_ELEMENTS).commits()[0]
-    assert second.checkpoint.as_of_ns == lake.clock.now_ns()
+    assert second.manifest.as_of_ns == lake.clock.now_ns()
     assert_replayed(lake, REFINED_ELEMENTS)

@@ -13,7 +13,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.report import recent_verdicts, report
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
 from sda_platform.fusion.time_bias import CLOCK_SCHEMA, estimated
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
@@ -42,7 +42,7 @@ def lake_with(root: Path, observed: list[pa.Table], unknown: int = 0, **altered:
     commit(lake, FUSED_TRACKS, journal, watermarks=marks, counts=counts, as_of_ns=AS_OF_NS)
     touched = pa.array(sorted(set(fits["norad_id"].to_pylist())))
     told = estimated(pa.concat_tables(observed), CLOCK_SCHEMA.empty_table(), propagator, START_NS, WINDOW_NS, AS_OF_NS)
-    commit(lake, CLOCK_OFFSETS, told.to_pylist())
+    commit(lake, TIME_TAG_BIASES, told.to_pylist())
     tracks = live_tracks(fits, touched, TRACK_SCHEMA.empty_table(), propagator, AS_OF_NS)
     commit(lake, TRACKS, tracks.to_pylist())
     return lake
@@ -82,8 +82,8 @@ def test_readings_are_associated_by_the_clocks_that_the_fits_had__CS(tmp_path: P
 
     true, off = levels(right), levels(wrong)
     this_term = {"term_start_ns": 0, "holds_from_ns": START_NS, "is_applied": True, "correction_sigma_s": 1e-4}
-    told = lake.log(CLOCK_OFFSETS).rows(CLOCK_SCHEMA.names).to_pylist()
-    commit(lake, CLOCK_OFFSETS, [{**row, **this_term} for row in told])
+    told = lake.log(TIME_TAG_BIASES).rows(CLOCK_SCHEMA.names).to_pylist()
+    commit(lake, TIME_TAG_BIASES, [{**row, **this_term} for row in told])
     assert np.nanmax(np.abs(levels(wrong) - true)) < 0.1 * np.nanmax(np.abs(off - true))
 
 

@@ -11,7 +11,7 @@ from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrected_rows, corrected_windows, corrections, estimated
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 from sda_platform_tests.support.scenes import START_NS, catalogue
 from sda_platform_tests.support.windows import WINDOW_NS, watched_beacons
 
@@ -76,7 +76,7 @@ def test_a_corrected_window_is_as_near_to_the_truth_as_that_of_right_clocks__CS(
     start = observed(50.0)[3]["window_start_ns"][0].as_py()
     radars = pa.array(clocks[TERM + 3 * TERM_NS].source_id.tolist())
 
-    def error_km(rows: pa.Table, known: Mapping[int, ClockOffsets]) -> float:
+    def error_km(rows: pa.Table, known: Mapping[int, TimeTagBiases]) -> float:
         fits = window_fuser(satellites(), WINDOW_NS, known)(rows.filter(pc.is_in(rows["source_id"], radars)))
         index = np.searchsorted(satellites().elements.norad_id, fits["norad_id"].to_numpy())
         _, truth, _ = satellites().at(index, np.full(len(index), start + WINDOW_NS // 2))

@@ -13,7 +13,7 @@ import pytest
 from sda_platform.catalog import decoding
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.conjunction import cdm_decoding
-from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.conjunction.tables import RECEIVED_CDMS
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_segments
@@ -61,7 +61,7 @@ SOUND = {
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
-    "messages": (CONJUNCTION_MESSAGES, one_by_one(cdm_decoding.decode)),
+    "messages": (RECEIVED_CDMS, one_by_one(cdm_decoding.decode)),
 }
 Mutation = Callable[[random.Random, bytes, str], bytes]
 

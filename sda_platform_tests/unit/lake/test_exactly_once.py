@@ -151,9 +151,9 @@ class Landing(RuleBasedStateMachine):
             if work.plan.is_empty:
                 break
             self._commit(work, True, "no", None)
-        sound = {s.sha256 for c in self.log.commits() for s in c.checkpoint.segments if s.defect is None}
+        sound = {s.sha256 for c in self.log.commits() for s in c.manifest.segments if s.defect is None}
         assert sound == self.accepted, "every accepted segment was consumed"
-        consumed = [segment for commit in self.log.commits() for segment in commit.checkpoint.segments]
+        consumed = [segment for commit in self.log.commits() for segment in commit.manifest.segments]
         assert all(self.zones[s.zone].archived(s).ref(s.records) == s for s in consumed), "and can be read again"
         assert all(zone.pending_files() == [] for zone in self.zones.values()), "and every orphan told or removed"
         self.nothing_is_consumed_twice()
@@ -170,21 +170,21 @@ class Landing(RuleBasedStateMachine):
     def _commit(self, work: Work, cleans_up: bool, fails: str, began: SimulatedDelta | None) -> None:
         if work.plan.is_empty:
             return
-        checkpoint = work.plan.checkpoint(f"nonce-{self.log.version()}-{id(work)}")
+        manifest = work.plan.manifest(f"nonce-{self.log.version()}-{id(work)}")
         rows = stamped(work.plan, work.batch.rows)
 
         def write() -> None:
             if fails == "before":
                 raise ConnectionLost
             if fails == "at work":
-                self.at_work.append(lambda: self.log.write(checkpoint, rows, began=began))
+                self.at_work.append(lambda: self.log.write(manifest, rows, began=began))
                 raise ConnectionLost
-            self.log.write(checkpoint, rows, began=began)
+            self.log.write(manifest, rows, began=began)
             if fails == "after":
                 raise ConnectionLost
 
         try:
-            settle(self.log, work.plan, checkpoint, write)
+            settle(self.log, work.plan, manifest, write)
         except (CommitConflict, ConnectionLost, ConcurrentTransaction):
             return
         if cleans_up:
@@ -234,10 +234,10 @@ def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 
     def overtaken(data: bytes, meta: SegmentMeta) -> pa.Table:
-        land(_Store(log), zones, replace(RAW_RECORDS, zones=("radar",)), one_by_one(decode), tell=told.append)  # type: ignore[arg-type]
+        land(_Store(log), zones, replace(RAW_RECORDS, zones=("radar",)), one_by_one(decode), report=told.append)  # type: ignore[arg-type]
         return decode(data, meta)
 
     with pytest.raises(CommitConflict, match="plan again"):
-        land(_Store(log), zones, replace(RAW_RECORDS, zones=("radar",)), one_by_one(overtaken), tell=told.append)  # type: ignore[arg-type]
+        land(_Store(log), zones, replace(RAW_RECORDS, zones=("radar",)), one_by_one(overtaken), report=told.append)  # type: ignore[arg-type]
     assert log.rows().num_rows == 1
     assert [event.asset_key.path for event in told] == [["landing", "radar"]]

@@ -51,7 +51,7 @@ def world_at_work(fatal: int) -> Iterator[tuple[World, FailingSync]]:
     try:
         for _ in range(3):
             run(world, "lander", world.land_all)
-            run(world, "lane", world.run_lane)
+            run(world, "pool", world.run_tables)
         yield world, sync
     finally:
         failpoints.watch(None)
@@ -78,7 +78,7 @@ def test_a_power_loss_after_a_failed_sync_loses_nothing_that_was_confirmed_D7(lo
             problems += [f"{sync.failed}: {start.failure}"] if start.failure else lost_promises(world)
             for _ in range(4):
                 run(world, "lander", world.land_all)
-                run(world, "lane", world.run_lane)
+                run(world, "pool", world.run_tables)
             problems += contradictions(world)
     assert problems == []
     assert len(failed) > 15, "data files and commits of three tables were hit"
@@ -87,7 +87,7 @@ def test_a_power_loss_after_a_failed_sync_loses_nothing_that_was_confirmed_D7(lo
 def test_a_table_stops_after_a_failed_sync_until_it_was_read_from_the_disk_D7() -> None:
     with world_at_work(fatal=1) as (world, sync):
         assert sync.failed.startswith("/lake/raw_records/")
-        again = run(world, "again", world.run_lane)
+        again = run(world, "again", world.run_tables)
         assert isinstance(again.failure, SyncFailed), "the next sync would succeed"
         start = run(world, "restart", world.recover)
         assert "sda verify --deep --repair" in str(start.failure), "from memory it would look sound"
@@ -95,7 +95,7 @@ def test_a_table_stops_after_a_failed_sync_until_it_was_read_from_the_disk_D7() 
             world.disk.sync(path)
         world.lose_power("drop", random.Random(1))  # and what mounting again reads
         assert run(world, "deep", lambda: world.recover(Depth.COLUMNS)).failure is None
-        assert run(world, "lane", world.run_lane).failure is None
+        assert run(world, "pool", world.run_tables).failure is None
         assert contradictions(world) == []
 
 

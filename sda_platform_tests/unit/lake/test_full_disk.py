@@ -76,7 +76,7 @@ def test_a_zone_survives_the_refusal_of_any_write(tmp_path: Path, disk: FailingD
         disk.refuse(0, reason)
         pass_through(zone, table)
         assert zone.pending_names() == []
-        assert sorted(s.name for head in table if head.commit for s in head.commit.checkpoint.segments) == ["a", "b"]
+        assert sorted(s.name for head in table if head.commit for s in head.commit.manifest.segments) == ["a", "b"]
         assert set(zone.archive.names()) == {described(data).sha256 for data in (DATA, OTHER)}
         if is_through:
             break

@@ -10,7 +10,7 @@ from upath import UPath
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import delta_log, durable
-from sda_platform.lake.errors import IllegibleCheckpoint, InvariantError
+from sda_platform.lake.errors import InvariantError, UnreadableManifest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SCHEMA_VERSION
 from sda_platform_tests.support.delta_tables import commit, commit_file, damage_checkpoint, foreign, lake_at
@@ -52,22 +52,22 @@ def test_a_torn_commit_is_reported_by_table_and_version(lake: Lake) -> None:
 def test_a_damaged_manifest_is_refused_by_name_with_the_remedy(lake: Lake, text: str) -> None:
     observe(lake, "a", "b", "c")
     damage_checkpoint(lake, OBSERVATIONS, 2, text)
-    told = r"observations: the manifest of commit 3 \(version 2\) is damaged: not a checkpoint.* run `sda verify`"
-    with pytest.raises(IllegibleCheckpoint, match=told):
+    told = r"observations: the manifest of commit 3 \(version 2\) is damaged: not a manifest.* run `sda verify`"
+    with pytest.raises(UnreadableManifest, match=told):
         lake.head(OBSERVATIONS)
 
 
 def test_a_manifest_that_contradicts_its_transaction_is_a_damaged_one(lake: Lake) -> None:
     observe(lake, "a", "b")
-    first = lake.log(OBSERVATIONS).commits()[-1].checkpoint
+    first = lake.log(OBSERVATIONS).commits()[-1].manifest
     damage_checkpoint(lake, OBSERVATIONS, 1, first.to_json())
-    with pytest.raises(IllegibleCheckpoint, match=r"commit 2 \(version 1\) is damaged: it says sequence 1"):
+    with pytest.raises(UnreadableManifest, match=r"commit 2 \(version 1\) is damaged: it says sequence 1"):
         lake.head(OBSERVATIONS)
 
 
 def test_a_newer_platforms_manifest_is_refused_spec_37(lake: Lake) -> None:
     observe(lake, "a", "b")
-    newer = replace(lake.log(OBSERVATIONS).commits()[0].checkpoint, schema_version=SCHEMA_VERSION + 1)
+    newer = replace(lake.log(OBSERVATIONS).commits()[0].manifest, schema_version=SCHEMA_VERSION + 1)
     damage_checkpoint(lake, OBSERVATIONS, 1, newer.to_json())
     with pytest.raises(InvariantError, match="update the platform before it writes this table"):
         lake.head(OBSERVATIONS)
@@ -115,7 +115,7 @@ def test_an_upstream_commit_that_was_made_again_is_not_mistaken_for_the_one_cons
     commit(lake, RAW_RECORDS)
     commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
     assert lake.plan(OBSERVATIONS).is_empty
-    made = lake.log(RAW_RECORDS).commits()[0].checkpoint
+    made = lake.log(RAW_RECORDS).commits()[0].manifest
     damage_checkpoint(lake, RAW_RECORDS, 0, replace(made, nonce="of the second attempt").to_json())
     with pytest.raises(InvariantError, match=r"raw_records: commit 1 \(version 0\) is not the one that was consumed"):
         lake.plan(OBSERVATIONS)

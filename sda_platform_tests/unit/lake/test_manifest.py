@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from sda_platform.lake.errors import InvariantError, OtherSchemaVersion
 from sda_platform.lake.manifest import (
     SCHEMA_VERSION,
-    Checkpoint,
+    CommitManifest,
     SegmentRef,
     TableSnapshot,
     TableWindow,
 )
 
-GOLDEN = Path(__file__).parents[2] / "data" / "checkpoints"
+GOLDEN = Path(__file__).parents[2] / "data" / "manifests"
 V5_SHA256 = "9a362427486896a68a8d1af934ba41c95f5f3a78fa68b225536cf3384f6f5587"
 
-CHECKPOINT = Checkpoint(
+CHECKPOINT = CommitManifest(
     table="fused_tracks",
     sequence=42,
     previous_sha256="ab" * 32,
@@ -43,8 +43,8 @@ texts = st.text(max_size=20)
 numbers = st.integers(-(2**63), 2**63 - 1)
 maps = st.dictionaries(texts, numbers, max_size=3)
 windows = st.builds(TableWindow, texts, numbers, numbers, numbers, numbers, texts)
-checkpoints = st.builds(
-    Checkpoint,
+manifests = st.builds(
+    CommitManifest,
     texts,
     numbers,
     texts,
@@ -61,17 +61,17 @@ checkpoints = st.builds(
 )
 
 
-@given(checkpoints)
-def test_a_checkpoint_survives_its_json(checkpoint: Checkpoint) -> None:
-    text = checkpoint.to_json()
-    again = Checkpoint.from_json(text)
-    assert again == checkpoint
-    assert (again.to_json(), again.sha256) == (text, checkpoint.sha256)
+@given(manifests)
+def test_a_checkpoint_survives_its_json(manifest: CommitManifest) -> None:
+    text = manifest.to_json()
+    again = CommitManifest.from_json(text)
+    assert again == manifest
+    assert (again.to_json(), again.sha256) == (text, manifest.sha256)
 
 
 def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() -> None:
     text = (GOLDEN / "v5.json").read_text(encoding="utf-8").strip()
-    assert Checkpoint.from_json(text) == CHECKPOINT
+    assert CommitManifest.from_json(text) == CHECKPOINT
     assert CHECKPOINT.to_json() == text, "the stored form changed: raise SCHEMA_VERSION"
     assert CHECKPOINT.sha256 == V5_SHA256, "every stored chain would break at its newest commit"
 
@@ -85,7 +85,7 @@ def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37
     with pytest.raises(
         OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 5: {remedy}"
     ):
-        Checkpoint.from_json(text)
+        CommitManifest.from_json(text)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37
 )
 def test_text_that_is_no_checkpoint_is_an_invariant_error(text: str) -> None:
     with pytest.raises(InvariantError, match="not a checkpoint"):
-        Checkpoint.from_json(text)
+        CommitManifest.from_json(text)
 
 
 def test_the_hash_covers_every_field() -> None:
@@ -117,4 +117,4 @@ def test_the_hash_covers_every_field() -> None:
     }  # fmt: skip
     hashes = {replace(CHECKPOINT, **{name: value}).sha256 for name, value in changed.items()}
     assert len(hashes | {CHECKPOINT.sha256}) == len(changed) + 1
-    assert set(changed) == set(Checkpoint.__dataclass_fields__)
+    assert set(changed) == set(CommitManifest.__dataclass_fields__)

@@ -6,7 +6,7 @@ from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.log import Commit, Head
-from sda_platform.lake.manifest import GENESIS, Checkpoint, SegmentRef, TableSnapshot, TableWindow
+from sda_platform.lake.manifest import GENESIS, CommitManifest, SegmentRef, TableSnapshot, TableWindow
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.table import Table
 
@@ -14,8 +14,8 @@ NOW_NS = 1_000
 
 
 def head_of(table: Table, sequence: int, version: int, *windows: TableWindow, as_of_ns: int = 10) -> Head:
-    checkpoint = Checkpoint(table.name, sequence, GENESIS, as_of_ns, "run", f"nonce-{sequence}", windows)
-    return Head(version, sequence, Commit(version, 0, 0, checkpoint))
+    manifest = CommitManifest(table.name, sequence, GENESIS, as_of_ns, "run", f"nonce-{sequence}", windows)
+    return Head(version, sequence, Commit(version, 0, 0, manifest))
 
 
 def plan(head: Head, *upstream: tuple[Table, Head], now_ns: int = NOW_NS) -> Plan:
@@ -25,7 +25,7 @@ def plan(head: Head, *upstream: tuple[Table, Head], now_ns: int = NOW_NS) -> Pla
 def test_an_empty_table_plans_from_the_beginning_of_its_input() -> None:
     made = plan(Head(), (RAW_RECORDS, head_of(RAW_RECORDS, 3, 4)))
     assert (made.sequence, made.previous_sha256, made.base_version) == (1, GENESIS, -1)
-    consumed = head_of(RAW_RECORDS, 3, 4).checkpoint_sha256
+    consumed = head_of(RAW_RECORDS, 3, 4).manifest_sha256
     assert made.windows == (TableWindow("raw_records", 0, 3, -1, 4, consumed),)
     assert not made.is_empty
 
@@ -34,8 +34,8 @@ def test_the_next_window_begins_where_the_last_one_ended() -> None:
     head = head_of(OBSERVATIONS, 5, 9, TableWindow("raw_records", 1, 3, 1, 4))
     upstream = head_of(RAW_RECORDS, 7, 11)
     made = plan(head, (RAW_RECORDS, upstream))
-    assert made.windows == (TableWindow("raw_records", 3, 7, 4, 11, upstream.checkpoint_sha256),)
-    assert (made.sequence, made.previous_sha256, made.base_version) == (6, head.checkpoint_sha256, 9)
+    assert made.windows == (TableWindow("raw_records", 3, 7, 4, 11, upstream.manifest_sha256),)
+    assert (made.sequence, made.previous_sha256, made.base_version) == (6, head.manifest_sha256, 9)
 
 
 def test_nothing_new_upstream_is_an_empty_plan() -> None:

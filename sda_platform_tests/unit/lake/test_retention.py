@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.conjunction.tables import RECEIVED_CDMS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import properties
@@ -113,30 +113,30 @@ def nights(first_ms: int, count: int) -> Iterator[int]:
 
 
 def test_sixty_idle_nights_add_few_versions_and_the_table_resumes_spec_53_D2(lake: Lake) -> None:
-    commit(lake, CONJUNCTION_MESSAGES)
-    log = lake.log(CONJUNCTION_MESSAGES)
+    commit(lake, RECEIVED_CDMS)
+    log = lake.log(RECEIVED_CDMS)
     maintained = []
     for night, now_ms in enumerate(nights(newest_ms(log), 60), 1):
         if is_due(log, now_ms=now_ms, retention=RETENTION):
             maintained.append(night)
-            foreign(lake, CONJUNCTION_MESSAGES, "VACUUM START", "VACUUM END", timestamp_ms=now_ms)
-        assert lake.head(CONJUNCTION_MESSAGES).sequence == 1
+            foreign(lake, RECEIVED_CDMS, "VACUUM START", "VACUUM END", timestamp_ms=now_ms)
+        assert lake.head(RECEIVED_CDMS).sequence == 1
     assert maintained == [1, 8], "the night after the change, and when what it made obsolete has expired"
-    commit(lake, CONJUNCTION_MESSAGES)
-    plan = lake.plan(replace(DEAD_LETTERS, consumes=(CONJUNCTION_MESSAGES,), reads=()))
-    assert plan.window(CONJUNCTION_MESSAGES).upto_sequence == 2
+    commit(lake, RECEIVED_CDMS)
+    plan = lake.plan(replace(DEAD_LETTERS, consumes=(RECEIVED_CDMS,), reads=()))
+    assert plan.window(RECEIVED_CDMS).upto_sequence == 2
     assert is_due(log, now_ms=newest_ms(log), retention=RETENTION)
 
 
 def test_a_vacuum_that_was_killed_is_made_again_D2(lake: Lake) -> None:
-    commit(lake, CONJUNCTION_MESSAGES)
-    foreign(lake, CONJUNCTION_MESSAGES, "VACUUM START", timestamp_ms=LONG_AFTER_MS)
-    assert is_due(lake.log(CONJUNCTION_MESSAGES), now_ms=LONG_AFTER_MS, retention=RETENTION)
+    commit(lake, RECEIVED_CDMS)
+    foreign(lake, RECEIVED_CDMS, "VACUUM START", timestamp_ms=LONG_AFTER_MS)
+    assert is_due(lake.log(RECEIVED_CDMS), now_ms=LONG_AFTER_MS, retention=RETENTION)
 
 
 def test_an_absent_table_needs_no_maintenance(lake: Lake) -> None:
-    assert not is_due(lake.log(CONJUNCTION_MESSAGES), now_ms=0, retention=RETENTION)
-    assert cleaned(lake, CONJUNCTION_MESSAGES) == 0
+    assert not is_due(lake.log(RECEIVED_CDMS), now_ms=0, retention=RETENTION)
+    assert cleaned(lake, RECEIVED_CDMS) == 0
 
 
 # The clean-up of logs.
@@ -213,14 +213,14 @@ def test_what_a_red_table_needs_to_be_read_and_verified_again_stays_in_the_log_s
 
 
 def test_an_idle_tables_only_commit_survives_every_clean_up_spec_53_D2(lake: Lake) -> None:
-    commit(lake, CONJUNCTION_MESSAGES)
-    foreign(lake, CONJUNCTION_MESSAGES, *["VACUUM START", "VACUUM END"] * 750, timestamp_ms=1)
-    DeltaTable(lake.log(CONJUNCTION_MESSAGES).uri).create_checkpoint()
-    assert cleaned(lake, CONJUNCTION_MESSAGES) == 0
-    head = lake.head(CONJUNCTION_MESSAGES)
+    commit(lake, RECEIVED_CDMS)
+    foreign(lake, RECEIVED_CDMS, *["VACUUM START", "VACUUM END"] * 750, timestamp_ms=1)
+    DeltaTable(lake.log(RECEIVED_CDMS).uri).create_checkpoint()
+    assert cleaned(lake, RECEIVED_CDMS) == 0
+    head = lake.head(RECEIVED_CDMS)
     assert (head.version, head.sequence) == (1500, 1)
-    commit(lake, CONJUNCTION_MESSAGES)
-    assert lake.head(CONJUNCTION_MESSAGES).sequence == 2
+    commit(lake, RECEIVED_CDMS)
+    assert lake.head(RECEIVED_CDMS).sequence == 2
 
 
 def test_nothing_is_removed_where_a_consumers_manifest_is_damaged(busy: Lake) -> None:

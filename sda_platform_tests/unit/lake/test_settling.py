@@ -11,7 +11,7 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.commit import Receipt, settle
 from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.log import Head
-from sda_platform.lake.manifest import Checkpoint, SegmentRef
+from sda_platform.lake.manifest import CommitManifest, SegmentRef
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform_tests.campaign.scheduling import ConnectionLost
 from sda_platform_tests.campaign.simulated_engine import HeldTable
@@ -35,13 +35,13 @@ def planned(log: HeldTable, run_id: str = "ours") -> Plan:
     return plan_segments(RAW_RECORDS, log.head(), [SEGMENT], now_ns=1, run_id=run_id)
 
 
-def settled(log: HeldTable, plan: Plan, write: Callable[[Checkpoint], None], nonce: str = "our nonce") -> Receipt:
-    checkpoint = plan.checkpoint(nonce)
-    return settle(log, plan, checkpoint, lambda: write(checkpoint))
+def settled(log: HeldTable, plan: Plan, write: Callable[[CommitManifest], None], nonce: str = "our nonce") -> Receipt:
+    manifest = plan.manifest(nonce)
+    return settle(log, plan, manifest, lambda: write(manifest))
 
 
 def another_commits(log: HeldTable) -> None:
-    log.write(planned(log, "theirs").checkpoint("their nonce"), THEIRS)
+    log.write(planned(log, "theirs").manifest("their nonce"), THEIRS)
 
 
 def test_a_commit_that_landed_is_proved_by_the_log() -> None:
@@ -53,8 +53,8 @@ def test_a_commit_that_landed_is_proved_by_the_log() -> None:
 def test_an_error_after_the_rows_landed_is_a_success() -> None:
     log = HeldTable(RAW_RECORDS)
 
-    def write(checkpoint: Checkpoint) -> None:
-        log.write(checkpoint, OURS)
+    def write(manifest: CommitManifest) -> None:
+        log.write(manifest, OURS)
         raise ConnectionLost
 
     assert settled(log, planned(log), write).commit == log.head().commit
@@ -63,7 +63,7 @@ def test_an_error_after_the_rows_landed_is_a_success() -> None:
 def test_an_error_before_the_rows_landed_is_that_error() -> None:
     log = HeldTable(RAW_RECORDS)
 
-    def write(checkpoint: Checkpoint) -> None:
+    def write(manifest: CommitManifest) -> None:
         raise ConnectionLost("no route")
 
     with pytest.raises(ConnectionLost, match="no route"):
@@ -107,7 +107,7 @@ def test_the_same_run_repeated_with_a_new_nonce_is_a_conflict_not_a_second_commi
 def test_a_kill_is_not_swallowed() -> None:
     log = HeldTable(RAW_RECORDS)
 
-    def write(checkpoint: Checkpoint) -> None:
+    def write(manifest: CommitManifest) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -127,9 +127,9 @@ def test_commits_of_others_below_ours_are_on_disk_with_it_spec_97_hole_23() -> N
     log = HeldTable(RAW_RECORDS)
     settled(log, planned(log), lambda c: log.write(c, OURS))
 
-    def write(checkpoint: Checkpoint) -> None:
+    def write(manifest: CommitManifest) -> None:
         log.write_foreign(THEIRS)
-        log.write(checkpoint, OURS)
+        log.write(manifest, OURS)
 
     assert settled(log, planned(log), write).commit.version == 2
     log.disk.lose_power("drop", random.Random(1))
@@ -154,9 +154,9 @@ def test_every_step_of_a_commit_is_a_fault_point() -> None:
 
 def test_a_commit_that_lands_after_its_client_gave_up_is_found_by_the_next_plan_spec_86() -> None:
     log = HeldTable(RAW_RECORDS)
-    slow = planned(log).checkpoint("our nonce")
+    slow = planned(log).manifest("our nonce")
 
-    def write(checkpoint: Checkpoint) -> None:
+    def write(manifest: CommitManifest) -> None:
         raise ConnectionLost("timed out")
 
     with pytest.raises(ConnectionLost):
@@ -170,7 +170,7 @@ def test_a_commit_that_lands_after_its_client_gave_up_is_found_by_the_next_plan_
 
 def test_a_commit_that_lands_after_its_plan_was_carried_out_again_is_skipped_spec_86() -> None:
     log = HeldTable(RAW_RECORDS)
-    slow = planned(log).checkpoint("our nonce")
+    slow = planned(log).manifest("our nonce")
     settled(log, planned(log), lambda c: log.write(c, OURS), nonce="second nonce")
     log.write(slow, OURS)
     assert held(log) == ["ours"]

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
 from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.manifest import TableWindow
@@ -20,7 +20,7 @@ from sda_platform_tests.support.delta_tables import commit, lake_at
 
 
 class Ticker:
-    """The hot lane's sensor on an instance and a lake of its own."""
+    """The hot pool's sensor on an instance and a lake of its own."""
 
     def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
         self.instance, self.lake, self.wall_s = instance, lake_at(home), 2e9
@@ -28,8 +28,8 @@ class Ticker:
     def tick(self) -> dg.RunRequest | str:
         context = dg.build_sensor_context(instance=self.instance)
         readers = (RAW_RECORDS, OBSERVATIONS, FUSED_TRACKS)
-        tables = (*readers, ORBITAL_CATALOG, CLOCK_OFFSETS)
-        answer = request_unread(context, self.lake, "hot", readers, tables, wall_s=self.wall_s)
+        tables = (*readers, ORBITAL_CATALOG, TIME_TAG_BIASES)
+        answer = request_unread(context, self.lake, "alerts", readers, tables, wall_s=self.wall_s)
         return answer if isinstance(answer, dg.RunRequest) else answer.skip_message or ""
 
     def request(self) -> dg.RunRequest:
@@ -39,7 +39,7 @@ class Ticker:
 
     def run(self, status: dg.DagsterRunStatus, **tags: str) -> str:
         run_id = str(uuid.uuid4())
-        self.instance.add_run(dg.DagsterRun(job_name="hot", run_id=run_id, status=status, tags=tags))
+        self.instance.add_run(dg.DagsterRun(job_name="observations_to_alerts", run_id=run_id, status=status, tags=tags))
         return run_id
 
     def land(self) -> None:
@@ -76,7 +76,11 @@ def test_an_empty_lake_and_one_without_arrears_are_left_alone(ticker: Ticker) ->
 
 def test_work_that_dagster_remembers_no_run_of_is_done_all_the_same__F_state(behind: Ticker) -> None:
     request = behind.request()
-    assert request.tags == {"sda/lane": "hot", "sda/batch": str(request.run_key).partition(":")[0], "sda/attempt": "1"}
+    assert request.tags == {
+        "sda/pool": "alerts",
+        "sda/batch": str(request.run_key).partition(":")[0],
+        "sda/attempt": "1",
+    }
     behind.observe()
     assert behind.tick() == "every commit was consumed"
 
@@ -94,14 +98,14 @@ def test_what_a_table_only_looks_up_gives_it_nothing_to_do(ticker: Ticker) -> No
     assert ticker.tick() == "every commit was consumed"
 
 
-@pytest.mark.parametrize("lane", ["hot", "catalog"])
-def test_a_run_that_is_under_way_has_its_turn_first(behind: Ticker, lane: str) -> None:
-    run_id = behind.run(dg.DagsterRunStatus.STARTED, **{"sda/lane": lane})
+@pytest.mark.parametrize("pool", ["alerts", "catalog"])
+def test_a_run_that_is_under_way_has_its_turn_first(behind: Ticker, pool: str) -> None:
+    run_id = behind.run(dg.DagsterRunStatus.STARTED, **{"sda/pool": pool})
     assert behind.tick() == f"run {run_id[:8]} is under way"
 
 
 def test_a_failed_run_of_a_zone_is_for_that_zones_sensor(behind: Ticker) -> None:
-    run_id = behind.run(dg.DagsterRunStatus.FAILURE, **{"sda/lane": "hot", "sda/zone": "radar", "sda/batch": "b"})
+    run_id = behind.run(dg.DagsterRunStatus.FAILURE, **{"sda/pool": "alerts", "sda/zone": "radar", "sda/batch": "b"})
     assert behind.tick() == f"run {run_id[:8]} failed, which is for the sensor of its zone"
 
 
@@ -130,11 +134,11 @@ def test_a_red_table_is_not_asked_for_again_and_again_but_once_it_is_acknowledge
     """Rows of a segment that no manifest names: the skip reason says so, at each tick."""
     behind.lake.reads_unverified = False
     review_declared(behind.lake, RAW_RECORDS)
-    behind.run(dg.DagsterRunStatus.FAILURE, **{"sda/lane": "hot", "sda/zone": "radar", "sda/batch": "b"}, **stopped)
+    behind.run(dg.DagsterRunStatus.FAILURE, **{"sda/pool": "alerts", "sda/zone": "radar", "sda/batch": "b"}, **stopped)
     for _ in range(3):
         behind.wall_s += 3600.0
         said = str(behind.tick())
         assert said.startswith("every commit was consumed; not to be read: raw_records sequence 1: ")
         assert "sda acknowledge raw_records" in said
     acknowledge(behind.lake, "raw_records", "known")
-    assert behind.request().tags["sda/lane"] == "hot"
+    assert behind.request().tags["sda/pool"] == "alerts"

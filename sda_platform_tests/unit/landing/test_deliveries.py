@@ -62,7 +62,7 @@ class Platform:
         put(zone, f"{name}.meta.json", meta.to_json().encode())
 
     def run(self, decoder: Decode = decode_segments) -> None:
-        land_in(self.lake, self, replace(RAW_RECORDS, zones=FEEDS), decoder, tell=self.events.append)  # type: ignore[arg-type]
+        land_in(self.lake, self, replace(RAW_RECORDS, zones=FEEDS), decoder, report=self.events.append)  # type: ignore[arg-type]
         self.must_balance()
 
     def drain(self) -> None:
@@ -89,7 +89,7 @@ class Platform:
         """What all commits counted, of segments."""
         totals: Counter[str] = Counter()
         for commit in self.lake.log(RAW_RECORDS).commits():
-            totals.update({k.removesuffix("_segments"): v for k, v in commit.checkpoint.counts.items() if "seg" in k})
+            totals.update({k.removesuffix("_segments"): v for k, v in commit.manifest.counts.items() if "seg" in k})
         return dict(totals)
 
     def must_balance(self) -> None:
@@ -99,7 +99,7 @@ class Platform:
         assert duplicate_keys(log, commits) == []
         assert unbalanced_segments(self.lake, log, commits) == []
         assert miscounted_segments(self.lake, log, commits) == []
-        assert misplaced_segments(self.zones(FEEDS), [commit.checkpoint for commit in commits]) == []
+        assert misplaced_segments(self.zones(FEEDS), [commit.manifest for commit in commits]) == []
 
 
 @pytest.fixture
@@ -289,9 +289,9 @@ def test_the_balance_of_zones_sees_what_a_zone_lost_and_what_a_commit_did_not_co
     log = platform.lake.log(RAW_RECORDS)
     commits = log.commits()
     (platform.root / "radar/archive" / described(A).sha256).unlink()
-    (problem,) = misplaced_segments(platform.zones(FEEDS), [commit.checkpoint for commit in commits])
+    (problem,) = misplaced_segments(platform.zones(FEEDS), [commit.manifest for commit in commits])
     assert problem.startswith("sequence 1: radar/s0 was counted as acknowledged, and ")
-    commits[0].checkpoint.counts["duplicate_segments"] = 3  # type: ignore[index]
+    commits[0].manifest.counts["duplicate_segments"] = 3  # type: ignore[index]
     (problem,) = miscounted_segments(platform.lake, log, commits)
     assert problem.startswith("sequence 3 counts {")
 

@@ -193,7 +193,7 @@ def test_the_sensor_asks_for_a_run_whatever_lies_in_its_zones__D3(zone: LandingZ
     (pending(zone) / ".stfolder").mkdir()
     with dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_sensor_context(instance)
-        asked = request_landing(context, [zone], "hot", orphan_grace_s=60.0, wall_s=FUTURE_S)
+        asked = request_landing(context, [zone], "alerts", orphan_grace_s=60.0, wall_s=FUTURE_S)
     assert isinstance(asked, dg.SensorResult)
 
 

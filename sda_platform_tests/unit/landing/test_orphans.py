@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.conjunction.tables import CONJUNCTION_MESSAGES
+from sda_platform.conjunction.tables import RECEIVED_CDMS
 from sda_platform.definitions import defs
 from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.checks import no_orphans
@@ -175,9 +175,9 @@ def test_the_check_is_red_while_an_orphan_lies_in_a_zone(zone: LandingZone, tmp_
     assert "lone: data without metadata" in str(found.description)
 
 
-@pytest.mark.parametrize("check", [RAW_RECORDS.name, ELEMENT_SETS.name, CONJUNCTION_MESSAGES.name])
+@pytest.mark.parametrize("check", [RAW_RECORDS.name, ELEMENT_SETS.name, RECEIVED_CDMS.name])
 def test_the_check_is_red_while_a_segment_waits_for_longer_than_the_setting_allows(tmp_path: Path, check: str) -> None:
-    feeds = {RAW_RECORDS.name: "isl", ELEMENT_SETS.name: "elements", CONJUNCTION_MESSAGES.name: "messages"}
+    feeds = {RAW_RECORDS.name: "isl", ELEMENT_SETS.name: "elements", RECEIVED_CDMS.name: "messages"}
     (backlog,) = (
         c
         for c in defs.asset_checks or ()

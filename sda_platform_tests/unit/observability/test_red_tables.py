@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sda_platform.cli.main import main
-from sda_platform.fusion.tables import CLOCK_OFFSETS, FUSED_TRACKS, TRACKS
+from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what the tables promise
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake
@@ -73,5 +73,5 @@ def test_the_schedule_leaves_out_what_a_red_table_stops_red_03(lake: Lake) -> No
     assert "tracks sequence 1: chain" in refused[dg.AssetKey(REFINED_ELEMENTS.name)]
     commit(lake, FUSED_TRACKS, previous_sha256="of another history")
     review_declared(lake, FUSED_TRACKS)
-    everything = {dg.AssetKey(t.name) for t in (REFINED_ELEMENTS, PROVISIONAL_ELEMENTS, CLOCK_OFFSETS)}
+    everything = {dg.AssetKey(t.name) for t in (REFINED_ELEMENTS, PROVISIONAL_ELEMENTS, TIME_TAG_BIASES)}
     assert set(refused_assets(lake)) == everything

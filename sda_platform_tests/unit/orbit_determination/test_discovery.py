@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from sda_platform.fusion.fuse import READING_COLUMNS
+from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbit_determination import tracklets as module_of_tracklets
 from sda_platform.orbit_determination.checks import shared_readings
@@ -29,7 +29,7 @@ NOBODY = PROVISIONAL_SCHEMA.empty_table()
 
 @cache
 def readings() -> pa.Table:
-    return pa.concat_tables(tracked_windows(OBJECTS, WINDOWS)[0]).select(READING_COLUMNS)
+    return pa.concat_tables(tracked_windows(OBJECTS, WINDOWS)[0]).select(OBSERVATION_COLUMNS)
 
 
 @cache
@@ -94,7 +94,7 @@ def test_a_clock_that_was_corrected_leaves_its_doubt_in_the_orbit__CS() -> None:
 def test_an_object_that_only_a_telescope_sees_gets_an_orbit_though_nobody_names_its_sightings() -> None:
     index, observations = night(120)
     rows = as_rows(observations)
-    sightings = rows.append_column("native_track_id", rows["observation_id"]).select(READING_COLUMNS)
+    sightings = rows.append_column("native_track_id", rows["observation_id"]).select(OBSERVATION_COLUMNS)
     truth = dict(zip(sightings["observation_id"].to_pylist(), index.tolist(), strict=True))
     told = numbered(chosen=tuple(tracklets(sightings)))
     assert told.num_rows >= LOW - 2
@@ -111,7 +111,7 @@ def test_what_only_telescopes_see_of_a_geostationary_object_for_an_hour_is_an_or
     motion = catalogue().elements.mean_motion_rev_per_day
     (chosen, *_) = sorted(set(index[np.abs(motion[index] - 0.96) < 0.01].tolist()))
     rows = as_rows(observations.take(index == chosen))
-    sightings = rows.append_column("native_track_id", rows["observation_id"]).select(READING_COLUMNS)
+    sightings = rows.append_column("native_track_id", rows["observation_id"]).select(OBSERVATION_COLUMNS)
     told = numbered(chosen=tuple(tracklets(sightings)))
     assert told["norad_id"].to_pylist() == [80_000]
     _, place, _ = Propagator(ElementSets.from_columns(arrays(told))).at([0], told["epoch_time_ns"].to_numpy())

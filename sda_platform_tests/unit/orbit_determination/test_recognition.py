@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.fusion.fuse import READING_COLUMNS
+from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbit_determination.tracklets import Tracklet, tracklets
 from sda_platform.orbit_determination.uncorrelated_tracks import PROVISIONAL_SCHEMA, discovered
@@ -55,7 +55,7 @@ def seen(meeting: int, seconds: int = 100) -> pa.Table:
         rows = as_rows(observe(np.full(len(time_ns), RADAR), time_ns, r, v, rng)).drop_columns("observation_id")
         ids, track = [f"{piece}-{time}" for time in time_ns.tolist()], [f"{meeting}-{piece}"] * len(time_ns)
         rows = rows.append_column("observation_id", pa.array(ids)).append_column("native_track_id", pa.array(track))
-        parts.append(rows.select(READING_COLUMNS))
+        parts.append(rows.select(OBSERVATION_COLUMNS))
     return pa.concat_tables(parts)
 
 

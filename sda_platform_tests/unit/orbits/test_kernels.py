@@ -10,7 +10,7 @@ from sda_platform.orbits.risk import probability
 from sda_platform.orbits.screening import cell_list
 from sda_platform.orbits.sensing import linearisation, quadratic_forms
 
-# What the lanes call by themselves; what these call in turn is compiled with them.
+# What the pools call by themselves; what these call in turn is compiled with them.
 KERNELS = [
     two_body._transitions,
     two_body._lagrange_coefficients,

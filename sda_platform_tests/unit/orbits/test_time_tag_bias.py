@@ -7,8 +7,8 @@ import pytest
 
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.sensing.observations import ObservationArrays
-from sda_platform.orbits.tracking.clock_offset import ClockOffsets, corrected, estimate_clock_offsets
 from sda_platform.orbits.tracking.estimation import fit_windows
+from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected, estimate_time_tag_biases
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
@@ -40,9 +40,9 @@ def stamped(observations: ObservationArrays, ahead_s: dict[str, float]) -> Obser
     return changed(observations, sensor_time_ns=observations.sensor_time_ns + np.round(ahead * 1e9).astype(np.int64))
 
 
-def estimated(observations: ObservationArrays, group: IntArray, seen: Watched, references: set[str]) -> ClockOffsets:
+def estimated(observations: ObservationArrays, group: IntArray, seen: Watched, references: set[str]) -> TimeTagBiases:
     middle_ns = np.full(len(seen.index), MID_NS)
-    return estimate_clock_offsets(observations, group, catalogue(), seen.index, middle_ns, references=references)
+    return estimate_time_tag_biases(observations, group, catalogue(), seen.index, middle_ns, references=references)
 
 
 def with_links(scene: Watched, ahead_s: dict[str, float]) -> tuple[ObservationArrays, IntArray, set[str]]:
@@ -54,7 +54,7 @@ def with_links(scene: Watched, ahead_s: dict[str, float]) -> tuple[ObservationAr
     return stack(stamped(scene.observations, ahead_s), links), np.concatenate([scene.group, objects]), set(names)
 
 
-def surely_off(found: ClockOffsets) -> set[str]:
+def surely_off(found: TimeTagBiases) -> set[str]:
     return set(found.source_id[np.abs(found.offset_s) > CERTAIN_SIGMAS * found.sigma_s].tolist())
 
 

@@ -9,11 +9,11 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.tracking.estimation import fit_windows
-from sda_platform.orbits.tracking.track_filter import CarriedStates, WindowFits, carry
+from sda_platform.orbits.tracking.track_filter import PropagatedStates, WindowFits, carry
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
-    Sightings,
+    VisibleArcs,
     catalogue,
     displaced,
     observe,
@@ -34,7 +34,7 @@ class Pass:
     index: IntArray
     truth: FloatArray
 
-    def first(self, windows: int) -> CarriedStates:
+    def first(self, windows: int) -> PropagatedStates:
         """The states after so many windows of each."""
         chosen = np.concatenate([np.arange(windows) + g * WINDOWS for g in range(OBJECTS)])
         taken = {f.name: getattr(self.fits, f.name)[chosen] for f in dataclasses.fields(WindowFits)}
@@ -44,7 +44,7 @@ class Pass:
         return np.linalg.norm((state - self.truth[window::WINDOWS])[:, :3], axis=1)
 
 
-def seen_throughout(span_ns: int) -> Sightings:
+def seen_throughout(span_ns: int) -> VisibleArcs:
     """Pairs of an object and a radar that sees it at the beginning and at the end, one of each object."""
     begin, end = visible("radar", START_NS), visible("radar", START_NS + span_ns)
     both = set(zip(end.index.tolist(), end.source_id.tolist(), strict=True))

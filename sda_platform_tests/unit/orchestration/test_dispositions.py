@@ -20,7 +20,7 @@ import sda_platform
 from sda_platform.formats.errors import ERROR_KINDS
 from sda_platform.lake.errors import CommitConflict, EngineUnavailable, InvariantError, LakeError, SchemaMismatch
 from sda_platform.orchestration.dispositions import _OF_EXCEPTION, RECORD_KINDS, Disposition, disposition_of
-from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG, repeated_or_told
+from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG, with_retries
 from sda_platform.resilience import pause_s
 
 SOURCES = Path(sda_platform.__file__).parent
@@ -132,7 +132,7 @@ def run_of(error: Exception, failures: int) -> tuple[dg.ExecuteInProcessResult, 
             raise error
         return dg.MaterializeResult()
 
-    table = dg.asset(name="table")(repeated_or_told("table", body))
+    table = dg.asset(name="table")(with_retries("table", body))
 
     with dg.DagsterInstance.ephemeral() as instance:
         quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.lake.errors import EngineUnavailable, InvariantError
-from sda_platform.orchestration.retries import repeated_or_told
+from sda_platform.orchestration.retries import with_retries
 from sda_platform.orchestration.run_failures import FailureReports, run_failures
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 
@@ -45,14 +45,14 @@ class Ticks:
         return [record.getMessage() for record in self._caplog.records if record.levelno == logging.ERROR]
 
     def fail(self, error: Exception) -> str:
-        """A run of the hot lane that fails with ``error``; its id."""
+        """A run of the hot pool that fails with ``error``; its id."""
 
         def body() -> None:
             raise error
 
-        told = dg.asset(name="fused_tracks")(repeated_or_told("fused_tracks", body))  # type: ignore[arg-type]
-        job = dg.Definitions([told], jobs=[dg.define_asset_job("hot", [told])]).resolve_job_def("hot")
-        result = job.execute_in_process(instance=self.instance, raise_on_error=False, tags={"sda/lane": "hot"})
+        told = dg.asset(name="fused_tracks")(with_retries("fused_tracks", body))  # type: ignore[arg-type]
+        job = dg.Definitions([told], jobs=[dg.define_asset_job("alerts", [told])]).resolve_job_def("alerts")
+        result = job.execute_in_process(instance=self.instance, raise_on_error=False, tags={"sda/pool": "alerts"})
         return result.run_id
 
 
@@ -82,7 +82,7 @@ def test_a_report_says_where_what_and_what_to_do(
     assert ticks.tick() == "1 failed runs were told"
     ((key, report),) = webhook.received
     assert key == report["run_id"] == run_id
-    assert (report["job"], report["lane"], report["assets"]) == ("hot", "hot", ["fused_tracks"])
+    assert (report["job"], report["pool"], report["assets"]) == ("alerts", "alerts", ["fused_tracks"])
     assert report["disposition"] == disposition
     assert report["reason"] == f"{type(error).__name__}: {error}"
     assert str(error) in report["error"]

@@ -26,7 +26,7 @@ class Ticker:
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         context = dg.build_sensor_context(instance=self.instance)
-        return request_landing(context, self.zones, "hot", orphan_grace_s=60.0, wall_s=self.wall_s)
+        return request_landing(context, self.zones, "alerts", orphan_grace_s=60.0, wall_s=self.wall_s)
 
     def request(self) -> dg.RunRequest:
         result = self.tick()
@@ -44,9 +44,11 @@ class Ticker:
 
     def run(self, status: dg.DagsterRunStatus, **tags: str) -> str:
         run_id = str(uuid.uuid4())
-        origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("sda"), "sda"), "hot")
+        origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("sda"), "sda"), "alerts")
         self.instance.add_run(
-            dg.DagsterRun(job_name="hot", run_id=run_id, status=status, tags=tags, remote_job_origin=origin)
+            dg.DagsterRun(
+                job_name="observations_to_alerts", run_id=run_id, status=status, tags=tags, remote_job_origin=origin
+            )
         )
         return run_id
 
@@ -96,7 +98,7 @@ def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ti
     batch = request.tags["sda/batch"]
     assert request.run_key == f"{batch}:1"
     assert {k: v for k, v in request.tags.items() if k.startswith("sda/")} == {
-        "sda/lane": "hot",
+        "sda/pool": "alerts",
         "sda/zone": "radar",
         "sda/batch": batch,
         "sda/attempt": "1",
@@ -143,7 +145,7 @@ def test_another_batch_is_another_key(ticker: Ticker) -> None:
     "status", [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.NOT_STARTED]
 )
 def test_a_run_of_the_lane_that_has_not_begun_will_take_what_waits(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
-    run_id = ticker.run(status, **{"sda/lane": "hot"})
+    run_id = ticker.run(status, **{"sda/pool": "alerts"})
     seal(ticker, "a")
     assert ticker.skip() == f"radar: 1 segment (a) pending; run {run_id[:8]} will take them"
 
@@ -152,14 +154,14 @@ def test_a_run_of_the_lane_that_has_not_begun_will_take_what_waits(ticker: Ticke
 def test_a_working_run_will_take_only_the_batch_it_was_started_for(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
     seal(ticker, "a")
     batch = ticker.run_key().split(":")[0]
-    run_id = ticker.run(status, **{"sda/lane": "hot", "sda/batch": batch})
+    run_id = ticker.run(status, **{"sda/pool": "alerts", "sda/batch": batch})
     assert f"run {run_id[:8]} will take them" in ticker.skip()
     seal(ticker, "b", 1)
     assert ticker.run_key().endswith(":1"), "it listed the zone before b came"
 
 
 def test_a_queued_run_of_another_lane_changes_nothing(ticker: Ticker) -> None:
-    ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/lane": "catalog"})
+    ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/pool": "catalog"})
     seal(ticker, "a")
     assert ticker.run_key()
 
@@ -217,7 +219,7 @@ def test_a_run_that_failed_after_it_emptied_the_zone_is_asked_for_again(ticker: 
 
 
 def test_another_zones_failed_run_is_that_zones_to_repeat(ticker: Ticker) -> None:
-    ticker.run(dg.DagsterRunStatus.FAILURE, **{"sda/lane": "hot", "sda/zone": "isl", "sda/batch": "b"})
+    ticker.run(dg.DagsterRunStatus.FAILURE, **{"sda/pool": "alerts", "sda/zone": "isl", "sda/batch": "b"})
     assert ticker.skip() == "radar: no sealed segment is pending"
 
 
@@ -237,5 +239,5 @@ def test_a_file_that_comes_every_day_under_one_name_is_asked_for_every_day(ticke
 def test_many_segments_are_told_by_their_first_names(ticker: Ticker) -> None:
     for n in range(5):
         seal(ticker, f"s{n}", n)
-    ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/lane": "hot"})
+    ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/pool": "alerts"})
     assert ticker.skip().startswith("radar: 5 segments (s0, s1, s2, …) pending")

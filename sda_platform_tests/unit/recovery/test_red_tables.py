@@ -295,7 +295,7 @@ def test_a_window_that_was_consumed_before_there_were_verdicts_stays_consumed(la
     """A platform that was updated has consumed commits without a verdict: that is no restored table."""
     land_more(lake, 3)
     head = lake.log(RAW_RECORDS).head()
-    window = TableWindow(RAW_RECORDS.name, 0, 3, -1, head.commit_version, head.checkpoint_sha256)
+    window = TableWindow(RAW_RECORDS.name, 0, 3, -1, head.commit_version, head.manifest_sha256)
     commit(lake, OBSERVATIONS, windows=[window])
     assert consumable(lake) == (3, 3)
 

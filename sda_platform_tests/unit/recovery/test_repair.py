@@ -274,7 +274,7 @@ def test_a_damaged_manifest_is_refused_by_name_where_it_was_consumed(lake: Lake,
 
 def test_a_manifest_of_another_schema_version_is_refused_and_left_alone_spec_37(lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
-    older = replace(lake.log(RAW_RECORDS).commits()[0].checkpoint, schema_version=SCHEMA_VERSION - 1)
+    older = replace(lake.log(RAW_RECORDS).commits()[0].manifest, schema_version=SCHEMA_VERSION - 1)
     damage_checkpoint(lake, RAW_RECORDS, 0, older.to_json())
     found = started(lake, zone)["raw_records"]
     assert found.outcome == "damaged"
@@ -295,7 +295,7 @@ def test_deltas_pointer_to_its_checkpoint_is_dispensable_cp_15(lake: Lake, zone:
 def test_a_torn_checkpoint_of_deltas_own_is_dispensable_cp_14(lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
     DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
-    (torn,) = newest(lake).parent.glob("*.checkpoint.parquet")
+    (torn,) = newest(lake).parent.glob("*.manifest.parquet")
     torn.write_bytes(bytes(torn.stat().st_size))
     assert started(lake, zone)["raw_records"].outcome == "repaired"
     consume(lake, zone, "b")

@@ -13,7 +13,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
-    CONJUNCTION_MESSAGES,
+    RECEIVED_CDMS,
 )
 from sda_platform.dead_letters.checks import dead_letters_balance
 from sda_platform.dead_letters.tables import DEAD_LETTERS
@@ -28,7 +28,7 @@ from sda_platform.lake.table import Table
 from sda_platform.orchestration.table_checks import Balance
 from sda_platform.recovery.verification import (
     broken_chain,
-    broken_journals,
+    broken_correction_logs,
     duplicate_keys,
     unbalanced_segments,
 )
@@ -63,7 +63,7 @@ def chain(lake: Lake) -> list[str]:
     return broken_chain(lake.log(OBSERVATIONS).commits())
 
 
-# The chain of checkpoints.
+# The chain of manifests.
 
 
 def test_a_whole_chain_has_no_problem(lake: Lake) -> None:
@@ -228,10 +228,10 @@ def test_a_second_delivery_of_an_earlier_observation_is_no_loss(lake: Lake) -> N
 )
 def test_dead_letters_balance_with_errors(lake: Lake, numbers: list[int], told: list[str]) -> None:
     observed(lake, "a", "b")
-    commit(lake, CONJUNCTION_MESSAGES, [record("m", 0, error_kind="missing_field", error="why"), record("m", 1)])
+    commit(lake, RECEIVED_CDMS, [record("m", 0, error_kind="missing_field", error="why"), record("m", 1)])
     letters = [record("s1", n, stage="raw_records") for n in numbers if n < 9]
-    letters += [record("m", n - 9, stage="conjunction_messages") for n in numbers if n >= 9]
-    windows = [genesis_window(RAW_RECORDS), genesis_window(ELEMENT_SETS, 0), genesis_window(CONJUNCTION_MESSAGES)]
+    letters += [record("m", n - 9, stage="received_cdms") for n in numbers if n >= 9]
+    windows = [genesis_window(RAW_RECORDS), genesis_window(ELEMENT_SETS, 0), genesis_window(RECEIVED_CDMS)]
     commit(lake, DEAD_LETTERS, letters, windows=windows)
     assert problems(lake, DEAD_LETTERS, dead_letters_balance) == told
 
@@ -295,7 +295,7 @@ def test_a_journal_says_insert_0_retract_0_insert_1__DP3_I17(
     rows = [{"event_id": "x", "sequence": s, "op": op, "tca_time_ns": 1} for s, op in turns]
     commit(lake, CONJUNCTION_CANDIDATES, [{"event_id": "y", "sequence": 0, "op": "insert", "tca_time_ns": 1}])
     commit(lake, CONJUNCTION_CANDIDATES, rows)
-    told = problems(lake, CONJUNCTION_CANDIDATES, broken_journals)
+    told = problems(lake, CONJUNCTION_CANDIDATES, broken_correction_logs)
     assert told == ([] if is_whole else [f"1 journals do not alternate, such as x: {sorted(turns)}"])
 
 

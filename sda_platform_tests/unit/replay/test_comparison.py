@@ -37,7 +37,7 @@ def lived_in(root: Path, **forged: Any) -> Lake:
 
 def sequences(lake: Lake, span: Span) -> list[int]:
     found = history(lake.log(OBSERVATIONS), span)
-    return [c.checkpoint.sequence for c in found.commits] if found else []
+    return [c.manifest.sequence for c in found.commits] if found else []
 
 
 def verdict(live: Lake, shadow: Lake, table: Table = OBSERVATIONS, span: Span = EVERY_COMMIT) -> list[str]:
@@ -68,7 +68,7 @@ def test_the_predecessor_of_the_first_commit_is_the_one_before_the_span(live: La
     assert found is not None and not found.reaches_head
     (second,) = found.commits
     before = found.predecessor(second)
-    assert before is not None and before.checkpoint.sequence == 1
+    assert before is not None and before.manifest.sequence == 1
     whole = history(live.log(OBSERVATIONS), EVERY_COMMIT)
     assert whole is not None and whole.reaches_head and whole.predecessor(whole.commits[0]) is None
 
@@ -161,9 +161,9 @@ def test_a_plan_that_asks_for_other_tables_than_were_recorded_is_refused(live: L
     assert replayed is not None
     lake = ReplayingLake(live, OBSERVATIONS, str(tmp_path / "shadow"), replayed, replayed.commits[1])
     plan = lake.plan(OBSERVATIONS)
-    assert (plan.sequence, plan.as_of_ns, plan.windows) == (2, after(120), replayed.commits[1].checkpoint.windows)
-    recorded = replayed.commits[1].checkpoint
-    assert plan.checkpoint("another nonce") == replace(recorded, code_version=code_version())
+    assert (plan.sequence, plan.as_of_ns, plan.windows) == (2, after(120), replayed.commits[1].manifest.windows)
+    recorded = replayed.commits[1].manifest
+    assert plan.manifest("another nonce") == replace(recorded, code_version=code_version())
     told = "sequence 2 cannot be made again: .* made it from raw_records, and this one would from orbital_catalog"
     with pytest.raises(NotReplayable, match=told):
         lake.plan(replace(OBSERVATIONS, consumes=(ORBITAL_CATALOG,), reads=()))

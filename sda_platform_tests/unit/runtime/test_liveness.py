@@ -106,7 +106,7 @@ def test_a_run_does_not_wait_for_an_engine_that_never_answers_D8(
 ) -> None:
     monkeypatch.setattr(session, "_PROBE_TIMEOUT_S", 0.3)
     with pytest.raises(EngineUnavailable, match=rf"the Spark engine at sc://127\.0\.0\.1:{mute_port} does not answer"):
-        session.attach(f"sc://127.0.0.1:{mute_port}", "hot", lake_uri="lake")
+        session.attach(f"sc://127.0.0.1:{mute_port}", "alerts", lake_uri="lake")
 
 
 def test_the_engine_is_asked_in_spark_connects_own_protocol_D8() -> None:

@@ -1,13 +1,13 @@
-"""Sightings without names become arcs of one object each, and arcs of a minute honest orbits."""
+"""VisibleArcs without names become arcs of one object each, and arcs of a minute honest orbits."""
 
 from functools import cache
 
 import numpy as np
 import pytest
 
+from sda_platform.orbits.determination.angles_only_arcs import LEAST_SIGHTINGS, angles_only_arcs
 from sda_platform.orbits.determination.differential_correction import first_orbit
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.determination.sighting_arcs import LEAST_SIGHTINGS, sighting_arcs
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
@@ -37,7 +37,7 @@ def night(seconds: int) -> tuple[IntArray, ObservationArrays]:
 
 def arcs(observations: ObservationArrays) -> list[IntArray]:
     looks = prepare(observations)
-    return sighting_arcs(looks.direction, (looks.time_ns - START_NS) / 1e9, observations.angle_sigma_rad)
+    return angles_only_arcs(looks.direction, (looks.time_ns - START_NS) / 1e9, observations.angle_sigma_rad)
 
 
 def test_each_arc_is_of_one_object_and_no_low_one_is_missed() -> None:

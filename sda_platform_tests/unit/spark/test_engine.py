@@ -8,7 +8,8 @@ from sda_platform.definitions import default_resources
 from sda_platform.settings import Settings
 from sda_platform.spark import engine, jars
 from sda_platform.spark.java import Java
-from sda_platform.spark.session import LANES, session_id
+from sda_platform.spark.pools import WARM_POOLS
+from sda_platform.spark.session import session_id
 
 JAVA = Java(Path("/usr/bin/java"), 17)
 
@@ -78,9 +79,9 @@ def test_a_fetched_jar_with_the_wrong_checksum_never_reaches_the_cache(
 
 
 def test_each_lake_and_lane_has_a_session_of_its_own_that_never_changes__D1(tmp_path: Path) -> None:
-    sessions = {session_id(lane, lake) for lane in LANES for lake in ("/a/lake", "/b/lake", "s3://bucket/lake")}
-    assert len(sessions) == 3 * len(LANES)
-    assert session_id("hot", "/a/lake") == session_id("hot", "/a/lake/") == "2cd8d54f-391c-589b-8837-c9ab9513ddf8"
+    sessions = {session_id(pool, lake) for pool in WARM_POOLS for lake in ("/a/lake", "/b/lake", "s3://bucket/lake")}
+    assert len(sessions) == 3 * len(WARM_POOLS)
+    assert session_id("alerts", "/a/lake") == session_id("alerts", "/a/lake/") == "2cd8d54f-391c-589b-8837-c9ab9513ddf8"
 
 
 def test_the_platforms_session_is_that_of_its_lake__D1(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from deltalake import write_deltalake
 
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.spark.session import SparkResource
-from sda_platform.spark.snapshot_prefetch import Anticipation
+from sda_platform.spark.snapshot_prefetch import SnapshotPrefetch
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_an_engine_that_does_not_answer_fails_the_commit_and_not_the_asking(
 ) -> None:
     spark = SparkResource(remote="sc://127.0.0.1:1")
     with caplog.at_level("INFO"):
-        LakeResource(uri=str(tmp_path), home=str(tmp_path), spark=spark).anticipate([table]).wait()
+        LakeResource(uri=str(tmp_path), home=str(tmp_path), spark=spark).prefetch([table]).wait()
     assert f"the state of {tmp_path}/{table} was not anticipated: the Spark engine at" in caplog.text
 
 
@@ -34,5 +34,5 @@ def test_what_is_no_table_is_not_asked_for(tmp_path: Path) -> None:
         asked.append("a session")
         raise AssertionError
 
-    Anticipation(session, [f"{tmp_path}/observations_are_fresh"]).wait()  # type: ignore[arg-type]
+    SnapshotPrefetch(session, [f"{tmp_path}/observations_are_fresh"]).wait()  # type: ignore[arg-type]
     assert asked == []

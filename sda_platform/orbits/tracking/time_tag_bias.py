@@ -27,7 +27,7 @@ _ROUNDS = 4
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ClockOffsets:
+class TimeTagBiases:
     """Clock less true time of the ``s`` sources that are no references, each array (s,), by name."""
 
     source_id: TextArray
@@ -44,7 +44,7 @@ class ClockOffsets:
     """Root mean square of the residuals in units of their noise, before the clock is corrected."""
 
 
-def estimate_clock_offsets(
+def estimate_time_tag_biases(
     observations: ObservationArrays,
     group: npt.ArrayLike,
     propagator: Propagator,
@@ -53,7 +53,7 @@ def estimate_clock_offsets(
     *,
     references: Collection[str] = (),
     doubt_s: float = 1.0,
-) -> ClockOffsets:
+) -> TimeTagBiases:
     """Offsets of all sources but the references at once, by weighted least squares over windows of many objects.
 
     Twice: what a first estimate shows to be no reading of its object has no say in the second.
@@ -68,7 +68,7 @@ def estimate_clock_offsets(
     windows: IntArray = np.asarray(group, dtype=np.int64)
     objects, middle_ns = np.asarray(index, dtype=np.int64), np.asarray(mid_time_ns, dtype=np.int64)
 
-    def estimate(used: BoolArray) -> ClockOffsets:
+    def estimate(used: BoolArray) -> TimeTagBiases:
         problem, order = pose(observations.take(used), windows[used], propagator, objects, middle_ns)
         return _estimate(problem, observations.take(used).take(order), references, doubt_s)
 
@@ -77,7 +77,7 @@ def estimate_clock_offsets(
     return estimate(fits.used)
 
 
-def corrected(observations: ObservationArrays, offsets: ClockOffsets) -> ObservationArrays:
+def corrected(observations: ObservationArrays, offsets: TimeTagBiases) -> ObservationArrays:
     """The observations with the offsets taken out of their times, and how well these are known.
 
     Sources without one stay as they are.
@@ -96,7 +96,7 @@ def corrected(observations: ObservationArrays, offsets: ClockOffsets) -> Observa
 
 def _estimate(
     problem: Problem, observations: ObservationArrays, references: Collection[str], doubt_s: float
-) -> ClockOffsets:
+) -> TimeTagBiases:
     """Offsets from a problem whose rows are these observations."""
     doubted = ~np.isin(observations.source_id, list(references))
     names, source_of_doubted = np.unique(observations.source_id[doubted], return_inverse=True)
@@ -114,7 +114,7 @@ def _estimate(
         squares = np.bincount(source_of_doubted, (misfit[doubted] ** 2).sum(axis=1), minlength=len(names))
         return np.asarray(np.sqrt(squares / np.maximum(numbers, 1)))
 
-    return ClockOffsets(
+    return TimeTagBiases(
         source_id=names,
         offset_s=solution.offset_s,
         sigma_s=np.sqrt(np.diag(solution.covariance)) * np.maximum(root_mean_square(solution.corrected), 1.0),

@@ -22,8 +22,8 @@ _MISS = (np.inf, 0.2, 0.05, 0.02)
 _NOISE_SIGMAS = 5.0
 
 
-def sighting_arcs(direction: FloatArray, time_s: FloatArray, sigma_rad: FloatArray) -> list[IntArray]:
-    """Sightings (m,) of one telescope that follow one another smoothly, each in at most one arc; longest arcs first.
+def angles_only_arcs(direction: FloatArray, time_s: FloatArray, sigma_rad: FloatArray) -> list[IntArray]:
+    """VisibleArcs (m,) of one telescope that follow one another smoothly, each in at most one arc; longest arcs first.
 
     Args:
         direction: (m, 3) unit vectors, inertial.

@@ -151,9 +151,9 @@ def _move_up(log: Path, whole: int, by: int) -> None:
         return
     for version in reversed(range(whole)):
         _commit_file(log, version).rename(_commit_file(log, version + by))
-    (manifest,) = log.glob("*.manifest.parquet")
+    (manifest,) = log.glob("*.checkpoint.parquet")
     number = int(manifest.name.partition(".")[0]) + by
-    manifest.rename(log / f"{number:020d}.manifest.parquet")
+    manifest.rename(log / f"{number:020d}.checkpoint.parquet")
     pointer = log / "_last_checkpoint"
     pointer.write_text(json.dumps({**json.loads(pointer.read_text()), "version": number}))
     text = _commit_file(log, by + 1).read_text()

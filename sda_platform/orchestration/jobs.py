@@ -19,7 +19,7 @@ class Job:
     """A job that materializes tables, and the pool in which its runs take turns."""
 
     name: str
-    pool: Pool
+    pool: str
     description: str
 
 

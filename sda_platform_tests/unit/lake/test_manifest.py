@@ -103,8 +103,8 @@ def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37
         json.dumps({**json.loads(CHECKPOINT.to_json()), "segments": None}),
     ],
 )
-def test_text_that_is_no_checkpoint_is_an_invariant_error(text: str) -> None:
-    with pytest.raises(InvariantError, match="not a checkpoint"):
+def test_text_that_is_no_manifest_is_an_invariant_error(text: str) -> None:
+    with pytest.raises(InvariantError, match="not a manifest"):
         CommitManifest.from_json(text)
 
 

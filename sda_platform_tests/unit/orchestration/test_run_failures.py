@@ -87,7 +87,7 @@ def test_a_report_says_where_what_and_what_to_do(
     assert report["reason"] == f"{type(error).__name__}: {error}"
     assert str(error) in report["error"]
     assert report["url"] == f"{UI}/runs/{run_id}"
-    assert ticks.logged == [f"hot failed at fused_tracks: {disposition}: {report['reason']} ({report['url']})"]
+    assert ticks.logged == [f"alerts failed at fused_tracks: {disposition}: {report['reason']} ({report['url']})"]
     assert ticks.tick() == "no run failed", "and it is told once"
     assert len(webhook.received) == 1
 

@@ -295,7 +295,7 @@ def test_deltas_pointer_to_its_checkpoint_is_dispensable_cp_15(lake: Lake, zone:
 def test_a_torn_checkpoint_of_deltas_own_is_dispensable_cp_14(lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
     DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
-    (torn,) = newest(lake).parent.glob("*.manifest.parquet")
+    (torn,) = newest(lake).parent.glob("*.checkpoint.parquet")
     torn.write_bytes(bytes(torn.stat().st_size))
     assert started(lake, zone)["raw_records"].outcome == "repaired"
     consume(lake, zone, "b")

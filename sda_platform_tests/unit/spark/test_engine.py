@@ -78,10 +78,10 @@ def test_a_fetched_jar_with_the_wrong_checksum_never_reaches_the_cache(
     assert {path.name: path.read_bytes() for path in _cached_jars.iterdir()} == before
 
 
-def test_each_lake_and_lane_has_a_session_of_its_own_that_never_changes__D1(tmp_path: Path) -> None:
+def test_each_lake_and_pool_has_a_session_of_its_own_that_never_changes__D1(tmp_path: Path) -> None:
     sessions = {session_id(pool, lake) for pool in WARM_POOLS for lake in ("/a/lake", "/b/lake", "s3://bucket/lake")}
     assert len(sessions) == 3 * len(WARM_POOLS)
-    assert session_id("alerts", "/a/lake") == session_id("alerts", "/a/lake/") == "2cd8d54f-391c-589b-8837-c9ab9513ddf8"
+    assert session_id("alerts", "/a/lake") == session_id("alerts", "/a/lake/") == "fbb136b1-2cea-5865-a7dc-7498fd03a3a6"
 
 
 def test_the_platforms_session_is_that_of_its_lake__D1(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test soak check format lock clean
+.PHONY: help setup setup-test demo up test soak check docs screenshots coverage format lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -38,7 +38,17 @@ check: setup  ## lint, format, types, layers, definitions
 	$(BIN)/lint-imports
 	VIRTUAL_ENV=$(CURDIR)/.venv DAGSTER_DISABLE_TELEMETRY=yes $(BIN)/dg check defs
 
-format: setup  ## put the code into the house format
+docs: setup  ## the documentation as a site in build/site; warnings are errors
+	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
+
+screenshots: setup-test  ## the pictures in docs/images, from a demo of its own
+	@$(BIN)/python -m sda_platform_tests.support.screenshots
+
+coverage: setup-test  ## the unit tests, with the share of lines that they run
+	@$(BIN)/python -m pytest -m unit --numprocesses auto --maxprocesses 8 --cov sda_platform --cov-report term:skip-covered
+
+format: setup  ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

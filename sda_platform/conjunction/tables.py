@@ -75,7 +75,7 @@ class Assessment(Approach):
     )
     mahalanobis_distance: T.DoubleType = pa.Field(ge=0, description="Miss over the combined covariance.")
     collision_probability: T.DoubleType = pa.Field(
-        ge=0, le=1, description="Pc by the best method available (docs/collision-probability.md)."
+        ge=0, le=1, description="Pc by the best method available (docs/explanation/collision-probability.md)."
     )
     probability_method: T.StringType = pa.Field(
         nullable=True, isin=_METHODS, description="How Pc was found: 2D, expected collisions, or trials."

@@ -21,7 +21,7 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """What could not be used, with file, record, reason and the bytes, so that nothing is lost silently.
 
     Records and messages that cannot be read, element sets that SGP4 refuses, and observations that came after their
-    window had closed. `docs/dead-rejected.md` says for each kind what to do; `sda reprocess` brings letters back.
+    window had closed. `docs/how-to/dead-letters.md` says for each kind what to do; `sda reprocess` brings letters back.
     """
     store = lake.open()
     plan = store.plan(DEAD_LETTERS)

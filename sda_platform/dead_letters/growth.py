@@ -54,7 +54,7 @@ class Growth:
         hypothesis = RECORD_KINDS[self.kind].hypothesis if self.kind in RECORD_KINDS else "An unknown kind."
         return (
             f"{self.kind} mostly from {self.source}: {self.per_min:.0f} letters a minute against "
-            f"{self.usual_per_min:.2g} as usual. {hypothesis} See docs/dead-letters.md, {self.kind}"
+            f"{self.usual_per_min:.2g} as usual. {hypothesis} See docs/how-to/dead-letters.md, {self.kind}"
         )
 
 

@@ -23,13 +23,15 @@ class DeadLetter(Provenance):
     schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout (DP5-Q3).")
     stage: T.StringType = pa.Field(description="The table whose stage refused it.")
     feed: T.StringType = pa.Field(description="The landing zone.")
-    error_kind: T.StringType = pa.Field(isin=list(RECORD_KINDS), description="Kind of error: docs/dead-letters.md.")
+    error_kind: T.StringType = pa.Field(
+        isin=list(RECORD_KINDS), description="Kind of error, as in the how-to page on dead letters."
+    )
     error: T.StringType = pa.Field(description="File, record and reason, for a person.")
     payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came (DP5-I22).")
     error_class: T.StringType = pa.Field(
         nullable=True,
         isin=[d.value for d in Disposition],
-        description="What repeating would bring: docs/dead-letters.md.",
+        description="What repeating would bring: docs/how-to/dead-letters.md.",
     )
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor, where the record told it.")
     segment_format: T.StringType = pa.Field(nullable=True, description="Format in which the record came.")

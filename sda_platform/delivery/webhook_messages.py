@@ -1,4 +1,4 @@
-"""What is said between the platform and a webhook subscriber, as JSON; the contract is in docs/webhook.md."""
+"""What is said between the platform and a webhook subscriber, as JSON; the contract is in docs/reference/webhook.md."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""An HTTP service as the subscriber; its side of the contract is in docs/webhook.md.
+"""An HTTP service as the subscriber; its side of the contract is in docs/reference/webhook.md.
 
 Every attempt asks first and sends only what is not there: an answer that was lost, in this process or in one that died,
 is settled by asking, never by guessing.

@@ -304,7 +304,7 @@ class TableLog:
                 raise
             raise InvariantError(
                 f"{self.table.name}: a data file is not as it was written ({error}); `sda verify --deep` names the "
-                "file, and docs/exactly-once.md says what to do"
+                "file, and docs/explanation/exactly-once.md says what to do"
             ) from error
 
     def _gone(self, version: int) -> VersionGone:

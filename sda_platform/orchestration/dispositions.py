@@ -1,7 +1,7 @@
 """What to do about whatever goes wrong: the one place that says so (DP5-F7, F13, I17, O4).
 
 Two tables. `RECORD_KINDS`: why a record is refused; the record becomes a dead letter and nothing else waits for it.
-`disposition_of`: what an exception means for the run that it ended. `docs/dead-letters.md` is the first table for
+`disposition_of`: what an exception means for the run that it ended. `docs/how-to/dead-letters.md` is the first for
 people, and a test holds the two together.
 """
 

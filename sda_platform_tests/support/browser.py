@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +19,18 @@ _ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+# The lineage page shortens the names of what it has to draw small.
+_WIDE = (7200, 3600)
 _PATIENCE_MS = 30_000
+_POLL_MS = 1_000
+# Whether the page has the same text and layout as at the poll before.
+_HAS_STOPPED = """() => {
+  const boxes = [...document.querySelectorAll("svg, foreignObject, table")].map(e => e.getBoundingClientRect());
+  const now = document.body.innerText.length + JSON.stringify(boxes.slice(0, 200));
+  const same = window.sdaBefore === now;
+  window.sdaBefore = now;
+  return same;
+}"""
 
 
 class Page:
@@ -46,6 +58,15 @@ class Page:
         """Everything on the page."""
         return str(self._tab.inner_text("body"))
 
+    def settle(self) -> None:
+        """Wait until nothing loads any more and what the page draws has stopped moving."""
+        self._tab.wait_for_load_state("networkidle")
+        self._tab.wait_for_function(_HAS_STOPPED, polling=_POLL_MS)
+
+    def save(self, path: Path) -> None:
+        """Write the visible part of the page as a PNG."""
+        self._tab.screenshot(path=path)
+
     @property
     def dialogs(self) -> int:
         """How many dialogs lie over the page."""
@@ -53,8 +74,8 @@ class Page:
 
 
 @contextmanager
-def opened(url: str) -> Iterator[Page]:
-    """A tab in a browser of its own, as on a first visit."""
+def opened(url: str, viewport: tuple[int, int] = _WIDE) -> Iterator[Page]:
+    """A tab of this width and height in a browser of its own, as on a first visit."""
     try:
         from playwright.sync_api import Error, sync_playwright
     except ImportError:
@@ -68,7 +89,6 @@ def opened(url: str) -> Iterator[Page]:
         except Error as error:
             pytest.skip(f"{executable} does not start: {error.message.splitlines()[0]}")
         try:
-            # Wide: the lineage page shortens the names of what it has to draw small.
-            yield Page(chromium.new_page(viewport={"width": 7200, "height": 3600}), url)
+            yield Page(chromium.new_page(viewport={"width": viewport[0], "height": viewport[1]}), url)
         finally:
             chromium.close()

@@ -1,4 +1,4 @@
-"""The reference receiver of docs/webhook.md: a real HTTP server whose seen-set is a SQLite file.
+"""The reference receiver of docs/reference/webhook.md: a real HTTP server whose seen-set is a SQLite file.
 
 ``python -m sda_platform_tests.support.webhook_receiver FILE`` serves on a free port, which it prints. A test that runs
 it in its own process can have it misbehave: each of `Receiver.faults` is what happens to one POST, and one that

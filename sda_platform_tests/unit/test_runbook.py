@@ -1,13 +1,13 @@
 """The runbook says of every kind of dead letter what the platform's own classification says (DP5-O4).
 
-``python -m sda_platform_tests.unit.test_runbook`` writes the classification into docs/dead-letters.md.
+``python -m sda_platform_tests.unit.test_runbook`` writes the classification into docs/how-to/dead-letters.md.
 """
 
 from pathlib import Path
 
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 
-RUNBOOK = Path(__file__).parents[2] / "docs/dead-letters.md"
+RUNBOOK = Path(__file__).parents[2] / "docs/how-to/dead-letters.md"
 _HEADING = "## Kinds\n"
 
 

@@ -5,7 +5,7 @@ threshold is, at the sample nearest to its closest approach, no farther apart th
 two, its interpolation error and what it moves in fifteen seconds; every pair within that is looked at. The error is
 bounded from the fourth derivative of the orbit, or measured (``broad_phase``), the answer itself always comes
 from SGP4. Samples sit at fixed instants, so the events of a window are the union of the events of its parts, in any
-division. The whole argument is in docs/screening.md.
+division. The whole argument is in docs/explanation/screening.md.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Whoever is inside the volume is inside the sphere around it, so that its approach is among those of the sphere. The path
 of each is followed from its closest approach to either side, in steps that cannot jump over the volume: in the turning
 axes of the protected object a path bends no more than ``_strongest_bend`` says, so that it stays beyond a plane of the
-volume for a time that is known. The argument is in docs/screening.md.
+volume for a time that is known. The argument is in docs/explanation/screening.md.
 """
 
 from __future__ import annotations

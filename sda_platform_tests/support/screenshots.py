@@ -1,0 +1,96 @@
+"""The pictures of the documentation: `sda demo` in a process of its own, and a headless browser on its UI.
+
+``python -m sda_platform_tests.support.screenshots`` writes docs/images. With ``--home`` it visits a running demo.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dagster as dg
+
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
+from sda_platform.registry import TABLES
+from sda_platform.runtime import guardian, platform_home
+from sda_platform_tests.support.browser import Page, opened
+from sda_platform_tests.support.running_platform import eventually
+
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+_READY = "Ctrl-C stops the platform"
+_PATIENCE_S = 1800.0
+_STOP_S = 60.0
+_WIDE, _NORMAL = (2400, 1200), (1600, 1100)
+
+
+def take(home: Path) -> None:
+    """Visit the UI of the platform in ``home`` and write every picture."""
+    url = str(platform_home.read_state(home)["addresses"]["webserver"])
+    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
+        groups = sorted({table.group for table in TABLES})
+        finished = dg.RunsFilter(job_name=OBSERVATIONS_TO_ALERTS.name, statuses=[dg.DagsterRunStatus.SUCCESS])
+        run_id = instance.get_runs(finished, limit=1)[0].run_id
+    asset = f"/assets/{CONJUNCTION_ALERTS.name}"
+    with opened(url, viewport=_WIDE) as page:
+        expanded = ",".join(f"global@global:{group}" for group in groups)
+        _picture(page, f"/asset-groups?expanded={expanded}", "lineage", *(table.name for table in TABLES))
+    with opened(url, viewport=_NORMAL) as page:
+        _picture(page, "/asset-groups", "lineage_folded", *groups)
+        _picture(page, f"{asset}?view=events", "conjunction_alerts", "Materialized in run", "rows_written", "preview")
+        _picture(page, f"{asset}?view=checks", "checks", "exactly_once", "contract")
+        _picture(page, f"/runs/{run_id}", "run", "raw_records", "RUN_SUCCESS")
+        _picture(page, "/automation", "automation", "observations_landing", "run_failures")
+
+
+def _picture(page: Page, path: str, name: str, *texts: str) -> None:
+    page.goto(path)
+    page.sees(*texts)
+    page.settle()
+    page.save(IMAGES / f"{name}.png")
+    print(f"docs/images/{name}.png")  # noqa: T201
+
+
+@contextmanager
+def demo() -> Iterator[Path]:
+    """The home of a demo that has delivered its alerts; it ends with this process."""
+    with tempfile.TemporaryDirectory(prefix="sda-screenshots-") as directory:
+        output = Path(directory, "out")
+        environment = {**os.environ, "SDA_HOME": directory, "SDA_WEBSERVER_PORT": "0", "SDA_ENGINE_PORT": "0"}
+        leash = [sys.executable, guardian.__file__, "leash", str(os.getpid())]
+        with output.open("w") as stream:
+            process = subprocess.Popen(
+                [*leash, sys.executable, "-m", "sda_platform.cli.main", "demo"],
+                env=environment,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            eventually(lambda: _READY in output.read_text() or process.poll() is not None, _PATIENCE_S)
+            if _READY not in output.read_text():
+                raise RuntimeError(f"the demo did not deliver its alerts:\n{output.read_text()}")
+            yield Path(directory, "demo")
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(_STOP_S)
+
+
+def main() -> None:
+    """Take the pictures of a demo of its own, or of one that runs."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--home", type=Path, help="home of a running demo, such as var/demo")
+    home = parser.parse_args().home
+    if home:
+        take(home)
+    else:
+        with demo() as started:
+            take(started)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""The documentation names what exists: pages, headings, modules, tests, commands and settings."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sda_platform.cli.main import main
+from sda_platform.settings import OTHER_VARIABLES, PREFIX, Settings
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted((*ROOT.glob("*.md"), *DOCS.rglob("*.md")))
+NAMED = [page for page in PAGES if page.name != "CHANGELOG.md"]
+"""The changelog names things by the names that they had."""
+GENERATED = {"cli.md", "settings.md", "tables.md", "orchestration.md", "formats.md"}
+"""Pages of docs/reference that docs/site/reference.py writes when the site is built."""
+_CODE = re.compile(r"```.*?```", re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_FILE = re.compile(r"`([\w./-]+\.(?:py|csv|yaml|xml|toml))`")
+_COMMAND = re.compile(r"`(?:\$ )?sda ((?!-)[a-z]+)")
+
+
+def text_of(page: Path) -> str:
+    """The text of a page without its fenced blocks, whose contents are examples."""
+    return _CODE.sub("", page.read_text())
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MkDocs make them."""
+    headings = re.findall(r"^#+ (.*)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def broken_links(page: Path) -> Iterator[str]:
+    """The links of a page to files or headings that do not exist."""
+    for target in _LINK.findall(text_of(page)):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path, _, anchor = target.partition("#")
+        linked = (page.parent / path).resolve() if path else page
+        if linked.parent == DOCS / "reference" and linked.name in GENERATED:
+            continue
+        if not linked.exists() or (anchor and anchor not in anchors_of(linked)):
+            yield target
+
+
+def names(page: Path) -> str:
+    """The page in the id of a test."""
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=names)
+def test_links_lead_to_pages_and_headings_that_exist(page: Path) -> None:
+    assert list(broken_links(page)) == []
+
+
+@pytest.mark.parametrize("page", NAMED, ids=names)
+def test_named_files_exist(page: Path) -> None:
+    named = set(_FILE.findall(text_of(page)))
+    tracked = {
+        str(path.relative_to(ROOT))
+        for base in ("sda_platform", "sda_platform_tests", "benchmarks", "setup")
+        for path in (ROOT / base).rglob("*")
+        if path.is_file()
+    }
+    missing = [
+        name
+        for name in sorted(named)
+        if not (ROOT / name).exists() and not any(path == name or path.endswith(f"/{name}") for path in tracked)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", NAMED, ids=names)
+def test_named_commands_and_settings_exist(page: Path) -> None:
+    text = page.read_text()
+    settings = {PREFIX + name.upper() for name in Settings.model_fields} | OTHER_VARIABLES.keys()
+    assert set(_COMMAND.findall(text)) - main.commands.keys() == set()
+    assert {name for name in re.findall(r"\bSDA_[A-Z0-9_]*[A-Z0-9]\b", text) if name not in settings} == set()
+
+
+def test_the_navigation_names_pages_that_exist() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    listed = re.findall(r": (\S+\.md)$", navigation, re.MULTILINE)
+    made = {f"reference/{page}" for page in GENERATED} | {"changelog.md", "contributing.md"}
+    assert [page for page in listed if page not in made and not (DOCS / page).exists()] == []

@@ -64,6 +64,9 @@ class Settings(BaseSettings):
         description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
     )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; a free one is taken when it is busy.")
+    serving_host: str = Field("127.0.0.1", description="Address at which `sda serve` listens; it has no login.")
+    serving_port: int = Field(3100, description="Port of the catalogue's lookup endpoint.")
+    serving_engine: Literal["lmdb", "rocksdb"] = Field("lmdb", description="Engine of the serving index.")
     engine_port: int = Field(15002, description="Port of the local engine; a free one is taken when it is busy.")
     hung_after_s: float = Field(
         60.0,

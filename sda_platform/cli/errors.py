@@ -13,6 +13,7 @@ from sda_platform.registry import UnknownTable
 from sda_platform.runtime.lake_lock import LakeInUse
 from sda_platform.runtime.platform_home import AlreadyRunning
 from sda_platform.runtime.supervisor import PlatformError
+from sda_platform.serving.errors import ServingError
 
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
@@ -26,6 +27,7 @@ EXPECTED: tuple[type[Exception], ...] = (
     PictureError,
     PlatformError,
     ScreeningInputError,
+    ServingError,
     UnknownAlert,
     UnknownTable,
 )

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,11 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table as Grid
 
+from sda_platform.cli.people import console as _console
+from sda_platform.cli.people import for_people as _for_people
+from sda_platform.cli.people import instant as _instant
+from sda_platform.cli.people import lake_of as _lake
 from sda_platform.settings import Settings, UnknownSetting
-
-# Output that is piped keeps its columns: nobody folds a table by hand.
-_console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -42,21 +42,6 @@ def main(context: click.Context, home: Path | None) -> None:
         raise click.ClickException(str(error)) from None
 
 
-def _for_people(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn expected failures into one line instead of a traceback."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        from sda_platform.cli.errors import EXPECTED
-
-        try:
-            return command(*args, **kwargs)
-        except EXPECTED as error:
-            raise click.ClickException(str(error)) from None
-
-    return run
-
-
 @main.command()
 @click.pass_obj
 @_for_people
@@ -65,6 +50,18 @@ def up(settings: Settings) -> None:
     from sda_platform.runtime.running import run_platform
 
     run_platform(settings, _console)
+
+
+@main.command()
+@click.option("--host", help="Address to listen at; it has no login (default: SDA_SERVING_HOST or 127.0.0.1).")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT or 3100).")
+@click.pass_obj
+@_for_people
+def serve(settings: Settings, host: str | None, port: int | None) -> None:
+    """Serve the catalogue over HTTP: objects, history, states, conjunctions, alerts; /openapi.json describes it."""
+    from sda_platform.runtime.serve import run_endpoint
+
+    run_endpoint(settings, host=host or settings.serving_host, port=port or settings.serving_port)
 
 
 @main.command()
@@ -441,22 +438,6 @@ def cdm(settings: Settings, alert: str, encoding: Any, out: Path | None) -> None
         _console.print(f"written: {out}", markup=False)
     else:
         click.echo(message.decode(), nl=False)
-
-
-def _instant(text: str, option: str) -> int:
-    from sda_platform.clock import parse_iso_ns
-
-    try:
-        return parse_iso_ns(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
-
-
-def _lake(settings: Settings) -> Any:
-    from sda_platform.clock import MissionClock
-    from sda_platform.lake.lake import Lake, without_session
-
-    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
 
 
 def _show_status(settings: Settings, found: Any) -> None:

@@ -69,10 +69,10 @@ class LiveCatalogue:
 
     def get(self, norad_id: int) -> StoredElements | None:
         """The set in force of an object, acknowledged ones included; None where it has none."""
-        indexed = self._indexed().get(norad_id)
         waiting = self.pending.of(norad_id)
         if not waiting:
-            return indexed
+            return self._indexed().get(norad_id)
+        indexed = self._index.get(norad_id) if self._index else None
         return self._best([*waiting, indexed] if indexed else waiting)
 
     def objects(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[StoredElements]:

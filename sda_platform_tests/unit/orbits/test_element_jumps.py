@@ -77,13 +77,17 @@ def test_a_set_that_is_wrong_along_the_track_is_a_bad_fit() -> None:
     assert not (verdicts == MANOEUVRE).any()
 
 
-def test_a_change_of_inclination_that_lasts_is_a_manoeuvre() -> None:
+def test_a_change_of_energy_that_lasts_is_a_manoeuvre() -> None:
+    """Two metres per second along the track, three hours before the set of the middle."""
     elements, rows = history()[0], quiet_rows()
-    inclination = elements.inclination_deg.copy()
+    motion, anomaly = elements.mean_motion_rev_per_day.copy(), elements.mean_anomaly_deg.copy()
     for row in rows:
-        own = np.flatnonzero(elements.norad_id == elements.norad_id[row])
-        inclination[row : own[-1] + 1] += 0.1
-    verdicts = classify_jumps(with_changed(inclination_deg=inclination)).kind[rows]
+        own = slice(row, np.flatnonzero(elements.norad_id == elements.norad_id[row])[-1] + 1)
+        slower = -3 * 0.002 / (np.cbrt(398600.8 * 2 * np.pi / 86400 * motion[row])) * motion[row]
+        days = (elements.epoch_time_ns[own] - elements.epoch_time_ns[row]) / 86_400e9 + 0.125
+        motion[own] += slower
+        anomaly[own] = (anomaly[own] + 360 * slower * days) % 360
+    verdicts = classify_jumps(with_changed(mean_motion_rev_per_day=motion, mean_anomaly_deg=anomaly)).kind[rows]
     assert (verdicts == MANOEUVRE).mean() > 0.9
 
 

@@ -1,0 +1,47 @@
+"""What every command shares: output, errors in one line, and the lake without an engine."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+from rich.console import Console
+
+from sda_platform.settings import Settings
+
+# Output that is piped keeps its columns: nobody folds a table by hand.
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
+
+
+def for_people(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn expected failures into one line instead of a traceback."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        from sda_platform.cli.errors import EXPECTED
+
+        try:
+            return command(*args, **kwargs)
+        except EXPECTED as error:
+            raise click.ClickException(str(error)) from None
+
+    return run
+
+
+def instant(text: str, option: str) -> int:
+    """``text``, ISO 8601, as ns since 1970. Raises BadParameter, which names ``option``."""
+    from sda_platform.clock import parse_iso_ns
+
+    try:
+        return parse_iso_ns(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no ISO 8601 instant", param_hint=option) from None
+
+
+def lake_of(settings: Settings) -> Any:
+    """The lake of ``settings``, read without an engine."""
+    from sda_platform.clock import MissionClock
+    from sda_platform.lake.lake import Lake, without_session
+
+    return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)

@@ -1,0 +1,123 @@
+"""The catalogue of a lake as the source of the serving index; read without an engine."""
+
+import hashlib
+import time
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.sources import source_priority
+from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.segments import describe_segment
+from sda_platform.lake.gate import readable_of
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.landing.listing import bytes_at
+from sda_platform.landing.zone import LandingZone
+from sda_platform.recovery.verification import current_keys
+from sda_platform.serving import micro_segment
+from sda_platform.serving.index import Binding
+from sda_platform.serving.record import COLUMNS
+from sda_platform.serving.source import Rows
+
+_LISTS = {"state_1", "state_2", "covariance_1", "covariance_2"}
+
+
+class LakeSource:
+    """See `serving.source.CatalogueSource`. Only verified commits of the catalogue are served."""
+
+    def __init__(self, lake: Lake, landing_uri: str) -> None:
+        self._lake = lake
+        self._zone = LandingZone(landing_uri, ELEMENTS_FEED)
+        self._hashes: dict[str, str] = {}
+
+    def newest(self) -> Binding | None:
+        log = self._lake.log(ORBITAL_CATALOG)
+        if log.version() < 0:
+            return None
+        head = readable_of(log, self._lake.verdicts.read(log), log.head()).head
+        if head.commit is None:
+            return None
+        manifest = head.commit.manifest
+        consumed = manifest.window(ELEMENT_SETS.name)
+        return Binding(
+            version=head.commit_version,
+            sequence=head.sequence,
+            manifest_sha256=head.manifest_sha256,
+            elements_sequence=consumed.upto_sequence if consumed else 0,
+            as_of_ns=manifest.as_of_ns,
+        )
+
+    def holds(self, binding: Binding) -> bool:
+        commit = self._lake.log(ORBITAL_CATALOG).commit_at(binding.version)
+        return commit is not None and commit.manifest_sha256 == binding.manifest_sha256
+
+    def catalogue(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        written_after = ds.field(COMMIT_SEQUENCE) > after_sequence
+        return self._lake.log(ORBITAL_CATALOG).rows(COLUMNS, written_after, binding.version)
+
+    def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
+        return self._usable(after_sequence, binding.elements_sequence)
+
+    def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
+        known_hashes = set(known)
+        found: dict[str, pa.Table] = {}
+        waiting = [name for name in self._zone.pending_names() if name.startswith(micro_segment.PREFIX)]
+        for name in waiting:
+            if self._hashes.get(name) not in known_hashes:
+                found |= self._waiting_segment(name)
+        self._hashes = {name: sha256 for name, sha256 in self._hashes.items() if name in set(waiting)}
+        # What a commit of `element_sets` holds, but the catalogue does not yet.
+        consumed = self._lake.log(ELEMENT_SETS).head().sequence
+        seen = binding.elements_sequence if binding else 0
+        if consumed > seen:
+            rows = self._usable(seen, consumed, "segment_name")
+            rows = rows.filter(pc.starts_with(rows.column("segment_name"), micro_segment.PREFIX)).select(COLUMNS)
+            for sha256 in rows.column("segment_sha256").unique().to_pylist():
+                if sha256 not in known_hashes:
+                    found.setdefault(sha256, rows.filter(pc.equal(rows.column("segment_sha256"), sha256)))
+        return found
+
+    def conjunctions(self, norad_id: int) -> Rows:
+        is_of_object = (ds.field("norad_id_1") == norad_id) | (ds.field("norad_id_2") == norad_id)
+        return self._current(CONJUNCTION_ASSESSMENTS, "tca_time_ns", "ascending", is_of_object)
+
+    def alerts(self) -> Rows:
+        return self._current(CONJUNCTION_ALERTS, "collision_probability", "descending")
+
+    def land(self, name: str, data: bytes) -> int:
+        """Make a micro-segment durable in the landing zone, and return the mission time of its sealing."""
+        now_ns = self._lake.clock.now_ns()
+        meta = describe_segment(
+            data,
+            feed=ELEMENTS_FEED,
+            segment_format=micro_segment.FORMAT,
+            sealed_time_ns=now_ns,
+            sealed_wall_time_ns=time.time_ns(),
+        )
+        self._zone.seal(name, data, meta)
+        return now_ns
+
+    def _usable(self, after_sequence: int, upto_sequence: int, *more_columns: str) -> pa.Table:
+        written = (ds.field(COMMIT_SEQUENCE) > after_sequence) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
+        return self._lake.log(ELEMENT_SETS).rows([*COLUMNS, *more_columns], written & ds.field("error_kind").is_null())
+
+    def _waiting_segment(self, name: str) -> dict[str, pa.Table]:
+        data, described = bytes_at(self._zone.pending_path(name)), self._zone.describe(name)
+        if data is None or described is None or described.meta is None:
+            return {}  # consumed meanwhile, or a defective one, which the intake reports
+        sha256 = hashlib.sha256(data).hexdigest()
+        if sha256 != described.meta.sha256:
+            return {}
+        self._hashes[name] = sha256
+        received_ns = described.meta.sealed_time_ns
+        return {sha256: micro_segment.rows(data, received_time_ns=received_ns, priority=source_priority)}
+
+    def _current(self, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:
+        columns = [c.name for c in table.columns if c.name not in {table.key[0], "sequence", "op", *_LISTS}]
+        found = current_keys(self._lake.log(table), columns, where=where).drop_columns(["op", COMMIT_SEQUENCE])
+        rows: Rows = found.sort_by([(by, order), (table.key[0], "ascending")]).to_pylist()
+        return rows

@@ -1,0 +1,105 @@
+"""`sda serve` as a process: kill -9 at every point of a put, and what it serves after the restart."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from sda_platform import failpoints
+from sda_platform.clock import MissionClock
+from sda_platform.runtime.processes import free_port
+from sda_platform_tests.support.segments import START_NS
+from sda_platform_tests.support.small_catalogue import small_catalogue
+
+_PATIENCE_S = 60.0
+
+
+class Endpoint:
+    """A running `sda serve` of ``home``."""
+
+    def __init__(self, home: Path) -> None:
+        self.injection_file = home / "injection"
+        port = free_port(0)
+        command = [sys.executable, "-m", "sda_platform.cli.main", "--home", str(home), "serve", "--port", str(port)]
+        environment = {**os.environ, failpoints.INJECTION_FILE: str(self.injection_file)}
+        self._log = (home / "serve.log").open("ab")
+        self.process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
+        deadline = time.monotonic() + _PATIENCE_S
+        while not self._answers():
+            assert self.process.poll() is None, (home / "serve.log").read_text()
+            assert time.monotonic() < deadline, "the endpoint did not answer"
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        try:
+            return self.client.get("/health").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def put(self, norad_id: int) -> bool:
+        """Put a set of an object; whether it was acknowledged."""
+        omm = {
+            "NORAD_CAT_ID": norad_id, "EPOCH": "2024-10-31T12:00:00", "MEAN_MOTION": 15.5, "ECCENTRICITY": 0.001,
+            "INCLINATION": 51.6, "RA_OF_ASC_NODE": 1.0, "ARG_OF_PERICENTER": 2.0, "MEAN_ANOMALY": 3.0,
+            "BSTAR": 0.0001, "OBJECT_NAME": f"PUT {norad_id}",
+        }  # fmt: skip
+        try:
+            answer = self.client.post("/elements", json=omm)
+        except httpx.TransportError:
+            return False
+        assert answer.json() == {"accepted": 1, "refused": []}
+        return True
+
+    def served(self, norad_id: int) -> Any:
+        """The object as it is served, None where it is not."""
+        answer = self.client.get(f"/objects/{norad_id}")
+        return answer.json()[0] if answer.status_code == 200 else None
+
+
+@contextmanager
+def endpoint(home: Path) -> Iterator[Endpoint]:
+    """An endpoint that is ended at the end of the block."""
+    running = Endpoint(home)
+    try:
+        yield running
+    finally:
+        running.client.close()
+        running.process.terminate()
+        running.process.wait(_PATIENCE_S)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    MissionClock(START_NS, 0, 0.0).save(tmp_path)
+    small_catalogue(tmp_path, [5, 11, 25544])
+    return tmp_path
+
+
+def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: Path) -> None:
+    points = ["serving.gathered", "landing.data_written", "landing.sealed", "serving.sealed", "serving.shown"]
+    acknowledged = []
+    for number, point in enumerate(points):
+        with endpoint(home) as running:
+            for earlier in acknowledged:
+                assert running.served(earlier)["OBJECT_NAME"] == f"PUT {earlier}"
+            assert running.put(70_000 + number)
+            acknowledged.append(70_000 + number)
+            assert running.served(70_000 + number) is not None, "served when it is acknowledged"
+            failpoints.Injection(point, "kill").arm(running.injection_file)
+            assert not running.put(80_000 + number), "a put that was killed is not acknowledged"
+            assert running.process.wait(_PATIENCE_S) == -signal.SIGKILL
+            assert point in failpoints.hits(running.injection_file)
+    with endpoint(home) as running:
+        assert all(running.served(number) for number in acknowledged)
+        sealed = [running.served(80_000 + number) is not None for number in range(len(points))]
+        assert sealed == [False, False, True, True, True], "what was sealed is served, though it was not acknowledged"
+        assert [each["NORAD_CAT_ID"] for each in running.client.get("/objects?id_max=30000").json()] == [5, 11, 25544]

@@ -1,0 +1,122 @@
+"""The lake as the source of the serving index: verified versions only, and what was acknowledged beside them."""
+
+from pathlib import Path
+
+import pytest
+
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.landing.zone import LandingZone
+from sda_platform.recovery.review import review
+from sda_platform.runtime.catalogue_source import LakeSource
+from sda_platform.serving import micro_segment
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Puts
+from sda_platform.serving.store import IndexStore
+from sda_platform_tests.support.crashes import crash_at
+from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.segments import START_NS
+from sda_platform_tests.support.small_catalogue import committed, sets_of, small_catalogue
+
+IDS = [5, 11, 25544]
+PUT = ElementSet(25544, "ISS", "1998-067A", START_NS, 15.5, 0.001, 51.6, 1.0, 2.0, 3.0, 1e-4, originator="18 SDS")
+
+
+def served(home: Path) -> LiveCatalogue:
+    from sda_platform_tests.support.delta_tables import lake_at
+
+    source = LakeSource(lake_at(home / "lake", reads_unverified=False), str(home / "landing"))
+    live = LiveCatalogue(source, IndexStore(home / "serving"), lambda: START_NS)
+    live.start()
+    return live
+
+
+def put(live: LiveCatalogue) -> None:
+    source = live.source
+    assert isinstance(source, LakeSource)
+    puts = Puts(live, source.land, lambda originator: 20)
+    puts.put([PUT]).result(10)
+    puts.close()
+
+
+def test_the_index_is_bound_to_the_newest_verified_version(tmp_path: Path) -> None:
+    lake = small_catalogue(tmp_path, IDS)
+    live = served(tmp_path)
+    log = lake.log(ORBITAL_CATALOG)
+    binding = live.binding
+    assert binding is not None
+    assert (binding.version, binding.sequence, binding.objects, binding.sets) == (0, 1, 3, 3)
+    assert binding.manifest_sha256 == log.head().manifest_sha256
+    assert [each.norad_id for each in live.objects()] == IDS
+    committed(lake, sets_of([12]), is_verified=False)
+    assert not live.refresh(), "a commit that was not verified is not served"
+    review(lake, ORBITAL_CATALOG)
+    assert live.refresh()
+    assert [each.norad_id for each in live.objects()] == [5, 11, 12, 25544]
+    live.close()
+
+
+def test_a_platform_without_a_catalogue_serves_what_was_put(tmp_path: Path) -> None:
+    live = served(tmp_path)
+    put(live)
+    found = live.get(25544)
+    assert found is not None
+    assert found.object_name == "ISS"
+    live.close()
+
+
+def test_an_acknowledged_put_survives_a_restart_until_the_catalogue_holds_it__WL3_WL11(tmp_path: Path) -> None:
+    lake = small_catalogue(tmp_path, IDS)
+    live = served(tmp_path)
+    put(live)
+    live.close()
+    zone = LandingZone(str(tmp_path / "landing"), "elements")
+    (segment,) = zone.pending()
+    loaded = zone.read(segment)
+    assert loaded.defect is None
+
+    again = served(tmp_path)
+    assert [each.segment_sha256 for each in [again.get(25544)] if each] == [loaded.sha256]
+    again.close()
+
+    newer = sets_of([25544], segment_sha256=loaded.sha256, segment_name=segment.name, epoch_time_ns=START_NS)
+    commit(lake, ELEMENT_SETS, newer)
+    zone.acknowledge([loaded.ref(1)])
+    third = served(tmp_path)
+    assert not zone.pending()
+    assert [each.segment_sha256 for each in [third.get(25544)] if each] == [loaded.sha256], "between the two tables"
+    third.close()
+
+
+@pytest.mark.parametrize("point", ["landing.data_written", "landing.sealed", "serving.sealed", "serving.shown"])
+def test_a_crash_at_any_point_of_a_put_loses_no_sealed_set__WL9(tmp_path: Path, point: str) -> None:
+    """Before the seal a put may vanish: it was not acknowledged. From the seal on it is served after a restart."""
+    small_catalogue(tmp_path, IDS)
+    live = served(tmp_path)
+    with crash_at(point):
+        put(live)
+    live.close()
+    again = served(tmp_path)
+    found = again.get(25544)
+    assert found is not None
+    is_served = found.object_name == "ISS"
+    assert is_served == (point != "landing.data_written")
+    put(again)
+    assert len(LandingZone(str(tmp_path / "landing"), "elements").pending_names()) == 1
+    assert len(again.history(25544)) == 2, "a put that is repeated adds nothing"
+    again.close()
+
+
+def test_micro_segments_of_other_processes_are_taken_in(tmp_path: Path) -> None:
+    small_catalogue(tmp_path, IDS)
+    live = served(tmp_path)
+    other = served(tmp_path / "other-index")
+    data = micro_segment.encode([PUT])
+    assert isinstance(live.source, LakeSource)
+    live.source.land(micro_segment.segment_name(data), data)
+    live.refresh()
+    assert len(live.pending) == 1
+    live.refresh()
+    assert len(live.pending) == 1
+    live.close()
+    other.close()

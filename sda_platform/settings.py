@@ -16,6 +16,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 PREFIX: Final = "SDA_"
 OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "SDA_COLLECT_TOKEN": "the token that `sda sources` sends to the collector",
         "SDA_DAGSTER_POSTGRES_URL": "Dagster's storage; `dagster.yaml` reads it",
         "SDA_FAILPOINTS": "the order file of a fault campaign",
         "SDA_PLATFORM_ID": "the mark of a running platform's processes",
@@ -51,6 +52,9 @@ class Settings(BaseSettings):
     sensors: str = Field(
         "",
         description="CSV of the ground radars and telescopes; empty: the shipped `orbits/sensing/sensors.csv`.",
+    )
+    collect: str = Field(
+        "", description="Configuration of the collectors (TOML); empty: <home>/collect.toml, if it is there."
     )
     fleet: str = Field("", description="CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.")
 
@@ -128,6 +132,11 @@ class Settings(BaseSettings):
     def _environment_is_known(cls, values: Any) -> Any:
         require_known_variables(os.environ)
         return values
+
+    @property
+    def collect_path(self) -> Path:
+        """The configuration of the collectors."""
+        return Path(self.collect).absolute() if self.collect else self.home.absolute() / "collect.toml"
 
     @property
     def lake_uri(self) -> str:

@@ -120,6 +120,32 @@ def _reading(path: Path) -> Iterator[Callable[[str, int], None]]:
 
 
 @main.command()
+@click.option("--config", type=click.Path(path_type=Path), help="The sources (default: SDA_COLLECT or collect.toml).")
+@click.pass_obj
+@_for_people
+def collect(settings: Settings, config: Path | None) -> None:
+    """Receive what sensors and partners send, until Ctrl-C or SIGTERM. `sda up` does this where collect.toml exists."""
+    from sda_platform.edge.service import run_collector
+
+    sys.exit(run_collector(config or settings.collect_path, landing_root=settings.landing_uri, home=settings.home))
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.pass_obj
+@_for_people
+def sources(settings: Settings, as_json: bool) -> None:
+    """The sources of the running collector: state, rate, last record, drops."""
+    from sda_platform.cli.sources import read_report, source_grid
+
+    report = read_report(settings.home)
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        _console.print(source_grid(report))
+
+
+@main.command()
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @click.pass_obj
 @_for_people

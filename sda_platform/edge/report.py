@@ -50,6 +50,6 @@ def _source(collector: Collector, name: str, now_s: float) -> dict[str, Any]:
 
 
 def _share(collector: Collector, name: str) -> float:
-    low = collector.ledger.account(name, Priority.LOW).received
+    low = sum(a.received for key, a in collector.ledger.accounts().items() if key == (name, Priority.LOW))
     total = collector.ledger.of_source(name).received
     return round(low / total, 4) if total else 0.0

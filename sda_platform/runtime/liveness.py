@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import grpc
 
@@ -132,6 +133,22 @@ def webserver_answers(url: str) -> Question:
                 return bool(answer.status == 200)
         except (OSError, http.client.HTTPException):
             return False
+
+    return ask
+
+
+def collector_answers(home: Path) -> Question:
+    """Whether the collector of ``home`` answers at its control plane; what it says of its sources is not asked here."""
+
+    def ask(deadline_s: float) -> bool:
+        try:
+            control = json.loads((home / "collector.json").read_text())["control"]
+            urllib.request.urlopen(f"http://{control}/health", timeout=deadline_s).close()
+        except urllib.error.HTTPError:
+            return True
+        except (OSError, KeyError, ValueError, http.client.HTTPException):
+            return False
+        return True
 
     return ask
 

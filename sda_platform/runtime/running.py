@@ -10,6 +10,7 @@ from rich.console import Console
 
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.edge.config import load_config
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.runtime.services import Addresses
 from sda_platform.runtime.supervisor import Platform
@@ -32,6 +33,9 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     # A subscriber or a list that cannot be used is reported before anything starts.
     chosen_subscriber(settings.subscriber, settings.home)
     protected_fleet(Path(settings.fleet) if settings.fleet else None)
+    has_collectors = bool(settings.collect) or settings.collect_path.exists()
+    if has_collectors:
+        load_config(settings.collect_path)
     if settings.sensors:
         sensor_network(Path(settings.sensors))
     platform = Platform(
@@ -49,6 +53,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         driver_memory=settings.driver_memory,
         spark_remote=settings.spark_remote,
         hung_after_s=settings.hung_after_s,
+        collect=settings.collect_path if has_collectors else None,
     )
     try:
         yield platform, platform.start(say)

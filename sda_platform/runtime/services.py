@@ -17,7 +17,7 @@ DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
 # A start waits for an answer of each: of Dagster's servers to the very question that they are asked later, of the
 # engine to the statements of the warm-up.
-_PROVEN_AT_START = ("code-server", "webserver", "engine")
+_PROVEN_AT_START = ("code-server", "collector", "webserver", "engine")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,13 @@ def daemon_service(home: Path, environment: Mapping[str, str], workspace: Path) 
     return _python("daemon", ["sda_platform.runtime.daemon", "-w", str(workspace)], home, environment, lambda: True)
 
 
-def watched(services: Mapping[str, Service], addresses: Addresses, hung_after_s: float) -> list[Liveness]:
+def collector_service(home: Path, environment: Mapping[str, str], config: Path) -> Service:
+    """The collectors, as the file ``config`` describes them."""
+    answers = liveness.collector_answers(home)
+    return _python("collector", ["sda_platform.edge", str(config)], home, environment, lambda: bool(answers(_LOOK_S)))
+
+
+def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, hung_after_s: float) -> list[Liveness]:
     """How to see whether these services, which are ready, work from now on.
 
     One hangs when it has not answered for ``hung_after_s`` seconds. The daemon writes a heartbeat every half minute and
@@ -73,6 +79,7 @@ def watched(services: Mapping[str, Service], addresses: Addresses, hung_after_s:
         "engine": (liveness.engine_answers(addresses.engine), ENGINE_READY_S, MISSES),
         "code-server": (liveness.code_server_answers(addresses.code_server), DAGSTER_READY_S, MISSES),
         "webserver": (liveness.webserver_answers(addresses.webserver), DAGSTER_READY_S, MISSES),
+        "collector": (liveness.collector_answers(home), DAGSTER_READY_S, MISSES),
         "daemon": (liveness.daemon_beats(addresses.webserver), DAGSTER_READY_S, beats),
     }
     return [

@@ -1,5 +1,6 @@
 """`sda up`: starts the platform's processes, keeps them running, and leaves none behind.
 
+    collector, where configured
     lake verified ────────────────┐
     code server (one, shared) ────┼─ webserver ── daemon at work
     engine (Spark Connect server) ┴─ pools warmed
@@ -50,6 +51,7 @@ class Platform:
     ``environment``: what every process inherits (default: this one's). ``spark_remote``: empty = run the
     local engine; otherwise that engine is used and none is started. ``driver_memory``: the engine's heap in
     JVM notation. ``hung_after_s``: seconds without an answer after which a process is ended and started again.
+    ``collect``: configuration of the collectors; None runs none.
     """
 
     def __init__(
@@ -63,12 +65,14 @@ class Platform:
         driver_memory: str = "3g",
         spark_remote: str = "",
         hung_after_s: float = 60.0,
+        collect: Path | None = None,
         module: str = "sda_platform.definitions",
     ) -> None:
         self.home = home.absolute()
         self._inherited = dict(os.environ if environment is None else environment)
         self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
+        self._collect = collect
         self._mark = uuid.uuid4().hex
         self._report: Callable[[str], None] = lambda _line: None
         self._services: dict[str, Service] = {}
@@ -160,6 +164,8 @@ class Platform:
         with_postgres = bool(self._inherited.get(platform_home.POSTGRES_VARIABLE))
         workspace = platform_home.prepare(self.home, code_port, with_postgres=with_postgres)
         self._start_guardian()
+        if self._collect is not None:  # before anything else: what sensors send now is not sent again
+            self._add(services.collector_service(self.home, self._environment(), self._collect))
         self._begin_verification()
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
         self._addresses = Addresses(f"http://127.0.0.1:{webserver_port}", f"127.0.0.1:{code_port}", remote)
@@ -168,6 +174,8 @@ class Platform:
             self._await("engine", services.ENGINE_READY_S)
             self._begin_warming()
         self._await("code-server", services.DAGSTER_READY_S)
+        if self._collect is not None:
+            self._await("collector", services.DAGSTER_READY_S)
         self._await_verified()
         self._start_webserver(workspace, webserver_port)
         # Not only once the engine is warm: what a platform that was killed left undone warms it as well.
@@ -298,7 +306,7 @@ class Platform:
 
     def _watch_answers(self) -> None:
         """Ask every process from now on, each from a thread of its own, whether it works."""
-        self._liveness = services.watched(self._services, self.addresses, self._hung_after_s)
+        self._liveness = services.watched(self.home, self._services, self.addresses, self._hung_after_s)
         for each in self._liveness:
             asking = threading.Thread(target=each.keep_asking, args=(self._stop_wanted,), daemon=True)
             asking.name = f"ask {each.service.name}"

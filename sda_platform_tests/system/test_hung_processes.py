@@ -74,7 +74,7 @@ class Supervised:
         """Whether the process answers what the supervisor asks it; the daemon, whether its heartbeat has changed."""
         if name not in self._questions:
             service = Service(name, [], {}, self.home, self._output)
-            (asked,) = watched({name: service}, Addresses(**self.state["addresses"]), HUNG_AFTER_S)
+            (asked,) = watched(self.home, {name: service}, Addresses(**self.state["addresses"]), HUNG_AFTER_S)
             self._questions[name] = asked.question
         return bool(self._questions[name](10.0))
 

@@ -16,6 +16,7 @@ from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Services, Source, SourceFailed, State
 from sda_platform.resilience import BreakerState
 
+_REMEMBERED: Final = 100_000
 _LONG_POLL_GRACE_S: Final = 2.0
 _FUTURE_NS: Final = 5_000_000_000
 _PATIENCE: Final = HttpPatience(total_s=10.0, max_bytes=16 * 2**20)
@@ -100,7 +101,7 @@ class OpticalSource(Source):
                 continue
             if name is None:
                 self.errors["bad_record"] += 1
-            elif time_ns <= received_ns + _FUTURE_NS:  # a record from the future must not move the mark
+            else:
                 times[name] = time_ns
             if isinstance(record, dict):
                 record = {**record, "received_ns": received_ns}
@@ -112,14 +113,15 @@ class OpticalSource(Source):
             await self._entry.hand_over(Batch(self.name, Priority.HIGH, data, len(lines), now_s, receipt))
             if not await receipt.durable():
                 raise SourceFailed(f"{self._url}: {receipt.lost} records were not kept; they are asked for again")
-        if times:
-            self._advance(times)
+        self._advance(times, latest_ns=received_ns + _FUTURE_NS)
         return len(lines)
 
-    def _advance(self, times: dict[str, int]) -> None:
-        self._landed |= times
-        mark_ns = max(self._mark.time_ns, *times.values())
-        self._landed = {name: at for name, at in self._landed.items() if at >= mark_ns - self._overlap_ns}
+    def _advance(self, times: dict[str, int], latest_ns: int) -> None:
+        """Move the mark to the newest of ``times``; a record from the future, a clock's fault, does not move it."""
+        mark_ns = max([self._mark.time_ns, *(time_ns for time_ns in times.values() if time_ns <= latest_ns)])
+        known = {**self._landed, **times}
+        recent = [(name, at) for name, at in known.items() if at >= mark_ns - self._overlap_ns]
+        self._landed = dict(recent[-_REMEMBERED:])
         self._mark.move(mark_ns)
 
 

@@ -1,0 +1,142 @@
+"""Files of partners: a watched folder, and uploads over HTTP."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from sda_platform.edge.collector import Collector
+from sda_platform_tests.support.collectors import collecting, landed, payloads, until
+from sda_platform_tests.unit.edge.test_http_sources import TLE
+
+SETS = ("\n".join(TLE) + "\n").encode()
+
+
+def folder(path: Path) -> dict[str, dict[str, Any]]:
+    return {"partners": {"kind": "folder", "path": str(path), "interval_s": 0.005, "settle_s": 0.0}}
+
+
+def test_a_file_that_is_copied_into_the_folder_lands_and_is_put_away(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, folder(drop)) as collector:
+            (drop / "sets.tle.part").write_bytes(SETS[:10])
+            (drop / ".hidden.tle").write_bytes(SETS)
+            (drop / "sets.tle").write_bytes(SETS)
+            await until(lambda: (drop / "landed" / "sets.tle").exists())
+            assert collector.ledger.of_source("partners").sealed == 1
+            (drop / "sets.tle").write_bytes(SETS)  # the same again: nothing new, and put away beside the first
+            await until(lambda: (drop / "landed" / "sets.tle.2").exists())
+
+    asyncio.run(scenario())
+    assert len(landed(tmp_path, "elements")) == 1
+    assert sorted(path.name for path in drop.iterdir() if path.is_file()) == [".hidden.tle", "sets.tle.part"]
+
+
+def test_a_file_that_is_no_source_is_put_aside_with_its_reason(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, folder(drop)) as collector:
+            (drop / "notes.xyz").write_text("hello")
+            (drop / "torn.tle").write_bytes(SETS[:-20])
+            await until(lambda: len(list((drop / "refused").glob("*.reason.txt"))) == 2)
+            assert collector.supervised["partners"].source.errors["refused_file"] == 2
+            assert collector.health == []
+
+    asyncio.run(scenario())
+    assert "breaks off in its last record" in (drop / "refused" / "torn.tle.reason.txt").read_text()
+    assert payloads(tmp_path, "elements") == []
+
+
+def test_a_folder_of_a_zone_decides_where_its_files_land(tmp_path: Path) -> None:
+    drop = tmp_path / "drop"
+    (drop / "elements").mkdir(parents=True)
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, folder(drop)):
+            (drop / "elements" / "sets.txt").write_bytes(SETS)
+            await until(lambda: bool(landed(tmp_path, "elements")))
+
+    asyncio.run(scenario())
+
+
+UPLOAD: dict[str, dict[str, Any]] = {"upload": {"kind": "upload", "bind": "127.0.0.1:0", "max_bytes": 100_000}}
+
+
+async def post(collector: Collector, path: str, content: bytes = SETS, **options: Any) -> httpx.Response:
+    source = collector.supervised["upload"].source
+    async with httpx.AsyncClient(timeout=10) as client:
+        return await client.post(f"http://{source.address}{path}", content=content, **options)
+
+
+def test_an_upload_is_answered_once_it_is_durable(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with collecting(tmp_path, UPLOAD) as collector:
+            first = await post(collector, "/land/elements?name=sets.tle")
+            assert (first.status_code, first.json()["records"]) == (201, 1)
+            assert len(landed(tmp_path, "elements")) == 1
+            again = await post(collector, "/land/elements?name=other.tle")
+            assert (again.status_code, again.json()["segments"]) == (200, [])
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status"),
+    [
+        ("/land/nowhere?name=a.tle", SETS, 404),
+        ("/land/radar?name=a.tle", SETS, 400),
+        ("/land/elements?name=a.xyz", SETS, 400),
+        ("/land/elements?name=a.tle", SETS[:-9], 400),
+        ("/land/elements?name=a.tle", b"", 400),
+        ("/land/elements?name=../../../../tmp/evil.tle", SETS, 201),
+        ("/land/elements?name=%00%ff/..", SETS, 400),
+        ("/land/elements?name=a.tle", b"x" * 100_001, 413),
+        ("/elsewhere", SETS, 404),
+    ],
+)
+def test_a_wrong_upload_is_refused_with_its_reason(tmp_path: Path, path: str, content: bytes, status: int) -> None:
+    async def scenario() -> None:
+        async with collecting(tmp_path, UPLOAD) as collector:
+            answer = await post(collector, path, content)
+            assert answer.status_code == status, answer.text
+            assert str(tmp_path) not in answer.text
+            assert collector.health == []
+
+    asyncio.run(scenario())
+    assert {path.name for path in (tmp_path / "collector").iterdir()} == set()
+    assert len(payloads(tmp_path, "elements")) == (1 if status == 201 else 0)
+
+
+def test_an_upload_without_the_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPLOAD_TOKEN", "t0ken")
+    sources = {"upload": {**UPLOAD["upload"], "token_variable": "UPLOAD_TOKEN"}}
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, sources) as collector:
+            assert (await post(collector, "/land/elements?name=a.tle")).status_code == 401
+            wrong = {"Authorization": "Bearer token"}
+            assert (await post(collector, "/land/elements?name=a.tle", headers=wrong)).status_code == 401
+            right = {"Authorization": "Bearer t0ken"}
+            assert (await post(collector, "/land/elements?name=a.tle", headers=right)).status_code == 201
+
+    asyncio.run(scenario())
+
+
+def test_a_body_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with collecting(tmp_path, UPLOAD) as collector:
+            source = collector.supervised["upload"].source
+            host, _, port = source.address.rpartition(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"POST /land/elements?name=a.tle HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nhalf")
+            await writer.drain()
+            writer.close()
+            await until(lambda: source.errors["torn"] == 1)
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "elements") == []

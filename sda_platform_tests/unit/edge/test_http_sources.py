@@ -1,0 +1,253 @@
+"""Sources over HTTP: the optical archive, public catalogues, and what is asked again of a server that fails."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from sda_platform.edge.http_client import HttpClient, HttpFailed, HttpPatience, HttpRefused
+from sda_platform.edge.sources.optical import OpticalSource
+from sda_platform.edge.sources.source import State
+from sda_platform.formats.optical import parse_optical_record
+from sda_platform_tests.support.collectors import NOW_NS, collecting, payloads, until
+from sda_platform_tests.unit.edge.servers import serving
+
+TLE = (
+    "ISS (ZARYA)",
+    "1 25544U 98067A   24306.17453704  .00022844  00000+0  40391-3 0  9995",
+    "2 25544  51.6393 356.2817 0009296  77.9131  33.2203 15.49933303479592",
+)
+
+
+def record(number: int, second: float = 0.0) -> dict[str, Any]:
+    return {
+        "obs_id": f"obs-{number}",
+        "timestamp_ns": NOW_NS + round(second * 1e9),
+        "ra_rad": 1.0,
+        "dec_rad": 0.5,
+        "sigma_arcsec": 1.0,
+        "site_id": "site-1",
+    }
+
+
+def optical(url: str, **options: Any) -> dict[str, dict[str, Any]]:
+    return {"archive": {"kind": "optical", "url": f"{url}/records", "poll_interval_s": 0.01, **options}}
+
+
+def names(tmp_path: Path) -> list[str]:
+    return [parse_optical_record(payload).obs_id for payload in payloads(tmp_path, "optical")]
+
+
+def test_the_archive_is_polled_and_every_record_lands_once__DP1_F3_E6(tmp_path: Path) -> None:
+    """Two records share a time, and one comes late with an older one: none is missed, none lands twice."""
+    archive = [record(1, -20), record(2, -10)]
+
+    def answer(request: Request) -> Response:
+        since = int(request.query_params["since"])
+        return JSONResponse([each for each in archive if each["timestamp_ns"] >= since])
+
+    async def scenario() -> None:
+        async with serving(answer) as remote, collecting(tmp_path, optical(remote.url)) as collector:
+            await until(lambda: collector.ledger.of_source("archive").sealed == 2)
+            archive.extend([record(3, -10), record(4, -25)])
+            await until(lambda: collector.ledger.of_source("archive").sealed == 4)
+            seen = len(remote.asked)
+            await until(lambda: len(remote.asked) > seen + 2)
+            assert int(remote.asked[-1].query_params["since"]) == NOW_NS - 70_000_000_000
+
+    asyncio.run(scenario())
+    assert names(tmp_path) == ["obs-1", "obs-2", "obs-3", "obs-4"]
+    assert all(json.loads(line)["received_ns"] == NOW_NS for line in payloads(tmp_path, "optical"))
+
+
+def test_the_mark_survives_a_restart__DP1_I12(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with serving(lambda request: JSONResponse([record(1, -90), record(2, -10)])) as remote:
+            async with collecting(tmp_path, optical(remote.url)) as collector:
+                await until(lambda: collector.ledger.of_source("archive").sealed == 2)
+                await until(lambda: len(remote.asked) > 1)
+            remote.asked.clear()
+            async with collecting(tmp_path, optical(remote.url)):
+                await until(lambda: bool(remote.asked))
+            assert int(remote.asked[0].query_params["since"]) == NOW_NS - 70_000_000_000
+
+    asyncio.run(scenario())
+
+
+def test_a_record_from_the_future_does_not_move_the_mark(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        future = {**record(1), "timestamp_ns": NOW_NS + 10**18}
+        async with serving(lambda request: JSONResponse([future, record(2, -1)])) as remote:
+            async with collecting(tmp_path, optical(remote.url)) as collector:
+                await until(lambda: len(remote.asked) > 3)
+                assert collector.ledger.of_source("archive").sealed >= 2
+            assert int(remote.asked[-1].query_params["since"]) == NOW_NS - 61_000_000_000
+
+    asyncio.run(scenario())
+
+
+def test_what_is_no_record_lands_and_is_counted__DP1_Q1(tmp_path: Path) -> None:
+    odd: list[Any] = [7, {"obs_id": 3}, None, {"obs_id": "x", "timestamp_ns": True}]
+
+    async def scenario() -> None:
+        served = serving(lambda request: JSONResponse([*odd, record(1)]))
+        async with served as remote, collecting(tmp_path, optical(remote.url)) as collector:
+            await until(lambda: collector.ledger.of_source("archive").sealed >= 5)
+            assert collector.supervised["archive"].source.errors["bad_record"] >= 4
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "optical")[:1] == [b"7"]
+
+
+@pytest.mark.parametrize("content", [b"not json", b'{"a": 1}', b"[" * 100_000, b"\xff\xfe"])
+def test_an_answer_that_is_no_list_fails_the_source_within_its_budget(tmp_path: Path, content: bytes) -> None:
+    async def scenario() -> None:
+        served = serving(lambda request: Response(content))
+        async with served as remote, collecting(tmp_path, optical(remote.url)) as collector:
+            await until(lambda: collector.supervised["archive"].restarts >= 1)
+            assert collector.supervised["archive"].source.state in (State.RETRYING, State.FAILED)
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "optical") == []
+
+
+def sent(answers: list[Callable[[], Response]], **patience: Any) -> tuple[list[float], int, "str | int"]:
+    """Ask once with these answers, one after the other; returns pauses, number of requests, and status or error."""
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def scenario() -> tuple[list[float], int, str | int]:
+        left = list(answers)
+        bounds = HttpPatience(**{"first_pause_s": 0.001, "longest_pause_s": 20.0, "total_s": 5.0, **patience})
+        client = HttpClient(bounds, sleep=sleep)
+        async with serving(lambda request: left.pop(0)()) as remote:
+            try:
+                outcome: str | int = (await client.get(remote.url)).status
+            except (HttpFailed, HttpRefused) as error:
+                outcome = type(error).__name__
+            finally:
+                await client.close()
+            return pauses, len(remote.asked), outcome
+
+    return asyncio.run(scenario())
+
+
+def status(code: int, **headers: str) -> Callable[[], Response]:
+    return lambda: Response(status_code=code, headers=headers)
+
+
+@pytest.mark.parametrize(
+    ("answers", "requests", "outcome"),
+    [
+        ([status(200)], 1, 200),
+        ([status(304)], 1, 304),
+        ([status(503), status(200)], 2, 200),
+        ([status(503)] * 3, 3, "HttpFailed"),
+        ([status(429), status(200)], 2, 200),
+        ([status(408), status(200)], 2, 200),
+        ([status(404)], 1, "HttpRefused"),
+        ([status(403)], 1, "HttpRefused"),
+    ],
+)
+def test_what_passes_is_asked_again_and_nothing_else_is__F4(
+    answers: list[Callable[[], Response]], requests: int, outcome: str | int
+) -> None:
+    assert sent(answers)[1:] == (requests, outcome)
+
+
+def test_retry_after_is_honoured_up_to_the_cap__F4() -> None:
+    headers = {"retry-after": "7"}
+    pauses, _, _ = sent([status(429, **headers), status(503, **{"retry-after": "900"}), status(200)])
+    assert pauses == [7.0, 20.0]
+
+
+def test_an_answer_beyond_the_bound_is_refused() -> None:
+    assert sent([lambda: Response(b"x" * 2_000)], max_bytes=1_000)[1:] == (1, "HttpRefused")
+
+
+def test_nothing_listens_and_the_breaker_stops_asking__DP2_F7() -> None:
+    async def scenario() -> None:
+        client = HttpClient(HttpPatience(attempts=5, first_pause_s=0.0001, longest_pause_s=0.0002, connect_s=1.0))
+        with pytest.raises(HttpFailed, match="Connect"):
+            await client.get("http://127.0.0.1:9")
+        with pytest.raises(HttpFailed, match="not asked"):
+            await client.get("http://127.0.0.1:9")
+        await client.close()
+
+    asyncio.run(scenario())
+
+
+def pull(url: str, **options: Any) -> dict[str, dict[str, Any]]:
+    return {"sets": {"kind": "pull", "url": f"{url}/gp.php?GROUP=stations", "format": "tle", **options}}
+
+
+def test_a_catalogue_is_asked_conditionally_and_not_again_after_a_restart(tmp_path: Path) -> None:
+    text = "\n".join(TLE) + "\n"
+
+    async def scenario() -> None:
+        def answer(request: Request) -> Response:
+            if request.headers.get("If-None-Match") == '"v1"':
+                return Response(status_code=304)
+            return Response(text, headers={"ETag": '"v1"', "Last-Modified": "Fri, 01 Nov 2024 00:00:00 GMT"})
+
+        async with serving(answer) as remote:
+            async with collecting(tmp_path, pull(remote.url)) as collector:
+                await until(lambda: collector.ledger.of_source("sets").sealed == 1)
+            async with collecting(tmp_path, pull(remote.url)):
+                await asyncio.sleep(0.05)
+            assert len(remote.asked) == 1
+            state = tmp_path / "collector" / "sets.pull.json"
+            state.write_text(json.dumps({**json.loads(state.read_text()), "asked_s": 0.0}))  # two hours later
+            async with collecting(tmp_path, pull(remote.url)):
+                await until(lambda: len(remote.asked) == 2)
+            assert remote.asked[1].headers["If-Modified-Since"] == "Fri, 01 Nov 2024 00:00:00 GMT"
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "elements") == ["\n".join(TLE).encode()]
+
+
+def test_a_login_comes_first_and_its_secrets_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPACETRACK_USER", "anna")
+    monkeypatch.setenv("SPACETRACK_PASSWORD", "s3cret")
+
+    async def scenario() -> str:
+        def answer(request: Request) -> Response:
+            if request.url.path == "/ajaxauth/login":
+                return Response(headers={"Set-Cookie": "session=1; Path=/"})
+            is_known = request.cookies.get("session") == "1"
+            return Response("\n".join(TLE) + "\n") if is_known else Response(status_code=401)
+
+        async with serving(answer) as remote, collecting(tmp_path, pull(remote.url, login="space-track")) as collector:
+            await until(lambda: collector.ledger.of_source("sets").sealed == 1)
+            assert [request.method for request in remote.asked] == ["POST", "GET"]
+            assert await remote.asked[0].body() == b"identity=anna&password=s3cret"
+            return collector.log.stream.getvalue()  # type: ignore[attr-defined]
+
+    assert "s3cret" not in asyncio.run(scenario())
+
+
+def test_a_missing_password_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPACETRACK_USER", raising=False)
+    monkeypatch.delenv("SPACETRACK_PASSWORD", raising=False)
+
+    async def scenario() -> None:
+        served = serving(lambda request: Response())
+        async with served as remote, collecting(tmp_path, pull(remote.url, login="space-track")) as collector:
+            source = collector.supervised["sets"].source
+            await until(lambda: "SPACETRACK_USER and SPACETRACK_PASSWORD" in source.detail)
+            assert remote.asked == []
+
+    asyncio.run(scenario())
+
+
+def test_an_optical_source_keeps_progress() -> None:
+    assert OpticalSource.is_stateful

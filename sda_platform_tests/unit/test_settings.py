@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from sda_platform import failpoints
 from sda_platform.cli.main import main
+from sda_platform.cli.sources import TOKEN_VARIABLE
 from sda_platform.definitions import build_defs
 from sda_platform.runtime import guardian, platform_home
 from sda_platform.settings import OTHER_VARIABLES, Settings, UnknownSetting, require_known_variables
@@ -32,7 +33,8 @@ def test_a_misspelt_setting_is_refused_with_the_closest_name_spec_114(name: str,
 def test_every_setting_and_every_other_variable_is_known_spec_114() -> None:
     names = [f"SDA_{name.upper()}" for name in Settings.model_fields]
     require_known_variables(dict.fromkeys([*names, *OTHER_VARIABLES, *map(str.lower, names)], ""))
-    assert set(OTHER_VARIABLES) == {failpoints.INJECTION_FILE, guardian.MARK, platform_home.POSTGRES_VARIABLE}
+    others = {failpoints.INJECTION_FILE, guardian.MARK, platform_home.POSTGRES_VARIABLE, TOKEN_VARIABLE}
+    assert set(OTHER_VARIABLES) == others
 
 
 def test_the_command_line_says_so_in_one_line_spec_114(monkeypatch: pytest.MonkeyPatch) -> None:

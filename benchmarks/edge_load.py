@@ -1,0 +1,123 @@
+"""The load of `edge.py`: sends frames at a rate over real sockets, in a process of its own.
+
+    python benchmarks/edge_load.py radar|isl|telemetry HOST PORT --rate 9000 --seconds 60 [--tracks 5000]
+
+Prints one JSON line: how many were sent, and how many have been acknowledged (links only). It sends in steps of five
+milliseconds and never faster than asked, so that a late step is caught up by the next.
+"""
+
+import argparse
+import json
+import selectors
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from sda_platform.formats.isl import encode_isl_frames
+from sda_platform.formats.radar import encode_radar_frames
+from sda_platform.formats.telemetry import encode_telemetry_frames
+
+_STEP_S = 0.005
+_AHEAD = 100_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=["radar", "isl", "telemetry"])
+    parser.add_argument("host")
+    parser.add_argument("port", type=int)
+    parser.add_argument("--rate", type=float, required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--tracks", type=int, default=5_000)
+    parser.add_argument("--identity", type=int, default=1)
+    parser.add_argument("--acknowledged", action="store_true", help="wait until every frame is acknowledged")
+    chosen = parser.parse_args()
+    frames = list(_frames(chosen.kind, chosen.tracks, chosen.identity))
+    send = _datagrams if chosen.kind == "radar" else _stream
+    print(json.dumps(send(frames, chosen)))
+
+
+def _frames(kind: str, tracks: int, identity: int) -> Iterator[bytes]:
+    """Frames that are sent in turn; radar looks at each track once a turn."""
+    count = min(_AHEAD, max(tracks, 1_000))
+    numbers, ones, now_ns = np.arange(count), np.ones(count), time.time_ns()
+    if kind == "radar":
+        yield from encode_radar_frames(
+            array_id=np.full(count, identity), target_track_id=numbers % tracks, timestamp_ns=now_ns + numbers,
+            range_m=ones * 1e6, range_rate_m_s=ones, azimuth_rad=ones, elevation_rad=ones, sigma_range_m=ones,
+            sigma_rate_m_s=ones,
+        )  # fmt: skip
+    elif kind == "isl":
+        vectors = np.tile([7e6, 0.0, 0.0], (count, 1))
+        yield from encode_isl_frames(
+            norad_id=numbers + 1, timestamp_ns=now_ns + numbers, position_m=vectors, velocity_m_s=vectors / 1e3,
+            position_sigma_m=ones, velocity_sigma_m_s=ones, clock_quality=["gps_locked"] * count, clock_age_s=ones,
+        )  # fmt: skip
+    else:
+        yield from encode_telemetry_frames(
+            timestamp_ms=now_ns // 1_000_000 + numbers, sequence=now_ns + numbers,
+            satellite_id=np.full(count, identity), station_id=np.full(count, identity % 256),
+            flags=np.zeros(count, int), payloads=[b"x" * 256] * count,
+        )  # fmt: skip
+
+
+def _paced(send: Callable[[int, int], None], rate: float, seconds: float) -> int:
+    """Call ``send(first, count)`` so that ``rate`` per second is kept; returns how many were sent."""
+    began, sent = time.perf_counter(), 0
+    while (elapsed := time.perf_counter() - began) < seconds:
+        due = int(rate * elapsed)
+        if due > sent:
+            send(sent, due - sent)
+            sent = due
+        time.sleep(_STEP_S)
+    return sent
+
+
+def _datagrams(frames: list[bytes], chosen: argparse.Namespace) -> dict[str, float]:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
+        opened.connect((chosen.host, chosen.port))
+
+        def send(first: int, count: int) -> None:
+            for number in range(first, first + count):
+                opened.send(frames[number % len(frames)])
+
+        return {"sent": _paced(send, chosen.rate, chosen.seconds)}
+
+
+def _stream(frames: list[bytes], chosen: argparse.Namespace) -> dict[str, float]:
+    order = "little" if chosen.kind == "isl" else "big"
+    framed = [len(frame).to_bytes(4, order) + frame for frame in frames]
+    with socket.create_connection((chosen.host, chosen.port)) as opened:
+
+        def send(first: int, count: int) -> None:
+            opened.sendall(b"".join(framed[number % len(framed)] for number in range(first, first + count)))
+
+        began = time.perf_counter()
+        sent = _paced(send, chosen.rate, chosen.seconds)
+        found = {"sent": sent, "acknowledged": 0, "seconds": 0.0}
+        if chosen.acknowledged:
+            found["acknowledged"] = _acknowledged(opened, sent)
+            found["seconds"] = time.perf_counter() - began
+        return found
+
+
+def _acknowledged(opened: socket.socket, sent: int) -> int:
+    """Read acknowledgements until all frames have one, for half a minute at most."""
+    count, deadline = 0, time.perf_counter() + 30
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(opened, selectors.EVENT_READ)
+        buffer = b""
+        while count < sent and time.perf_counter() < deadline:
+            if waiting.select(1.0):
+                buffer += opened.recv(65_536)
+                whole = len(buffer) - len(buffer) % 8
+                if whole:
+                    count = int.from_bytes(buffer[whole - 8 : whole], "little")
+                    buffer = buffer[whole:]
+    return count
+
+
+if __name__ == "__main__":
+    main()

@@ -73,7 +73,7 @@ class Channel(Generic[Item]):
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()  # bounded by the number of senders
         self._arrived, self._is_enough = asyncio.Event(), asyncio.Event()
         self._enough = edge.capacity
-        self._is_closed = False
+        self._is_closed = self._is_hurried = False
 
     @property
     def occupancy(self) -> float:
@@ -118,7 +118,7 @@ class Channel(Generic[Item]):
             self._arrived.clear()
             await self._arrived.wait()
         self._enough = enough
-        if self._queued < enough and not self._waiting and not self._is_closed:
+        if self._queued < enough and not self._waiting and not (self._is_closed or self._is_hurried):
             self._is_enough.clear()
             left_s = self._first_s + within_s - asyncio.get_running_loop().time()
             with suppress(TimeoutError):
@@ -136,6 +136,11 @@ class Channel(Generic[Item]):
             if not future.done():
                 self.used += needed
                 future.set_result(None)
+
+    def hurry(self) -> None:
+        """From now on `take` waits for nothing more than the first item."""
+        self._is_hurried = True
+        self._is_enough.set()
 
     def close(self) -> None:
         """Take no more items; what waits is still received. Senders that wait get ChannelClosed."""

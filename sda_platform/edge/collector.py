@@ -78,6 +78,8 @@ class Collector:
 
     async def stop(self) -> int:
         """End in order; returns how many records could not be sealed in time (0, unless the disk refuses)."""
+        for entry in self._entries.values():
+            entry.hurry()
         await asyncio.gather(*(each.stop() for each in self.supervised.values()))
         for entry in self._entries.values():
             entry.close()

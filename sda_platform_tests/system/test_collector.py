@@ -59,7 +59,9 @@ class Running:
         """The next acknowledgement."""
         data = b""
         while len(data) < 8:
-            data += self.link.recv(8 - len(data))
+            received = self.link.recv(8 - len(data))
+            assert received, "the collector closed the connection without an acknowledgement"
+            data += received
         return int.from_bytes(data, "little")
 
 

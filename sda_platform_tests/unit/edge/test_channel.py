@@ -93,6 +93,20 @@ def test_an_offer_that_does_not_fit_is_counted__DP4_I4() -> None:
     asyncio.run(scenario())
 
 
+def test_a_hurried_channel_hands_over_what_waits_at_once__DP1_F8() -> None:
+    async def scenario() -> None:
+        edge = channel(10)
+        await edge.put(1, 1)
+        taking = await settled(edge.take(10, 3600.0))
+        assert not taking.done()
+        edge.hurry()
+        assert await taking == [1]
+        await edge.put(2, 1)
+        assert await edge.take(10, 3600.0) == [2]
+
+    asyncio.run(scenario())
+
+
 def test_an_item_larger_than_the_channel_passes_alone() -> None:
     async def scenario() -> None:
         edge = channel(5)

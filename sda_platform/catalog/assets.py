@@ -1,12 +1,19 @@
-"""Assets of the catalog room: landing zone → element_sets → orbital_catalog."""
+"""Assets of the catalog room: landing zone → element_sets → orbital_catalog; landing zone → ephemerides."""
 
 from typing import Any
 
 import dagster as dg
 import pyarrow.dataset as ds
 
-from sda_platform.catalog import decoding, transforms
-from sda_platform.catalog.tables import CAME_INTO_FORCE, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.catalog import decoding, ephemeris_decoding, transforms
+from sda_platform.catalog.tables import (
+    CAME_INTO_FORCE,
+    ELEMENT_SETS,
+    ELEMENTS_FEED,
+    EPHEMERIDES,
+    EPHEMERIDES_FEED,
+    ORBITAL_CATALOG,
+)
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -22,7 +29,7 @@ element_zone = zone_asset(
     ELEMENTS_FEED,
     ELEMENT_SETS,
     "elements_landing",
-    "Element sets as files: OMM in CSV or JSON, two- and three-line sets.",
+    "Element sets as files: OMM in CSV, JSON, KVN or XML, two- and three-line sets.",
     replayable="yes",
     ordering="none",
     delivery="at least once",
@@ -35,6 +42,28 @@ def element_sets(
 ) -> dg.MaterializeResult[Any]:
     """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, says why."""
     return land(lake, landing, ELEMENT_SETS, one_by_one(decoding.decode), report=context.log_event)
+
+
+ephemeris_zone = zone_asset(
+    EPHEMERIDES_FEED,
+    EPHEMERIDES,
+    "ephemerides_landing",
+    "Ephemerides of operators (CCSDS 502.0: OEM, OPM) in KVN or XML.",
+    replayable="yes",
+    ordering="none",
+    delivery="at least once",
+)
+
+
+@table_asset(EPHEMERIDES, jobs=[CATALOG_TO_ALERTS])
+def ephemerides(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """Ephemerides as operators send them: states with their covariances, TEME and UTC, one row each.
+
+    An ephemeris with an error in any state or covariance is refused as a whole; others of the same file are not.
+    """
+    return land(lake, landing, EPHEMERIDES, one_by_one(ephemeris_decoding.decode), tell=context.log_event)
 
 
 @table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS])

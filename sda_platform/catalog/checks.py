@@ -5,17 +5,18 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, EPHEMERIDES, EPHEMERIDES_FEED, ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.orchestration.backlog import backlog_check
-from sda_platform.orchestration.freshness import newest
+from sda_platform.orchestration.freshness import newest, newest_if_any
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, unbalanced_segments
 
 MAX_ELEMENTS_AGE_S = 3 * 86_400.0
+MAX_EPHEMERIDES_AGE_S = 3 * 86_400.0
 
 
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -49,6 +50,15 @@ checks = [
         balance=[catalog_balance],
         freshness=DataFreshness("the newest epoch is recent", MAX_ELEMENTS_AGE_S, newest("epoch_time_ns")),
     ),
+    table_checks(
+        EPHEMERIDES,
+        balance=[unbalanced_segments],
+        freshness=DataFreshness(
+            "ephemerides still arrive, once any came", MAX_EPHEMERIDES_AGE_S, newest_if_any("received_time_ns")
+        ),
+    ),
     backlog_check(ELEMENT_SETS, [ELEMENTS_FEED]),
     landing_balance_check(ELEMENT_SETS, [ELEMENTS_FEED]),
+    backlog_check(EPHEMERIDES, [EPHEMERIDES_FEED]),
+    landing_balance_check(EPHEMERIDES, [EPHEMERIDES_FEED]),
 ]

@@ -13,7 +13,13 @@ POLICIES = {"catalog": Policy("team:catalogue", warn_h=24, fail_h=48)}
 def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks, sensors and schedules of the package."""
     return dg.Definitions(
-        assets=[assets.element_zone, assets.element_sets, assets.orbital_catalog],
+        assets=[
+            assets.element_zone,
+            assets.element_sets,
+            assets.orbital_catalog,
+            assets.ephemeris_zone,
+            assets.ephemerides,
+        ],
         asset_checks=checks,
         sensors=sensors.build_sensors(settings.sensor_interval_s),
         schedules=[sensors.screening_refresh],

@@ -1,4 +1,4 @@
-"""Tables of the catalog room: every element set that arrived, and the best one of each object.
+"""Tables of the catalog room: every element set that arrived, the best one of each object, and ephemerides.
 
 Elements are mean elements for SGP4 in TEME of date, with the names and units of the CCSDS OMM (502.0-B-3).
 """
@@ -10,6 +10,10 @@ from sda_platform.lake.table import Landed, Provenance, Table
 
 ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
+EPHEMERIDES_FEED = "ephemerides"
+"""The landing zone of ephemerides."""
+_NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
+_TIMES = {"elementType": T.LongType(), "containsNull": True}
 OWN_ORIGINATOR = "SDA PLATFORM"
 """Who publishes the element sets that the platform determined itself."""
 CAME_INTO_FORCE = "came_into_force"
@@ -71,6 +75,57 @@ class CatalogEntry(Elements):
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
 
 
+class EphemerisRow(Provenance, Landed):
+    """Bronze: one row per landed ephemeris, for ever; one that cannot be used is a row with an error.
+
+    States and covariances are TEME of date at UTC instants, whatever frame and time system the message has.
+    """
+
+    norad_id: T.LongType = pa.Field(
+        nullable=True, ge=1, description="Catalogue number, where the message names the object by one."
+    )
+    object_name: T.StringType = pa.Field(nullable=True, description="OBJECT_NAME of the message.")
+    object_id: T.StringType = pa.Field(
+        nullable=True, description="OBJECT_ID of the message: international designator or catalogue number."
+    )
+    originator: T.StringType = pa.Field(nullable=True, description="Who made the ephemeris.")
+    message_id: T.StringType = pa.Field(nullable=True, description="The originator's id of the message.")
+    created_time_ns: T.LongType = pa.Field(
+        nullable=True, description="When the message was made, Unix time UTC.", metadata={"unit": "ns"}
+    )
+    reference_frame: T.StringType = pa.Field(nullable=True, description="Frame of the states as they came.")
+    first_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Time of the first state, Unix time UTC.", metadata={"unit": "ns"}
+    )
+    last_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Time of the last state, Unix time UTC.", metadata={"unit": "ns"}
+    )
+    usable_from_ns: T.LongType = pa.Field(
+        nullable=True, description="Begin of the span to interpolate in, Unix time UTC.", metadata={"unit": "ns"}
+    )
+    usable_until_ns: T.LongType = pa.Field(
+        nullable=True, description="End of the span to interpolate in, Unix time UTC.", metadata={"unit": "ns"}
+    )
+    state_time_ns: T.ArrayType = pa.Field(
+        dtype_kwargs=_TIMES, nullable=True, description="Times of the n states, ascending, Unix time UTC, ns."
+    )
+    state: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS, nullable=True, description="n states one after the other, TEME: 3 km and 3 km/s each."
+    )
+    covariance_time_ns: T.ArrayType = pa.Field(
+        dtype_kwargs=_TIMES, nullable=True, description="Times of the m covariances, ascending, Unix time UTC, ns."
+    )
+    covariance: T.ArrayType = pa.Field(
+        dtype_kwargs=_NUMBERS,
+        nullable=True,
+        description="m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).",
+    )
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came, with its header.")
+    error_kind: T.StringType = pa.Field(nullable=True, description="Why the ephemeris is unusable; null: it is usable.")
+    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+
+
 _ELEMENTS = [name for name in CatalogEntry.to_schema().columns if name != "commit_sequence"]
 
 ELEMENT_SETS = Table(
@@ -92,4 +147,13 @@ ORBITAL_CATALOG = Table(
     consumes=(ELEMENT_SETS,),
 )
 
-TABLES = (ELEMENT_SETS, ORBITAL_CATALOG)
+EPHEMERIDES = Table(
+    "ephemerides",
+    "catalog",
+    EphemerisRow,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(EPHEMERIDES_FEED,),
+)
+
+TABLES = (ELEMENT_SETS, ORBITAL_CATALOG, EPHEMERIDES)

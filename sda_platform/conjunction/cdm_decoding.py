@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
-from sda_platform.conjunction.tables import RECEIVED_CDMS
+from sda_platform.conjunction.tables import RECEIVED_CDMS, MESSAGES_FEED
 from sda_platform.formats.cdm import Cdm, instant_ns
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
@@ -27,7 +27,7 @@ _SCHEMA = pa.schema([field for field in RECEIVED_CDMS.arrow_schema if field.name
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     """One row per record of the segment, in columns of `received_cdms`; never raises for any bytes."""
     records = list(split_records(data, meta.format))
-    messages, errors = read_records(records, meta.format, "conjunction")
+    messages, errors = read_records(records, meta.format, MESSAGES_FEED)
     rows = []
     for row, record in enumerate(records):
         told: dict[str, Any] = {"record_number": record.number, "payload": record.payload}

@@ -47,7 +47,7 @@ def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
     A row either has `error_kind` and `error`, or an element set within the physical limits.
     """
     records = list(split_records(data, segment_format))
-    sets, errors = read_records(records, segment_format, "element set")
+    sets, errors = read_records(records, segment_format, "elements")
     _note_limits(errors, sets)
     columns: dict[str, Any] = {
         "record_number": [record.number for record in records],

@@ -14,7 +14,7 @@ from sda_platform.formats.keywords import checked_section, values_of
 from sda_platform.formats.ndm import Entry
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS, HEADER, OEM_METADATA
 from sda_platform.formats.parameter_messages import taken_version
-from sda_platform.formats.time_systems import to_utc_ns
+from sda_platform.formats.time_systems import require_time_system, to_utc_ns
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Ephemeris:
         return values_of(self.metadata).get(keyword, "")
 
     def utc_ns(self, time_ns: IntArray) -> IntArray:
-        """Instants of this segment as Unix time UTC. Raises RecordError for a time system that is not known."""
+        """Instants of this segment as Unix time UTC. Raises RecordError for a time system that cannot be converted."""
         return to_utc_ns(time_ns, self.value("TIME_SYSTEM"))
 
 
@@ -84,7 +84,7 @@ def assembled(parts: EphemerisParts) -> Ephemeris:
     times = np.array([state.time_ns for state in parts.states], np.int64)
     if not parts.states:
         raise RecordError("missing_field", "the segment has no state")
-    to_utc_ns(times, values_of(metadata)["TIME_SYSTEM"])
+    require_time_system(values_of(metadata)["TIME_SYSTEM"])
     for row in np.flatnonzero(np.diff(times) <= 0)[:1].tolist():
         place = parts.states[row + 1].place
         raise RecordError("out_of_range", f"{place}: the epoch is not after that of the state before it")

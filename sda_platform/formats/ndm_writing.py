@@ -1,5 +1,6 @@
 """Navigation data messages as text: lines of KVN, elements of XML. What a message holds is not known here."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, register_namespace, tostring
@@ -10,6 +11,7 @@ _INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _SCHEMA_LOCATION: Final = f"{{{_INSTANCE}}}noNamespaceSchemaLocation"
 _SCHEMA: Final = "https://sanaregistry.org/r/ndmxml_unqualified/ndmxml-3.0.0-master-3.0.xsd"
 _KEYWORD_WIDTH: Final = 20
+_NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 register_namespace("xsi", _INSTANCE)
 
 
@@ -41,7 +43,7 @@ def add_section(parent: Element, name: str, entries: Sequence[Entry]) -> Element
 
 
 def add_leaves(parent: Element, entries: Iterable[Entry]) -> None:
-    """A leaf for each entry."""
+    """A leaf for each entry. Raises ValueError for a value with characters that XML cannot hold."""
     for entry in entries:
         is_user_defined = entry.keyword.startswith(f"{USER_DEFINED}_")
         name = USER_DEFINED if is_user_defined else entry.keyword
@@ -49,6 +51,8 @@ def add_leaves(parent: Element, entries: Iterable[Entry]) -> None:
         if is_user_defined:
             leaf.set("parameter", entry.keyword.removeprefix(f"{USER_DEFINED}_"))
         leaf.text = entry.value
+        if _NOT_IN_XML.search(entry.value):
+            raise ValueError(f"{entry.keyword} has characters that XML cannot hold: {ascii(entry.value)[:80]}")
 
 
 def xml_file(messages: Sequence[Element]) -> bytes:

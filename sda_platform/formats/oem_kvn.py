@@ -1,6 +1,7 @@
 """Orbit ephemeris messages (CCSDS 502.0-B-3, OEM) in KVN: one segment with its header, as a record."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from sda_platform.formats.ephemeris import Covariance, Ephemeris, EphemerisParts, State, assembled
@@ -68,7 +69,7 @@ def _covariances(lines: Sequence[tuple[str, str]]) -> Iterator[Covariance]:
     if lines and begins[:1] != [0]:
         raise RecordError("missing_field", f"{lines[0][0]}: a covariance begins with its EPOCH")
     frame = ""
-    for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
+    for begin, end in pairwise([*begins, len(lines)]):
         matrix = _covariance(lines[begin:end], frame)
         frame = matrix.frame  # it holds until another one is given
         yield matrix

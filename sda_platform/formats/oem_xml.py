@@ -6,7 +6,7 @@ from sda_platform.formats.ephemeris import Covariance, Ephemeris, EphemerisParts
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.keywords import checked_section, shown, values_of
-from sda_platform.formats.ndm import COMMENT, leaves, place_of, the_segment, version_entry
+from sda_platform.formats.ndm import COMMENT, leaves, one_line, place_of, the_segment, version_entry
 from sda_platform.formats.orbit_keywords import ACCELERATION, COVARIANCE_TERMS, OEM_COVARIANCE, STATE
 from sda_platform.formats.records import RawRecord
 
@@ -22,7 +22,7 @@ def read_oem_xml(record: RawRecord) -> Ephemeris:
             parts.comments.extend(entry.value for entry in leaves(element) if entry.keyword == COMMENT)
             parts.covariances.append(_covariance(element))
         elif element.tag == COMMENT:
-            parts.comments.append((element.text or "").strip())
+            parts.comments.append(one_line(element.text or ""))
         else:
             raise RecordError("bad_field", f"{place_of(element)}: <{shown(element.tag)}> is no part of an ephemeris")
     return assembled(parts)

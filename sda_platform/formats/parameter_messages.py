@@ -25,7 +25,11 @@ class ParameterMessage:
 
     def section(self, name: str) -> dict[str, str]:
         """The values of the first section of this name by keyword; empty where there is none."""
-        return next((values_of(entries) for found, entries in self.sections if found == name), {})
+        return values_of(self.entries(name))
+
+    def entries(self, name: str) -> tuple[Entry, ...]:
+        """The entries of the first section of this name; none where there is none."""
+        return next((entries for found, entries in self.sections if found == name), ())
 
     def values(self) -> dict[str, str]:
         """All values by keyword; of sections that repeat, the last one's."""

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.format import Content, RecordFormat
+from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.registry import format_named
 
 
 def read_records(
-    records: Sequence[RawRecord], segment_format: str, content: Content
+    records: Sequence[RawRecord], segment_format: str, zone: str
 ) -> tuple[list[Any], dict[int, RecordError]]:
-    """What each record holds (None where it cannot be read), and the errors by row. Never raises for any bytes."""
+    """What each record holds (None where it cannot be read), and the errors by row. Never raises for any bytes.
+
+    Records of a format that ``zone`` does not carry are errors.
+    """
     known = format_named(segment_format)
     values: list[Any] = [None] * len(records)
     errors: dict[int, RecordError] = {}
@@ -20,8 +23,8 @@ def read_records(
         try:
             if record.error_kind:
                 raise RecordError(record.error_kind, record.error or "")
-            if not isinstance(known, RecordFormat) or known.content != content:
-                raise RecordError("unknown_format", f"{segment_format!r} is no format of {content} records")
+            if not isinstance(known, RecordFormat) or known.zone != zone:
+                raise RecordError("unknown_format", f"feed {zone!r} does not carry {segment_format!r} records")
             values[row] = known.read(record)
         except RecordError as error:
             errors[row] = error

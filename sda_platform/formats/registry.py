@@ -12,7 +12,17 @@ from sda_platform.formats.framing.container import CONTAINER
 from sda_platform.formats.framing.json_array import JSON_ARRAY
 from sda_platform.formats.framing.lines import CSV, LINE_SETS, LINES
 from sda_platform.formats.framing.messages import KVN, xml_elements
+from sda_platform.formats.framing.segments import (
+    kvn_observations,
+    kvn_segments,
+    one_record,
+    xml_observations,
+    xml_segments,
+)
 from sda_platform.formats.isl import decode_isl_frames
+from sda_platform.formats.oem_kvn import read_oem_kvn
+from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
+from sda_platform.formats.oem_xml import read_oem_xml
 from sda_platform.formats.omm import (
     encode_omm,
     encode_omm_csv,
@@ -22,8 +32,12 @@ from sda_platform.formats.omm import (
     read_omm_json,
 )
 from sda_platform.formats.optical_columns import decode_optical_records
+from sda_platform.formats.orbit_keywords import OPM
+from sda_platform.formats.parameter_messages import read_parameters, write_parameters
 from sda_platform.formats.radar import decode_radar_frames
 from sda_platform.formats.records import Framing, RawRecord
+from sda_platform.formats.tdm_reading import read_tdm_kvn, read_tdm_xml
+from sda_platform.formats.tdm_writing import write_tdm_kvn, write_tdm_xml
 from sda_platform.formats.tle import read_tle
 from sda_platform.formats.tle_writing import encode_tles
 
@@ -144,6 +158,34 @@ FORMATS: Final[tuple[Format, ...]] = (
         begins=re.compile(rb"^1 [^\n]{60,}\n2 ", re.MULTILINE),
         read=read_tle,
         write=encode_tles,
+    ),
+    *_message(
+        "oem",
+        "Orbit ephemeris message (OEM)",
+        "ephemeris",
+        "ephemerides",
+        kvn=(kvn_segments(one_record), read_oem_kvn, write_oem_kvn),
+        xml=(xml_segments("oem", one_record), read_oem_xml, write_oem_xml),
+    ),
+    *_message(
+        "opm",
+        "Orbit parameter message (OPM)",
+        "orbit parameters",
+        "ephemerides",
+        kvn=(KVN, partial(read_parameters, layout=OPM, encoding="kvn"), partial(write_parameters, encoding="kvn")),
+        xml=(
+            xml_elements("opm"),
+            partial(read_parameters, layout=OPM, encoding="xml"),
+            partial(write_parameters, encoding="xml"),
+        ),
+    ),
+    *_message(
+        "tdm",
+        "Tracking data message (TDM)",
+        "tracking data",
+        "tracking",
+        kvn=(kvn_segments(kvn_observations), read_tdm_kvn, write_tdm_kvn),
+        xml=(xml_segments("tdm", xml_observations), read_tdm_xml, write_tdm_xml),
     ),
     *_message(
         "cdm",

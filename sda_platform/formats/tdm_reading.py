@@ -5,7 +5,17 @@ from typing import Final
 from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.keywords import shown
-from sda_platform.formats.ndm import COMMENT, Entry, kvn_entry, leaves, place_of, text_lines, the_segment, version_entry
+from sda_platform.formats.ndm import (
+    COMMENT,
+    Entry,
+    kvn_entry,
+    leaves,
+    one_line,
+    place_of,
+    text_lines,
+    the_segment,
+    version_entry,
+)
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.tdm_keywords import DATA
 from sda_platform.formats.tracking_data import TrackingData, TrackingParts, assembled
@@ -55,7 +65,7 @@ def read_tdm_xml(record: RawRecord) -> TrackingData:
     parts = TrackingParts([*version_entry(message), *leaves(header)], leaves(metadata))
     for element in data:
         if element.tag == COMMENT:
-            parts.comments.append((element.text or "").strip())
+            parts.comments.append(one_line(element.text or ""))
             continue
         place, entries = place_of(element), leaves(element)
         if element.tag != "observation":

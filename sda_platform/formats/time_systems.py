@@ -13,20 +13,31 @@ from sda_platform.formats.errors import RecordError
 _TO_TAI_NS: Final = {"TAI": 0, "TT": -32_184_000_000, "TDT": -32_184_000_000, "GPS": 19_000_000_000}
 _UTC: Final = "UTC"
 _NS: Final = 1_000_000_000
-TIME_SYSTEMS: Final = (_UTC, *_TO_TAI_NS)
+_OTHERS: Final = ("TDB", "TCB", "TCG", "UT1", "GMST", "MET", "MRT", "SCLK")
+CONVERTED_TIME_SYSTEMS: Final = (_UTC, *_TO_TAI_NS)
+TIME_SYSTEMS: Final = (*CONVERTED_TIME_SYSTEMS, *_OTHERS)
+"""The time systems that the standards name."""
+
+
+def require_time_system(name: str) -> None:
+    """Raise RecordError for a time system that no standard names."""
+    if name.strip().upper() not in TIME_SYSTEMS:
+        raise RecordError(
+            "out_of_range", f"TIME_SYSTEM is {ascii(name)[:40]}, must be one of {', '.join(TIME_SYSTEMS)}"
+        )
 
 
 def to_utc_ns(time_ns: NDArray[np.int64], time_system: str) -> NDArray[np.int64]:
     """Unix time UTC, (n,), of instants whose digits were read as if they were UTC.
 
-    Raises RecordError for a time system that is not in TIME_SYSTEMS, and for instants before leap seconds.
+    Raises RecordError for a system that is not in CONVERTED_TIME_SYSTEMS, and for instants before leap seconds.
     """
     system = time_system.strip().upper()
     if system == _UTC:
         return time_ns
     if system not in _TO_TAI_NS:
-        allowed = ", ".join(TIME_SYSTEMS)
-        raise RecordError("out_of_range", f"TIME_SYSTEM is {ascii(time_system)[:40]}, must be one of {allowed}")
+        allowed = ", ".join(CONVERTED_TIME_SYSTEMS)
+        raise RecordError("out_of_range", f"TIME_SYSTEM is {ascii(time_system)[:40]}, only {allowed} can be used")
     tai_ns = time_ns + _TO_TAI_NS[system]
     starts_ns, offsets_ns = _leap_seconds()
     index = np.searchsorted(starts_ns, tai_ns, side="right") - 1

@@ -14,14 +14,14 @@ from sda_platform.formats.keywords import checked_section, values_of
 from sda_platform.formats.ndm import Entry
 from sda_platform.formats.parameter_messages import taken_version
 from sda_platform.formats.tdm_keywords import HEADER, METADATA
-from sda_platform.formats.time_systems import to_utc_ns
+from sda_platform.formats.time_systems import require_time_system, to_utc_ns
 
 
 @dataclass(frozen=True, slots=True)
 class TrackingData:
     """Measurements at one time, with the header and the metadata of their segment.
 
-    ``epoch`` is the time tag as text, ``time_ns`` its Unix time UTC; ``measured`` holds keywords and values.
+    ``epoch`` is the time tag as text, in the time system of the metadata; ``measured`` holds keywords and values.
     """
 
     version: str
@@ -29,12 +29,16 @@ class TrackingData:
     metadata: tuple[Entry, ...]
     comments: tuple[str, ...]
     epoch: str
-    time_ns: int
     measured: tuple[Entry, ...]
 
     def values(self) -> dict[str, str]:
         """The metadata by keyword."""
         return values_of(self.metadata)
+
+    def utc_ns(self) -> int:
+        """The time tag as Unix time UTC. Raises RecordError for a time system that cannot be converted."""
+        time_ns = np.array([parse_epoch_ns(self.epoch)], np.int64)
+        return int(to_utc_ns(time_ns, self.values()["TIME_SYSTEM"])[0])
 
     def numbers(self) -> dict[str, float]:
         """What was measured, by keyword; of a keyword that is given twice, the last."""
@@ -60,7 +64,8 @@ def assembled(parts: TrackingParts) -> TrackingData:
         found = "no measurement" if not epochs else f"measurements at {len(epochs)} times"
         raise RecordError("missing_field" if not epochs else "bad_length", f"the segment has {found}")
     (epoch,) = epochs
-    time_ns = to_utc_ns(np.array([parse_epoch_ns(epoch)]), values_of(metadata)["TIME_SYSTEM"])
+    parse_epoch_ns(epoch)
+    require_time_system(values_of(metadata)["TIME_SYSTEM"])
     measured = tuple(entry for _, entry in parts.measured)
     return TrackingData(
         version,
@@ -68,7 +73,6 @@ def assembled(parts: TrackingParts) -> TrackingData:
         metadata,
         tuple(parts.comments),
         epoch,
-        int(time_ns[0]),
         measured,
     )
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.formats.observations import decode_segments
-from sda_platform.ingest import transforms
-from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest import decoding, transforms
+from sda_platform.ingest.feeds import LANDING_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.time_spans import time_spans, within
 from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
@@ -26,7 +25,7 @@ landing_zones = [
         ordering=feed.ordering,
         delivery=feed.delivery,
     )
-    for feed in OBSERVATION_FEEDS
+    for feed in LANDING_FEEDS
 ]
 
 
@@ -38,7 +37,7 @@ def raw_records(
 
     A record that cannot be decoded is a row with an error; a segment that is torn or altered is one row that says so.
     """
-    return land(lake, landing, RAW_RECORDS, decode_segments, report=context.log_event)
+    return land(lake, landing, RAW_RECORDS, decoding.decode, report=context.log_event)
 
 
 @table_asset(OBSERVATIONS, jobs=[OBSERVATIONS_TO_ALERTS])

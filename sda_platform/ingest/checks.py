@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.formats.registry import ZONES
-from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
@@ -79,6 +78,6 @@ checks = [
         freshness=DataFreshness("the newest observation is recent", MAX_OBSERVATION_LAG_S, newest("sensor_time_ns")),
     ),
     no_orphans,
-    backlog_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),
-    landing_balance_check(RAW_RECORDS, (feed.name for feed in OBSERVATION_FEEDS)),
+    backlog_check(RAW_RECORDS, RAW_RECORDS.zones),
+    landing_balance_check(RAW_RECORDS, RAW_RECORDS.zones),
 ]

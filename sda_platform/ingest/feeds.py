@@ -51,3 +51,16 @@ OBSERVATION_FEEDS = (
         "at least once",
     ),
 )
+"""The feeds of the kinds of sensor, by which windows and watermarks are counted."""
+
+TRACKING_FEED = Feed(
+    "tracking",
+    "Tracking data messages (CCSDS 503.0, TDM) of partners' stations, in KVN or XML.",
+    24 * 3600 * NANOSECONDS_PER_SECOND,
+    36 * 3600 * NANOSECONDS_PER_SECOND,
+    "yes",
+    "none",
+    "at least once",
+)
+"""Files of observations of radars and telescopes: late by nature, so most come after their window is closed."""
+LANDING_FEEDS = (*OBSERVATION_FEEDS, TRACKING_FEED)

@@ -8,7 +8,7 @@ import math
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.ingest.feeds import OBSERVATION_FEEDS
+from sda_platform.ingest.feeds import LANDING_FEEDS
 from sda_platform.lake.table import Landed, Provenance, Table
 
 EARLIEST_EVENT_NS = -631_152_000_000_000_000  # 1950-01-01: nothing was in orbit before
@@ -105,7 +105,7 @@ RAW_RECORDS = Table(
     RawRecord,
     ("segment_sha256", "record_number"),
     "received_time_ns",
-    zones=tuple(feed.name for feed in OBSERVATION_FEEDS),
+    zones=tuple(feed.name for feed in LANDING_FEEDS),
 )
 OBSERVATIONS = Table(
     "observations",

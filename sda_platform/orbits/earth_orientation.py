@@ -27,55 +27,104 @@ _DAY_S = 86_400.0
 _COLUMNS = {"mjd": (7, 15), "x": (18, 27), "y": (37, 46), "ut1": (58, 68), "lod": (79, 86)}
 
 
+_TwoParts = tuple[FloatArray, FloatArray]
+
+
 class UnknownOrientation(ValueError):
     """The Earth's orientation at an instant is not known; the text says from when to when it is."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Orientation:
-    """What is measured of the Earth's rotation at one instant."""
+    """What is measured of the Earth's rotation at n instants, (n,) each."""
 
-    ut1_minus_utc_s: float
-    polar_x_rad: float
-    polar_y_rad: float
-    excess_day_s: float
+    ut1_minus_utc_s: FloatArray
+    polar_x_rad: FloatArray
+    polar_y_rad: FloatArray
+    excess_day_s: FloatArray
+
+
+FRAMES = ("GCRF", "ICRF", "EME2000", "TEME", "TOD", "ITRF")
+"""The frames whose states can be compared; ITRF stands for each of its realisations."""
 
 
 def in_gcrf(frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: int) -> tuple[FloatArray, FloatArray]:
-    """A state, (3,) each, given in ITRF, TEME of date, EME2000, GCRF or ICRF, in GCRF; the velocity is inertial.
+    """A state, (3,) each, given in one of FRAMES, in GCRF; the velocity is inertial.
 
     Raises:
         UnknownOrientation: for ITRF and TEME, outside of the published Earth orientation.
     """
-    if frame in ("GCRF", "ICRF"):
+    r, v = states_in_gcrf(frame, r_km[None], v_km_s[None], np.array([time_ns], np.int64))
+    return r[0], v[0]
+
+
+def states_in_gcrf(
+    frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: npt.NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray]:
+    """The same for states (n, 3), (n, 3) at ``time_ns`` (n,)."""
+    turn = to_gcrf(frame, time_ns)
+    if frame == "ITRF":
+        seen = orientation(time_ns)
+        spin = EARTH_ROTATION_RAD_S * (1 - seen.excess_day_s / _DAY_S)
+        v_km_s = v_km_s + np.cross(_polar(seen, time_ns)[:, :, 2] * np.asarray(spin)[:, None], r_km)
+    return _turned(turn, r_km), _turned(turn, v_km_s)
+
+
+def states_in_teme(
+    frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: npt.NDArray[np.int64]
+) -> tuple[FloatArray, FloatArray]:
+    """States (n, 3), (n, 3), given in one of FRAMES at ``time_ns`` (n,), in TEME of date. Raises as `in_gcrf`."""
+    if frame == "TEME":
         return r_km, v_km_s
+    r, v = states_in_gcrf(frame, r_km, v_km_s, time_ns)
+    back = to_gcrf("TEME", time_ns).swapaxes(1, 2)
+    return _turned(back, r), _turned(back, v)
+
+
+def to_gcrf(frame: str, time_ns: npt.NDArray[np.int64]) -> FloatArray:
+    """The rotations (n, 3, 3) from one of FRAMES at ``time_ns`` (n,) into GCRF. Raises as `in_gcrf`."""
+    if frame in ("GCRF", "ICRF"):
+        return np.broadcast_to(np.eye(3), (len(time_ns), 3, 3))
     if frame == "EME2000":
-        bias = erfa.bp06(erfa.DJ00, 0.0)[0]
-        return bias.T @ r_km, bias.T @ v_km_s
+        return np.broadcast_to(erfa.bp06(erfa.DJ00, 0.0)[0].T, (len(time_ns), 3, 3))
+    utc, tt = _utc_and_tt(time_ns)
+    if frame == "TOD":
+        return np.asarray(erfa.pnm06a(*tt).swapaxes(-1, -2))
     seen = orientation(time_ns)
-    utc = _UNIX_JD + time_ns // _DAY_NS, time_ns % _DAY_NS / _DAY_NS
-    tt, ut1 = erfa.taitt(*erfa.utctai(*utc)), erfa.utcut1(*utc, seen.ut1_minus_utc_s)
-    polar = erfa.pom00(seen.polar_x_rad, seen.polar_y_rad, erfa.sp00(*tt))
-    to_earth = erfa.c2t06a(*tt, *ut1, seen.polar_x_rad, seen.polar_y_rad)
+    ut1 = erfa.utcut1(*utc, seen.ut1_minus_utc_s)
+    from_earth = erfa.c2t06a(*tt, *ut1, seen.polar_x_rad, seen.polar_y_rad).swapaxes(-1, -2)
     if frame == "TEME":
         # Turned by mean sidereal time it is Earth-fixed but for polar motion (Vallado, AIAA 2006-6753, appendix C).
-        turn: FloatArray = to_earth.T @ polar @ erfa.rz(erfa.gmst82(*ut1), np.eye(3))
-        return turn @ r_km, turn @ v_km_s
-    rate = polar @ np.array([0.0, 0.0, EARTH_ROTATION_RAD_S * (1 - seen.excess_day_s / _DAY_S)])
-    return to_earth.T @ r_km, to_earth.T @ (v_km_s + np.cross(rate, r_km))
+        spun = erfa.rz(erfa.gmst82(*ut1), np.eye(3))
+        return np.asarray(from_earth @ _polar(seen, time_ns) @ spun)
+    return np.asarray(from_earth)
 
 
-def orientation(time_ns: int) -> Orientation:
-    """The Earth's orientation at ``time_ns`` (UTC), between the daily values. Raises UnknownOrientation."""
+def _turned(turn: FloatArray, vector: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("nij,nj->ni", turn, vector))
+
+
+def _polar(seen: Orientation, time_ns: npt.NDArray[np.int64]) -> FloatArray:
+    _, tt = _utc_and_tt(time_ns)
+    return np.asarray(erfa.pom00(seen.polar_x_rad, seen.polar_y_rad, erfa.sp00(*tt)))
+
+
+def _utc_and_tt(time_ns: npt.NDArray[np.int64]) -> tuple[_TwoParts, _TwoParts]:
+    """The instants as two-part Julian dates, UTC and TT."""
+    utc = np.asarray(_UNIX_JD + time_ns // _DAY_NS), np.asarray(time_ns % _DAY_NS / _DAY_NS)
+    return utc, erfa.taitt(*erfa.utctai(*utc))
+
+
+def orientation(time_ns: npt.NDArray[np.int64]) -> Orientation:
+    """The Earth's orientation at ``time_ns`` (n,), UTC, between the daily values. Raises UnknownOrientation."""
     days = _bulletin()
     mjd = _UNIX_JD - _MJD_JD + time_ns / _DAY_NS
     first, last = days["mjd"][0], days["mjd"][-1]
-    if not first <= mjd <= last:
+    if not np.all((first <= mjd) & (mjd <= last)):
         span = " to ".join("{:04}-{:02}-{:02}".format(*erfa.jd2cal(_MJD_JD, day)[:3]) for day in (first, last))
         raise UnknownOrientation(f"the Earth's orientation is known from {span} only")
-    x, y, ut1_minus_tai, lod = (float(np.interp(mjd, days["mjd"], days[n])) for n in ("x", "y", "ut1_tai", "lod"))
-    leap = float(_leap_seconds(np.array([mjd]))[0])
-    return Orientation(ut1_minus_tai + leap, x * erfa.DAS2R, y * erfa.DAS2R, lod / 1000)
+    x, y, ut1_minus_tai, lod = (np.interp(mjd, days["mjd"], days[name]) for name in ("x", "y", "ut1_tai", "lod"))
+    return Orientation(ut1_minus_tai + _leap_seconds(mjd), x * erfa.DAS2R, y * erfa.DAS2R, lod / 1000)
 
 
 @cache

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES, RECEIVED_CDMS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -33,6 +33,7 @@ from sda_platform_tests.campaign.strikes import (
 # meets always do.
 _BY_ELEMENTS = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES, ALERT_DELIVERIES)
 _BY_MESSAGES = (RECEIVED_CDMS,)
+_BY_EPHEMERIDES = (EPHEMERIDES,)
 # What a worker passes for every table it writes, in order, and the crash points of the requirements that this is.
 _STAGES = (
     ("asset.begun", "CP-21"),
@@ -245,6 +246,8 @@ def _lands_for(table: Table) -> Input:
     """What has to land for ``table`` to be written."""
     if table in _BY_MESSAGES:
         return "messages"
+    if table in _BY_EPHEMERIDES:
+        return "ephemerides"
     return "elements" if table in _BY_ELEMENTS else "readings"
 
 

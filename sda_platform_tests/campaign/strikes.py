@@ -22,7 +22,7 @@ from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim, f
 from sda_platform_tests.support.running_platform import eventually
 
 # What lands before a blow: it decides which tables are written. Messages are those of others, about conjunctions.
-Input = Literal["readings", "elements", "messages"]
+Input = Literal["readings", "elements", "ephemerides", "messages"]
 Land = Callable[[Input], None]
 State = Callable[[set[Path], set[Path]], bool]
 _FREEZE_S = 120.0

@@ -43,7 +43,8 @@ class Campaign:
 
     def begin(self) -> None:
         """Have every table filled before the first fault."""
-        self._world.deliver([self._world.first_catalogue(), self._world.new_messages()], self._victim.landing_root)
+        first = [self._world.first_catalogue(), self._world.new_ephemerides(), self._world.new_messages()]
+        self._world.deliver(first, self._victim.landing_root)
         self._victim.drain(DRAIN_S)
         self._land("readings")
         self._victim.drain(DRAIN_S)
@@ -133,10 +134,15 @@ class Campaign:
         self._victim.close()
 
     def _land(self, what: Input) -> None:
-        if what == "readings":
-            deliveries = self._world.next_stretch()
-        else:
-            deliveries = [self._world.new_element_sets() if what == "elements" else self._world.new_messages()]
+        match what:
+            case "readings":
+                deliveries = self._world.next_stretch()
+            case "elements":
+                deliveries = [self._world.new_element_sets()]
+            case "ephemerides":
+                deliveries = [self._world.new_ephemerides()]
+            case "messages":
+                deliveries = [self._world.new_messages()]
         self._world.deliver(deliveries, self._victim.landing_root)
 
     def _judge(self) -> list[str]:

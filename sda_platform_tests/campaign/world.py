@@ -28,6 +28,7 @@ from sda_platform.simulation.corruption import FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
+from sda_platform_tests.support.ephemerides_of_operators import oem_of
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.segments import START_NS, after, catalogue_of, described, put
 
@@ -91,6 +92,7 @@ class World:
         self._segments = iter(_segments(self.seed))
         self._updates = 0
         self._messages = 0
+        self._ephemerides = 0
 
     def first_catalogue(self) -> Delivery:
         """The element sets of every object of this world."""
@@ -108,6 +110,15 @@ class World:
         sound = [Told((pair[0], pair[1]), tca_ns=after(NOW_S + 600.0 * n), created_ns=created_ns) for n in (1, 2)]
         data = messages_of([*sound, replace(sound[0], stated=2.0)])
         return Delivery("messages", f"messages-{self._messages}.kvn", data, described(data, "messages"))
+
+    def new_ephemerides(self) -> Delivery:
+        """Ephemerides of two objects that the fleet meets, and one that breaks off in a word."""
+        self._ephemerides += 1
+        start_ns, (first, second) = after(self._ephemerides), _partners()[:2]
+        data = oem_of(first, start_ns=start_ns) + oem_of(second, start_ns=start_ns)
+        data += oem_of(second, start_ns=start_ns, broken=True)
+        name = f"ephemerides-{self._ephemerides}.kvn"
+        return Delivery("ephemerides", name, data, described(data, "ephemerides"))
 
     def next_stretch(self, segments: int = 4) -> list[Delivery]:
         """The next ``segments`` and a defective one in any order, then one of those or of earlier ones once more.

@@ -11,6 +11,7 @@ import numpy as np
 from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.radar import encode_radar_frames
+from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
@@ -21,13 +22,6 @@ from sda_platform.landing.zone import LandingZone
 
 START_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 CATALOGUE = Path(__file__).parents[2] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
-FORMATS = {
-    "radar": "radar-frames",
-    "optical": "optical-jsonl",
-    "isl": "isl-frames",
-    "elements": "omm-csv",
-    "messages": "cdm-kvn",
-}
 
 
 def put(zone: LandingZone, name: str, data: bytes) -> None:
@@ -69,7 +63,7 @@ def described(
     return describe_segment(
         data,
         feed=feed,
-        segment_format=segment_format or FORMATS[feed],
+        segment_format=segment_format or ZONES[feed][0],
         sealed_time_ns=after(seconds),
         sealed_wall_time_ns=after(seconds),
     )

@@ -33,7 +33,9 @@ _DATA: Final = re.compile(
 _TIME_SYSTEM: Final = re.compile(rb"TIME_SYSTEM\s*[=>]\s*([\w-]+)")
 _XML_SEGMENT: Final = re.compile(rb"<segment[\s>].*?</segment\s*>", re.DOTALL)
 _XML_DATA: Final = re.compile(rb"(?<=<data>).*(?=</data>)", re.DOTALL)
-_XML_OBSERVATION: Final = re.compile(rb"<observation[\s>].*?</observation\s*>", re.DOTALL)
+_XML_OBSERVATION: Final = re.compile(
+    rb"(?:<COMMENT>(?:(?!<observation[\s>]).)*)?<observation[\s>].*?</observation\s*>", re.DOTALL
+)
 _XML_EPOCH: Final = re.compile(rb"<EPOCH>\s*(\S+?)\s*</EPOCH>")
 
 
@@ -77,7 +79,7 @@ def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
 
 
 def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
-    """The ``observation`` elements by their epoch, one record for each."""
+    """The ``observation`` elements, with the comments before them, by their epoch, one record for each."""
     *before, (line, text), after = segment
     data = _XML_DATA.search(text)
     found = list(_XML_OBSERVATION.finditer(text, *data.span())) if data else []
@@ -151,5 +153,6 @@ def _record(number: int, parts: Sequence[Piece], defect: str | None) -> RawRecor
         pieces.append((line, in_segment))
         line += text.count(b"\n") + 1
     payload = b"\n".join(text for _, text in parts)
-    own = parts[min(1, len(parts) - 1)][0]
+    # The line of what is the record's own: its first measurement, else its segment.
+    own = parts[2 if len(parts) > 3 else min(1, len(parts) - 1)][0]
     return RawRecord(number, None, payload, "bad_field" if defect else None, defect, own, pieces=tuple(pieces))

@@ -14,6 +14,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSE
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry
+from sda_platform.formats.registry import ZONES
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.manifest import TableWindow
@@ -39,7 +40,7 @@ def test_status_shows_every_table_and_zone_of_an_empty_platform(home: Path) -> N
     found = json.loads(answer.output)
     assert [t["table"] for t in found["tables"]] == [t.name for t in TABLES]
     assert {t["version"] for t in found["tables"]} == {-1}
-    assert {z["zone"] for z in found["zones"]} == {"radar", "optical", "isl", "elements", "messages", "telemetry"}
+    assert {z["zone"] for z in found["zones"]} == set(ZONES)
 
 
 def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:

@@ -10,16 +10,17 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from sda_platform.catalog import decoding
-from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.catalog import decoding, ephemeris_decoding
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES
 from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import RECEIVED_CDMS
+from sda_platform.formats.conversion import convert
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
-from sda_platform.formats.observations import decode_segments
 from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
+from sda_platform.ingest import decoding as observation_decoding
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.log import Head
 from sda_platform.lake.table import Table
@@ -27,6 +28,7 @@ from sda_platform.landing import intake
 from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.landing.zone import LandingZone
 from sda_platform.registry import FEEDS
+from sda_platform_tests.support.messages import MESSAGES
 from sda_platform_tests.support.observations import isl_payload
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment
@@ -47,6 +49,10 @@ OMM = {
 LINE_1 = "1 00005U 58002B   00179.78495062  .00000023  00000-0  28098-4 0  4753"
 LINE_2 = "2 00005  34.2682 348.7242 1859667 331.7664  19.3264 10.82419157413667"
 ELEMENTS = element_set(OMM)
+EPHEMERIS = MESSAGES["test_cov.oem"].replace(b"1996-12-28T21:29:07.267", b"2019-09-09T00:00:00.0") + b"\n"
+TRACK = MESSAGES["tdm_e22.kvn"] + b"\n"
+TRACKING = TRACK + TRACK.replace(b"GSOC", b"DLR")
+PARAMETERS = MESSAGES["opm_g4.kvn"].replace(b"8.740420", b"4.740420") + b"\n"
 SOUND = {
     "optical-jsonl": b"".join(json.dumps(OPTICAL).encode() + b"\n" for _ in range(RECORDS)),
     "radar-frames": radar_segment(RECORDS),
@@ -56,11 +62,18 @@ SOUND = {
     "omm-kvn": encode_omm([ELEMENTS] * RECORDS, "kvn"),
     "omm-xml": encode_omm([ELEMENTS] * RECORDS, "xml"),
     "tle": f"VANGUARD 1\n{LINE_1}\n{LINE_2}\n".encode() * RECORDS,
+    "oem-kvn": EPHEMERIS * RECORDS,
+    "oem-xml": convert(EPHEMERIS * RECORDS, "oem-kvn", "oem-xml"),
+    "opm-kvn": PARAMETERS * RECORDS,
+    "opm-xml": convert(PARAMETERS * RECORDS, "opm-kvn", "opm-xml"),
+    "tdm-kvn": TRACKING,
+    "tdm-xml": convert(TRACKING, "tdm-kvn", "tdm-xml"),
     "cdm-kvn": messages_of([Told()] * RECORDS, "kvn"),
     "cdm-xml": messages_of([Told()] * RECORDS, "xml"),
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
+    "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),
     "messages": (RECEIVED_CDMS, one_by_one(cdm_decoding.decode)),
 }
 Mutation = Callable[[random.Random, bytes, str], bytes]
@@ -132,7 +145,7 @@ def test_of_a_thousand_mutants_every_record_is_a_row_and_none_stops_the_batch(
         records += meta.records
     taken = intake.take([zone], Head(), max_segments=10**6, max_bytes=10**10)
     assert [segment.defect for segment in taken] == [None] * len(taken)
-    table, decoder = BRONZE.get(feed, (RAW_RECORDS, decode_segments))
+    table, decoder = BRONZE.get(feed, (RAW_RECORDS, observation_decoding.decode))
     batch = decode_batch(table, taken, decoder)
     assert batch.rows.num_rows == records == batch.counts["valid"] + batch.counts["dead"]
     keys = batch.rows.group_by(["segment_sha256", "record_number"]).aggregate([([], "count_all")])

@@ -1,0 +1,141 @@
+"""Segments of ephemerides to bronze rows: states and covariances in TEME of date, UTC, whatever was sent."""
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
+from sda_platform.formats.cutting import split_records
+from sda_platform.formats.ephemeris import Ephemeris
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.formats.keywords import values_of
+from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
+from sda_platform.formats.parameter_messages import ParameterMessage
+from sda_platform.formats.reading import error_text, read_records
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.single_state import as_ephemeris
+from sda_platform.lake.table import Landed, Provenance
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.earth_orientation import FRAMES, UnknownOrientation, states_in_teme, to_gcrf
+from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+_NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 6_356.0, 1e6, 20.0
+_LARGEST_SIGMA_KM: Final = 1e4
+_ORBITAL: Final = ("RTN", "RSW")
+_MOST_DIGITS: Final = 9
+_LOWER = np.tril_indices(6)
+_OF_SEGMENT = {*Provenance.to_schema().columns, *Landed.to_schema().columns, "feed"} - {"record_number"}
+_SCHEMA = pa.schema([field for field in EPHEMERIDES.arrow_schema if field.name not in _OF_SEGMENT])
+
+
+def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+    """One row per record of the segment, in columns of `ephemerides`; never raises for any bytes."""
+    records = list(split_records(data, meta.format))
+    values, errors = read_records(records, meta.format, EPHEMERIDES_FEED)
+    rows = []
+    for row, record in enumerate(records):
+        found: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
+        try:
+            if row in errors:
+                raise errors[row]
+            value = values[row]
+            found |= _facts(as_ephemeris(value) if isinstance(value, ParameterMessage) else value)
+        except RecordError as error:
+            found |= {"error_kind": error.kind, "error": error_text(record, error)}
+        rows.append(found)
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _facts(ephemeris: Ephemeris) -> dict[str, Any]:
+    if ephemeris.value("CENTER_NAME").upper() != "EARTH":
+        raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
+    frame = _frame(ephemeris.value("REF_FRAME"), "REF_FRAME")
+    time_ns = ephemeris.utc_ns(ephemeris.time_ns)
+    if not FIRST_TIME_NS <= time_ns[0] <= time_ns[-1] <= LAST_TIME_NS:
+        raise RecordError("out_of_range", "an epoch is not between 1957 and 2099")
+    _require_orbits(ephemeris.states)
+    try:
+        r, v = states_in_teme(frame, ephemeris.states[:, :3], ephemeris.states[:, 3:6], time_ns)
+        states = np.concatenate([r, v], axis=1)
+        covariance_ns, covariances = _covariances(ephemeris, time_ns, states)
+    except UnknownOrientation as error:
+        raise RecordError("out_of_range", str(error)) from None
+    header, object_id = values_of(ephemeris.header), ephemeris.value("OBJECT_ID")
+    created = header.get("CREATION_DATE")
+    return {
+        "norad_id": _norad_id(object_id),
+        "object_name": ephemeris.value("OBJECT_NAME") or None,
+        "object_id": object_id or None,
+        "originator": header.get("ORIGINATOR"),
+        "message_id": header.get("MESSAGE_ID"),
+        "created_time_ns": parse_epoch_ns(created) if created else None,
+        "reference_frame": ephemeris.value("REF_FRAME"),
+        "first_time_ns": int(time_ns[0]),
+        "last_time_ns": int(time_ns[-1]),
+        "usable_from_ns": _bound(ephemeris, "USEABLE_START_TIME", int(time_ns[0])),
+        "usable_until_ns": _bound(ephemeris, "USEABLE_STOP_TIME", int(time_ns[-1])),
+        "state_time_ns": time_ns.tolist(),
+        "state": states.ravel().tolist(),
+        "covariance_time_ns": covariance_ns.tolist(),
+        "covariance": covariances.ravel().tolist(),
+    }
+
+
+def _frame(text: str, keyword: str) -> str:
+    name = text.upper()
+    name = "ITRF" if name.startswith("ITRF") else name
+    if name not in FRAMES:
+        raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:40]}, must be one of {', '.join(FRAMES)}")
+    return name
+
+
+def _require_orbits(states: FloatArray) -> None:
+    distance_km = np.linalg.norm(states[:, :3], axis=1)
+    speed_km_s = np.linalg.norm(states[:, 3:6], axis=1)
+    wrong = (distance_km < _NEAREST_KM) | (distance_km > _FARTHEST_KM) | (speed_km_s > _FASTEST_KM_S)
+    for row in np.flatnonzero(wrong)[:1].tolist():
+        reason = f"{distance_km[row]:.6g} km from the Earth's centre at {speed_km_s[row]:.6g} km/s is no orbit"
+        raise RecordError("out_of_range", f"state {row + 1}: {reason}")
+
+
+def _covariances(ephemeris: Ephemeris, time_ns: IntArray, states: FloatArray) -> tuple[IntArray, FloatArray]:
+    """The times (m,) and the covariances (m, 21) in TEME; an orbital frame is that of the state at the time."""
+    at_ns = ephemeris.utc_ns(ephemeris.covariance_time_ns)
+    if not len(at_ns):
+        return at_ns, ephemeris.covariances
+    given = covariances_from_lower(ephemeris.covariances)
+    sigmas_km = np.sqrt(np.abs(np.einsum("nii->ni", given)[:, :3]))
+    if np.any(np.einsum("nii->ni", given) < 0) or np.any(sigmas_km > _LARGEST_SIGMA_KM):
+        raise RecordError("out_of_range", "a covariance has a negative variance, or a sigma above 10,000 km")
+    if np.any(np.diff(at_ns) <= 0):
+        raise RecordError("out_of_range", "the epochs of the covariances do not ascend")
+    turned_back = np.empty_like(given)
+    names = np.array([name.upper() or "REF_FRAME" for name in ephemeris.covariance_frames])
+    for name in np.unique(names).tolist():
+        rows = np.flatnonzero(names == name)
+        if name in _ORBITAL:
+            state = states_at(time_ns, states, at_ns[rows])
+            if np.isnan(state).any():
+                raise RecordError("out_of_range", f"a covariance in {name} is at a time without a state")
+            turned_back[rows] = rtn_to_teme(given[rows], state[:, :3], state[:, 3:])
+        else:
+            frame = _frame(ephemeris.value("REF_FRAME") if name == "REF_FRAME" else name, "COV_REF_FRAME")
+            turn = to_gcrf("TEME", at_ns[rows]).swapaxes(1, 2) @ to_gcrf(frame, at_ns[rows])
+            turned_back[rows] = turned(given[rows], turn)
+    return at_ns, turned_back[:, _LOWER[0], _LOWER[1]]
+
+
+def _bound(ephemeris: Ephemeris, keyword: str, otherwise: int) -> int:
+    text = ephemeris.value(keyword)
+    return int(ephemeris.utc_ns(np.array([parse_epoch_ns(text, keyword)]))[0]) if text else otherwise
+
+
+def _norad_id(object_id: str) -> int | None:
+    if not (object_id.isascii() and object_id.isdigit() and len(object_id) <= _MOST_DIGITS):
+        return None
+    return int(object_id) or None

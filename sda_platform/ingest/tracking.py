@@ -1,0 +1,162 @@
+"""Tracking data messages as observations: which measurements the observation model can use, and in its units.
+
+A station is one sensor: PATH goes from it to one object and back, or from the object to it. It measures range, azimuth
+and elevation (a radar), or right ascension and declination (a telescope). Its sigmas are those of the sensor list.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import cos, hypot, radians, sin
+from typing import Any, Final
+
+import numpy as np
+
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.limits import FARTHEST_M, OBSERVATION_LIMITS, SPEED_OF_LIGHT_M_S, violation_text
+from sda_platform.formats.tracking_data import TrackingData
+from sda_platform.orbits.earth_orientation import FRAMES, UnknownOrientation, to_gcrf
+
+# A station's clock is disciplined; no message says more of it.
+_CLOCK: Final = {"clock_quality": "gps_locked", "clock_age_s": 0.0}
+# A mean over a longer time differs from the rate at its middle by more than a radar's noise.
+_LONGEST_INTEGRATION_S: Final = 1.0
+_NS: Final = 1_000_000_000
+_RADAR, _OPTICAL = "radar", "optical"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackingObservation:
+    """One observation: columns of OBSERVATION_SCHEMA by name, and the bytes that its identity follows from."""
+
+    columns: Mapping[str, Any]
+    identity: bytes
+
+
+def observation_of(data: TrackingData) -> TrackingObservation:
+    """The observation that ``data`` is. Raises RecordError with what the observation model does not have."""
+    metadata, measured = data.values(), data.numbers()
+    station, target = _participants(metadata)
+    if metadata.get("DATA_QUALITY", "").upper() == "BAD":
+        raise RecordError("out_of_range", "DATA_QUALITY is BAD")
+    time_ns, kind = data.utc_ns(), _kind(metadata, measured)
+    corrections = _corrections(metadata)
+    angles = tuple(radians(measured[name] + corrections.get(name, 0.0)) for name in ("ANGLE_1", "ANGLE_2"))
+    if kind == _RADAR:
+        range_m = _range_m(metadata, measured["RANGE"] + corrections.get("RANGE", 0.0))
+        values = {"range_m": range_m, "azimuth_rad": angles[0], "elevation_rad": angles[1]}
+        values |= _range_rate(metadata, measured, corrections)
+        time_ns += _to_reflection_ns(metadata, range_m)
+    else:
+        direction = _in_teme(metadata, angles, time_ns)
+        values = {"right_ascension_rad": direction[0], "declination_rad": direction[1]}
+    _require_limits(values)
+    columns = {
+        "source_kind": kind,
+        "source_id": sensor_id(kind, station),
+        "native_track_id": metadata.get("TRACK_ID") or target,
+        "sensor_time_ns": time_ns,
+        **values,
+        **_CLOCK,
+    }
+    text = " ".join(f"{entry.keyword}={entry.value}" for entry in sorted(data.measured, key=lambda e: e.keyword))
+    return TrackingObservation(columns, f"{data.epoch} {text}".encode())
+
+
+def sensor_id(kind: str, participant: str) -> str:
+    """The ``source_id`` of a station: ``radar-dss-25`` for the participant DSS-25; as it is where it begins so."""
+    name = re.sub(r"[^a-z0-9]+", "-", participant.lower()).strip("-")
+    return name if name.startswith(f"{kind}-") else f"{kind}-{name}"
+
+
+def _participants(metadata: Mapping[str, str]) -> tuple[str, str]:
+    """The station and what it tracks."""
+    if metadata.get("MODE", "SEQUENTIAL").upper() != "SEQUENTIAL":
+        raise RecordError("out_of_range", f"MODE is {metadata['MODE'][:40]!a}, only SEQUENTIAL can be used")
+    if "PATH" not in metadata:
+        raise RecordError("missing_field", "PATH of metadata is missing")
+    path = [number.strip() for number in metadata["PATH"].split(",")]
+    if len(path) not in (2, 3) or len(set(path)) != 2 or (len(path) == 3 and path[0] != path[2]):
+        allowed = "one station that sends and receives (1,2,1) or receives (2,1)"
+        raise RecordError("out_of_range", f"PATH is {metadata['PATH'][:40]!a}, must be of {allowed}")
+    names = [metadata.get(f"PARTICIPANT_{number}", "") for number in (path[-1], path[-2])]
+    if not all(names):
+        raise RecordError("missing_field", f"a participant of PATH {metadata['PATH'][:40]!a} is missing")
+    return names[0], names[1]
+
+
+def _kind(metadata: Mapping[str, str], measured: Mapping[str, float]) -> str:
+    """``radar`` or ``optical``, by what was measured."""
+    angle_type = metadata.get("ANGLE_TYPE", "").upper()
+    if not {"ANGLE_1", "ANGLE_2"} <= measured.keys():
+        found = ", ".join(sorted(measured))
+        raise RecordError("missing_field", f"has {found}; an observation needs ANGLE_1 and ANGLE_2")
+    if angle_type == "RADEC":
+        return _OPTICAL
+    if angle_type != "AZEL":
+        raise RecordError("out_of_range", f"ANGLE_TYPE is {ascii(angle_type)[:40]}, must be AZEL or RADEC")
+    if "RANGE" not in measured:
+        raise RecordError("missing_field", "has azimuth and elevation without RANGE")
+    return _RADAR
+
+
+def _corrections(metadata: Mapping[str, str]) -> dict[str, float]:
+    """What is still to be added to measurements, by keyword."""
+    if metadata.get("CORRECTIONS_APPLIED", "YES").upper() != "NO":
+        return {}
+    prefix = "CORRECTION_"
+    return {name.removeprefix(prefix): float(metadata[name]) for name in metadata if name.startswith(prefix)}
+
+
+def _range_m(metadata: Mapping[str, str], value: float) -> float:
+    """The distance of the object. The standard leaves open what s and RU mean on the way there and back."""
+    units = metadata.get("RANGE_UNITS", "km")
+    if units.lower() != "km":
+        raise RecordError("bad_field", f"RANGE_UNITS is {units[:40]!a}, only km can be used")
+    modulus_km = float(metadata.get("RANGE_MODULUS", 0.0))
+    if 0 < modulus_km * 1000 < FARTHEST_M:
+        raise RecordError("out_of_range", f"RANGE_MODULUS is {modulus_km:g} km: the range is ambiguous")
+    return value * 1000
+
+
+def _range_rate(
+    metadata: Mapping[str, str], measured: Mapping[str, float], corrections: Mapping[str, float]
+) -> dict[str, float]:
+    """The range rate, where it was measured at an instant or over a short time about it."""
+    integrated = metadata.get("INTEGRATION_REF", "").upper() == "MIDDLE" and (
+        0 < float(metadata.get("INTEGRATION_INTERVAL", np.inf)) <= _LONGEST_INTEGRATION_S
+    )
+    names = ("DOPPLER_INSTANTANEOUS", *(("DOPPLER_INTEGRATED",) if integrated else ()))
+    rate = next((measured[name] for name in names if name in measured), None)
+    return {} if rate is None else {"range_rate_m_s": 1000 * (rate + corrections.get("DOPPLER", 0.0))}
+
+
+def _to_reflection_ns(metadata: Mapping[str, str], range_m: float) -> int:
+    """From the time tag to the instant at which the object was where it was measured."""
+    light_ns = round(range_m / SPEED_OF_LIGHT_M_S * _NS)
+    return light_ns if metadata.get("TIMETAG_REF", "RECEIVE").upper() == "TRANSMIT" else -light_ns
+
+
+def _in_teme(metadata: Mapping[str, str], angles: tuple[float, ...], time_ns: int) -> tuple[float, float]:
+    """Right ascension and declination in TEME of date, as observations have them."""
+    frame = metadata.get("REFERENCE_FRAME", "").upper()
+    if frame not in FRAMES or frame == "ITRF":
+        allowed = ", ".join(name for name in FRAMES if name != "ITRF")
+        raise RecordError("out_of_range", f"REFERENCE_FRAME is {ascii(frame)[:40]}, must be one of {allowed}")
+    right_ascension, declination = angles
+    direction = np.array(
+        [cos(declination) * cos(right_ascension), cos(declination) * sin(right_ascension), sin(declination)]
+    )
+    at = np.array([time_ns], np.int64)
+    try:
+        x, y, z = (to_gcrf("TEME", at)[0].T @ to_gcrf(frame, at)[0] @ direction).tolist()
+    except UnknownOrientation as error:
+        raise RecordError("out_of_range", str(error)) from None
+    return float(np.arctan2(y, x) % (2 * np.pi)), float(np.arctan2(z, hypot(x, y)))
+
+
+def _require_limits(values: Mapping[str, float]) -> None:
+    for limit in OBSERVATION_LIMITS:
+        value = values.get(limit.column)
+        if value is not None and not limit.low <= value <= limit.high:
+            raise RecordError("out_of_range", violation_text(limit, value))

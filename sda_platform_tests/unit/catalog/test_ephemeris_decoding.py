@@ -1,0 +1,93 @@
+"""Ephemerides of operators as rows: TEME and UTC, whatever was sent, and a reason for what cannot be used."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.formats.conversion import convert
+from sda_platform.orbits.covariance import teme_to_rtn
+from sda_platform.orbits.ephemerides import covariances_from_lower
+from sda_platform_tests.support.messages import MESSAGES
+from sda_platform_tests.support.segments import described
+
+EPOCH_NS = 1_567_987_200_000_000_000
+MESSAGE = MESSAGES["test_cov.oem"].decode().replace("1996-12-28T21:29:07.267", "2019-09-09T00:00:00.0")
+IN_TEME = MESSAGE.replace("= TOD", "= TEME")
+
+
+def rows_of(text: str | bytes, segment_format: str = "oem-kvn") -> list[dict[str, Any]]:
+    data = text.encode() if isinstance(text, str) else text
+    found: list[dict[str, Any]] = decode(
+        data, described(data, "ephemerides", segment_format=segment_format)
+    ).to_pylist()
+    return found
+
+
+def test_an_ephemeris_is_a_row_with_its_states_and_covariances() -> None:
+    (row,) = rows_of(IN_TEME)
+    assert (row["error"], row["norad_id"], row["object_name"], row["reference_frame"]) == (None, 25544, "25544", "TEME")
+    assert (row["first_time_ns"], row["last_time_ns"]) == (EPOCH_NS, EPOCH_NS + 60 * 10**9)
+    assert row["state_time_ns"] == [EPOCH_NS, EPOCH_NS + 60 * 10**9]
+    assert row["state"][:3] == [3156.6549969124, -5911.7573076895715, -1096.3791113140421]
+    assert row["covariance_time_ns"] == [EPOCH_NS]
+    assert (len(row["covariance"]), row["covariance"][0]) == (21, pytest.approx(3.3313494e-4))
+
+
+def test_true_of_date_and_teme_differ_by_the_equation_of_the_equinoxes() -> None:
+    """Some 0.003 degrees about the pole: at 7,000 km, hundreds of metres, and nothing along the axis."""
+    teme, tod = (np.array(rows_of(text)[0]["state"]).reshape(-1, 6) for text in (IN_TEME, MESSAGE))
+    assert 0.1 < np.linalg.norm(teme[0, :3] - tod[0, :3]) < 1.0
+    np.testing.assert_allclose(tod[:, 2], teme[:, 2], atol=1e-4)
+    np.testing.assert_allclose(np.linalg.norm(tod[:, :3], axis=1), np.linalg.norm(teme[:, :3], axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["RTN", "RSW"])
+def test_a_covariance_along_the_orbit_is_turned_by_the_state_at_its_time(name: str) -> None:
+    given = rows_of(IN_TEME)[0]["covariance"]
+    (row,) = rows_of(IN_TEME.replace("COV_REF_FRAME = TEME", f"COV_REF_FRAME = {name}"))
+    state = np.array(row["state"][:6])
+    back = teme_to_rtn(covariances_from_lower(row["covariance"]), state[None, :3], state[None, 3:])
+    np.testing.assert_allclose(back, covariances_from_lower(given), rtol=1e-9, atol=1e-15)
+
+
+def test_times_of_another_time_system_are_converted_to_utc() -> None:
+    (row,) = rows_of(IN_TEME.replace("TIME_SYSTEM = UTC", "TIME_SYSTEM = GPS"))
+    assert row["first_time_ns"] == EPOCH_NS - 18 * 10**9
+
+
+def test_the_usable_span_is_that_of_the_message() -> None:
+    usable = "USEABLE_START_TIME = 2019-09-09T00:00:10\nUSEABLE_STOP_TIME = 2019-09-09T00:00:50\nSTOP_TIME"
+    (row,) = rows_of(IN_TEME.replace("STOP_TIME", usable, 1))
+    assert (row["usable_from_ns"], row["usable_until_ns"]) == (EPOCH_NS + 10 * 10**9, EPOCH_NS + 50 * 10**9)
+
+
+def test_an_orbit_parameter_message_is_an_ephemeris_of_one_state() -> None:
+    data = MESSAGES["opm_g4.kvn"]
+    for each, name in ((data, "opm-kvn"), (convert(data, "opm-kvn", "opm-xml"), "opm-xml")):
+        (row,) = rows_of(each, name)
+        assert row["error"] is None
+        assert (len(row["state"]), len(row["covariance"])) == (6, 21)
+        assert row["object_id"] == "2021-028A"
+        assert row["norad_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("= EARTH", "= MARS BARYCENTER"), "CENTER_NAME is 'MARS BARYCENTER', must be EARTH"),
+        (("REF_FRAME = TEME", "REF_FRAME = MOD"), "REF_FRAME is 'MOD', must be one of GCRF"),
+        (("COV_REF_FRAME = TEME", "COV_REF_FRAME = TNW"), "COV_REF_FRAME is 'TNW', must be one of GCRF"),
+        (("TIME_SYSTEM = UTC", "TIME_SYSTEM = TDB"), "TIME_SYSTEM is 'TDB', only UTC, TAI, TT, TDT, GPS can be used"),
+        (("3156.6549969124 -5911.7573076895715 -1096", "3.1 -5.9 -1"), "km from the Earth's centre"),
+        (("\n3.3313494e-04", "\n-3.3313494e-04"), "a covariance has a negative variance"),
+    ],
+)
+def test_an_ephemeris_that_cannot_be_used_says_why_and_its_neighbours_are_used(
+    change: tuple[str, str], reason: str
+) -> None:
+    first, second = rows_of(f"{IN_TEME.replace(*change)}\n{IN_TEME}")
+    assert reason in str(first["error"])
+    assert first["state"] is None
+    assert second["error"] is None

@@ -1,0 +1,154 @@
+"""Tracking data as observations: what the observation model uses, in its units and frames, and what it refuses."""
+
+from math import degrees
+from typing import Any
+
+import numpy as np
+import pytest
+from skyfield.api import Distance, load
+from skyfield.positionlib import ICRF
+from skyfield.sgp4lib import TEME
+
+from sda_platform.formats.conversion import convert
+from sda_platform.formats.instants import parse_epoch_ns
+from sda_platform.ingest.decoding import decode
+from sda_platform.ingest.tracking import sensor_id
+from sda_platform_tests.support.messages import MESSAGES
+from sda_platform_tests.support.segments import described
+
+RADAR = MESSAGES["tdm_e17.kvn"].decode()
+TELESCOPE = MESSAGES["tdm_e22.kvn"].decode()
+LIGHT_M_S = 299_792_458
+
+
+def rows_of(text: str | bytes, segment_format: str = "tdm-kvn") -> list[dict[str, Any]]:
+    data = text.encode() if isinstance(text, str) else text
+    found: list[dict[str, Any]] = decode(
+        [(data, described(data, "tracking", segment_format=segment_format))]
+    ).to_pylist()
+    return found
+
+
+def test_a_radar_s_range_and_angles_are_an_observation_at_the_time_of_reflection() -> None:
+    """The standard's example of CAMRa: its range is still to be corrected by -1.48 km."""
+    row = rows_of(RADAR)[0]
+    assert (row["error"], row["source_kind"], row["source_id"], row["native_track_id"]) == (
+        None,
+        "radar",
+        "radar-camra",
+        "CRYOSAT",
+    )
+    words = [line.split() for line in RADAR.splitlines() if line.startswith(("RANGE =", "ANGLE_1", "ANGLE_2"))]
+    lines = {keyword: (epoch, float(value)) for keyword, _, epoch, value in reversed(words)}
+    epoch, range_km = lines["RANGE"]
+    assert row["range_m"] == pytest.approx((range_km - 1.48) * 1000)
+    assert degrees(row["azimuth_rad"]) == pytest.approx(lines["ANGLE_1"][1])
+    assert degrees(row["elevation_rad"]) == pytest.approx(lines["ANGLE_2"][1])
+    delay_s = (parse_epoch_ns(epoch) - row["sensor_time_ns"]) / 1e9
+    assert delay_s == pytest.approx((range_km - 1.48) * 1000 / LIGHT_M_S, abs=1e-9)
+    assert row["range_sigma_m"] is None, "it is the sensor's"
+
+
+def test_a_time_tag_of_transmission_is_before_the_reflection() -> None:
+    received = rows_of(RADAR)[0]
+    sent = rows_of(RADAR.replace("META_STOP", "TIMETAG_REF = TRANSMIT\nMETA_STOP"))[0]
+    there_and_back_ns = 2e9 * received["range_m"] / LIGHT_M_S
+    assert sent["sensor_time_ns"] - received["sensor_time_ns"] == pytest.approx(there_and_back_ns, abs=2)
+
+
+def test_a_telescope_s_angles_are_turned_into_teme_as_skyfield_turns_them_A5() -> None:
+    row = rows_of(TELESCOPE.replace("EME2000", "ICRF"))[0]
+    assert (row["source_kind"], row["source_id"]) == ("optical", "optical-smartnet-01-a-suth")
+    assert row["native_track_id"] == "S_191021_18593902_3"
+    ra, dec = np.radians([333.64830529, 5.23646136])
+    direction = np.array([np.cos(dec) * np.cos(ra), np.cos(dec) * np.sin(ra), np.sin(dec)])
+    time = load.timescale(builtin=True).utc(2019, 10, 21, 18, 59, 38.869008)
+    x, y, z = ICRF(Distance(direction).au, t=time).frame_xyz(TEME).au
+    assert row["right_ascension_rad"] == pytest.approx(np.arctan2(y, x) % (2 * np.pi), abs=2e-7)
+    assert row["declination_rad"] == pytest.approx(np.arcsin(z / np.hypot(np.hypot(x, y), z)), abs=2e-7)
+
+
+def test_a_measurement_that_is_sent_again_keeps_its_id_E1() -> None:
+    first = rows_of(TELESCOPE)
+    later = rows_of(TELESCOPE.replace("CREATION_DATE = 2019-10-21", "CREATION_DATE = 2019-10-22"))
+    as_xml = rows_of(convert(TELESCOPE.encode(), "tdm-kvn", "tdm-xml"), "tdm-xml")
+    ids = [[row["observation_id"] for row in rows] for rows in (first, later, as_xml)]
+    assert ids[0] == ids[1] == ids[2]
+    assert len(set(ids[0])) == 3
+
+
+def test_corrections_are_added_where_they_are_not_applied_yet() -> None:
+    applied, not_applied = (
+        rows_of(
+            TELESCOPE.replace("EME2000", "TEME").replace(
+                "CORRECTIONS_APPLIED = YES", f"CORRECTION_ANGLE_1 = 0.5\nCORRECTIONS_APPLIED = {state}"
+            )
+        )[0]["right_ascension_rad"]
+        for state in ("YES", "NO")
+    )
+    assert degrees(not_applied - applied) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("interval", "reference", "rate"), [("1.0", "MIDDLE", -1498.776048), ("10.0", "MIDDLE", None), ("1.0", "END", None)]
+)
+def test_a_doppler_is_a_range_rate_where_it_is_measured_about_one_instant(
+    interval: str, reference: str, rate: float | None
+) -> None:
+    first = next(line for line in RADAR.splitlines() if line.startswith("RANGE ="))
+    epoch = first.split()[2]
+    text = RADAR.replace(first, f"{first}\nDOPPLER_INTEGRATED = {epoch} -1.498776", 1)
+    text = text.replace("META_STOP", f"INTEGRATION_INTERVAL = {interval}\nINTEGRATION_REF = {reference}\nMETA_STOP")
+    row = rows_of(text)[0]
+    assert row["error"] is None
+    assert row["range_rate_m_s"] == (None if rate is None else pytest.approx(rate))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("PATH = 2,1", "PATH = 1,2,3"), "PATH is '1,2,3', must be of one station"),
+        (("PATH = 2,1\n", ""), "PATH of metadata is missing"),
+        (
+            ("MODE = SEQUENTIAL", "MODE = SINGLE_DIFF\nPATH_1 = 1,2"),
+            "MODE is 'SINGLE_DIFF', only SEQUENTIAL",
+        ),
+        (("ANGLE_TYPE = RADEC", "ANGLE_TYPE = XSYE"), "ANGLE_TYPE is 'XSYE', must be AZEL or RADEC"),
+        (("ANGLE_TYPE = RADEC", "ANGLE_TYPE = AZEL"), "has azimuth and elevation without RANGE"),
+        (("REFERENCE_FRAME = EME2000", "REFERENCE_FRAME = MARS"), "REFERENCE_FRAME is 'MARS', must be one of GCRF"),
+        (("TIME_SYSTEM = UTC", "TIME_SYSTEM = TDB"), "TIME_SYSTEM is 'TDB', only UTC, TAI"),
+        (("META_STOP", "DATA_QUALITY = BAD\nMETA_STOP"), "DATA_QUALITY is BAD"),
+        (("2019-10-21T18:59:38.869008 333", "2019-10-21T18:59:39 333"), "has ANGLE_1; an observation needs"),
+    ],
+)
+def test_what_the_observation_model_lacks_is_a_dead_letter_with_the_reason(
+    change: tuple[str, str], reason: str
+) -> None:
+    row = rows_of(TELESCOPE.replace(*change))[0]
+    assert reason in str(row["error"])
+    assert row["observation_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "participant", "source_id"),
+    [("radar", "DSS-25", "radar-dss-25"), ("radar", "radar-7", "radar-7"), ("optical", "TFRM (1)", "optical-tfrm-1")],
+)
+def test_a_station_is_the_sensor_of_its_name(kind: str, participant: str, source_id: str) -> None:
+    assert sensor_id(kind, participant) == source_id
+
+
+def test_segments_of_frames_and_of_tracking_data_are_decoded_side_by_side() -> None:
+    optical = b'{"obs_id":"o","timestamp_ns":1,"ra_rad":1.0,"dec_rad":0.2,"sigma_arcsec":1.0,"site_id":"maui"}\n'
+    tracking = TELESCOPE.encode()
+    segments = [
+        (optical, described(optical, "optical", segment_format="optical-jsonl")),
+        (tracking, described(tracking, "tracking", segment_format="tdm-kvn")),
+        (optical * 2, described(optical * 2, "optical", segment_format="optical-jsonl")),
+    ]
+    rows = decode(segments)
+    assert sorted(rows["segment"].to_pylist()) == [0, 1, 1, 1, 2, 2]
+    assert set(zip(rows["segment"].to_pylist(), rows["source_id"].to_pylist(), strict=True)) == {
+        (0, "optical-maui"),
+        (1, "optical-smartnet-01-a-suth"),
+        (2, "optical-maui"),
+    }

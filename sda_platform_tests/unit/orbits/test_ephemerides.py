@@ -1,0 +1,91 @@
+"""Ephemerides between their states: interpolation against SGP4, and frames against each other."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.orbits.earth_orientation import FRAMES, in_gcrf, states_in_gcrf, states_in_teme, to_gcrf
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.simulation.reference import reference_catalogue
+
+START_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND
+
+
+@cache
+def propagator() -> Propagator:
+    lines = reference_catalogue().splitlines()
+    iss = [line for line in lines if b",25544," in line or b"NORAD_CAT_ID" in line]
+    table = decode_element_sets(b"\n".join(iss), segment_format="omm-csv")
+    return Propagator(ElementSets.from_columns({name: table[name].to_numpy() for name in ELEMENT_COLUMNS}))
+
+
+def iss(time_ns: IntArray) -> FloatArray:
+    _, r, v = propagator().at(np.zeros(len(time_ns), np.int64), time_ns)
+    return np.concatenate([r, v], axis=1)
+
+
+@pytest.mark.parametrize(("spacing_s", "position_m", "velocity_mm_s"), [(60, 1, 50), (240, 5, 100)])
+def test_states_between_those_of_an_ephemeris_are_those_of_its_orbit(
+    spacing_s: int, position_m: float, velocity_mm_s: float
+) -> None:
+    """A low orbit, with states each minute, as operators send them, and each four minutes.
+
+    SGP4's velocities are not exactly the derivatives of its positions, which bounds the agreement.
+    """
+    epochs = START_NS + np.arange(0, 5400, spacing_s) * NANOSECONDS_PER_SECOND
+    times = START_NS + np.arange(0, epochs[-1] - START_NS, 7_700_000_000)
+    error = np.abs(states_at(epochs, iss(epochs), times) - iss(times))
+    assert error[:, :3].max() * 1e3 < position_m
+    assert error[:, 3:].max() * 1e6 < velocity_mm_s
+
+
+def test_an_ephemeris_holds_at_its_own_epochs_and_nowhere_outside() -> None:
+    epochs = START_NS + np.array([0, 60, 120]) * NANOSECONDS_PER_SECOND
+    states = iss(epochs)
+    np.testing.assert_allclose(states_at(epochs, states, epochs), states, rtol=1e-12)
+    outside = np.array([START_NS - 1, epochs[-1] + 1])
+    assert np.isnan(states_at(epochs, states, outside)).all()
+    single = states_at(epochs[:1], states[:1], epochs)
+    np.testing.assert_allclose(single[0], states[0])
+    assert np.isnan(single[1:]).all()
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_states_of_any_frame_in_teme_are_the_same_orbit(frame: str) -> None:
+    """Distances and energies are those of one orbit, and many states at once equal one at a time."""
+    times = START_NS + np.arange(5) * 600 * NANOSECONDS_PER_SECOND
+    teme = iss(times)
+    back = to_gcrf(frame, times).swapaxes(1, 2) @ to_gcrf("TEME", times)
+    r = np.einsum("nij,nj->ni", back, teme[:, :3])
+    v = np.einsum("nij,nj->ni", back, teme[:, 3:])
+    if frame == "ITRF":
+        at_rest = states_in_gcrf("ITRF", r, np.zeros_like(r), times)[1]
+        v -= np.einsum("nij,nj->ni", to_gcrf("ITRF", times).swapaxes(1, 2), at_rest)
+    got_r, got_v = states_in_teme(frame, r, v, times)
+    np.testing.assert_allclose(got_r, teme[:, :3], atol=1e-9)
+    np.testing.assert_allclose(got_v, teme[:, 3:], atol=1e-12)
+    for row in range(5):
+        one = in_gcrf(frame, r[row], v[row], int(times[row]))
+        many = states_in_gcrf(frame, r, v, times)
+        np.testing.assert_allclose(one[0], many[0][row], atol=1e-9)
+        np.testing.assert_allclose(one[1], many[1][row], atol=1e-12)
+
+
+def test_turned_covariances_keep_their_eigenvalues_and_go_back() -> None:
+    dice = np.random.default_rng(1)
+    roots = dice.normal(size=(3, 6, 6))
+    covariance = roots @ roots.swapaxes(1, 2)
+    times = np.full(3, START_NS)
+    turn = to_gcrf("TEME", times)
+    there = turned(covariance, turn)
+    np.testing.assert_allclose(np.linalg.eigvalsh(there), np.linalg.eigvalsh(covariance), rtol=1e-10)
+    np.testing.assert_allclose(turned(there, turn.swapaxes(1, 2)), covariance, rtol=1e-10, atol=1e-12)
+    lower = covariance[:, np.tril_indices(6)[0], np.tril_indices(6)[1]]
+    full = np.tril(covariance) + np.tril(covariance, -1).swapaxes(1, 2)
+    np.testing.assert_array_equal(covariances_from_lower(lower), full)

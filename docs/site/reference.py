@@ -8,6 +8,7 @@ import dagster as dg
 
 from sda_platform.cli.main import main
 from sda_platform.definitions import defs
+from sda_platform.formats.conversion import targets_of
 from sda_platform.formats.registry import FORMATS
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES
@@ -94,12 +95,13 @@ def formats() -> str:
             each.content,
             f"`landing/{each.zone}`",
             " ".join(f"`{s}`" for s in each.suffixes),
+            " ".join(f"`{name}`" for name in targets_of(each.name) if name != each.name),
         )
         for each in FORMATS
     ]
     return (
         "# File formats\n\n[Land partner files](../how-to/land-files.md) explains how a file becomes segments.\n\n"
-        + _grid(("Format", "Title", "Content", "Landing zone", "File endings"), rows)
+        + _grid(("Format", "Title", "Content", "Landing zone", "File endings", "Converts to"), rows)
     )
 
 

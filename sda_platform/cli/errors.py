@@ -6,6 +6,7 @@ from sda_platform.cli.pc import MessageError
 from sda_platform.cli.screen_catalogue import ScreeningInputError
 from sda_platform.cli.show import PictureError
 from sda_platform.edge.config import ConfigError
+from sda_platform.formats.conversion import ConversionError
 from sda_platform.formats.listings import ListingError
 from sda_platform.lake.errors import LakeError
 from sda_platform.landing.partner_files import PartnerFileError
@@ -19,6 +20,7 @@ from sda_platform.serving.errors import ServingError
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
     ConfigError,
+    ConversionError,
     DeltaError,  # a log that cannot be read; `sda verify` tells what is wrong with it
     ListingError,
     LakeError,

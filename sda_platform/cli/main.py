@@ -449,6 +449,28 @@ def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--to", "target", required=True, help="The format: kvn, xml, csv, json, or its full name (oem-xml, tle).")
+@click.option("--from", "source", help="The format of FILE, where neither its ending nor its content tells it.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="By default standard output.")
+@click.option("--skip-bad", is_flag=True, help="Leave out records that cannot be read, and list them.")
+@_for_people
+def convert(file: Path, target: str, source: str | None, out: Path | None, skip_bad: bool) -> None:
+    """FILE, compressed or not, in another format: element sets (OMM, TLE), ephemerides (OEM), orbit parameters (OPM),
+    tracking data (TDM) and conjunction data messages (CDM)."""
+    from sda_platform.cli.convert import convert_file
+
+    done = convert_file(file, target, source=source, skip_bad=skip_bad)
+    for reason in done.refused:
+        click.echo(f"{file}: left out: {reason}", err=True)
+    if out:
+        out.write_bytes(done.data)
+        _console.print(f"{done.records:,} records written: {out}", markup=False)
+    else:
+        click.echo(done.data, nl=False)
+
+
+@main.command()
 @click.argument("alert")
 @click.option("--format", "encoding", type=click.Choice(["kvn", "xml"]), default="kvn", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="By default standard output.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sda_platform.formats.conversion import converted
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
 from sda_platform.formats.ndm import Entry
@@ -46,6 +47,13 @@ def values_and_errors(data: bytes, known: RecordFormat) -> tuple[list[Any], list
 def refusals(data: bytes, known: RecordFormat) -> list[RecordError]:
     """The errors of the records that cannot be read."""
     return list(read_records(list(known.framing.split(data)), known.name, known.zone)[1].values())
+
+
+def convert(data: bytes, source: str, target: str) -> bytes:
+    """A file whose records can all be read, in another format."""
+    done = converted(data, source, target)
+    assert done.refused == ()
+    return done.data
 
 
 def comparable(value: Any) -> Any:

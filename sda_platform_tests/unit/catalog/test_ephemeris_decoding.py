@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decode
-from sda_platform.formats.conversion import convert
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.ephemerides import covariances_from_lower
-from sda_platform_tests.support.messages import MESSAGES
+from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.segments import described
 
 EPOCH_NS = 1_567_987_200_000_000_000

@@ -14,7 +14,6 @@ from sda_platform.catalog import decoding, ephemeris_decoding
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES
 from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import RECEIVED_CDMS
-from sda_platform.formats.conversion import convert
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.omm import encode_omm
@@ -28,7 +27,7 @@ from sda_platform.landing import intake
 from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.landing.zone import LandingZone
 from sda_platform.registry import FEEDS
-from sda_platform_tests.support.messages import MESSAGES
+from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.observations import isl_payload
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.segments import START_NS, catalogue_ids, catalogue_of, described, radar_segment

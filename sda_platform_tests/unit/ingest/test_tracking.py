@@ -9,11 +9,10 @@ from skyfield.api import Distance, load
 from skyfield.positionlib import ICRF
 from skyfield.sgp4lib import TEME
 
-from sda_platform.formats.conversion import convert
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.ingest.decoding import decode
 from sda_platform.ingest.tracking import sensor_id
-from sda_platform_tests.support.messages import MESSAGES
+from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.segments import described
 
 RADAR = MESSAGES["tdm_e17.kvn"].decode()

@@ -131,7 +131,7 @@ def _records(segments: Sequence[Sequence[Piece]], divide: Divide) -> Iterator[tu
     for segment in segments:
         own = _time_system(segment)
         defect = None if own == first else f"TIME_SYSTEM is {own}, that of the message's first segment is {first}"
-        for parts in [segment] if defect else divide(segment):
+        for parts in divide(segment):
             yield parts, defect
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.formats.cutting import can_be_packed, pack_segment
 from sda_platform.formats.ephemeris import Ephemeris
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
@@ -70,7 +71,7 @@ def test_a_sound_message_survives_being_written_in_either_encoding(name: str) ->
         ("TDM-data-inconsistent-line.txt", 5, "line 25: 3 values, must be an epoch and a number"),
         ("TDM-data-number-format-error.txt", 5, "line 26: RECEIVE_FREQ_1 is 'this-is-not-a-number'"),
         ("TDM-data-wrong-keyword.txt", 5, "line 26: WRONG_KEYWORD is no keyword of tracking data"),
-        ("TDM-inconsistent-time-systems.txt", 8, "line 28: TIME_SYSTEM is TCG, that of the message's first segment"),
+        ("TDM-inconsistent-time-systems.txt", 8, "line 36: TIME_SYSTEM is TCG, that of the message's first segment"),
         ("TDM-issue963.txt", 5, "line 25: 3 values, must be an epoch and a number"),
         ("TDM-metadata-number-format-error.txt", 0, "line 17: TRANSMIT_DELAY_1 is 'this-is-not-a-number'"),
         ("TDM-metadata-timesystem-not-implemented.txt", 0, "TIME_SYSTEM is 'WRONG-TIME-SYSTEM', must be one of UTC"),
@@ -78,7 +79,7 @@ def test_a_sound_message_survives_being_written_in_either_encoding(name: str) ->
         ("TDM-data-inconsistent-block.xml", 6, "line 31: an observation has an EPOCH and one measurement"),
         ("TDM-data-number-format-error.xml", 5, "line 47: RECEIVE_FREQ_1 is 'this-is-not-a-number'"),
         ("TDM-data-wrong-keyword.xml", 5, "line 47: WRONG_KEYWORD is no keyword of tracking data"),
-        ("TDM-inconsistent-time-systems.xml", 8, "line 55: TIME_SYSTEM is TCG, that of the message's first segment"),
+        ("TDM-inconsistent-time-systems.xml", 8, "line 64: TIME_SYSTEM is TCG, that of the message's first segment"),
         ("TDM-metadata-number-format-error.xml", 0, "line 24: TRANSMIT_DELAY_1 is 'this-is-not-a-number'"),
         ("TDM-metadata-timesystem-not-implemented.xml", 0, "TIME_SYSTEM is 'WRONG-TIME-SYSTEM', must be one of UTC"),
         ("TDM-metadata-wrong-keyword.xml", 0, "line 23: WRONG_KEYWORD is no keyword of metadata"),
@@ -106,6 +107,16 @@ def test_an_empty_value_is_an_absent_one_and_units_are_read(name: str) -> None:
     (element,), errors = values_and_errors(MESSAGES[name], format_of(MESSAGES[name]))
     assert errors == []
     assert (element.international_designator is None) == ("empty" in name)
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_every_record_sound_or_broken_can_go_back_alone_and_with_its_neighbours__DP5_I22(name: str) -> None:
+    for known in READERS:
+        if known.begins and known.begins.search(MESSAGES[name]):
+            payloads = [record.payload for record in known.framing.split(MESSAGES[name])]
+            assert all(can_be_packed(payload, known.name) for payload in payloads)
+            packed = pack_segment(payloads, [0] * len(payloads), known.name)
+            assert [record.payload for record in known.framing.split(packed)] == payloads
 
 
 @pytest.mark.parametrize("tag", ["tdm", "oem", "opm", "omm", "cdm"])

@@ -35,6 +35,10 @@ def kvn_message(body: bytes) -> bytes:
     return b"CCSDS_CDM_VERS = 1.0\n" + body[:20] + b"\n"
 
 
+def oem_message(body: bytes) -> bytes:
+    return b"CCSDS_OEM_VERS = 3.0\nMETA_START\n" + body.translate(None, b"\r")[:9] + b"x\n"
+
+
 def xml_message(body: bytes) -> bytes:
     return b"<cdm>" + body.translate(None, b"<>") + b"</cdm>"
 
@@ -47,6 +51,8 @@ CONTENTS = {
     "radar-frames": st.lists(st.binary(max_size=40), min_size=9).map(framed),
     "omm-json": st.lists(json_values, min_size=9).map(written),
     "cdm-kvn": st.lists(lines.map(kvn_message), min_size=9).map(b"".join),
+    "omm-kvn": st.lists(lines.map(kvn_message), min_size=9).map(b"".join),
+    "oem-kvn": st.lists(lines.map(oem_message), min_size=9).map(b"".join),
     "cdm-xml": st.lists(lines.map(xml_message), min_size=9).map(lambda rows: b"\n".join([b"<ndm>", *rows, b"</ndm>"])),
 }
 
@@ -75,7 +81,9 @@ def test_the_segments_hold_the_records_of_the_stream_once_and_in_order(
 
 
 @given(content=st.binary(), max_bytes=st.integers(20, 200), size=st.integers(1, 300))
-@pytest.mark.parametrize("segment_format", ["optical-jsonl", "tle", "radar-frames", "isl-frames", "cdm-kvn", "cdm-xml"])
+@pytest.mark.parametrize(
+    "segment_format", ["optical-jsonl", "tle", "radar-frames", "isl-frames", "cdm-kvn", "cdm-xml", "oem-kvn", "tdm-xml"]
+)
 def test_no_byte_is_lost_whatever_the_content(segment_format: str, content: bytes, max_bytes: int, size: int) -> None:
     segments = list(split_stream(chunked(content, size), segment_format, max_bytes))
     assert b"".join(segments) == content

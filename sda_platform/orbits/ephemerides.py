@@ -1,20 +1,97 @@
 """Ephemerides, states at many times: the state and covariance between them.
 
 States are interpolated by Hermite's polynomial through positions and velocities of the nearest states, whatever method
-the message proposes: every state has a velocity.
+the message proposes: every state has a velocity. Covariances are interpolated linearly in the axes of the orbit, where
+they change slowly; a weighted sum of covariances is one.
 """
 
 from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import KroghInterpolator
 
+from sda_platform.orbits.covariance import process_noise, rtn_to_teme, teme_to_rtn, transport
 from sda_platform.orbits.elements import FloatArray, IntArray
 
 _POINTS = 4  # degree 7, which messages propose most
 _NS = 1e9
 _LOWER = np.tril_indices(6)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ephemeris:
+    """One object's states (n, 6) at ``state_time_ns`` (n,), covariances (m, 6, 6) at ``covariance_time_ns`` (m,).
+
+    km and km/s, TEME of date; times are Unix times UTC and ascend. ``usable_from_ns`` and ``usable_until_ns`` bound the
+    span to interpolate in.
+    """
+
+    state_time_ns: IntArray
+    state: FloatArray
+    covariance_time_ns: IntArray
+    covariance: FloatArray
+    usable_from_ns: int
+    usable_until_ns: int
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Ephemeris:
+        """From a row of the table `ephemerides` without an error."""
+        return cls(
+            np.asarray(row["state_time_ns"], np.int64),
+            np.asarray(row["state"], np.float64).reshape(-1, 6),
+            np.asarray(row["covariance_time_ns"], np.int64),
+            covariances_from_lower(row["covariance"]),
+            row["usable_from_ns"],
+            row["usable_until_ns"],
+        )
+
+    def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """States (k, 6) and covariances (k, 6, 6) at ``time_ns`` (k,).
+
+        NaN outside of the usable span, and covariances where there are none. Before the first covariance and after the
+        last one, that one is carried along the orbit, with process noise.
+        """
+        usable = (time_ns >= self.usable_from_ns) & (time_ns <= self.usable_until_ns)
+        state = np.where(usable[:, None], states_at(self.state_time_ns, self.state, time_ns), np.nan)
+        known = np.flatnonzero(np.isfinite(state).all(axis=1))
+        covariance = np.full((len(time_ns), 6, 6), np.nan)
+        if len(self.covariance_time_ns) and len(known):
+            covariance[known] = self._covariances(time_ns[known], state[known])
+        return state, covariance
+
+    def _covariances(self, time_ns: IntArray, state: FloatArray) -> FloatArray:
+        after = np.searchsorted(self.covariance_time_ns, time_ns)
+        last = len(self.covariance_time_ns) - 1
+        before, after = np.clip(after - 1, 0, last), np.clip(after, 0, last)
+        begin_ns, end_ns = self.covariance_time_ns[before], self.covariance_time_ns[after]
+        span_ns = np.maximum(end_ns - begin_ns, 1)
+        weight = np.clip((time_ns - begin_ns) / span_ns, 0, 1)[:, None, None]
+        in_orbit = (1 - weight) * self._along_the_orbit(before) + weight * self._along_the_orbit(after)
+        found = rtn_to_teme(in_orbit, state[:, :3], state[:, 3:])
+        outside = np.flatnonzero((time_ns < self.covariance_time_ns[0]) | (time_ns > self.covariance_time_ns[-1]))
+        if len(outside):
+            found[outside] = self._carried(time_ns[outside], before[outside])
+        return found
+
+    def _along_the_orbit(self, index: IntArray) -> FloatArray:
+        """The covariances ``index`` in the RTN axes of the states at their times."""
+        state = self._states_of_covariances()[index]
+        return teme_to_rtn(self.covariance[index], state[:, :3], state[:, 3:])
+
+    def _carried(self, time_ns: IntArray, index: IntArray) -> FloatArray:
+        state = self._states_of_covariances()[index]
+        elapsed_s = (time_ns - self.covariance_time_ns[index]) / _NS
+        _, carried = transport(np.zeros((len(index), 6)), self.covariance[index], state[:, :3], state[:, 3:], elapsed_s)
+        return np.asarray(carried + process_noise(elapsed_s))
+
+    def _states_of_covariances(self) -> FloatArray:
+        times = np.clip(self.covariance_time_ns, self.state_time_ns[0], self.state_time_ns[-1])
+        return states_at(self.state_time_ns, self.state, times)
 
 
 def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> FloatArray:
@@ -30,10 +107,9 @@ def states_at(epoch_ns: IntArray, state: FloatArray, time_ns: IntArray) -> Float
     for start in np.unique(first).tolist():
         rows = inside[first == start]
         chosen = slice(start, start + points)
-        at_s = (epoch_ns[chosen] - epoch_ns[start]) / _NS
-        knots = np.repeat(at_s, 2)
-        values = state[chosen].reshape(-1, 3)  # position, velocity, position, velocity …
-        curve = KroghInterpolator(knots, values)
+        knots_s = np.repeat((epoch_ns[chosen] - epoch_ns[start]) / _NS, 2)
+        # At each knot the position, and as its derivative the velocity.
+        curve = KroghInterpolator(knots_s, state[chosen].reshape(-1, 3))
         wanted_s = (time_ns[rows] - epoch_ns[start]) / _NS
         found[rows] = np.concatenate([curve(wanted_s), curve.derivative(wanted_s)], axis=1)
     return found
@@ -51,4 +127,4 @@ def turned(covariance: FloatArray, rotation: FloatArray) -> FloatArray:
     """Covariances (m, 6, 6) of position and velocity, both turned by ``rotation`` (m, 3, 3)."""
     both = np.zeros((len(rotation), 6, 6))
     both[:, :3, :3] = both[:, 3:, 3:] = rotation
-    return both @ covariance @ both.swapaxes(1, 2)
+    return np.asarray(both @ covariance @ both.swapaxes(1, 2))

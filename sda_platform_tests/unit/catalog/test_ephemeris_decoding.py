@@ -7,7 +7,7 @@ import pytest
 
 from sda_platform.catalog.ephemeris_decoding import decode
 from sda_platform.orbits.covariance import teme_to_rtn
-from sda_platform.orbits.ephemerides import covariances_from_lower
+from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower
 from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.segments import described
 
@@ -40,6 +40,20 @@ def test_true_of_date_and_teme_differ_by_the_equation_of_the_equinoxes() -> None
     assert 0.1 < np.linalg.norm(teme[0, :3] - tod[0, :3]) < 1.0
     np.testing.assert_allclose(tod[:, 2], teme[:, 2], atol=1e-4)
     np.testing.assert_allclose(np.linalg.norm(tod[:, :3], axis=1), np.linalg.norm(teme[:, :3], axis=1), rtol=1e-12)
+
+
+def test_a_row_gives_states_and_covariances_at_any_time_of_its_span() -> None:
+    """What an assessment needs of an ephemeris: the state and its covariance at the time of closest approach."""
+    (row,) = rows_of(MESSAGES["test_cov.oem"].decode().replace("1996-12-28T21:29:07.267", "2019-09-09T00:00:30"))
+    ephemeris = Ephemeris.from_row(row)
+    times = EPOCH_NS + np.array([0, 30, 60, 61], np.int64) * 10**9
+    state, covariance = ephemeris.at(times)
+    np.testing.assert_allclose(state[[0, 2]].ravel(), row["state"], rtol=1e-12)
+    np.testing.assert_allclose(covariance[1], covariances_from_lower(row["covariance"])[0], rtol=1e-9)
+    speed_km_s = np.linalg.norm(state[1, :3] - state[0, :3]) / 30
+    assert speed_km_s == pytest.approx(np.linalg.norm(state[0, 3:]), rel=1e-3)
+    assert np.isfinite(covariance[:3]).all()
+    assert np.isnan(state[3]).all()
 
 
 @pytest.mark.parametrize("name", ["RTN", "RSW"])

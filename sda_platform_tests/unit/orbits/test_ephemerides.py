@@ -8,9 +8,10 @@ import pytest
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.orbits.covariance import rtn_to_teme, transport
 from sda_platform.orbits.earth_orientation import FRAMES, in_gcrf, states_in_gcrf, states_in_teme, to_gcrf
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
+from sda_platform.orbits.ephemerides import Ephemeris, covariances_from_lower, states_at, turned
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.simulation.reference import reference_catalogue
 
@@ -89,3 +90,47 @@ def test_turned_covariances_keep_their_eigenvalues_and_go_back() -> None:
     lower = covariance[:, np.tril_indices(6)[0], np.tril_indices(6)[1]]
     full = np.tril(covariance) + np.tril(covariance, -1).swapaxes(1, 2)
     np.testing.assert_array_equal(covariances_from_lower(lower), full)
+
+
+def covariances_along(epochs: IntArray) -> FloatArray:
+    """A covariance at the first epoch carried along the orbit to all of them."""
+    states = iss(epochs)
+    sigma = np.diag(np.array([0.1, 0.3, 0.1, 3e-4, 1e-4, 1e-4]) ** 2)
+    start = np.repeat(states[:1], len(epochs), axis=0)
+    at_start = rtn_to_teme(np.repeat(sigma[None], len(epochs), axis=0), start[:, :3], start[:, 3:])
+    elapsed_s = (epochs - epochs[0]) / NANOSECONDS_PER_SECOND
+    return transport(np.zeros((len(epochs), 6)), at_start, start[:, :3], start[:, 3:], elapsed_s)[1]
+
+
+def ephemeris_of(epochs: IntArray, covariance_epochs: IntArray) -> Ephemeris:
+    covariances = covariances_along(np.concatenate([epochs[:1], covariance_epochs]))[1:]
+    return Ephemeris(epochs, iss(epochs), covariance_epochs, covariances, int(epochs[0]), int(epochs[-1]))
+
+
+def test_covariances_between_those_of_an_ephemeris_follow_the_orbit() -> None:
+    epochs = START_NS + np.arange(0, 3600, 60) * NANOSECONDS_PER_SECOND
+    ephemeris = ephemeris_of(epochs, epochs)
+    np.testing.assert_allclose(ephemeris.at(epochs)[1], ephemeris.covariance, rtol=1e-6, atol=1e-12)
+    between = epochs[:-1] + 30 * NANOSECONDS_PER_SECOND
+    truth = covariances_along(np.concatenate([epochs[:1], between]))[1:]
+    found = ephemeris.at(between)[1]
+    sigmas, true = (np.sqrt(np.einsum("nii->ni", each)[:, :3]) for each in (found, truth))
+    np.testing.assert_allclose(sigmas, true, rtol=0.02)
+    assert (np.linalg.eigvalsh(found) > -1e-15).all()
+
+
+def test_a_single_covariance_is_carried_along_the_orbit_and_grows() -> None:
+    epochs = START_NS + np.arange(0, 3600, 60) * NANOSECONDS_PER_SECOND
+    ephemeris = ephemeris_of(epochs, epochs[:1])
+    sigma_km = np.sqrt(np.einsum("nii->n", ephemeris.at(epochs)[1][:, :3, :3]))
+    truth_km = np.sqrt(np.einsum("nii->n", covariances_along(epochs)[:, :3, :3]))
+    assert (sigma_km >= truth_km * (1 - 1e-9)).all()
+    np.testing.assert_allclose(sigma_km, truth_km, rtol=0.1)
+
+
+def test_an_ephemeris_is_used_within_its_usable_span_only_and_without_covariances_has_none() -> None:
+    epochs = START_NS + np.arange(0, 600, 60) * NANOSECONDS_PER_SECOND
+    bare = Ephemeris(epochs, iss(epochs), epochs[:0], np.zeros((0, 6, 6)), int(epochs[2]), int(epochs[5]))
+    state, covariance = bare.at(epochs)
+    assert np.isfinite(state).all(axis=1).tolist() == [2 <= n <= 5 for n in range(10)]
+    assert np.isnan(covariance).all()

@@ -63,7 +63,7 @@ def ephemerides(
 
     An ephemeris with an error in any state or covariance is refused as a whole; others of the same file are not.
     """
-    return land(lake, landing, EPHEMERIDES, one_by_one(ephemeris_decoding.decode), tell=context.log_event)
+    return land(lake, landing, EPHEMERIDES, one_by_one(ephemeris_decoding.decode), report=context.log_event)
 
 
 @table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
-from sda_platform.conjunction.tables import RECEIVED_CDMS, MESSAGES_FEED
+from sda_platform.conjunction.tables import MESSAGES_FEED, RECEIVED_CDMS
 from sda_platform.formats.cdm import Cdm, instant_ns
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError

@@ -20,13 +20,13 @@ def test_ephemerides_and_tracking_data_land_and_what_is_unusable_becomes_dead_le
         meta = described(data, feed, segment_format=name)
         assert platform.zone(feed).seal(f"{feed}.kvn", data, meta)
 
-    landed = platform.run("catalog", only=["ephemerides", "dead_letters"])
+    landed = platform.run("catalog_to_alerts", only=["ephemerides", "dead_letters"])
     assert written(landed)["ephemerides"] == 3
     assert all(correctness(landed).values())
     rows = platform.rows(EPHEMERIDES).to_pylist()
     assert {row["norad_id"]: len(row["state_time_ns"] or []) for row in rows} == {25544: 5, 270387: 5, None: 0}
 
-    observed = platform.run("hot", only=["raw_records", "observations", "dead_letters"])
+    observed = platform.run("observations_to_alerts", only=["raw_records", "observations", "dead_letters"])
     assert (written(observed)["raw_records"], written(observed)["observations"]) == (19, 3)
     assert all(correctness(observed).values())
     assert set(platform.rows(OBSERVATIONS, "source_id").column("source_id").to_pylist()) == {

@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test soak check docs screenshots coverage format lock clean
+.PHONY: help setup setup-test demo up test soak audit check docs screenshots coverage format lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -30,6 +30,9 @@ endif
 
 soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample of every part, ARGS='--seed 7 --point NAME' one of it
 	@$(BIN)/python -m sda_platform_tests.campaign $(if $(SAMPLE),--sample) $(ARGS)
+
+audit: setup  ## time, profile and count the allocations of the collector; writes docs/performance-audit.md
+	@$(BIN)/python benchmarks/audit.py $(ARGS)
 
 check: setup  ## lint, format, types, layers, definitions
 	$(BIN)/ruff check .

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from sda_platform.edge.service import published
+from sda_platform.edge.published import published
 
 LOAD = Path(__file__).with_name("edge_load.py")
 _TICKS = os.sysconf("SC_CLK_TCK")

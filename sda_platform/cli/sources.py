@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from rich.table import Table as Grid
 
-from sda_platform.edge.service import published
+from sda_platform.edge.published import published
 from sda_platform.runtime.supervisor import PlatformError
 
 TOKEN_VARIABLE = "SDA_COLLECT_TOKEN"  # noqa: S105 - the name of a variable

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 from pathlib import Path
@@ -13,8 +12,8 @@ from sda_platform.edge.config import CollectorConfig, ConfigError, load_config
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
+from sda_platform.edge.published import publish, withdraw
 
-ADDRESS_FILE = "collector.json"
 _LOOK_S = 0.5
 
 
@@ -41,14 +40,14 @@ async def _serve(config_path: Path, config: CollectorConfig, landing_root: str, 
     try:
         async with HttpServer(control_plane(collector, config.collector.token), config.collector.control) as server:
             await collector.start(config)
-            _publish(home, server.address)
+            publish(home, server.address)
             log.info("collecting", control=server.address, sources=len(config.sources), pid=os.getpid())
             await _until_ended(is_ending, collector)
             watching.cancel()
             left = await collector.stop()
     finally:
         watching.cancel()
-        (home / ADDRESS_FILE).unlink(missing_ok=True)
+        withdraw(home)
     return 1 if left or not is_ending.is_set() else 0
 
 
@@ -82,18 +81,3 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
-
-
-def _publish(home: Path, control: str) -> None:
-    """Say where the control plane answers, for `sda sources`."""
-    partial = home / f".{ADDRESS_FILE}.{os.getpid()}.tmp"
-    partial.write_text(json.dumps({"control": control, "pid": os.getpid()}))
-    partial.replace(home / ADDRESS_FILE)
-
-
-def published(home: Path) -> str | None:
-    """Where the collector of ``home`` answers; None where none runs."""
-    try:
-        return str(json.loads((home / ADDRESS_FILE).read_text())["control"])
-    except (OSError, KeyError, ValueError):
-        return None

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sda_platform.edge.service import published
+from sda_platform.edge.published import published
 from sda_platform_tests.support.collectors import beacons, framed, payloads
 
 pytestmark = pytest.mark.system

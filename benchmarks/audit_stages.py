@@ -1,0 +1,134 @@
+"""The stages of the collector, each timed apart on the same seeded frames; prints ns per frame as JSON.
+
+    python benchmarks/audit_stages.py [--samples 30] [--size 1000]
+
+Whatever is not measured (building the frames, starting) is outside the timed region; results are used and checked. With
+PYTHONPATH set to another checkout it measures that version: `audit.py` compares two so.
+"""
+
+import argparse
+import json
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from sda_platform.edge.frames import cut_stream, frames_of
+from sda_platform.edge.packets import PacketProcessor
+from sda_platform.edge.redundancy import RecentSamples
+from sda_platform.formats.radar import RADAR_FRAME
+from sda_platform.formats.segments import describe_segment
+from sda_platform.formats.telemetry import encode_telemetry_frames
+from sda_platform.landing.lander import seal
+
+SEED = 20_261_122
+SIZES = (100, 500, 1_000, 5_000)
+_HEAD = struct.Struct("<I")
+_RECORD = struct.Struct("<IQ")
+
+Work = Callable[[], object]
+
+
+def radar(count: int) -> list[bytes]:
+    """Frames of 60 bytes with random content: no constant could be folded."""
+    dice = np.random.default_rng(SEED)
+    data = dice.bytes(count * RADAR_FRAME.itemsize)
+    return [data[row * RADAR_FRAME.itemsize : (row + 1) * RADAR_FRAME.itemsize] for row in range(count)]
+
+
+def telemetry(count: int) -> list[bytes]:
+    """Frames with 256 bytes of payload, in random order."""
+    order = np.random.default_rng(SEED).permutation(count)
+    return encode_telemetry_frames(
+        timestamp_ms=order, sequence=order, satellite_id=order % 48, station_id=order % 12,
+        flags=np.zeros(count, int), payloads=[b"x" * 256] * count,
+    )  # fmt: skip
+
+
+def stages(count: int, directory: Path) -> dict[str, Work]:
+    """What is timed, each with its input ready."""
+    frames = radar(count)
+    wire = b"".join(_HEAD.pack(len(frame)) + frame for frame in frames)
+    buffer, batch, packets = np.frombuffer(wire, np.uint8), frames_of(frames), frames_of(telemetry(count))
+    memory, processor, data = RecentSamples(), PacketProcessor(remembered=2**16), batch.packed(0)
+    facts = {"feed": "radar", "segment_format": "radar-frames", "sealed_time_ns": 0, "sealed_wall_time_ns": 0}
+    number = iter(range(10**9))
+
+    def sealed() -> None:
+        unique = data[:-8] + next(number).to_bytes(8, "little")
+        seal(unique, describe_segment(unique, **facts), str(directory), stem="audit")
+
+    return {
+        "cut": lambda: cut_stream(buffer, is_big_endian=False).frames,
+        "classify": lambda: memory.are_high(batch),
+        "packets": lambda: processor.process(packets),
+        "pack": lambda: batch.packed(0),
+        "seal": sealed,
+        "cut, classify, pack": lambda: _chain(buffer, memory),
+        "the same, an object a frame": lambda: _plain_chain(wire),
+    }
+
+
+def _chain(buffer: np.ndarray, memory: RecentSamples) -> bytes:
+    frames = cut_stream(buffer, is_big_endian=False).frames
+    is_high, _ = memory.are_high(frames)
+    return frames.where(is_high).packed(0) + frames.where(~is_high).packed(0)
+
+
+def _plain_chain(wire: bytes) -> bytes:
+    """What the chain does, written with one object for each frame: the version before the kernels."""
+    at, lanes, recent = 0, ([], []), dict[bytes, list[int]]()
+    while at + 4 <= len(wire):
+        (length,) = _HEAD.unpack_from(wire, at)
+        frame = wire[at + 4 : at + 4 + length]
+        at += 4 + length
+        time_ns = int.from_bytes(frame[8:16], "little", signed=True)
+        seen = recent.setdefault(frame[:8], [])
+        is_high = len(seen) < 4 or abs(time_ns - seen[0]) >= 30_000_000_000
+        if is_high:
+            seen.append(time_ns)
+            del seen[:-4]
+        lanes[not is_high].append(_RECORD.pack(length, 0) + frame)
+    return b"".join(lanes[0]) + b"".join(lanes[1])
+
+
+def timed(work: Work, count: int, samples: int) -> list[float]:
+    """ns per frame of each sample; as many calls a sample as take about two milliseconds."""
+    work()
+    began = time.perf_counter_ns()
+    work()
+    calls = max(1, int(2e6 / max(time.perf_counter_ns() - began, 1)))
+    found = []
+    for _ in range(samples):
+        began = time.perf_counter_ns()
+        for _ in range(calls):
+            work()
+        found.append((time.perf_counter_ns() - began) / calls / count)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=30)
+    parser.add_argument("--size", type=int, action="append")
+    chosen = parser.parse_args()
+    found: dict[str, dict[int, list[float]]] = {}
+    for count in chosen.size or SIZES:
+        with tempfile.TemporaryDirectory() as directory:
+            works = stages(count, Path(directory))
+            frames = radar(count)
+            wire = b"".join(_HEAD.pack(len(frame)) + frame for frame in frames)
+            fresh = _chain(np.frombuffer(wire, np.uint8), RecentSamples())
+            assert fresh == _plain_chain(wire), "both versions give the same bytes"
+            for name, work in works.items():
+                few = max(5, chosen.samples // 3) if name == "seal" else chosen.samples
+                found.setdefault(name, {})[count] = timed(work, count, few)
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""The collectors in Dagster: a check that says what is wrong with a source, with the rates of all."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import httpx
+
+from sda_platform.edge.published import published
+from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.orchestration.resources import LakeResource
+
+_PATIENCE_S = 3.0
+_TOKEN_VARIABLE = "SDA_COLLECT_TOKEN"  # noqa: S105 - the name of a variable
+
+
+@dg.asset_check(asset=RAW_RECORDS.name, description="Every source of the collector runs; passes where none is used.")
+def collectors_are_healthy(lake: LakeResource) -> dg.AssetCheckResult:
+    """Failed sources with their reason, and of each source rate, deferred and dropped records."""
+    control = published(Path(lake.home))
+    if control is None:
+        return dg.AssetCheckResult(passed=True, description="no collector runs here")
+    problems, facts = collector_report(control)
+    return dg.AssetCheckResult(
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(problems)[:1000] or None,
+        metadata=facts,
+    )
+
+
+def collector_report(control: str) -> tuple[list[str], dict[str, Any]]:
+    """What the collector at ``control`` says is wrong, and the figures of all its sources."""
+    token = os.environ.get(_TOKEN_VARIABLE, "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        answer = httpx.get(f"http://{control}/sources", headers=headers, timeout=_PATIENCE_S)
+        answer.raise_for_status()
+        report = answer.json()
+    except (httpx.HTTPError, ValueError) as error:
+        return [f"the collector at {control} does not answer: {error}"], {}
+    names = ("rate_per_s", "sealed", "deferred", "dropped", "kernel_drops")
+    facts = {
+        f"{each['name']}_{name}": each[name] for each in report["sources"] for name in names if each[name] is not None
+    }
+    return list(report["problems"]), {**facts, "bottleneck": report["bottleneck"] or "none"}

@@ -1,0 +1,62 @@
+"""The check that shows the collector in Dagster."""
+
+import asyncio
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from sda_platform.edge.address import Address
+from sda_platform.edge.control import control_plane
+from sda_platform.edge.http_server import HttpServer
+from sda_platform.edge.published import publish, published, withdraw
+from sda_platform.edge.sources.source import State
+from sda_platform.ingest.collectors import collector_report, collectors_are_healthy
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.spark.session import SparkResource
+from sda_platform_tests.support.collectors import collecting
+
+RADAR = {"radar-a": {"kind": "radar", "bind": "127.0.0.1:0"}}
+
+
+def outcome(home: Path) -> dg.AssetCheckResult:
+    """What the check says in this home."""
+    found = collectors_are_healthy(
+        lake=LakeResource(uri=str(home), home=str(home), spark=SparkResource(remote="local"))
+    )
+    assert isinstance(found, dg.AssetCheckResult)
+    return found
+
+
+def test_a_platform_without_a_collector_passes(tmp_path: Path) -> None:
+    assert outcome(tmp_path).passed
+
+
+def test_a_failed_source_is_named_with_its_reason__DP1_O1(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with (
+            collecting(tmp_path, RADAR) as collector,
+            HttpServer(control_plane(collector), Address("127.0.0.1", 0)) as control,
+        ):
+            problems, facts = await asyncio.to_thread(collector_report, control.address)
+            assert (problems, facts["radar-a_sealed"], facts["bottleneck"]) == ([], 0, "none")
+            source = collector.supervised["radar-a"].source
+            source.state, source.detail = State.FAILED, "the reason"
+            assert (await asyncio.to_thread(collector_report, control.address))[0] == ["source radar-a: the reason"]
+
+    asyncio.run(scenario())
+
+
+def test_a_collector_that_does_not_answer_is_reported(tmp_path: Path) -> None:
+    publish(tmp_path, "127.0.0.1:9")
+    found = outcome(tmp_path)
+    assert not found.passed
+    assert "127.0.0.1:9 does not answer" in (found.description or "")
+    withdraw(tmp_path)
+    assert published(tmp_path) is None
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", "nothing"])
+def test_a_damaged_address_counts_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "collector.json").write_text(content)
+    assert published(tmp_path) is None

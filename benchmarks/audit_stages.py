@@ -81,7 +81,7 @@ def _chain(buffer: np.ndarray, memory: RecentSamples) -> bytes:
 
 def _plain_chain(wire: bytes) -> bytes:
     """What the chain does, written with one object for each frame: the version before the kernels."""
-    at, lanes, recent = 0, ([], []), dict[bytes, list[int]]()
+    at, outputs, recent = 0, ([], []), dict[bytes, list[int]]()
     while at + 4 <= len(wire):
         (length,) = _HEAD.unpack_from(wire, at)
         frame = wire[at + 4 : at + 4 + length]
@@ -92,8 +92,8 @@ def _plain_chain(wire: bytes) -> bytes:
         if is_high:
             seen.append(time_ns)
             del seen[:-4]
-        lanes[not is_high].append(_RECORD.pack(length, 0) + frame)
-    return b"".join(lanes[0]) + b"".join(lanes[1])
+        outputs[not is_high].append(_RECORD.pack(length, 0) + frame)
+    return b"".join(outputs[0]) + b"".join(outputs[1])
 
 
 def timed(work: Work, count: int, samples: int) -> list[float]:

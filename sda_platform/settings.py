@@ -127,6 +127,12 @@ class Settings(BaseSettings):
     screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
     screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
 
+    tasking: bool = Field(True, description="Whether sensors are scheduled every ten minutes.")
+    tasking_scope: Literal["requested", "all"] = Field(
+        "requested", description="Whose pass windows are kept: objects of open requests, or the whole catalogue."
+    )
+    tasking_horizon_h: float = Field(24.0, gt=0, le=168, description="How far ahead sensors are scheduled, hours.")
+
     @model_validator(mode="before")
     @classmethod
     def _environment_is_known(cls, values: Any) -> Any:

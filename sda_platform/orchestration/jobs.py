@@ -43,7 +43,10 @@ ORBIT_DETERMINATION = Job(
     Pool.CATALOG,
     "Element sets of tracked and of uncatalogued objects, time-tag biases of sensors, and the reports.",
 )
-JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION)
+SENSOR_TASKING = Job(
+    "sensor_tasking", Pool.CATALOG, "What should be observed, when each sensor can, and the schedule of the sensors."
+)
+JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION, SENSOR_TASKING)
 
 
 def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefinition] = ()) -> Any:

@@ -28,11 +28,11 @@ ONCOMING_ID, MET_ID, MEETING_NS, ABOVE_KM = 99_001, 20_580, after(1800), 0.97
 
 
 @cache
-def oncoming() -> bytes:
+def oncoming(meeting_ns: int = MEETING_NS) -> bytes:
     """Its element set, as somebody publishes it."""
     row = np.flatnonzero(catalogue().elements.norad_id == MET_ID)
-    _, r, v = catalogue().at(row, [MEETING_NS])
-    found = mean_elements(r * (1 + ABOVE_KM / np.linalg.norm(r)), -v, MEETING_NS)
+    _, r, v = catalogue().at(row, [meeting_ns])
+    found = mean_elements(r * (1 + ABOVE_KM / np.linalg.norm(r)), -v, meeting_ns)
     values = {name: getattr(found, name)[0].item() for name in ElementSets.__dataclass_fields__}
     values |= {"norad_id": ONCOMING_ID, "object_name": "ONCOMING", "international_designator": None}
     return encode_omm_csv([ElementSet(**values)])

@@ -36,6 +36,7 @@ UNITLESS = {
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
     "residual_rms", "stated_probability", "source_commit_sequence", "element_sets",
+    "priority_class", "information_gain", "expected_probability",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from sda_platform.orbits.frames import site_is_dark, sun_teme_km, sunlit_fractio
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.passes import PassWindows, find_passes, site_sensor
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
-from sda_platform_tests.reference_elements import reference_elements
+from sda_platform_tests.support.reference_elements import reference_elements
 
 START_NS = 1_730_419_200_000_000_000
 DAY_NS = 86_400_000_000_000

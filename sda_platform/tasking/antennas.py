@@ -1,0 +1,157 @@
+"""One antenna observes one object at a time, and needs time to turn and to set up in between."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_NANOSECONDS = 1_000_000_000
+# What is looked at in a window of hours that many share; a pass of minutes has fewer neighbours.
+_MOST_NEIGHBOURS, _MOST_CANDIDATES = 6, 24
+
+Direction = tuple[float, float]
+"""Azimuth from north by east and elevation, degrees."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """When an antenna can observe an object, Unix time ns, and where it points at rise, culmination and set."""
+
+    pass_id: str
+    source_id: str
+    aos_ns: int
+    tca_ns: int
+    los_ns: int
+    aos_deg: Direction = (0.0, 0.0)
+    tca_deg: Direction = (0.0, 0.0)
+    los_deg: Direction = (0.0, 0.0)
+    quality: float = 1.0
+
+    def direction(self, time_ns: int) -> Direction:
+        """Where the antenna points, about: between rise, culmination and set in proportion to time."""
+        before = time_ns <= self.tca_ns
+        (t0, d0), (t1, d1) = (
+            ((self.aos_ns, self.aos_deg), (self.tca_ns, self.tca_deg))
+            if before
+            else ((self.tca_ns, self.tca_deg), (self.los_ns, self.los_deg))
+        )
+        part = (time_ns - t0) / (t1 - t0) if t1 > t0 else 0.0
+        turn = (d1[0] - d0[0] + 180.0) % 360.0 - 180.0
+        return (d0[0] + part * turn) % 360.0, d0[1] + part * (d1[1] - d0[1])
+
+
+@dataclass(frozen=True, order=True)
+class Booking:
+    """Antenna time of one request: from ``start_ns`` to ``end_ns`` on target, with the directions at both."""
+
+    start_ns: int
+    end_ns: int
+    request_id: str
+    source_id: str
+    pass_id: str
+    start_deg: Direction
+    end_deg: Direction
+
+
+def booked(request_id: str, window: Window, start_ns: int, duration_ns: int) -> Booking:
+    """The observation in ``window`` from ``start_ns`` on."""
+    end_ns = start_ns + duration_ns
+    directions = window.direction(start_ns), window.direction(end_ns)
+    return Booking(start_ns, end_ns, request_id, window.source_id, window.pass_id, *directions)
+
+
+@dataclass(frozen=True)
+class Antenna:
+    """How long an antenna or a mount needs between two observations: set-up, and turning at ``slew_deg_s``."""
+
+    source_id: str
+    setup_s: float
+    slew_deg_s: float
+
+    def gap_ns(self, before: Booking, after: Booking) -> int:
+        """Least time between the end of one observation and the start of the next, ns."""
+        azimuth_deg = abs(before.end_deg[0] - after.start_deg[0]) % 360.0
+        angle_deg = max(min(azimuth_deg, 360.0 - azimuth_deg), abs(before.end_deg[1] - after.start_deg[1]))
+        return round((self.setup_s + angle_deg / self.slew_deg_s) * _NANOSECONDS)
+
+
+class Timeline:
+    """The bookings of one antenna, which never overlap, with the gaps in between."""
+
+    def __init__(self, antenna: Antenna) -> None:
+        self._antenna = antenna
+        self._bookings: list[Booking] = []
+
+    def __iter__(self) -> Iterator[Booking]:
+        return iter(self._bookings)
+
+    def add(self, booking: Booking) -> None:
+        """Enter a booking. Raises ValueError where it is too near another one."""
+        if self.conflicts(booking):
+            raise ValueError(f"{booking.source_id} is taken at {booking.start_ns}: {self.conflicts(booking)[0]}")
+        insort(self._bookings, booking)
+
+    def remove(self, booking: Booking) -> None:
+        """Take out a booking that is there."""
+        self._bookings.remove(booking)
+
+    def conflicts(self, booking: Booking) -> list[Booking]:
+        """The bookings that are too near ``booking``, in order."""
+        place, antenna = bisect_left(self._bookings, booking), self._antenna
+        first = place
+        while first and booking.start_ns - self._bookings[first - 1].end_ns < antenna.gap_ns(
+            self._bookings[first - 1], booking
+        ):
+            first -= 1
+        last = place
+        while last < len(self._bookings) and self._bookings[last].start_ns - booking.end_ns < antenna.gap_ns(
+            booking, self._bookings[last]
+        ):
+            last += 1
+        return self._bookings[first:last]
+
+    def free(self, request_id: str, window: Window, between_ns: tuple[int, int], duration_ns: int) -> Booking | None:
+        """The free time of ``duration_ns`` within ``between_ns`` that is nearest to culmination, if there is one."""
+        middle = self.middle(request_id, window, between_ns, duration_ns)
+        if not self.conflicts(middle):
+            return middle
+        free = [
+            candidate
+            for candidate in self.candidates(request_id, window, between_ns, duration_ns)
+            if not self.conflicts(candidate)
+        ]
+        return min(free, key=lambda each: (abs(each.start_ns - middle.start_ns), each.start_ns), default=None)
+
+    def candidates(
+        self, request_id: str, window: Window, between_ns: tuple[int, int], duration_ns: int
+    ) -> Iterator[Booking]:
+        """Times worth a look: around culmination, first, last, right after and before each booking in the window."""
+        first_ns, last_ns = between_ns[0], between_ns[1] - duration_ns
+        middle = self.middle(request_id, window, between_ns, duration_ns)
+        starts = {middle.start_ns: None, first_ns: None, last_ns: None}
+        for other in self._nearest(between_ns, middle):
+            # The direction changes with the time and the gap with the direction, so twice.
+            after_ns = other.end_ns + self._antenna.gap_ns(other, middle)
+            before_ns = other.start_ns - duration_ns - self._antenna.gap_ns(middle, other)
+            for start_ns in (after_ns, before_ns):
+                if first_ns <= start_ns <= last_ns:
+                    there = booked(request_id, window, start_ns, duration_ns)
+                    later = other.end_ns + self._antenna.gap_ns(other, there)
+                    sooner = other.start_ns - duration_ns - self._antenna.gap_ns(there, other)
+                    starts[start_ns] = None
+                    starts[later if start_ns == after_ns else sooner] = None
+        usable = [start_ns for start_ns in starts if first_ns <= start_ns <= last_ns]
+        for start_ns in sorted(usable, key=lambda each: (abs(each - middle.start_ns), each))[:_MOST_CANDIDATES]:
+            yield booked(request_id, window, start_ns, duration_ns)
+
+    def _nearest(self, between_ns: tuple[int, int], middle: Booking) -> list[Booking]:
+        """The bookings that touch ``between_ns``; of many, those nearest to ``middle``."""
+        place = bisect_left(self._bookings, middle)
+        around = self._bookings[max(0, place - _MOST_NEIGHBOURS) : place + _MOST_NEIGHBOURS]
+        return [other for other in around if other.end_ns >= between_ns[0] and other.start_ns <= between_ns[1]]
+
+    def middle(self, request_id: str, window: Window, between_ns: tuple[int, int], duration_ns: int) -> Booking:
+        """The observation around the culmination, or as near to it as ``between_ns`` allows."""
+        start_ns = min(max(window.tca_ns - duration_ns // 2, between_ns[0]), between_ns[1] - duration_ns)
+        return booked(request_id, window, start_ns, duration_ns)

@@ -1,0 +1,190 @@
+"""Assets of tasking: observation_requests → pass_windows → pass_schedule."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import functions as F
+
+from sda_platform.catalog.orbits import catalogue_at
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.fusion.tables import TRACKS
+from sda_platform.lake.correction_log import content, corrections
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
+from sda_platform.orchestration.jobs import SENSOR_TASKING
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
+from sda_platform.recovery.verification import current_keys
+from sda_platform.tasking import demand, planning, windows
+from sda_platform.tasking.resource import TaskingResource
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
+
+REFRESH_NS = 600 * NANOSECONDS_PER_SECOND
+"""Without new input, requests and schedule are computed again after so long: deadlines come nearer."""
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+
+
+@table_asset(OBSERVATION_REQUESTS, jobs=[SENSOR_TASKING])
+def observation_requests(lake: LakeResource, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
+    """What should be observed, why, and by when: conjunctions that an observation would decide, new and lost objects.
+
+    The expected gain is that of one radar pass: how much the covariance of the object would shrink, in a conjunction's
+    encounter plane at TCA. A request whose reason is gone is retracted.
+    """
+    store = lake.open()
+    plan = store.plan(OBSERVATION_REQUESTS, settings={"tasking": tasking.recorded()})
+    if not _is_due(plan):
+        return nothing_new(store, plan)
+    known = _held(store, plan, OBSERVATION_REQUESTS, ["requested_time_ns"]).to_pylist()
+    rows = demand.requests(
+        _held(
+            store,
+            plan,
+            CONJUNCTION_ASSESSMENTS,
+            demand.ASSESSMENT_COLUMNS,
+            # The TCA of one event moves by minutes: of those ahead, every entry is read.
+            ds.field("tca_time_ns") > plan.as_of_ns - _DAY_NS,
+        ),
+        store.log(TRACKS).rows(demand.TRACK_COLUMNS, version=plan.window(TRACKS).upto_version),
+        _numbers(store, plan),
+        tasking.owners(),
+        {row["request_id"]: row["requested_time_ns"] for row in known},
+        plan.as_of_ns,
+        demand.DemandRules(),
+    )
+    journal = store.snapshot(plan, OBSERVATION_REQUESTS)
+    entries = corrections(
+        journal,
+        _frame(store, OBSERVATION_REQUESTS, rows),
+        key="request_id",
+        content=content(OBSERVATION_REQUESTS),
+        as_of_ns=plan.as_of_ns,
+    )
+    receipt = store.append(plan, entries, counts={"requests": len(rows)})
+    by_class = Counter(f"class_{row['priority_class']}" for row in rows)
+    return materialized(
+        store, receipt, requests=len(rows), **by_class, reasons=dict(Counter(r["reason"] for r in rows))
+    )
+
+
+@table_asset(PASS_WINDOWS, jobs=[SENSOR_TASKING])
+def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
+    """When each ground sensor can observe each requested object over the horizon: rise, culmination, set, directions.
+
+    A telescope needs a dark site and a lit object. A new element set moves the windows: the old ones are retracted.
+    """
+    store = lake.open()
+    plan = store.plan(PASS_WINDOWS, settings={"tasking": tasking.recorded()})
+    start_ns, end_ns = windows.span(plan.as_of_ns, tasking.horizon_h)
+    if plan.is_empty and plan.previous and plan.previous.watermarks.get("searched_from_ns") == start_ns:
+        return nothing_new(store, plan)
+    catalogue = catalogue_at(store, plan.window(ORBITAL_CATALOG).upto_version)
+    wanted = _held(store, plan, OBSERVATION_REQUESTS, ["norad_id"])["norad_id"].to_numpy()
+    chosen = np.arange(len(catalogue)) if tasking.scope == "all" else catalogue.positions(wanted)
+    found = windows.found_windows(
+        store.session,
+        catalogue.propagator.take(chosen),
+        list(tasking.network().values()),
+        start_ns,
+        end_ns,
+        least_s=tasking.least_window_s,
+        at_once=tasking.at_once,
+    )
+    journal = store.snapshot(plan, PASS_WINDOWS).where(F.col("los_time_ns") > start_ns)
+    entries = corrections(journal, found, key="pass_id", content=content(PASS_WINDOWS), as_of_ns=plan.as_of_ns)
+    counts = {"objects": len(chosen)}
+    receipt = store.append(plan, entries, counts=counts, watermarks={"searched_from_ns": start_ns})
+    return materialized(store, receipt, span=f"{iso(start_ns)} to {iso(end_ns)}", **counts)
+
+
+@table_asset(PASS_SCHEDULE, jobs=[SENSOR_TASKING])
+def pass_schedule(lake: LakeResource, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
+    """Which sensor observes which object when; and each request that no sensor can serve in time, with the reason.
+
+    By priority class, then fair share of the owners, then deadline. What begins within minutes is not moved.
+    """
+    store = lake.open()
+    plan = store.plan(PASS_SCHEDULE, settings={"tasking": tasking.recorded()})
+    if not _is_due(plan):
+        return nothing_new(store, plan)
+    requests = _held(store, plan, OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
+    ahead = ds.field("los_time_ns") > plan.as_of_ns
+    standing = _held(store, plan, PASS_SCHEDULE, planning.STANDING_COLUMNS).to_pylist()
+    outcome, rows = planning.planned(
+        requests,
+        _held(store, plan, PASS_WINDOWS, planning.WINDOW_COLUMNS, ahead).to_pylist(),
+        standing,
+        tasking.antennas(),
+        {sensor.source_id: sensor.min_elevation_deg for sensor in tasking.network().values()},
+        as_of_ns=plan.as_of_ns,
+        observation_ns=round(tasking.observation_s * NANOSECONDS_PER_SECOND),
+        rules=tasking.rules(),
+    )
+    # What was observed stays on record, when its request is gone; all else follows the new plan.
+    done = [row["request_id"] for row in standing if (row["end_time_ns"] or plan.as_of_ns + 1) <= plan.as_of_ns]
+    kept = sorted(set(done) - {row["request_id"] for row in rows})
+    journal = store.snapshot(plan, PASS_SCHEDULE).where(~F.col("request_id").isin(kept))
+    entries = corrections(
+        journal,
+        _frame(store, PASS_SCHEDULE, rows),
+        key="request_id",
+        content=content(PASS_SCHEDULE),
+        as_of_ns=plan.as_of_ns,
+    )
+    receipt = store.append(plan, entries, counts={"requests": len(rows), "scheduled": len(outcome.booked)})
+    return materialized(store, receipt, **_shown(rows, plan.as_of_ns))
+
+
+def _shown(rows: Sequence[dict[str, Any]], as_of_ns: int) -> dict[str, Any]:
+    """What a person wants to see of a schedule."""
+    from sda_platform.tasking.pictures import gantt_chart, sky_plot
+
+    scheduled = [row for row in rows if row["status"] == SCHEDULED]
+    asked = Counter(row["priority_class"] for row in rows)
+    served = Counter(row["priority_class"] for row in scheduled)
+    facts: dict[str, Any] = {f"class_{c}_served": f"{served[c]} of {asked[c]}" for c in sorted(asked)}
+    reasons = Counter(row["unserved_reason"] for row in rows if row["status"] != SCHEDULED)
+    facts |= {f"unserved_{reason}": count for reason, count in reasons.items()}
+    if scheduled:
+        facts["gantt_chart"] = dg.MetadataValue.md(gantt_chart(scheduled, as_of_ns))
+        facts["sky_plot"] = dg.MetadataValue.md(sky_plot(scheduled))
+    return facts
+
+
+def _is_due(plan: Plan) -> bool:
+    """Whether there is new input, or the last commit is old."""
+    return not plan.is_empty or (plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns >= REFRESH_NS)
+
+
+def _held(
+    store: Lake, plan: Plan, table: Table, columns: Sequence[str], where: ds.Expression | None = None
+) -> pa.Table:
+    """Key and ``columns`` of the entries of a correction log that hold as the plan pins it."""
+    upto = plan.sequence - 1 if table is plan.table else plan.window(table).upto_sequence
+    known = ds.field(COMMIT_SEQUENCE) <= upto
+    return current_keys(store.log(table), columns, where=known if where is None else known & where)
+
+
+def _numbers(store: Lake, plan: Plan) -> pa.Table:
+    known = ds.field(COMMIT_SEQUENCE) <= plan.window(PROVISIONAL_ELEMENTS).upto_sequence
+    return store.log(PROVISIONAL_ELEMENTS).rows(["norad_id"], known)
+
+
+def _frame(store: Lake, table: Table, rows: Sequence[dict[str, Any]]) -> Any:
+    """Rows of key and content as a DataFrame, with null where a row has no value."""
+    chosen = {table.key[0], *content(table)}
+    fields = [field for field in table.schema.fields if field.name in chosen]
+    arrow = pa.Table.from_pylist(
+        [{field.name: row.get(field.name) for field in fields} for row in rows],
+        schema=pa.schema([table.arrow_schema.field(field.name) for field in fields]),
+    )
+    return store.session.createDataFrame(arrow.combine_chunks() if rows else [], type(table.schema)(fields))

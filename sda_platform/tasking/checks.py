@@ -1,0 +1,96 @@
+"""What must hold for the tables of tasking."""
+
+from collections.abc import Sequence
+
+import dagster as dg
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orchestration.freshness import nothing_waits
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.recovery.verification import broken_correction_logs, current_keys, missing_or_surplus, reviewed_span
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
+
+MAX_WAIT_S = 1800.0
+
+
+def double_bookings(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Observations of one sensor that overlap, among those that hold as of the newest of the commits (PW-28)."""
+    known = ds.field(COMMIT_SEQUENCE) <= reviewed_span(commits)[1]
+    columns = ["source_id", "start_time_ns", "end_time_ns", "status"]
+    rows = current_keys(log, columns, where=known)
+    rows = rows.filter(pc.equal(rows.column("status"), SCHEDULED))
+    rows = rows.sort_by([("source_id", "ascending"), ("start_time_ns", "ascending")])
+    source = np.asarray(rows.column("source_id").to_pylist(), dtype=np.str_)
+    start, end = (rows.column(name).to_numpy() for name in ("start_time_ns", "end_time_ns"))
+    overlaps = np.flatnonzero((source[1:] == source[:-1]) & (start[1:] < end[:-1]))
+    ids = rows.column("request_id").to_pylist()
+    shown = [f"{ids[row]} and {ids[row + 1]} share {source[row]}" for row in overlaps[:3]]
+    return [f"{len(overlaps)} double bookings, such as {'; '.join(shown)}"] if len(overlaps) else []
+
+
+def inverted_windows(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Windows of the reviewed commits whose culmination is not between rise and set."""
+    rows = log.rows_of(reviewed_span(commits), ["aos_time_ns", "tca_time_ns", "los_time_ns"])
+    aos, tca, los = (rows.column(name).to_numpy() for name in ("aos_time_ns", "tca_time_ns", "los_time_ns"))
+    wrong = int(((aos > tca) | (tca > los) | (aos == los)).sum())
+    return [f"{wrong} windows do not culminate between rise and set"] if wrong else []
+
+
+def every_request_is_answered(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Each request that the newest commit consumed is in the schedule once, served or with the reason why not."""
+    window = commits[0].manifest.window(OBSERVATION_REQUESTS.name) if commits else None
+    if window is None:
+        return []
+    asked = ds.field(COMMIT_SEQUENCE) <= window.upto_sequence
+    expected = current_keys(store.log(OBSERVATION_REQUESTS), where=asked).column("request_id")
+    known = ds.field(COMMIT_SEQUENCE) <= reviewed_span(commits)[1]
+    found = current_keys(log, where=known).column("request_id")
+    return missing_or_surplus(expected, found.filter(pc.is_in(found, expected)), "requests in the schedule")
+
+
+@dg.asset_check(
+    asset=PASS_SCHEDULE.name,
+    description="Every request of class 0 (a conjunction at risk red) has a sensor before its deadline.",
+)
+def class_0_is_served(lake: LakeResource) -> dg.AssetCheckResult:
+    """The red conjunctions whose objects no sensor will observe in time, by name."""
+    store = lake.open()
+    columns = ["priority_class", "status", "unserved_reason", "norad_id", "deadline_time_ns"]
+    rows = current_keys(store.log(PASS_SCHEDULE), columns).to_pylist()
+    now_ns = store.clock.now_ns()
+    urgent = [row for row in rows if row["priority_class"] == 0 and row["deadline_time_ns"] > now_ns]
+    unserved = [row for row in urgent if row["status"] != SCHEDULED]
+    return dg.AssetCheckResult(
+        passed=not unserved,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(f"{row['norad_id']}: {row['unserved_reason']}" for row in unserved)[:1000] or None,
+        metadata={"requests": len(urgent), "unserved": len(unserved)},
+    )
+
+
+checks = [
+    table_checks(
+        OBSERVATION_REQUESTS,
+        balance=[broken_correction_logs],
+        freshness=DataFreshness(
+            "no assessment or track waits to be weighed", MAX_WAIT_S, nothing_waits(OBSERVATION_REQUESTS.consumes)
+        ),
+    ),
+    table_checks(
+        PASS_WINDOWS,
+        balance=[broken_correction_logs, inverted_windows],
+        freshness=DataFreshness("no request or element set waits", MAX_WAIT_S, nothing_waits(PASS_WINDOWS.consumes)),
+    ),
+    table_checks(
+        PASS_SCHEDULE,
+        balance=[broken_correction_logs, double_bookings, every_request_is_answered],
+        freshness=DataFreshness("no request waits for its place", MAX_WAIT_S, nothing_waits(PASS_SCHEDULE.consumes)),
+    ),
+    class_0_is_served,
+]

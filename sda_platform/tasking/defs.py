@@ -1,0 +1,28 @@
+"""What package tasking adds to the Dagster definitions."""
+
+import dagster as dg
+
+from sda_platform.orchestration.policy import Policy
+from sda_platform.settings import Settings
+from sda_platform.tasking import assets, sensors
+from sda_platform.tasking.checks import checks
+from sda_platform.tasking.resource import TaskingResource
+
+POLICIES = {"tasking": Policy("team:sensor-tasking", warn_h=1, fail_h=6)}
+
+
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks, schedule and resource of the package."""
+    tasking = TaskingResource(
+        sensors=settings.sensors,
+        fleet=settings.fleet,
+        scope=settings.tasking_scope,
+        horizon_h=settings.tasking_horizon_h,
+        at_once=settings.screening_at_once,
+    )
+    return dg.Definitions(
+        assets=[assets.observation_requests, assets.pass_windows, assets.pass_schedule],
+        asset_checks=checks,
+        schedules=sensors.build_schedules(running=settings.tasking),
+        resources={"tasking": tasking},
+    )

@@ -1,0 +1,116 @@
+"""From rows to the scheduler and back: requests, windows and standing bookings in; rows of `pass_schedule` out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from sda_platform.tasking.antennas import Antenna, Booking, Window, booked
+from sda_platform.tasking.scheduling import Plan, Request, Rules, schedule
+from sda_platform.tasking.tables import SCHEDULED, UNSERVED
+
+REQUEST_COLUMNS: Final = (
+    "norad_id", "reason", "priority_class", "owner", "requested_time_ns", "deadline_time_ns", "information_gain",
+)  # fmt: skip
+WINDOW_COLUMNS: Final = (
+    "norad_id", "source_id", "aos_time_ns", "tca_time_ns", "los_time_ns", "max_elevation_deg", "azimuth_aos_deg",
+    "azimuth_tca_deg", "azimuth_los_deg",
+)  # fmt: skip
+STANDING_COLUMNS: Final = ("norad_id", "status", "source_id", "start_time_ns", "end_time_ns")
+CLASS_VALUE: Final = {0: 100.0, 1: 10.0, 2: 1.0}
+"""Weight of a class in the value of a schedule: a class is worth ten of the next."""
+
+_COPIED: Final = ("request_id", "norad_id", "reason", "priority_class", "owner", "deadline_time_ns", "information_gain")
+
+
+def planned(
+    requests: Sequence[Mapping[str, Any]],
+    windows: Iterable[Mapping[str, Any]],
+    standing: Iterable[Mapping[str, Any]],
+    antennas: Mapping[str, Antenna],
+    masks_deg: Mapping[str, float],
+    *,
+    as_of_ns: int,
+    observation_ns: int,
+    rules: Rules,
+) -> tuple[Plan, list[dict[str, Any]]]:
+    """The plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
+
+    ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
+    """
+    by_object: dict[int, list[Window]] = defaultdict(list)
+    for row in windows:
+        by_object[row["norad_id"]].append(_window(row, masks_deg.get(row["source_id"], 0.0)))
+    wanted = [_request(row, observation_ns) for row in requests]
+    options = {each.request_id: by_object.get(each.norad_id, []) for each in wanted}
+    kept = [booking for row in standing for booking in _standing(row, by_object.get(row["norad_id"], []))]
+    plan = schedule(wanted, options, antennas, as_of_ns, rules, kept)
+    peaks = {window.pass_id: window.tca_deg[1] for options_of in by_object.values() for window in options_of}
+    return plan, [_row(row, plan, peaks) for row in sorted(requests, key=lambda each: str(each["request_id"]))]
+
+
+def request_value(priority_class: int, information_gain: float) -> float:
+    """What serving a request is worth: its class, and a little more for what tells more."""
+    return CLASS_VALUE[priority_class] * (1.0 + min(information_gain, 10.0) / 10.0)
+
+
+def _request(row: Mapping[str, Any], observation_ns: int) -> Request:
+    return Request(
+        row["request_id"],
+        row["norad_id"],
+        row["priority_class"],
+        row["deadline_time_ns"],
+        row["requested_time_ns"],
+        row["owner"],
+        request_value(row["priority_class"], row["information_gain"]),
+        observation_ns,
+    )
+
+
+def _window(row: Mapping[str, Any], mask_deg: float) -> Window:
+    elevation_deg = row["max_elevation_deg"]
+    return Window(
+        row["pass_id"],
+        row["source_id"],
+        row["aos_time_ns"],
+        row["tca_time_ns"],
+        row["los_time_ns"],
+        (row["azimuth_aos_deg"], mask_deg),
+        (row["azimuth_tca_deg"], elevation_deg),
+        (row["azimuth_los_deg"], mask_deg),
+        # High passes measure better; above the half of the sky the difference no longer matters.
+        quality=round(min(float(np.sin(np.radians(max(elevation_deg, 0.0)))), 0.5), 2),
+    )
+
+
+def _standing(row: Mapping[str, Any], windows: Iterable[Window]) -> list[Booking]:
+    """The booking of an earlier plan, where a window still holds all of it."""
+    if row["status"] != SCHEDULED:
+        return []
+    start_ns, end_ns = row["start_time_ns"], row["end_time_ns"]
+    return [
+        booked(row["request_id"], window, start_ns, end_ns - start_ns)
+        for window in windows
+        if window.source_id == row["source_id"] and window.aos_ns <= start_ns and end_ns <= window.los_ns
+    ][:1]
+
+
+def _row(request: Mapping[str, Any], plan: Plan, peaks_deg: Mapping[str, float]) -> dict[str, Any]:
+    booking = plan.booked.get(request["request_id"])
+    copied = {name: request[name] for name in _COPIED}
+    if booking is None:
+        return {**copied, "status": UNSERVED, "unserved_reason": plan.unserved[request["request_id"]]}
+    return {
+        **copied,
+        "status": SCHEDULED,
+        "pass_id": booking.pass_id,
+        "source_id": booking.source_id,
+        "start_time_ns": booking.start_ns,
+        "end_time_ns": booking.end_ns,
+        "azimuth_start_deg": round(booking.start_deg[0], 1),
+        "azimuth_end_deg": round(booking.end_deg[0], 1),
+        "max_elevation_deg": peaks_deg[booking.pass_id],
+    }

@@ -1,0 +1,73 @@
+"""What is tasked and how, as a Dagster resource whose settings commits record."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from typing_extensions import override
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_network, sensor_registry
+from sda_platform.orchestration.recorded_settings import RecordedResource
+from sda_platform.tasking.antennas import Antenna
+from sda_platform.tasking.scheduling import Rules
+
+
+class TaskingResource(RecordedResource["TaskingResource"]):
+    """Sensors, horizon, and how long an antenna needs for an observation and between two."""
+
+    _UNRECORDED = ("at_once",)
+
+    sensors: str = Field(default="", description="CSV of the ground sensors (`sensors.csv`); empty: the ones shipped.")
+    fleet: str = Field(default="", description="CSV of the protected fleet (its operators); empty: the shipped one.")
+    scope: Literal["requested", "all"] = Field(
+        "requested", description="Objects whose pass windows are kept: those of open requests, or the whole catalogue."
+    )
+    horizon_h: float = Field(default=24.0, gt=0, le=168, description="How far ahead sensors are scheduled, hours.")
+    least_window_s: float = Field(default=20.0, ge=0, description="Shorter windows are left out, seconds.")
+    observation_s: float = Field(default=120.0, gt=0, description="Antenna time of one observation, seconds.")
+    radar_setup_s: float = Field(default=10.0, ge=0, description="Set-up of a radar between two observations, seconds.")
+    radar_slew_deg_s: float = Field(default=5.0, gt=0, description="Turning rate of a radar, degrees per second.")
+    optical_setup_s: float = Field(default=20.0, ge=0, description="The same of a telescope, seconds.")
+    optical_slew_deg_s: float = Field(default=3.0, gt=0, description="Turning rate of a telescope, degrees per second.")
+    aging_h: float = Field(default=3.0, gt=0, description="Waiting that makes a request a class more urgent, hours.")
+    freeze_s: float = Field(default=600.0, ge=0, description="What begins within so long is not moved, seconds.")
+    weights: dict[str, float] = Field(default={}, description="Share of antenna time by owner; 1 where none is given.")
+    at_once: int = Field(default=2, ge=1, description="How many tasks of a search run at once: the engine's cores.")
+
+    @override
+    def listed(self) -> object:
+        """The sensors and the owners."""
+        return self.network() if self.sensors else None, sorted(self.owners().items())
+
+    @override
+    def lists(self) -> str:
+        return " and ".join(filter(None, [self.sensors, self.fleet or "the shipped fleet"]))
+
+    def network(self) -> SensorNetwork:
+        """The ground sensors. Raises ListingError where the file is not a list of sensors."""
+        return sensor_network(Path(self.sensors)) if self.sensors else sensor_registry()
+
+    def owners(self) -> Mapping[int, str]:
+        """Operators of the protected objects, by catalogue number."""
+        members = protected_fleet(Path(self.fleet) if self.fleet else None)
+        return {member.norad_id: member.operator or "fleet" for member in members}
+
+    def antennas(self) -> dict[str, Antenna]:
+        """An antenna for each sensor, by its id."""
+        return {sensor.source_id: self._antenna(sensor) for sensor in self.network().values()}
+
+    def rules(self) -> Rules:
+        """How requests are weighed."""
+        return Rules(
+            aging_ns=round(self.aging_h * 3600 * NANOSECONDS_PER_SECOND),
+            weights=self.weights,
+            freeze_ns=round(self.freeze_s * NANOSECONDS_PER_SECOND),
+        )
+
+    def _antenna(self, sensor: Sensor) -> Antenna:
+        if sensor.kind == "optical":
+            return Antenna(sensor.source_id, self.optical_setup_s, self.optical_slew_deg_s)
+        return Antenna(sensor.source_id, self.radar_setup_s, self.radar_slew_deg_s)

@@ -1,0 +1,215 @@
+"""The online rule: which request gets which window of which antenna. Pure, deterministic, without a clock of its own.
+
+Requests are taken by priority class, in a class by the owner with the least antenna time per weight, then by deadline.
+A request that has waited takes a class up, but never into class 0. One that finds no free window may move others to
+another of their windows, or displace one of a lower class. What cannot be served is reported with the reason.
+
+Source: earliest deadline first within classes (Liu & Layland 1973); weighted fair queueing between owners (Demers,
+Keshav & Shenker 1989); augmenting paths for the moves (Kuhn 1955).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sda_platform.tasking.antennas import Antenna, Booking, Timeline, Window
+
+NO_WINDOW, NO_ANTENNA_TIME = "no_window", "no_antenna_time"
+# How many requests one request may make to move, one after the other.
+_LONGEST_CHAIN: Final = 4
+# How many moves one request may try in all: long windows that many share have more than can be tried.
+_MOST_MOVES: Final = 60
+_MOST_MOVES_AT_THE_END: Final = 2000
+
+
+@dataclass(frozen=True)
+class Request:
+    """One observation that is asked for; smaller ``priority_class`` is more urgent."""
+
+    request_id: str
+    norad_id: int
+    priority_class: int
+    deadline_ns: int
+    requested_ns: int = 0
+    owner: str = "catalogue"
+    value: float = 1.0
+    duration_ns: int = 120_000_000_000
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How the rule weighs; times in nanoseconds."""
+
+    aging_ns: int = 3_600_000_000_000
+    """A request that has waited so long counts as one class more urgent, down to class 1."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Share of antenna time by owner; 1 where none is given."""
+    freeze_ns: int = 600_000_000_000
+    """Observations that begin within so long of the plan's instant stay as they are, unless class 0 needs the time."""
+
+
+@dataclass
+class Plan:
+    """The outcome: bookings by request, and why the others have none."""
+
+    booked: dict[str, Booking]
+    unserved: dict[str, str]
+
+    def value(self, requests: Iterable[Request]) -> float:
+        """Sum of the values of the served requests."""
+        return sum(each.value for each in requests if each.request_id in self.booked)
+
+
+def schedule(
+    requests: Sequence[Request],
+    windows: Mapping[str, Sequence[Window]],
+    antennas: Mapping[str, Antenna],
+    now_ns: int,
+    rules: Rules | None = None,
+    standing: Iterable[Booking] = (),
+) -> Plan:
+    """Book a window for each request where one can be had; ``windows`` by request, ``antennas`` by sensor.
+
+    ``standing`` bookings of known requests that begin within the freeze are kept first.
+    """
+    return _Scheduler(requests, windows, antennas, now_ns, rules or Rules()).run(standing)
+
+
+class _Scheduler:
+    def __init__(
+        self,
+        requests: Sequence[Request],
+        windows: Mapping[str, Sequence[Window]],
+        antennas: Mapping[str, Antenna],
+        now_ns: int,
+        rules: Rules,
+    ) -> None:
+        self._requests = {each.request_id: each for each in requests}
+        self._rules, self._now_ns = rules, now_ns
+        self._days = {source_id: Timeline(antenna) for source_id, antenna in antennas.items()}
+        self._windows = {each.request_id: self._usable(each, windows.get(each.request_id, ())) for each in requests}
+        self._booked: dict[str, Booking] = {}
+        self._moves_left = 0
+        self._used: dict[str, float] = dict.fromkeys((each.owner for each in requests), 0.0)
+
+    def run(self, standing: Iterable[Booking]) -> Plan:
+        self._keep(standing)
+        waiting = [each for each in self._requests.values() if each.request_id not in self._booked]
+        for priority_class in sorted({self._class(each) for each in waiting}):
+            self._serve([each for each in waiting if self._class(each) == priority_class])
+        # A displaced request looks once more for what is left; all share what further moves cost.
+        self._moves_left = _MOST_MOVES_AT_THE_END
+        for each in sorted(self._requests.values(), key=self._urgency):
+            if each.request_id not in self._booked:
+                self._place_or_move(each, frozenset(), _LONGEST_CHAIN)
+        unserved = {
+            request_id: NO_ANTENNA_TIME if self._windows[request_id] else NO_WINDOW
+            for request_id in sorted(self._requests)
+            if request_id not in self._booked
+        }
+        return Plan(self._booked, unserved)
+
+    def _keep(self, standing: Iterable[Booking]) -> None:
+        for booking in sorted(standing, key=lambda each: each.start_ns):
+            request = self._requests.get(booking.request_id)
+            is_near = booking.end_ns > self._now_ns and booking.start_ns <= self._now_ns + self._rules.freeze_ns
+            day = self._days.get(booking.source_id)
+            if request and is_near and day and not day.conflicts(booking):
+                self._book(request, booking)
+
+    def _class(self, request: Request) -> int:
+        """The class by which a request is taken: class 0 is for conjunctions at risk red alone."""
+        aged = request.priority_class - (self._now_ns - request.requested_ns) // max(self._rules.aging_ns, 1)
+        return request.priority_class if request.priority_class == 0 else max(1, min(request.priority_class, aged))
+
+    def _serve(self, requests: Sequence[Request]) -> None:
+        """Take requests of one class: the owner with the least share first, of one owner the earliest deadline."""
+        queues: dict[str, list[Request]] = {}
+        for each in sorted(requests, key=self._urgency, reverse=True):
+            queues.setdefault(each.owner, []).append(each)
+        while queues:
+            owner = min(queues, key=lambda name: (self._used[name] / self._weight(name), name))
+            self._place(queues[owner].pop())
+            if not queues[owner]:
+                del queues[owner]
+
+    def _place(self, request: Request) -> bool:
+        """Book a free window, else one that others leave for another of theirs, else one that they must leave."""
+        self._moves_left = _MOST_MOVES
+        return self._place_or_move(request, frozenset(), _LONGEST_CHAIN) or self._displace(request)
+
+    def _place_or_move(self, request: Request, moved: frozenset[str], chain: int) -> bool:
+        for window, between_ns in self._windows[request.request_id]:
+            free = self._days[window.source_id].free(request.request_id, window, between_ns, request.duration_ns)
+            if free is not None:
+                self._book(request, free)
+                return True
+        return chain > 0 and self._move_another(request, moved | {request.request_id}, chain - 1)
+
+    def _move_another(self, request: Request, moved: frozenset[str], chain: int) -> bool:
+        """Book the time of one other request if that one finds another time."""
+        for window, between_ns in self._windows[request.request_id]:
+            day = self._days[window.source_id]
+            tried: set[str] = set()
+            for booking in list(day.candidates(request.request_id, window, between_ns, request.duration_ns)):
+                holders = day.conflicts(booking)
+                if len(holders) != 1 or holders[0].request_id in moved | tried:
+                    continue
+                if self._moves_left == 0:
+                    return False
+                self._moves_left -= 1
+                tried.add(holders[0].request_id)
+                holder = self._requests[holders[0].request_id]
+                self._release(holder)
+                self._book(request, booking)
+                if self._place_or_move(holder, moved, chain):
+                    return True
+                self._release(request)
+                self._book(holder, holders[0])
+        return False
+
+    def _displace(self, request: Request) -> bool:
+        """Take the time of requests of lower classes, if all that are in the way are such; the least valuable."""
+        best: tuple[float, Booking, list[Booking]] | None = None
+        for window, between_ns in self._windows[request.request_id]:
+            day = self._days[window.source_id]
+            booking = day.middle(request.request_id, window, between_ns, request.duration_ns)
+            holders = day.conflicts(booking)
+            others = [self._requests[each.request_id] for each in holders]
+            if all(self._class(other) > request.priority_class for other in others):
+                cost = sum(other.value for other in others)
+                if best is None or cost < best[0]:
+                    best = cost, booking, holders
+        if best is None:
+            return False
+        for holder in best[2]:
+            self._release(self._requests[holder.request_id])
+        self._book(request, best[1])
+        return True
+
+    def _usable(self, request: Request, windows: Sequence[Window]) -> list[tuple[Window, tuple[int, int]]]:
+        """Windows that are long enough, the best first, each with the time that is ahead and before the deadline."""
+        usable = []
+        for window in windows:
+            between_ns = max(window.aos_ns, self._now_ns), min(window.los_ns, request.deadline_ns)
+            if window.source_id in self._days and between_ns[1] - between_ns[0] >= request.duration_ns:
+                usable.append((window, between_ns))
+        return sorted(usable, key=lambda each: (-each[0].quality, each[0].aos_ns, each[0].source_id, each[0].pass_id))
+
+    def _book(self, request: Request, booking: Booking) -> None:
+        self._days[booking.source_id].add(booking)
+        self._booked[request.request_id] = booking
+        self._used[request.owner] += booking.end_ns - booking.start_ns
+
+    def _release(self, request: Request) -> None:
+        booking = self._booked.pop(request.request_id)
+        self._days[booking.source_id].remove(booking)
+        self._used[request.owner] -= booking.end_ns - booking.start_ns
+
+    def _weight(self, owner: str) -> float:
+        return self._rules.weights.get(owner, 1.0)
+
+    def _urgency(self, request: Request) -> tuple[int, int, float, str]:
+        return self._class(request), request.deadline_ns, -request.value, request.request_id

@@ -1,0 +1,168 @@
+"""Tables of tasking: what should be observed, when it can be, and which sensor observes it."""
+
+import pandera.pyspark as pa
+from pyspark.sql import types as T
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.fusion.tables import TRACKS
+from sda_platform.lake.correction_log import CorrectionLogModel
+from sda_platform.lake.table import Table
+from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
+
+CONJUNCTION, ANALYST, MANOEUVRE, RESIDUAL, LOST, STALE = (
+    "conjunction",
+    "analyst_satellite",
+    "manoeuvre",
+    "residual",
+    "lost_track",
+    "stale_track",
+)
+REASONS = (CONJUNCTION, ANALYST, MANOEUVRE, RESIDUAL, LOST, STALE)
+PRIORITY_CLASSES = (0, 1, 2)
+"""0: a conjunction at risk red; 1: other conjunctions, new objects, doubtful elements; 2: upkeep of the catalogue."""
+SCHEDULED, UNSERVED = "scheduled", "unserved"
+UNSERVED_REASONS = ("no_window", "no_antenna_time")
+
+
+class Demand(CorrectionLogModel):
+    """What is asked of the sensors for one object, and why."""
+
+    request_id: T.StringType = pa.Field(description="UUIDv5 of reason, object and event.")
+    norad_id: T.LongType = pa.Field(ge=1, description="The object to observe.")
+    reason: T.StringType = pa.Field(isin=list(REASONS), description="Why it should be observed.")
+    priority_class: T.LongType = pa.Field(
+        isin=list(PRIORITY_CLASSES),
+        description="0: conjunction at risk red; 1: other conjunctions, new objects, doubtful orbits; 2: upkeep.",
+    )
+    owner: T.StringType = pa.Field(description="On whose behalf: the operator of a protected object, or catalogue.")
+    event_id: T.StringType = pa.Field(nullable=True, description="The conjunction; null: the reason is another.")
+    requested_time_ns: T.LongType = pa.Field(
+        description="Mission time at which the platform first asked for it.", metadata={"unit": "ns"}
+    )
+    deadline_time_ns: T.LongType = pa.Field(
+        description="When the observation must be done; for a conjunction before its TCA.", metadata={"unit": "ns"}
+    )
+    information_gain: T.DoubleType = pa.Field(
+        ge=0,
+        description="Expected gain of one pass: ln of the factor by which the area of the one-sigma ellipse shrinks "
+        "(in the encounter plane at TCA, or of the position now).",
+    )
+    expected_probability: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=1, description="Pc after such a pass if the miss stays; null: no conjunction."
+    )
+
+
+class PassWindow(CorrectionLogModel):
+    """An interval in which one ground sensor can observe one object."""
+
+    pass_id: T.StringType = pa.Field(description="UUIDv5 of object, sensor, acquisition and loss.")
+    norad_id: T.LongType = pa.Field(ge=1, description="The object.")
+    source_id: T.StringType = pa.Field(description="The ground sensor.")
+    aos_time_ns: T.LongType = pa.Field(
+        description="Acquisition: the object rises above the mask, or comes into range or light.",
+        metadata={"unit": "ns"},
+    )
+    tca_time_ns: T.LongType = pa.Field(description="Culmination: the greatest elevation.", metadata={"unit": "ns"})
+    los_time_ns: T.LongType = pa.Field(
+        description="Loss: the object sets, or leaves range or light.", metadata={"unit": "ns"}
+    )
+    max_elevation_deg: T.DoubleType = pa.Field(
+        ge=-5, le=90, description="Elevation at culmination.", metadata={"unit": "deg"}
+    )
+    azimuth_aos_deg: T.DoubleType = pa.Field(
+        ge=0, le=360, description="Azimuth at acquisition, from north by east.", metadata={"unit": "deg"}
+    )
+    azimuth_tca_deg: T.DoubleType = pa.Field(
+        ge=0, le=360, description="Azimuth at culmination, from north by east.", metadata={"unit": "deg"}
+    )
+    azimuth_los_deg: T.DoubleType = pa.Field(
+        ge=0, le=360, description="Azimuth at loss, from north by east.", metadata={"unit": "deg"}
+    )
+    range_tca_km: T.DoubleType = pa.Field(ge=0, description="Range at culmination.", metadata={"unit": "km"})
+    elements_epoch_ns: T.LongType = pa.Field(
+        description="Epoch of the element set that predicted it.", metadata={"unit": "ns"}
+    )
+
+
+class ScheduledTask(CorrectionLogModel):
+    """One request in the schedule: the sensor and time that serve it, or why nothing does."""
+
+    request_id: T.StringType = pa.Field(description="The request.")
+    norad_id: T.LongType = pa.Field(ge=1, description="The object to observe.")
+    reason: T.StringType = pa.Field(isin=list(REASONS), description="Why it should be observed.")
+    priority_class: T.LongType = pa.Field(isin=list(PRIORITY_CLASSES), description="Class of the request.")
+    owner: T.StringType = pa.Field(description="On whose behalf.")
+    deadline_time_ns: T.LongType = pa.Field(description="When the observation must be done.", metadata={"unit": "ns"})
+    status: T.StringType = pa.Field(
+        isin=[SCHEDULED, UNSERVED], description="Whether a sensor will observe it before the deadline."
+    )
+    unserved_reason: T.StringType = pa.Field(
+        nullable=True,
+        isin=list(UNSERVED_REASONS),
+        description="no_window: no sensor can see it in time; no_antenna_time: those that can are taken.",
+    )
+    pass_id: T.StringType = pa.Field(nullable=True, description="The pass window that is used.")
+    source_id: T.StringType = pa.Field(nullable=True, description="The sensor.")
+    start_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Beginning of the observation, antenna on target.", metadata={"unit": "ns"}
+    )
+    end_time_ns: T.LongType = pa.Field(nullable=True, description="End of the observation.", metadata={"unit": "ns"})
+    azimuth_start_deg: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=360, description="Where the antenna begins, about.", metadata={"unit": "deg"}
+    )
+    azimuth_end_deg: T.DoubleType = pa.Field(
+        nullable=True, ge=0, le=360, description="Where the antenna ends, about.", metadata={"unit": "deg"}
+    )
+    max_elevation_deg: T.DoubleType = pa.Field(
+        nullable=True, ge=-5, le=90, description="Greatest elevation of the pass.", metadata={"unit": "deg"}
+    )
+    information_gain: T.DoubleType = pa.Field(ge=0, description="Expected gain of the request.")
+
+
+OBSERVATION_REQUESTS = Table(
+    "observation_requests",
+    "tasking",
+    Demand,
+    ("request_id", "sequence", "op"),
+    "requested_time_ns",
+    lineage={
+        "norad_id": [("conjunction_assessments", "norad_id_1"), ("tracks", "norad_id")],
+        "event_id": [("conjunction_assessments", "event_id")],
+        "deadline_time_ns": [("conjunction_assessments", "tca_time_ns")],
+        "information_gain": [("conjunction_assessments", "covariance_1"), ("tracks", "covariance")],
+    },
+    consumes=(CONJUNCTION_ASSESSMENTS, TRACKS, PROVISIONAL_ELEMENTS),
+)
+PASS_WINDOWS = Table(
+    "pass_windows",
+    "tasking",
+    PassWindow,
+    ("pass_id", "sequence", "op"),
+    "aos_time_ns",
+    lineage={
+        "norad_id": [("observation_requests", "norad_id")],
+        "elements_epoch_ns": [("orbital_catalog", "epoch_time_ns")],
+    },
+    consumes=(OBSERVATION_REQUESTS, ORBITAL_CATALOG),
+)
+PASS_SCHEDULE = Table(
+    "pass_schedule",
+    "tasking",
+    ScheduledTask,
+    ("request_id", "sequence", "op"),
+    "deadline_time_ns",
+    lineage={
+        **{
+            name: [("observation_requests", name)]
+            for name in ("request_id", "norad_id", "reason", "priority_class", "owner", "deadline_time_ns")
+        },
+        "pass_id": [("pass_windows", "pass_id")],
+        "source_id": [("pass_windows", "source_id")],
+        "start_time_ns": [("pass_windows", "aos_time_ns")],
+        "end_time_ns": [("pass_windows", "los_time_ns")],
+    },
+    consumes=(OBSERVATION_REQUESTS, PASS_WINDOWS),
+)
+
+TABLES = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE)

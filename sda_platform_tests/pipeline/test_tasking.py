@@ -1,0 +1,62 @@
+"""Tasking end to end: a conjunction becomes requests, windows and a schedule, which follow what changes."""
+
+from pathlib import Path
+
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.recovery.verification import current_keys
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
+from sda_platform_tests.support.lived import MET_ID, ONCOMING_ID, oncoming
+from sda_platform_tests.support.platform_run import Platform, correctness, written
+from sda_platform_tests.support.segments import START_NS, after, catalogue_of, land
+
+TASKING = "sensor_tasking"
+HOUR_S = 3600
+
+
+def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: Path, spark: SparkSession) -> None:
+    platform = Platform(tmp_path, spark, START_NS, ScreeningResource(horizon_h=10.0))
+    land(platform.zone("elements"), "catalogue.csv", catalogue_of([MET_ID]))
+    land(platform.zone("elements"), "oncoming.csv", oncoming(after(9 * HOUR_S)))
+    platform.run("catalog_to_alerts")
+    at_risk = current_keys(platform.lake.log(CONJUNCTION_ASSESSMENTS), ["risk", "norad_id_1", "norad_id_2"])
+    at_risk = at_risk.filter(pc.not_equal(at_risk["risk"], "green"))
+    assert at_risk.num_rows, "the scene has a conjunction at risk"
+
+    outcome = platform.run(TASKING)
+    assert all(correctness(outcome).values()), correctness(outcome)
+    asked = current_keys(platform.lake.log(OBSERVATION_REQUESTS), ["norad_id", "deadline_time_ns"])
+    assert set(asked["norad_id"].to_pylist()) == {MET_ID, ONCOMING_ID}
+    assert all(abs(deadline - after(7 * HOUR_S)) < 60e9 for deadline in asked["deadline_time_ns"].to_pylist())
+    windows = current_keys(platform.lake.log(PASS_WINDOWS), ["norad_id", "source_id", "aos_time_ns", "los_time_ns"])
+    assert set(windows["norad_id"].to_pylist()) <= set(asked["norad_id"].to_pylist())
+    booked = platform.rows(PASS_SCHEDULE).to_pylist()
+    assert {row["request_id"] for row in booked} == set(asked["request_id"].to_pylist())
+    by_pass = {row["pass_id"]: row for row in windows.to_pylist()}
+    for row in booked:
+        if row["status"] == "scheduled":
+            window = by_pass[row["pass_id"]]
+            assert window["norad_id"] == row["norad_id"]
+            assert window["aos_time_ns"] <= row["start_time_ns"] < row["end_time_ns"] <= window["los_time_ns"]
+            assert row["end_time_ns"] <= row["deadline_time_ns"]
+
+    assert any(row["status"] == "scheduled" for row in booked)
+
+    # Nothing new, soon after: no commit. An hour later unchanged passes are the same windows.
+    assert set(written(platform.run(TASKING)).values()) == {0}
+    platform.at(after(HOUR_S))
+    outcome = platform.run(TASKING)
+    assert all(correctness(outcome).values()), correctness(outcome)
+    now = current_keys(platform.lake.log(PASS_WINDOWS), ["aos_time_ns", "los_time_ns"]).to_pylist()
+    whole = [row for row in now if row["aos_time_ns"] > after(HOUR_S) and row["los_time_ns"] < after(20 * HOUR_S)]
+    assert whole and {row["pass_id"] for row in whole} <= set(by_pass)
+
+    # After the encounter nothing is asked for, and nothing is scheduled ahead.
+    platform.at(after(10 * HOUR_S))
+    platform.run(TASKING)
+    assert current_keys(platform.lake.log(OBSERVATION_REQUESTS)).num_rows == 0
+    left = current_keys(platform.lake.log(PASS_SCHEDULE), ["end_time_ns"])
+    assert all(end_ns <= after(7 * HOUR_S) for end_ns in left["end_time_ns"].to_pylist())

@@ -1,4 +1,4 @@
-"""Assets of the catalog room: landing zone → element_sets → orbital_catalog; landing zone → ephemerides."""
+"""Assets of package catalog: landing zone → element_sets → orbital_catalog; landing zone → ephemerides."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ element_zone = zone_asset(
 def element_sets(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
-    """Every element set that arrived, kept for ever; one that cannot be read, or that SGP4 refuses, says why."""
+    """Every element set that arrived, kept without limit; an unusable one has its error."""
     return land(lake, landing, ELEMENT_SETS, one_by_one(decoding.decode), report=context.log_event)
 
 
@@ -68,11 +68,11 @@ def ephemerides(
 
 @table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS])
 def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """Of each object the element set in force: the latest epoch that has come, then source priority and set number.
+    """The element set in force of each object: the latest epoch that has come, then source priority and set number.
 
-    All sets stay in `element_sets`; the catalogue as of any moment is an earlier version of this table. A set with an
-    epoch ahead comes into force with the first run after its epoch, hourly at least, though nothing landed: the
-    manifest of such a commit has an empty window and counts the sets that came into force.
+    All sets stay in `element_sets`. The catalogue of any moment is an earlier version of this table. A set with a later
+    epoch comes into force with the first run after its epoch, at least hourly. The manifest of such a commit may have
+    an empty window; it counts the sets that came into force.
     """
     store = lake.open()
     plan = store.plan(ORBITAL_CATALOG)

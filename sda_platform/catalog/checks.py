@@ -1,4 +1,4 @@
-"""What must hold for the catalog room's tables."""
+"""Checks of the tables of package catalog."""
 
 from collections.abc import Sequence
 
@@ -35,15 +35,15 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
     both = newest_landed.join(entries, "norad_id", join_type="left outer")
     absent = pc.sum(pc.is_null(both.column("epoch_time_ns"))).as_py() or 0
     older = pc.sum(pc.less(both.column("epoch_time_ns"), both.column("epoch_time_ns_max"))).as_py() or 0
-    told = ((absent, "objects landed but are not in the catalogue"), (older, "entries are older than what landed"))
-    return [f"{count} {what}" for count, what in told if count]
+    problems = ((absent, "objects landed but are not in the catalogue"), (older, "entries are older than what landed"))
+    return [f"{count} {what}" for count, what in problems if count]
 
 
 checks = [
     table_checks(
         ELEMENT_SETS,
         balance=[unbalanced_segments, miscounted_segments],
-        freshness=DataFreshness("element sets still arrive", MAX_ELEMENTS_AGE_S, newest("received_time_ns")),
+        freshness=DataFreshness("element sets arrived recently", MAX_ELEMENTS_AGE_S, newest("received_time_ns")),
     ),
     table_checks(
         ORBITAL_CATALOG,

@@ -19,5 +19,5 @@ screening_refresh = dg.ScheduleDefinition(
     cron_schedule="0 * * * *",
     tags={POOL_TAG: CATALOG_TO_ALERTS.pool},
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Keeps the screened horizon ahead of mission time; a run without work commits nothing.",
+    description="Repeats the screening before its horizon ends. A run without work commits nothing.",
 )

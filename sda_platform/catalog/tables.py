@@ -1,4 +1,4 @@
-"""Tables of the catalog room: every element set that arrived, the best one of each object, and ephemerides.
+"""Tables of package catalog: every element set that arrived, the best one of each object, and ephemerides.
 
 Elements are mean elements for SGP4 in TEME of date, with the names and units of the CCSDS OMM (502.0-B-3).
 """
@@ -53,7 +53,7 @@ class Elements(Provenance):
         nullable=True, description="Second derivative of mean motion, OMM convention.", metadata={"unit": "rev/day³"}
     )
     element_set_number: T.LongType = pa.Field(nullable=True, description="The originator's number of the set.")
-    originator: T.StringType = pa.Field(nullable=True, description="Who published the set.")
+    originator: T.StringType = pa.Field(nullable=True, description="Organisation that published the set.")
     source_priority: T.IntegerType = pa.Field(description="Rank of the originator; higher wins at equal epochs.")
 
 
@@ -64,9 +64,9 @@ class ElementSet(Elements, Landed):
         nullable=True, ge=1, description="Catalogue number (BIGINT: real ids pass the TLE's 339,999)."
     )
     feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="Original bytes of the record.")
     error_kind: T.StringType = pa.Field(nullable=True, description="Why the set is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+    error: T.StringType = pa.Field(nullable=True, description="File, record and reason, as text.")
 
 
 class CatalogEntry(Elements):

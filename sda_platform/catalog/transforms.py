@@ -1,4 +1,4 @@
-"""Transforms of the catalog room: DataFrames in, a DataFrame out."""
+"""Transforms of package catalog: DataFrames in, a DataFrame out."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -1,6 +1,7 @@
-"""`sda`: the command line. Each command is a few lines; what it does lives in the module it calls.
+"""`sda`: the command line. A command parses its arguments, calls a module and prints the result.
 
-What a user can mend ends with one clear line and exit code 1, a wrong use of a command with its usage and exit code 2.
+A failure that the user can correct gives one line and exit code 1. A wrong use of a command gives its usage and exit
+code 2.
 """
 
 import json
@@ -24,15 +25,17 @@ from sda_platform.cli.people import instant as _instant
 from sda_platform.cli.people import lake_of as _lake
 from sda_platform.settings import Settings, UnknownSetting
 
+_SCENARIOS = ("nominal", "fragmentation", "outage")
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--home", type=click.Path(path_type=Path), help="The platform's home directory (default: SDA_HOME or var)."
+    "--home", type=click.Path(path_type=Path), help="Home directory of the platform (default: SDA_HOME, or var)."
 )
 @click.version_option(package_name="sda-platform", message="sda-platform %(version)s")
 @click.pass_context
 def main(context: click.Context, home: Path | None) -> None:
-    """Space domain awareness: from raw frames to conjunction alerts, each delivered exactly once."""
+    """Turn sensor data about objects in orbit into conjunction alerts, each delivered exactly once."""
     try:
         context.obj = Settings(home=home) if home else Settings()
     except ValidationError as error:
@@ -42,19 +45,22 @@ def main(context: click.Context, home: Path | None) -> None:
         raise click.ClickException(str(error)) from None
 
 
-@main.command()
+@main.command(short_help="Run the platform.")
 @click.pass_obj
 @_for_people
 def up(settings: Settings) -> None:
-    """Run the platform: engine, webserver, daemon; landing zones as they are. Ctrl-C stops it."""
+    """Run the platform until Ctrl-C: Spark engine, Dagster webserver and daemon.
+
+    It processes what lands, and lands nothing itself.
+    """
     from sda_platform.runtime.running import run_platform
 
     run_platform(settings, _console)
 
 
-@main.command()
-@click.option("--host", help="Address to listen at; it has no login (default: SDA_SERVING_HOST or 127.0.0.1).")
-@click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT or 3100).")
+@main.command(short_help="Serve the catalogue over HTTP.")
+@click.option("--host", help="Address of the server, which has no login (default: SDA_SERVING_HOST, or 127.0.0.1).")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT, or 3100).")
 @click.pass_obj
 @_for_people
 def serve(settings: Settings, host: str | None, port: int | None) -> None:
@@ -64,33 +70,36 @@ def serve(settings: Settings, host: str | None, port: int | None) -> None:
     run_endpoint(settings, host=host or settings.serving_host, port=port or settings.serving_port)
 
 
-@main.command()
-@click.option("--once", is_flag=True, help="Exit when the alerts are delivered: 0, or 1 with the reason.")
-@click.option("--scenario", type=click.Choice(["nominal", "fragmentation", "outage"]), default="nominal")
-@click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulated world.")
-@click.option("--minutes", type=float, default=10.0, show_default=True, help="Mission time to simulate.")
+@main.command(short_help="Show the platform with one day of real orbits.")
+@click.option("--once", is_flag=True, help="Exit when the alerts are delivered: 0, or 1 and the reason.")
+@click.option("--scenario", type=click.Choice(_SCENARIOS), default="nominal", show_default=True, help="What happens.")
+@click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulation.")
+@click.option("--minutes", type=float, default=10.0, show_default=True, help="Mission time to simulate at once.")
 @click.pass_obj
 @_for_people
 def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: float) -> None:
-    """A day of real orbits: screen 26,834 objects, observe them, deliver alerts; then keep serving the UI."""
+    """Show the platform with one day of real orbits, then serve the UI until Ctrl-C.
+
+    It empties <home>/demo, screens 26,834 objects, simulates observations of them, and delivers the alerts.
+    """
     from sda_platform.cli.demo import Demo
 
     sys.exit(Demo(settings, _console, scenario=scenario, seed=seed, minutes=minutes).run(once=once))
 
 
-@main.command()
+@main.command(short_help="Land files: verify them and seal them as segments.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--feed", help="The landing zone; by default it follows from the format.")
-@click.option("--format", "segment_format", help="The segment format, where the file's ending does not tell it.")
-@click.option("--complete", is_flag=True, help="Land a file whose last record is not ended: it is complete as it is.")
+@click.option("--feed", help="Landing zone (default: that of the format).")
+@click.option("--format", "segment_format", help="Segment format, if the file ending does not determine it.")
+@click.option("--complete", is_flag=True, help="Accept a file whose last record has no end.")
 @click.pass_obj
 @_for_people
 def land(
     settings: Settings, files: tuple[Path, ...], feed: str | None, segment_format: str | None, complete: bool
 ) -> None:
-    """Put FILES of any size into a landing zone the safe way: data first, metadata last.
+    """Land FILES: verify them, and seal them as segments of a landing zone.
 
-    Landing a file again goes on where it stopped, or does nothing.
+    Files may have any size and may be compressed. Landing a file again continues where it stopped, or does nothing.
     """
     from sda_platform.clock import MissionClock
     from sda_platform.landing.lander import Lander
@@ -119,23 +128,27 @@ def _reading(path: Path) -> Iterator[Callable[[str, int], None]]:
         yield lambda stage, position: bar.update(task, description=f"{stage} {path.name}", completed=position)
 
 
-@main.command()
-@click.option("--config", type=click.Path(path_type=Path), help="The sources (default: SDA_COLLECT or collect.toml).")
+@main.command(short_help="Receive data of sensors and partners.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="File of sources (default: SDA_COLLECT, or collect.toml in the home).",
+)
 @click.pass_obj
 @_for_people
 def collect(settings: Settings, config: Path | None) -> None:
-    """Receive what sensors and partners send, until Ctrl-C or SIGTERM. `sda up` does this where collect.toml exists."""
+    """Receive data of sensors and partners until Ctrl-C or SIGTERM. `sda up` does this if collect.toml exists."""
     from sda_platform.edge.service import run_collector
 
     sys.exit(run_collector(config or settings.collect_path, landing_root=settings.landing_uri, home=settings.home))
 
 
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@main.command(short_help="List the sources of the running collector.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @_for_people
 def sources(settings: Settings, as_json: bool) -> None:
-    """The sources of the running collector: state, rate, last record, drops."""
+    """List the sources of the running collector: state, rate, last record, dropped records."""
     from sda_platform.cli.sources import read_report, source_grid
 
     report = read_report(settings.home)
@@ -145,12 +158,12 @@ def sources(settings: Settings, as_json: bool) -> None:
         _console.print(source_grid(report))
 
 
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@main.command(short_help="List tables, landing zones, dead letters and failures.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @_for_people
 def status(settings: Settings, as_json: bool) -> None:
-    """Every table and landing zone: rows, version, freshness, watermark, backlog, last run."""
+    """List tables, landing zones, dead letters, red tables and failures."""
     from sda_platform.observability.status import platform_status
 
     found = platform_status(_lake(settings), settings.landing_uri, orphan_grace_s=settings.orphan_grace_s)
@@ -160,14 +173,17 @@ def status(settings: Settings, as_json: bool) -> None:
         _show_status(settings, found)
 
 
-@main.command()
+@main.command(short_help="Accept the findings that make a table red.")
 @click.argument("table")
-@click.option("--reason", default="", help="Why consumers may read on; kept with the decision.")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--reason", default="", help="Why consumers may continue; stored with the decision.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @_for_people
 def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> None:
-    """Let consumers read past what is red of TABLE (or `all`), as `sda status` shows it now."""
+    """Accept the findings that make TABLE (or all) red, so that its consumers continue.
+
+    `sda status` lists the findings. A finding that grows worse is red again.
+    """
     from sda_platform.observability.red_tables import acknowledge as accept
     from sda_platform.observability.red_tables import acknowledgement_lines
 
@@ -179,15 +195,20 @@ def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> N
             _console.print(line, markup=False)
 
 
-@main.command()
-@click.option("--deep", is_flag=True, help="Read every column of every file, and compare the archive with the tables.")
+@main.command(short_help="Verify every commit and data file of the lake.")
 @click.option(
-    "--repair", is_flag=True, help="Mend what can be, as `sda up` does; refused while a platform uses home or lake."
+    "--deep", is_flag=True, help="Read every column of every file, and compare consumed segments with the tables."
+)
+@click.option(
+    "--repair", is_flag=True, help="Repair as `sda up` does; refused while a platform uses the home or the lake."
 )
 @click.pass_obj
 @_for_people
 def verify(settings: Settings, deep: bool, repair: bool) -> None:
-    """Is every commit and data file of the lake what it was when it was written? Exit code 1: something is amiss."""
+    """Verify that every commit and data file of the lake is as it was written.
+
+    Exit code 1 means damage.
+    """
     from sda_platform.recovery.examination import Depth
     from sda_platform.runtime import verification
     from sda_platform.runtime.platform_home import take_locks
@@ -200,12 +221,12 @@ def verify(settings: Settings, deep: bool, repair: bool) -> None:
     sys.exit(int(any(finding.outcome == "damaged" for finding in findings)))
 
 
-@main.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@main.command(short_help="List the active alerts, highest risk first.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @_for_people
 def alerts(settings: Settings, as_json: bool) -> None:
-    """The alerts that hold at the subscriber, most dangerous first."""
+    """List the active alerts of the subscriber, highest risk first."""
     from sda_platform.cli.alerts import alert_grid, current_alerts
 
     found = current_alerts(settings)
@@ -215,13 +236,13 @@ def alerts(settings: Settings, as_json: bool) -> None:
         _console.print(alert_grid(found))
 
 
-@main.command()
+@main.command(short_help="Follow an alert back to its raw records.")
 @click.argument("alert")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @_for_people
 def trace(settings: Settings, alert: str, as_json: bool) -> None:
-    """Follow ALERT (an id or its beginning) back to the raw frames."""
+    """Follow ALERT (an id or its beginning) back to its segments and raw records."""
     from sda_platform.cli.alerts import trace_lines
     from sda_platform.observability.trace import trace_alert
 
@@ -233,15 +254,17 @@ def trace(settings: Settings, alert: str, as_json: bool) -> None:
             _console.print(line)
 
 
-@main.command()
+@main.command(short_help="Show an alert and its history.")
 @click.argument("alert")
 @click.option(
-    "--plot", type=click.Path(path_type=Path, dir_okay=False), help="Also draw it: risk, miss, geometry (PNG)."
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a PNG with the history of risk and miss distance, and the geometry.",
 )
 @click.pass_obj
 @_for_people
 def show(settings: Settings, alert: str, plot: Path | None) -> None:
-    """Who, when, how near and how dangerous ALERT (an id or its beginning) is, and how that changed."""
+    """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
     from sda_platform.cli.show import alert_lines, write_picture
     from sda_platform.observability.trace import trace_alert
 
@@ -253,15 +276,21 @@ def show(settings: Settings, alert: str, plot: Path | None) -> None:
         _console.print(f"  drawn: {plot}")
 
 
-@main.command()
+@main.command(short_help="Recompute a table and compare it bit for bit.")
 @click.argument("table")
-@click.option("--from-sequence", type=click.IntRange(1), default=1, help="First commit; by default the table's first.")
-@click.option("--to-sequence", type=click.IntRange(1), default=sys.maxsize, help="Last commit; by default the newest.")
-@click.option("--since", help="Only commits as of this mission time (ISO 8601) or later.")
-@click.option("--until", help="Only commits as of an earlier mission time (ISO 8601).")
-@click.option("--shadow", default="", help="Where to build the table again, and leave it (default: beside the lake).")
-@click.option("--keep", is_flag=True, help="Leave the shadow where it is.")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option(
+    "--from-sequence", type=click.IntRange(1), default=1, help="First commit (default: the first of the table)."
+)
+@click.option("--to-sequence", type=click.IntRange(1), default=sys.maxsize, help="Last commit (default: the newest).")
+@click.option("--since", help="Only commits with an as_of at or after this mission time, ISO 8601.")
+@click.option("--until", help="Only commits with an as_of before this mission time, ISO 8601.")
+@click.option(
+    "--shadow",
+    default="",
+    help="Directory of the shadow table, which is kept (default: a temporary one next to the lake).",
+)
+@click.option("--keep", is_flag=True, help="Keep the shadow table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @_for_people
 def replay(
@@ -275,9 +304,9 @@ def replay(
     keep: bool,
     as_json: bool,
 ) -> None:
-    """Build TABLE (or all) again from its inputs, and compare it with the live one bit for bit.
+    """Recompute TABLE (or all) from its recorded inputs, and compare it with the live table bit for bit.
 
-    Exit code 0: identical, 1: something differs. Nothing but the shadow is written, nothing is delivered.
+    Exit code 0 means identical, 1 different. Only a shadow table is written, and nothing is delivered.
     """
     from sda_platform.cli.replay import comparison_grid, difference_lines, run_replay
     from sda_platform.replay.history import Span
@@ -295,16 +324,14 @@ def replay(
     sys.exit(0 if all(each.is_identical for each in found) else 1)
 
 
-@main.command()
-@click.option(
-    "--kind", "kinds", multiple=True, help="An error kind, such as bad_length; may be repeated, as all filters."
-)
-@click.option("--stage", "stages", multiple=True, help="The table whose stage refused the record.")
-@click.option("--source", "sources", multiple=True, help="A sensor (radar-7) or a landing zone (radar).")
-@click.option("--since", help="Refused at or after this mission time, ISO 8601.")
-@click.option("--until", help="Refused at or before this mission time, ISO 8601.")
-@click.option("--dry-run", is_flag=True, help="Only say what would go back.")
-@click.option("--into", help="Another root of landing zones to put the records into, for tests.")
+@main.command(short_help="Return dead letters to their landing zones.")
+@click.option("--kind", "kinds", multiple=True, help="Error kind, such as bad_length; may be repeated.")
+@click.option("--stage", "stages", multiple=True, help="Table that rejected the record; may be repeated.")
+@click.option("--source", "sources", multiple=True, help="Sensor (radar-7) or landing zone (radar); may be repeated.")
+@click.option("--since", help="Rejected at or after this mission time, ISO 8601.")
+@click.option("--until", help="Rejected at or before this mission time, ISO 8601.")
+@click.option("--dry-run", is_flag=True, help="List the dead letters, and reprocess nothing.")
+@click.option("--into", help="Other directory of landing zones, for a trial.")
 @click.pass_obj
 @_for_people
 def reprocess(
@@ -317,7 +344,10 @@ def reprocess(
     dry_run: bool,
     into: str | None,
 ) -> None:
-    """Bring dead letters back into their landing zones, byte for byte; without a filter, all. May be repeated."""
+    """Return dead letters to their landing zones, byte for byte; without a filter, all of them.
+
+    A repeated command changes nothing.
+    """
     from sda_platform.cli.reprocess import dead_letter_grid, reprocess_dead_letters, verdict
     from sda_platform.dead_letters.reprocessing import DeadLetterFilter
 
@@ -334,15 +364,15 @@ def reprocess(
         _console.print(line, markup=False)
 
 
-@main.command()
+@main.command(short_help="Write a simulated world as segments, with its truth.")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--scenario", type=click.Choice(["nominal", "fragmentation", "outage"]), default="nominal")
-@click.option("--start", default="2024-11-01T00:00:00Z", show_default=True, help="Mission time, ISO 8601.")
-@click.option("--minutes", type=float, default=5.0, show_default=True)
-@click.option("--seed", type=int, default=20241101, show_default=True)
+@click.option("--scenario", type=click.Choice(_SCENARIOS), default="nominal", show_default=True, help="What happens.")
+@click.option("--start", default="2024-11-01T00:00:00Z", show_default=True, help="First mission time, ISO 8601.")
+@click.option("--minutes", type=float, default=5.0, show_default=True, help="Mission time to simulate.")
+@click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulation.")
 @_for_people
 def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
-    """Write simulated segments, and the truth beside them, into DIRECTORY."""
+    """Write a simulated world as segments, with its truth, into DIRECTORY."""
     from sda_platform.cli.demo import write_simulation
 
     start_ns = _instant(start, "--start")
@@ -350,22 +380,38 @@ def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: i
     _console.print(f"{count} segments and the truth are in {directory}")
 
 
-@main.command()
-@click.option("--catalog", required=True, type=click.Path(path_type=Path), help="OMM (.csv .json .kvn .xml) or TLE.")
-@click.option("--start", required=True, help="Beginning of the search, ISO 8601, UTC.")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), default=168.0, show_default=True)
-@click.option("--threshold-km", type=click.FloatRange(min=0, min_open=True), default=5.0, show_default=True)
+@main.command(short_help="Find every close approach in a file of element sets.")
 @click.option(
-    "--fleet", type=click.Path(path_type=Path), help="Screen only these against all (norad_id,name,operator)."
+    "--catalog", required=True, type=click.Path(path_type=Path), help="Element sets: OMM (.csv .json .kvn .xml) or TLE."
+)
+@click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    default=168.0,
+    show_default=True,
+    help="Length of the search.",
 )
 @click.option(
-    "--fleet-internal/--no-fleet-internal", default=True, show_default=True, help="Tell approaches within the fleet."
+    "--threshold-km",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="Greatest miss distance.",
 )
 @click.option(
-    "--volumes", default="", help="Boxes or ellipsoids by regime instead of the threshold: a CSV, or `standard`."
+    "--fleet",
+    type=click.Path(path_type=Path),
+    help="CSV of primaries (norad_id,name,operator), screened against all (default: all against all).",
 )
-@click.option("--processes", type=click.IntRange(min=1), help="Default: one per core.")
-@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help=".csv or .parquet")
+@click.option(
+    "--fleet-internal/--no-fleet-internal", default=True, show_default=True, help="Report approaches within the fleet."
+)
+@click.option(
+    "--volumes", default="", help="Boxes or ellipsoids by orbit regime instead of the threshold: a CSV, or `standard`."
+)
+@click.option("--processes", type=click.IntRange(min=1), help="Number of processes (default: one per core).")
+@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Result: .csv or .parquet.")
 @_for_people
 def screen(
     catalog: Path,
@@ -378,7 +424,7 @@ def screen(
     processes: int | None,
     out: Path,
 ) -> None:
-    """Find every close approach among the objects of a catalogue, or of a fleet with them."""
+    """Find every close approach between objects of a file of element sets. Needs no running platform."""
     from sda_platform.cli.screen import Search, run_screening
 
     search = Search(_instant(start, "--start"), hours, threshold_km, volumes, fleet, fleet_internal)
@@ -387,16 +433,37 @@ def screen(
     run_screening(catalog, search, processes, out, _console)
 
 
-@main.command()
-@click.option("--catalog", type=click.Path(path_type=Path), help="OMM or TLE; by default the lake's catalogue.")
-@click.option("--lat", "latitude_deg", required=True, type=click.FloatRange(-90, 90), help="Degrees north, WGS84.")
-@click.option("--lon", "longitude_deg", required=True, type=click.FloatRange(-180, 360), help="Degrees east.")
-@click.option("--alt-m", "altitude_m", type=click.FloatRange(-500, 9000), default=0.0, show_default=True)
-@click.option("--start", required=True, help="Beginning of the search, ISO 8601, UTC.")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True, max=168), default=24.0, show_default=True)
-@click.option("--min-elevation", "mask_deg", type=click.FloatRange(-5, 90), default=10.0, show_default=True)
+@main.command(short_help="List when objects pass over a site.")
+@click.option(
+    "--catalog", type=click.Path(path_type=Path), help="Element sets: OMM or TLE (default: the catalogue of the lake)."
+)
+@click.option(
+    "--lat", "latitude_deg", required=True, type=click.FloatRange(-90, 90), help="Latitude, degrees north, WGS84."
+)
+@click.option(
+    "--lon", "longitude_deg", required=True, type=click.FloatRange(-180, 360), help="Longitude, degrees east."
+)
+@click.option(
+    "--alt-m", "altitude_m", type=click.FloatRange(-500, 9000), default=0.0, show_default=True, help="Altitude, metres."
+)
+@click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True, max=168),
+    default=24.0,
+    show_default=True,
+    help="Length of the search.",
+)
+@click.option(
+    "--min-elevation",
+    "mask_deg",
+    type=click.FloatRange(-5, 90),
+    default=10.0,
+    show_default=True,
+    help="Least elevation, degrees.",
+)
 @click.option("--object", "objects", type=int, multiple=True, help="Only this catalogue number; may be repeated.")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @_for_people
 def passes(
@@ -427,17 +494,19 @@ def passes(
     _console.print(grid)
 
 
-@main.command()
-@click.option("--cdm", required=True, type=click.Path(path_type=Path), help="A CCSDS CDM, KVN or XML.")
+@main.command(short_help="Compute the probability of collision of a message.")
+@click.option(
+    "--cdm", required=True, type=click.Path(path_type=Path), help="Conjunction data message (CCSDS 508.0), KVN or XML."
+)
 @click.option(
     "--hbr-m",
     type=click.FloatRange(min=0, min_open=True),
-    help="Combined hard-body radius; by default the message's, else by the objects' types.",
+    help="Combined hard-body radius, metres (default: that of the message, or by object type).",
 )
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_for_people
 def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
-    """The probability of collision of a conjunction data message, by the best method for it."""
+    """Compute the probability of collision of a conjunction data message, by the best available method."""
     from sda_platform.cli.pc import risk_lines, risk_of_file
 
     found = risk_of_file(cdm, hbr_m)
@@ -448,16 +517,19 @@ def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
             _console.print(line, markup=False)
 
 
-@main.command()
+@main.command(short_help="Convert a file to another format.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--to", "target", required=True, help="The format: kvn, xml, csv, json, or its full name (oem-xml, tle).")
-@click.option("--from", "source", help="The format of FILE, where neither its ending nor its content tells it.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="By default standard output.")
-@click.option("--skip-bad", is_flag=True, help="Leave out records that cannot be read, and list them.")
+@click.option("--from", "source", help="The format of FILE, if neither its ending nor its content determines it.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File (default: standard output).")
+@click.option("--skip-bad", is_flag=True, help="Leave out records that cannot be decoded, and list them.")
 @_for_people
 def convert(file: Path, target: str, source: str | None, out: Path | None, skip_bad: bool) -> None:
-    """FILE, compressed or not, in another format: element sets (OMM, TLE), ephemerides (OEM), orbit parameters (OPM),
-    tracking data (TDM) and conjunction data messages (CDM)."""
+    """Convert FILE, which may be compressed, to another format.
+
+    It may hold element sets (OMM, TLE), ephemerides (OEM), orbit parameters (OPM), tracking data (TDM) or conjunction
+    data messages (CDM).
+    """
     from sda_platform.cli.convert import convert_file
 
     done = convert_file(file, target, source=source, skip_bad=skip_bad)
@@ -470,14 +542,16 @@ def convert(file: Path, target: str, source: str | None, out: Path | None, skip_
         click.echo(done.data, nl=False)
 
 
-@main.command()
+@main.command(short_help="Write the conjunction data message of an alert.")
 @click.argument("alert")
-@click.option("--format", "encoding", type=click.Choice(["kvn", "xml"]), default="kvn", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="By default standard output.")
+@click.option(
+    "--format", "encoding", type=click.Choice(["kvn", "xml"]), default="kvn", show_default=True, help="Encoding."
+)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File (default: standard output).")
 @click.pass_obj
 @_for_people
 def cdm(settings: Settings, alert: str, encoding: Any, out: Path | None) -> None:
-    """The conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
+    """Write the conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
     from sda_platform.cli.cdm import alert_message
 
     message = alert_message(_lake(settings), alert, encoding)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from sda_platform.settings import Settings
 
-# Output that is piped keeps its columns: nobody folds a table by hand.
+# Piped output keeps its columns.
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
 
 

@@ -1,6 +1,6 @@
-"""Assets of the conjunction room: orbital_catalog → candidates → assessments (with tracks) → alerts.
+"""Assets of package conjunction: orbital_catalog → candidates → assessments (with tracks) → alerts.
 
-Beside them what others say of the same encounters: landing zone → received_cdms.
+Received CDMs of the same encounters: landing zone → received_cdms.
 """
 
 from collections import Counter
@@ -36,7 +36,7 @@ message_zone = zone_asset(
     MESSAGES_FEED,
     RECEIVED_CDMS,
     "messages_landing",
-    "Conjunction data messages of others (CCSDS 508.0) in KVN or XML.",
+    "Conjunction data messages (CCSDS 508.0) of other organisations, in KVN or XML.",
     replayable="yes",
     ordering="none",
     delivery="at least once",
@@ -47,10 +47,10 @@ message_zone = zone_asset(
 def received_cdms(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
-    """What others say of close approaches, each message with its Pc as stated and as we find it from its covariances.
+    """Conjunction data messages of other organisations, each with its stated and its computed Pc.
 
-    A message and an event of ours are one encounter when pair and TCA agree; `sda show` and the pictures then show it
-    beside ours, and the check `others_agree` tells where others see a danger that we do not, or the reverse.
+    A message and an event are one encounter if pair and TCA agree. `sda show` and the plots then show both. The check
+    `others_agree` compares their risk with ours.
     """
     decoder = one_by_one(cdm_decoding.decode)
     return land(lake, landing, RECEIVED_CDMS, decoder, report=context.log_event)
@@ -58,9 +58,9 @@ def received_cdms(
 
 @table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])
 def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
-    """Every approach within the screening volume and the horizon, by both element sets: of the fleet, or of all.
+    """Every approach within the screening volume and the horizon, from element sets: of the fleet, or of all objects.
 
-    Objects with new element sets are screened at once; everything is screened again when the horizon has moved.
+    Objects with new element sets are screened at once. All objects are screened again when the horizon has moved.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_CANDIDATES, settings={"screening": screening.recorded()})
@@ -111,10 +111,10 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
 
 @table_asset(CONJUNCTION_ASSESSMENTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS])
 def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
-    """Each candidate with the best states known: geometry in RTN at the refined TCA, probability of collision, risk.
+    """Each candidate with the best known states: geometry in RTN at the refined TCA, Pc, risk level.
 
-    Where an object's track is confirmed and tells more about the TCA than its element set, it takes its place; as soon
-    as a track changes, every open event of its object is assessed anew.
+    A confirmed track replaces the element set if its covariance at TCA is smaller. When a track changes, every open
+    event of its object is assessed again.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_ASSESSMENTS, settings={"screening": screening.recorded()})
@@ -143,10 +143,10 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
 
 @table_asset(CONJUNCTION_ALERTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
 def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """What subscribers are told: approaches at risk yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
+    """Alerts for subscribers: approaches of risk level yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
 
-    A journal: the row count includes corrections, `current_alerts` are those that hold. Sequences of one alert rise
-    strictly, and a withdrawn alert is a retract, so that a subscriber can fold it.
+    The table is a correction log: its row count includes corrections; `current_alerts` counts the active alerts.
+    Revisions of one alert rise strictly. A withdrawn alert ends with a retract.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_ALERTS)

@@ -41,11 +41,11 @@ class SecondOpinion:
         theirs, ours = reported_probability(self.message), self.event["collision_probability"] if self.event else 0.0
         if theirs is None or max(ours, theirs) < YELLOW_FROM:
             return None
-        said = f"{self.message['originator']} says Pc {theirs:.2e} of {_encounter(self.message)}"
+        said = f"{self.message['originator']} reports Pc {theirs:.2e} for {_encounter(self.message)}"
         if self.event is None:
-            return f"{said}, and we have no such event"
+            return f"{said}; we have no such event"
         if max(ours, theirs) > CONTRADICTION * min(ours, theirs):
-            return f"{said}, and we say {ours:.2e} (event {self.event['event_id'][:8]})"
+            return f"{said}; our Pc is {ours:.2e} (event {self.event['event_id'][:8]})"
         return None
 
     def told(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What must hold for the conjunction room's tables."""
+"""Checks of the tables of package conjunction."""
 
 from collections.abc import Sequence
 
@@ -41,13 +41,13 @@ MAX_MESSAGES_AGE_S = 3 * 86_400.0
 
 
 def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every standing candidate that was consumed has one standing assessment, and no other event has one."""
+    """Every current candidate that was consumed has one current assessment, and no other event has one."""
     expected, found = _followed(store, log, commits, CONJUNCTION_CANDIDATES, ())
     return missing_or_surplus(expected.column("event_id"), found.column("event_id"), "assessed events")
 
 
 def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every standing assessment has the risk level of its Pc (a higher one only where the validity of 2D is unknown),
+    """Every current assessment has the risk level of its Pc (a higher one only where the validity of 2D is unknown),
     and a Pc that is the 2D one wherever that one is valid."""
     span = reviewed_span(commits)
     written = pc.unique(log.rows_of(span, ["event_id"]).column("event_id"))
@@ -70,7 +70,7 @@ def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Co
 
 
 def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every standing assessment at risk that was consumed has one standing alert, and no other event has one."""
+    """Every current assessment at risk that was consumed has one active alert, and no other event has one."""
     assessed, found = _followed(store, log, commits, CONJUNCTION_ASSESSMENTS, ["risk"])
     expected = assessed.filter(pc.not_equal(assessed.column("risk"), "green")) if assessed.num_rows else assessed
     return missing_or_surplus(expected.column("event_id"), found.column("event_id"), "alerts")
@@ -98,10 +98,10 @@ def _followed(
 @dg.asset_check(
     asset=CONJUNCTION_ASSESSMENTS.name,
     additional_deps=[RECEIVED_CDMS.name],
-    description="No message of others tells of a danger ahead that we do not see, or see ten times otherwise.",
+    description="No received message has a risk that our assessments lack, or a Pc that differs tenfold.",
 )
 def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
-    """The encounters ahead on which our standing assessments and the newest messages of others differ, by name."""
+    """List the encounters ahead on which our current assessments and the newest received messages differ."""
     store = lake.open()
     opinions = open_comparisons(store, store.clock.now_ns())
     lines = [told for told in (opinion.disagreement for opinion in opinions) if told]
@@ -127,7 +127,7 @@ checks = [
         CONJUNCTION_ASSESSMENTS,
         balance=[broken_correction_logs, assessments_follow_candidates, risks_follow_probabilities],
         freshness=DataFreshness(
-            "no candidate or track waits to be assessed",
+            "every candidate and track is assessed",
             MAX_WAIT_S,
             nothing_waits([CONJUNCTION_CANDIDATES, TRACKS]),
         ),
@@ -135,13 +135,15 @@ checks = [
     table_checks(
         CONJUNCTION_ALERTS,
         balance=[broken_correction_logs, alerts_follow_assessments],
-        freshness=DataFreshness("no assessment waits", MAX_WAIT_S, nothing_waits([CONJUNCTION_ASSESSMENTS])),
+        freshness=DataFreshness(
+            "every assessment has been evaluated for alerts", MAX_WAIT_S, nothing_waits([CONJUNCTION_ASSESSMENTS])
+        ),
     ),
     table_checks(
         RECEIVED_CDMS,
         balance=[unbalanced_segments, miscounted_segments],
         freshness=DataFreshness(
-            "messages of others still arrive, once any came", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
+            "messages arrived recently, if any ever did", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
     backlog_check(RECEIVED_CDMS, [MESSAGES_FEED]),

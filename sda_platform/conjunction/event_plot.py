@@ -55,7 +55,7 @@ def _facts(history: EventHistory) -> str:
 
 
 def _counted(opinions: Sequence[Any]) -> str:
-    return f", {len(opinions)} messages of others" if opinions else ""
+    return f", {len(opinions)} received messages" if opinions else ""
 
 
 def _risk(axes: Axes, history: EventHistory) -> None:

@@ -1,4 +1,4 @@
-"""The most dangerous alerts that hold, each as a picture of all that was said of it; and what others say, beside ours.
+"""Plots of the active alerts with the highest risk, and received CDMs compared with our assessments.
 
 Drawn outside the hot pool: a picture costs a second, and may fail, which no alert should wait for.
 """
@@ -27,9 +27,9 @@ SHOWN = 5
     kinds={"matplotlib"},
 )
 def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
-    """The most dangerous alerts that hold: miss distance and probability against time to TCA, and the geometry.
+    """Active alerts with the highest risk: miss distance and probability against time to TCA, and the geometry.
 
-    What others say of encounters ahead is a table, their probability beside ours; of an alert it is in its picture.
+    A table compares received messages of encounters ahead with our probabilities. The plot of an alert shows both.
     """
     return report(lake.open())
 

@@ -1,4 +1,4 @@
-"""Tables of the conjunction room: who will come close to whom, how dangerous it is, and what we say about it.
+"""Tables of package conjunction: candidates, assessments, alerts, and received CDMs.
 
 Three are journals keyed by ``event_id``, which stays with a close approach while its TCA moves; the fourth holds what
 others say.
@@ -13,7 +13,7 @@ from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Landed, Provenance, Table
 
 MESSAGES_FEED = "messages"
-"""The landing zone of the conjunction data messages of others."""
+"""The landing zone of received conjunction data messages."""
 SAME_EVENT_NS = 600 * 1_000_000_000
 """A message of another organisation and an event of ours are one encounter if their pair agrees and their TCAs are
 less than this apart."""
@@ -43,18 +43,18 @@ class Candidate(Approach):
     """An approach below the screening threshold, by both objects' element sets."""
 
     elements_epoch_1_ns: T.LongType = pa.Field(
-        description="Epoch of the protected object's element set.", metadata={"unit": "ns"}
+        description="Epoch of the primary's element set.", metadata={"unit": "ns"}
     )
     elements_epoch_2_ns: T.LongType = pa.Field(
-        description="Epoch of the other object's element set.", metadata={"unit": "ns"}
+        description="Epoch of the secondary's element set.", metadata={"unit": "ns"}
     )
 
 
 class Assessment(Approach):
-    """A candidate with the best states known: relative geometry in the protected object's RTN frame, and risk."""
+    """A candidate with the best states known: relative geometry in the primary's RTN frame, and risk."""
 
-    object_name_1: T.StringType = pa.Field(nullable=True, description="The protected object's name.")
-    object_name_2: T.StringType = pa.Field(nullable=True, description="The other object's name.")
+    object_name_1: T.StringType = pa.Field(nullable=True, description="The primary's name.")
+    object_name_2: T.StringType = pa.Field(nullable=True, description="The secondary's name.")
     radial_miss_km: T.DoubleType = pa.Field(description="Relative position, radial.", metadata={"unit": "km"})
     in_track_miss_km: T.DoubleType = pa.Field(description="Relative position, in-track.", metadata={"unit": "km"})
     cross_track_miss_km: T.DoubleType = pa.Field(description="Relative position, cross-track.", metadata={"unit": "km"})
@@ -104,10 +104,10 @@ class Assessment(Approach):
         gt=0, description="Sum of the radii that both objects' types suggest.", metadata={"unit": "m"}
     )
     object_type_1: T.StringType = pa.Field(
-        nullable=True, isin=_OBJECT_TYPES, description="The protected object's type, by its name."
+        nullable=True, isin=_OBJECT_TYPES, description="The primary's type, by its name."
     )
     object_type_2: T.StringType = pa.Field(
-        nullable=True, isin=_OBJECT_TYPES, description="The other object's type, by its name."
+        nullable=True, isin=_OBJECT_TYPES, description="The secondary's type, by its name."
     )
     is_screening_only: T.BooleanType = pa.Field(
         nullable=True,
@@ -119,26 +119,24 @@ class Assessment(Approach):
     )
     state_source_1: T.StringType = pa.Field(
         isin=["fused_track", "element_set"],
-        description="Where the protected object's state and covariance come from: its track, or the set and a model.",
+        description="Where the primary's state and covariance come from: its track, or the set and a model.",
     )
     state_source_2: T.StringType = pa.Field(
         isin=["fused_track", "element_set"],
-        description="Where the other object's state and covariance come from: its track, or the set and a model.",
+        description="Where the secondary's state and covariance come from: its track, or the set and a model.",
     )
-    track_id_1: T.StringType = pa.Field(
-        nullable=True, description="The newest window of the protected object's track, if used."
-    )
+    track_id_1: T.StringType = pa.Field(nullable=True, description="The newest window of the primary's track, if used.")
     track_id_2: T.StringType = pa.Field(
-        nullable=True, description="The newest window of the other object's track, if used."
+        nullable=True, description="The newest window of the secondary's track, if used."
     )
     state_1: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="The protected object's state at TCA, TEME; km, km/s."
+        dtype_kwargs=_NUMBERS, nullable=True, description="The primary's state at TCA, TEME; km, km/s."
     )
     covariance_1: T.ArrayType = pa.Field(
         dtype_kwargs=_NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
     )
     state_2: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="The other object's state at TCA, TEME; km, km/s."
+        dtype_kwargs=_NUMBERS, nullable=True, description="The secondary's state at TCA, TEME; km, km/s."
     )
     covariance_2: T.ArrayType = pa.Field(
         dtype_kwargs=_NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
@@ -146,35 +144,33 @@ class Assessment(Approach):
 
 
 class Alert(Approach):
-    """What subscribers are told: an assessed approach at risk yellow or red."""
+    """An alert for subscribers: an assessed approach of risk level yellow or red."""
 
-    object_name_1: T.StringType = pa.Field(nullable=True, description="The protected object's name.")
-    object_name_2: T.StringType = pa.Field(nullable=True, description="The other object's name.")
+    object_name_1: T.StringType = pa.Field(nullable=True, description="The primary's name.")
+    object_name_2: T.StringType = pa.Field(nullable=True, description="The secondary's name.")
     collision_probability: T.DoubleType = pa.Field(ge=0, le=1, description="Pc as assessed.")
     risk: T.StringType = pa.Field(isin=["red", "yellow"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7.")
-    track_id_1: T.StringType = pa.Field(
-        nullable=True, description="The newest window of the protected object's track, if used."
-    )
+    track_id_1: T.StringType = pa.Field(nullable=True, description="The newest window of the primary's track, if used.")
     track_id_2: T.StringType = pa.Field(
-        nullable=True, description="The newest window of the other object's track, if used."
+        nullable=True, description="The newest window of the secondary's track, if used."
     )
 
 
 class Message(Provenance, Landed):
-    """A conjunction data message of somebody else, or a record that is none: what it says, and what follows from it.
+    """A received conjunction data message, or a record that is none: what it states, and what is computed from it.
 
     ``collision_probability`` and what belongs to it are computed here, from the message's states and covariances.
     """
 
-    originator: T.StringType = pa.Field(nullable=True, description="Who says it.")
+    originator: T.StringType = pa.Field(nullable=True, description="Organisation that created the message.")
     message_id: T.StringType = pa.Field(nullable=True, description="The originator's id of the message.")
     created_time_ns: T.LongType = pa.Field(
         nullable=True, description="When it was created, Unix time UTC.", metadata={"unit": "ns"}
     )
     object_designator_1: T.StringType = pa.Field(nullable=True, description="OBJECT1 as the message designates it.")
     object_designator_2: T.StringType = pa.Field(nullable=True, description="OBJECT2 as the message designates it.")
-    norad_id_1: T.LongType = pa.Field(nullable=True, ge=1, description="The same as a number, where it is one.")
-    norad_id_2: T.LongType = pa.Field(nullable=True, ge=1, description="The same as a number, where it is one.")
+    norad_id_1: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
+    norad_id_2: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
     object_name_1: T.StringType = pa.Field(nullable=True, description="OBJECT1's name.")
     object_name_2: T.StringType = pa.Field(nullable=True, description="OBJECT2's name.")
     tca_time_ns: T.LongType = pa.Field(
@@ -189,18 +185,18 @@ class Message(Provenance, Landed):
     stated_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc as stated; null: the message has none."
     )
-    stated_method: T.StringType = pa.Field(nullable=True, description="The method that it names for that.")
+    stated_method: T.StringType = pa.Field(nullable=True, description="Method of the stated Pc.")
     collision_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc by the best method available, of the states and covariances."
     )
-    probability_method: T.StringType = pa.Field(nullable=True, isin=_METHODS, description="How that was found.")
+    probability_method: T.StringType = pa.Field(nullable=True, isin=_METHODS, description="Method of the computed Pc.")
     probability_2d: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc, two-dimensional (Foster 1992), of the same, valid or not."
     )
     is_2d_valid: T.BooleanType = pa.Field(
         nullable=True, description="Whether the two-dimensional Pc may be used; null: the input lacks what decides it."
     )
-    risk_flags: T.StringType = pa.Field(nullable=True, description="Concerns and findings by name, comma-separated.")
+    risk_flags: T.StringType = pa.Field(nullable=True, description="Flags and findings by name, comma-separated.")
     maximum_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
     )
@@ -208,7 +204,9 @@ class Message(Provenance, Landed):
     hard_body_radius_m: T.DoubleType = pa.Field(
         nullable=True, gt=0, description="The combined radius that was used.", metadata={"unit": "m"}
     )
-    hard_body_radius_source: T.StringType = pa.Field(nullable=True, description="Who says so, or what was assumed.")
+    hard_body_radius_source: T.StringType = pa.Field(
+        nullable=True, description="Source of the radius, or the default that was assumed."
+    )
     risk: T.StringType = pa.Field(
         nullable=True,
         isin=["red", "yellow", "green", "unknown"],

@@ -1,4 +1,4 @@
-"""Transforms of the conjunction room: DataFrames in, a DataFrame out."""
+"""Transforms of package conjunction: DataFrames in, a DataFrame out."""
 
 from collections.abc import Sequence
 

@@ -18,10 +18,10 @@ from sda_platform.orchestration.table_asset import materialized, nothing_new, ta
 
 @table_asset(DEAD_LETTERS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=-10)
 def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """What could not be used, with file, record, reason and the bytes, so that nothing is lost silently.
+    """Records that could not be used, with file, position, reason and original bytes.
 
-    Records and messages that cannot be read, element sets that SGP4 refuses, and observations that came after their
-    window had closed. `docs/how-to/dead-letters.md` says for each kind what to do; `sda reprocess` brings letters back.
+    These are records and messages that cannot be decoded, element sets that SGP4 refuses, and observations that arrived
+    after their window had closed. `docs/how-to/dead-letters.md` describes each kind; `sda reprocess` returns them.
     """
     store = lake.open()
     plan = store.plan(DEAD_LETTERS)

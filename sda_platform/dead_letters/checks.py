@@ -40,7 +40,7 @@ checks = [
         DEAD_LETTERS,
         balance=[dead_letters_balance],
         freshness=DataFreshness(
-            "no rejected record waits", MAX_REJECTION_LAG_S, nothing_waits([*BRONZE, FUSED_TRACKS])
+            "every rejected record is a dead letter", MAX_REJECTION_LAG_S, nothing_waits([*BRONZE, FUSED_TRACKS])
         ),
     ),
     no_growth,

@@ -31,9 +31,9 @@ _COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count"
 class GrowthResource(dg.ConfigurableResource["GrowthResource"]):
     """From when on dead letters are too many; a baseline below ``floor_per_min`` counts as that."""
 
-    factor: float = Field(10.0, description="Times the usual rate from which a kind grows.")
+    factor: float = Field(10.0, description="Multiple of the usual rate from which the check warns.")
     factor_by_kind: dict[str, float] = Field(default_factory=dict, description="The same, for some kinds.")
-    floor_per_min: float = Field(1.0, description="Least rate that counts as usual, letters per minute.")
+    floor_per_min: float = Field(1.0, description="Lowest rate that counts as usual, dead letters per minute.")
 
     def factor_of(self, kind: str) -> float:
         """Times the usual rate from which ``kind`` grows."""
@@ -53,7 +53,7 @@ class Growth:
     def __str__(self) -> str:
         hypothesis = RECORD_KINDS[self.kind].hypothesis if self.kind in RECORD_KINDS else "An unknown kind."
         return (
-            f"{self.kind} mostly from {self.source}: {self.per_min:.0f} letters a minute against "
+            f"{self.kind} mostly from {self.source}: {self.per_min:.0f} dead letters a minute against "
             f"{self.usual_per_min:.2g} as usual. {hypothesis} See docs/how-to/dead-letters.md, {self.kind}"
         )
 
@@ -83,7 +83,7 @@ def _growth(kind: str, minutes: Counter[int], sources: Counter[str], rule: Growt
     return Growth(kind, sources.most_common(1)[0][0], sum(recent), sum(recent) / SUSTAINED_MIN, usual)
 
 
-@dg.asset_check(asset=DEAD_LETTERS.name, description="No kind of dead letter comes much more often than usual.")
+@dg.asset_check(asset=DEAD_LETTERS.name, description="No kind of dead letter arrives much more often than usual.")
 def no_growth(lake: LakeResource, growth: GrowthResource) -> dg.AssetCheckResult:
     """The rate of each kind against its own last hour, by mission time; names the dominant kind and source (DP5-O5)."""
     store = lake.open()

@@ -21,25 +21,25 @@ class DeadLetter(Provenance):
     """
 
     schema_version: T.IntegerType = pa.Field(ge=1, description="Version of this record's layout (DP5-Q3).")
-    stage: T.StringType = pa.Field(description="The table whose stage refused it.")
+    stage: T.StringType = pa.Field(description="Table that rejected the record.")
     feed: T.StringType = pa.Field(description="The landing zone.")
     error_kind: T.StringType = pa.Field(
-        isin=list(RECORD_KINDS), description="Kind of error, as in the how-to page on dead letters."
+        isin=list(RECORD_KINDS), description="Kind of error; docs/how-to/dead-letters.md describes each."
     )
-    error: T.StringType = pa.Field(description="File, record and reason, for a person.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came (DP5-I22).")
+    error: T.StringType = pa.Field(description="File, record and reason, as text.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="Original bytes of the record (DP5-I22).")
     error_class: T.StringType = pa.Field(
         nullable=True,
         isin=[d.value for d in Disposition],
-        description="What repeating would bring: docs/how-to/dead-letters.md.",
+        description="transient: a repetition may succeed; permanent: it fails until input or code changes.",
     )
-    source_id: T.StringType = pa.Field(nullable=True, description="The sensor, where the record told it.")
-    segment_format: T.StringType = pa.Field(nullable=True, description="Format in which the record came.")
+    source_id: T.StringType = pa.Field(nullable=True, description="Sensor, if the record names it.")
+    segment_format: T.StringType = pa.Field(nullable=True, description="Format of the record.")
     rejected_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Mission time at which it was refused.", metadata={"unit": "ns"}
+        nullable=True, description="Mission time of the rejection.", metadata={"unit": "ns"}
     )
     retry_count: T.LongType = pa.Field(
-        nullable=True, ge=0, description="How often it had been reprocessed before it was refused this time."
+        nullable=True, ge=0, description="Number of times it was reprocessed before this rejection."
     )
 
 

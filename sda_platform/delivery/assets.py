@@ -24,8 +24,8 @@ def alert_deliveries(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber
     """Every alert entry that the subscriber confirmed, exactly once.
 
     The alerts of one commit are one batch, whichever plan sends them. The subscriber records it with its entries in one
-    transaction. A batch sent again after a crash gets its first answer, so ledger and receipts agree. What the
-    subscriber lost is sent to it again.
+    transaction. A batch sent again after a crash gets its first answer, so ledger and receipts agree. Entries
+    that the subscriber lost are sent again.
     """
     store = lake.open()
     plan = store.plan(ALERT_DELIVERIES)

@@ -37,10 +37,10 @@ def deliveries_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) ->
 
 @dg.asset_check(
     asset=ALERT_DELIVERIES.name,
-    description="The subscriber holds what the journal says was delivered: no alert less, none more, none otherwise.",
+    description="The subscriber has exactly the alerts that were delivered: none missing, none more, none different.",
 )
 def subscriber_agrees(lake: LakeResource, subscriber: dg.ResourceParam[Subscriber]) -> dg.AssetCheckResult:
-    """Compare the subscriber's own account with the delivered part of the journal, both ways."""
+    """Compare the subscriber's alerts with the delivered entries of the correction log, both ways."""
     try:
         problems = list(disagreements(lake.open(), subscriber))
     except SubscriberUnavailable as error:
@@ -76,14 +76,14 @@ def disagreements(store: Lake, subscriber: Subscriber) -> Iterator[str]:
         if held.key == entry.key and held.body != entry.body
     ]
     if altered:
-        yield f"{len(altered)} alerts say something else at the subscriber than in the journal, such as {altered[0]}"
+        yield f"{len(altered)} alerts differ between the subscriber and the correction log, such as {altered[0]}"
 
 
 checks = [
     table_checks(
         ALERT_DELIVERIES,
         balance=[deliveries_balance],
-        freshness=DataFreshness("no alert waits to be delivered", MAX_WAIT_S, nothing_waits([CONJUNCTION_ALERTS])),
+        freshness=DataFreshness("every alert is delivered", MAX_WAIT_S, nothing_waits([CONJUNCTION_ALERTS])),
     ),
     subscriber_agrees,
 ]

@@ -22,7 +22,7 @@ _INTERVAL_S = 5
     job_name=ALERTS_TO_SUBSCRIBER.name,
     minimum_interval_seconds=_INTERVAL_S,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Delivers the alerts that wait, once the subscriber answers and no other run is about to.",
+    description="Starts a run for pending alerts when the subscriber answers and no other run will deliver them.",
 )
 def waiting_alerts(
     context: dg.SensorEvaluationContext, lake: LakeResource, subscriber: dg.ResourceParam[Subscriber]

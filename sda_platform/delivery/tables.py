@@ -1,4 +1,4 @@
-"""Table of the delivery room: the outbox's ledger, one row per journal entry handed to a subscriber."""
+"""Table of package delivery: the ledger of the outbox, one row per entry that a subscriber confirmed."""
 
 import pandera.pyspark as pa
 from pyspark.sql import types as T
@@ -10,15 +10,17 @@ from sda_platform.lake.table import Table, TableModel
 class AlertDelivery(TableModel):
     """One alert entry, delivered: the subscriber confirmed it in the transaction of its batch."""
 
-    subscriber: T.StringType = pa.Field(description="Who received it.")
+    subscriber: T.StringType = pa.Field(description="Receiver of the entry.")
     alert_id: T.StringType = pa.Field(description="The alert: its event_id.")
-    sequence: T.LongType = pa.Field(ge=0, description="Number of the entry within the alert, as the subscriber has it.")
-    op: T.StringType = pa.Field(isin=["insert", "retract"], description="What the entry says.")
+    sequence: T.LongType = pa.Field(ge=0, description="Revision of the alert at the subscriber.")
+    op: T.StringType = pa.Field(
+        isin=["insert", "retract"], description="insert: the alert is active; retract: it is withdrawn or replaced."
+    )
     outcome: T.StringType = pa.Field(
         isin=["applied", "stale", "refused", "inherited"],
-        description="applied: it changed the subscriber; stale: the subscriber already had a later entry; refused: it "
-        "would not take the entry, which is offered again with each later batch; inherited: the subscriber held it "
-        "when this lake, which was built anew, began to deliver.",
+        description="applied: it changed the subscriber; stale: the subscriber already had a later entry; refused: the "
+        "subscriber rejected the entry, and each later batch offers it again; inherited: the subscriber had it "
+        "before this rebuilt lake began to deliver.",
     )
     batch_id: T.StringType = pa.Field(description="The batch that the subscriber recorded with it.")
     tca_time_ns: T.LongType = pa.Field(description="TCA of the alert.", metadata={"unit": "ns"})

@@ -1,4 +1,4 @@
-"""What is said between the platform and a webhook subscriber, as JSON; the contract is in docs/reference/webhook.md."""
+"""JSON messages between the platform and a webhook subscriber; docs/reference/webhook.md is the contract."""
 
 import json
 from collections.abc import Sequence

@@ -8,8 +8,8 @@
     kind = "radar"
     bind = "127.0.0.1:7001"
 
-Each kind of source is a model here; docs/collectors.md lists their options. Secrets are not in the file: it names the
-environment variables that hold them.
+Each kind of source is a model here; docs/how-to/run-collectors.md lists their options. Secrets are not in the file: it
+names the environment variables that hold them.
 """
 
 import os

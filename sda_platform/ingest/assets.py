@@ -1,4 +1,4 @@
-"""Assets of the ingest room: landing zones → raw_records → observations and dead_letters."""
+"""Assets of package ingest: landing zones → raw_records → observations and dead_letters."""
 
 from typing import Any
 
@@ -33,16 +33,16 @@ landing_zones = [
 def raw_records(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
-    """Every record that radars, telescopes and inter-satellite links sent, one row each, kept for ever.
+    """Every record from radars, telescopes and inter-satellite links, one row each, kept without limit.
 
-    A record that cannot be decoded is a row with an error; a segment that is torn or altered is one row that says so.
+    A record that cannot be decoded is a row with its error. A truncated or altered segment is one row with its error.
     """
     return land(lake, landing, RAW_RECORDS, decoding.decode, report=context.log_event)
 
 
 @table_asset(OBSERVATIONS, jobs=[OBSERVATIONS_TO_ALERTS])
 def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """Valid observations, each exactly once however often it was delivered: what was measured, when, and how well."""
+    """Valid observations, each exactly once however often it was delivered: measured values, time and noise."""
     store = lake.open()
     plan = store.plan(OBSERVATIONS)
     if plan.is_empty:

@@ -1,4 +1,4 @@
-"""What must hold for the ingest room's tables."""
+"""Checks of the tables of package ingest."""
 
 import time
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     return missing_or_surplus(expected, found, "observations")
 
 
-@dg.asset_check(asset=RAW_RECORDS.name, description="No file lies in the landing zones that nothing will ever read.")
+@dg.asset_check(asset=RAW_RECORDS.name, description="Every file in the landing zones belongs to a segment.")
 def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
     """Data without metadata, metadata without data, and directories of unknown feeds, with path, reason and age."""
     orphans, wall_s = landing_orphans(landing.root, landing.orphaned_before_s()), time.time()
@@ -71,7 +71,7 @@ checks = [
     table_checks(
         RAW_RECORDS,
         balance=[unbalanced_segments, miscounted_segments],
-        freshness=DataFreshness("records still arrive", MAX_OBSERVATION_LAG_S, newest("received_time_ns")),
+        freshness=DataFreshness("records arrived recently", MAX_OBSERVATION_LAG_S, newest("received_time_ns")),
     ),
     table_checks(
         OBSERVATIONS,

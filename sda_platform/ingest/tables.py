@@ -74,7 +74,9 @@ class Envelope(Provenance):
     velocity_sigma_m_s: T.DoubleType = pa.Field(
         nullable=True, gt=0, description="1-sigma of each velocity component.", metadata={"unit": "m/s"}
     )
-    clock_quality: T.StringType = pa.Field(nullable=True, description="What disciplines the sensor's clock (DP3-I4).")
+    clock_quality: T.StringType = pa.Field(
+        nullable=True, description="What the sensor's clock is synchronised to (DP3-I4)."
+    )
     clock_age_s: T.DoubleType = pa.Field(
         nullable=True, ge=0, description="Time since the clock's last synchronisation.", metadata={"unit": "s"}
     )
@@ -84,16 +86,18 @@ class RawRecord(Envelope, Landed):
     """Bronze: one row per landed record, for ever; a record that cannot be decoded is a row with an error."""
 
     feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="Original bytes of the record.")
     error_kind: T.StringType = pa.Field(nullable=True, description="Why the record is invalid; null: it is valid.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+    error: T.StringType = pa.Field(nullable=True, description="File, record and reason, as text.")
 
 
 class Observation(Envelope):
     """Silver: each valid observation once."""
 
     reprocess_count: T.LongType = pa.Field(
-        nullable=True, ge=1, description="How often it came back from dead letters before it was valid; null: never."
+        nullable=True,
+        ge=1,
+        description="Number of times it was reprocessed from dead letters before it was valid; null: none.",
     )
 
 

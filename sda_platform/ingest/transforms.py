@@ -1,4 +1,4 @@
-"""Transforms of the ingest room: DataFrames in, a DataFrame out."""
+"""Transforms of package ingest: DataFrames in, a DataFrame out."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

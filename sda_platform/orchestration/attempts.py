@@ -62,7 +62,7 @@ class Attempts:
             return None
         told = f"run {self.last_run[:8]}: {self.reason}"
         if self.disposition is not Disposition.TRANSIENT:
-            return f"{told}; {self.disposition}, so not repeated: mend the cause, then start the job by hand"
+            return f"{told}; {self.disposition}, so not repeated: fix the cause, then start the job by hand"
         pause = pause_s(self.made, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S, seed=self.batch)
         wait_s = self.ended_s + pause - wall_s
         return f"{told}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None

@@ -49,7 +49,7 @@ def backlog_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksDefinitio
     names = list(feeds)
 
     @dg.asset_check(
-        asset=table.name, name="backlog", description="No sealed segment waits in a landing zone for too long."
+        asset=table.name, name="backlog", description="No segment has been pending in a landing zone for too long."
     )
     def backlog(landing: LandingResource) -> dg.AssetCheckResult:
         wall_s, max_age_s = time.time(), landing.backlog_max_age_s

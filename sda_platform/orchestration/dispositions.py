@@ -1,4 +1,4 @@
-"""What to do about whatever goes wrong: the one place that says so (DP5-F7, F13, I17, O4).
+"""Classification of errors: rejected records, and failed runs (DP5-F7, F13, I17, O4).
 
 Two tables. `RECORD_KINDS`: why a record is refused; the record becomes a dead letter and nothing else waits for it.
 `disposition_of`: what an exception means for the run that it ended. `docs/how-to/dead-letters.md` is the first for
@@ -37,7 +37,7 @@ class Disposition(StrEnum):
     TRANSIENT = "transient"
     """The same may succeed later: repeat, with pauses."""
     PERMANENT = "permanent"
-    """The same fails again until input or code changes: set it aside, tell a person, do not repeat."""
+    """The same fails again until input or code changes: set it aside, report it, do not repeat."""
     INVARIANT = "invariant"
     """The platform contradicts itself: stop loudly, a person must look before anything is repeated."""
 
@@ -61,31 +61,31 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "A frame, line or element-set line has another length than its format.",
             "The source changed its layout, or something cut or padded records on their way.",
             "Compare the payload's length with the layout; one source or all of a feed?",
-            "A changed layout: teach the decoder the new one. A cut: mend the transport.",
-            "After the decoder was taught. Cut records stay cut: ask the source for them.",
+            "A changed layout: extend the decoder. A cut: repair the transport.",
+            "After the decoder was extended. Cut records stay cut: request them from the source.",
         ),
         "bad_json": RecordKind(
             Disposition.PERMANENT,
             "A telescope's record or an OMM object is not a JSON object.",
-            "The partner's export broke, or text of another format was sent in this feed.",
+            "The partner's export is defective, or text of another format was sent in this feed.",
             "Read the payload: is it cut, another format, or in another encoding?",
-            "The partner mends the export; a known dialect is taught to the decoder.",
-            "After the decoder was taught; else the partner sends the records again.",
+            "The partner fixes the export; a known dialect becomes part of the decoder.",
+            "After the decoder was extended; otherwise the partner sends the records again.",
         ),
         "bad_field": RecordKind(
             Disposition.PERMANENT,
             "A field has a value of the wrong type, or text that is not text.",
             "A changed type or unit at the source, or a template with an empty place.",
             "The error names the field; do all records of the source have it?",
-            "Teach the decoder the new form, or have the source return to the old one.",
-            "After the decoder was taught.",
+            "Extend the decoder, or have the source return to the old form.",
+            "After the decoder was extended.",
         ),
         "bad_checksum": RecordKind(
             Disposition.PERMANENT,
             "A line of a two-line element set does not add up to its checksum.",
             "A digit was altered or lost on the way; rarely, a producer that counts signs in its own way.",
             "One line or all of a file? Compare with the same set from another publisher.",
-            "Fetch the set again; tell the publisher.",
+            "Fetch the set again; inform the publisher.",
             "No: the digits cannot be trusted. The set comes again with the next catalogue.",
         ),
         "missing_field": RecordKind(
@@ -93,20 +93,20 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "A field that the format requires is absent.",
             "A renamed field, or an export that leaves out what is empty.",
             "The error names the field; is it there under another name?",
-            "Teach the decoder the new name, or have the source fill the field.",
-            "After the decoder was taught.",
+            "Extend the decoder, or have the source fill the field.",
+            "After the decoder was extended.",
         ),
         "out_of_range": RecordKind(
             Disposition.PERMANENT,
             "A value is physically impossible (DP5-I20), or stamped later than it was received.",
-            "A unit was changed (degrees for radians, km for m), a clock runs ahead, a sensor is out of order.",
+            "A unit was changed (degrees for radians, km for m), a clock runs ahead, a sensor is defective.",
             "The error names value and limit; a constant factor points to a unit, a constant offset to a clock.",
-            "The source mends unit or clock; a decoder's mistake is mended here.",
-            "After a mistake of ours was mended; never where the source measured wrongly.",
+            "The source fixes unit or clock; a decoder's error is fixed here.",
+            "After an error of our decoder was fixed; never if the source measured wrongly.",
         ),
         "torn_record": RecordKind(
             Disposition.PERMANENT,
-            "The segment ends in the middle of a record, or a line of an element set has no partner.",
+            "The segment ends in the middle of a record, or a line of an element set has no second line.",
             "The lander or the source died while writing, or a file was cut on the way.",
             "Is it the last record of its segment? Was the rest delivered in the next one?",
             "None for the record; a feed that does so often has a broken writer.",
@@ -117,32 +117,32 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "The format, or the version of a frame, is not one that this platform reads.",
             "The source moved to a new version before we did, or a file was landed in the wrong zone.",
             "The error names format or version; what does the source's release note say?",
-            "Update the platform; a misplaced file is landed in its own zone, which takes it.",
+            "Update the platform; land a misplaced file in its own zone.",
             "After the update.",
         ),
         "bad_segment": RecordKind(
             Disposition.PERMANENT,
             "A segment is not what its metadata promises: truncated, altered, overwritten, miscounted, incomplete.",
-            "A lander that died, a copy that was cut, a full disk, bytes that rotted, or a second file of its name.",
-            "The error says which promise is broken; the bytes lie in the zone's quarantine/.",
-            "Mend the lander or the transport; land the original file again.",
-            "Where the quarantined bytes are sound after all (a miscount that was ours).",
+            "A lander that died, a copy that was cut, a full disk, bytes that decayed, or a second file of its name.",
+            "The error names the difference; the bytes are in the zone's quarantine/.",
+            "Repair the lander or the transport; land the original file again.",
+            "If the quarantined bytes are sound after all (an error of our count).",
         ),
         "name_conflict": RecordKind(
             Disposition.PERMANENT,
             "A segment has the name of an earlier one, which was consumed, and other bytes.",
             "A partner that gives each file the same name, or one that corrected a file and sent it again.",
             "Compare the bytes in the zone's quarantine/ with those in archive/ that came under this name.",
-            "The partner gives each file a name of its own; `sda land` does so by itself.",
-            "Where both files are wanted: the bytes are landed under a name that ends with their hash.",
+            "The partner gives each file its own name; `sda land` does so.",
+            "If both files are wanted: the bytes are landed under a name that ends with their hash.",
         ),
         "undecodable_segment": RecordKind(
             Disposition.PERMANENT,
             "The decoder fails at the segment, finds another number of records in it, or is killed at it repeatedly.",
-            "Bytes that the decoder's author did not foresee, or a segment that needs more memory than there is.",
+            "Bytes that the decoder does not expect, or a segment that needs more memory than the machine has.",
             "Decode a copy of the quarantined bytes by hand: an exception, or memory that grows?",
-            "Mend the decoder. A segment that is too large: have the partner send smaller ones.",
-            "After the decoder was mended; a segment at which no decoder fails was killed by accident: at once.",
+            "Fix the decoder. A segment that is too large: have the partner send smaller ones.",
+            "After the decoder was fixed. If no decoder fails at the segment, the kill was accidental: at once.",
         ),
         "propagation_refused": RecordKind(
             Disposition.PERMANENT,
@@ -150,14 +150,14 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "An object that re-entered, or elements fitted badly during a manoeuvre.",
             "Is a newer set of the object usable? Has it re-entered?",
             "None: the publisher's next set replaces it.",
-            "No, except after a mistake in our propagator was mended.",
+            "No, except after an error in our propagator was fixed.",
         ),
         "late_observation": RecordKind(
             Disposition.TRANSIENT,
             "A sound observation came after its window had closed; it is stored, but is in no track.",
             "A source was cut off and caught up, or its clock runs behind.",
             "How late, and is it one source? A constant lag is a clock, a burst is an outage.",
-            "A slow source: raise its lateness bound. A clock: have it mended.",
+            "A slow source: raise its lateness bound. A clock: have it repaired.",
             "Yes, once the source has caught up: its closed windows are then computed again.",
         ),
     }
@@ -219,7 +219,7 @@ _OF_THE_CONNECTION: Final = frozenset(
 
 
 def disposition_of(error: BaseException) -> Disposition:
-    """What ``error`` means for a run. What nobody foresaw is permanent: repeating a defect only hides it."""
+    """What ``error`` means for a run. An unforeseen error is permanent: repeating a defect only hides it."""
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         return Disposition.TRANSIENT
     if is_of_engine(error) and _may_pass(error):

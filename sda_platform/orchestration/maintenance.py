@@ -44,7 +44,7 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
         name="maintenance",
         tags={POOL_TAG: Pool.MAINTENANCE},
         executor_def=dg.in_process_executor,
-        description="Small files into large ones, obsolete files off the disk; no row changes.",
+        description="Compacts tables and removes obsolete files and log entries; no row changes.",
     )
     def maintenance() -> None:
         compact_and_vacuum()

@@ -84,7 +84,7 @@ class Cursor:
 @dg.sensor(
     minimum_interval_seconds=_INTERVAL_S,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Tells of each failed run: in the log, and to SDA_FAILURE_WEBHOOK, at least once.",
+    description="Reports each failed run in the log, and to SDA_FAILURE_WEBHOOK at least once.",
 )
 def run_failures(
     context: dg.SensorEvaluationContext, failure_reports: dg.ResourceParam[FailureReports]
@@ -107,7 +107,7 @@ def run_failures(
     context.update_cursor(json.dumps(asdict(Cursor(logged, received))))
     if problem:
         return dg.SkipReason(f"{problem}; its reports wait and are sent again")
-    return dg.SkipReason(f"{len(records)} failed runs were told" if records else "no run failed")
+    return dg.SkipReason(f"{len(records)} failed runs were reported" if records else "no run failed")
 
 
 def described(instance: dg.DagsterInstance, run_id: str, ui_url: str) -> FailureReport:

@@ -117,7 +117,7 @@ def unconsumed_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
         job_name=job.name,
         minimum_interval_seconds=_UNREAD_INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
-        description=f"Starts a run of {job.name} when commits wait for its tables, and nothing else does.",
+        description=f"Starts a run of {job.name} if its tables have unconsumed commits and no run is coming.",
     )
     def sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
         return request_unread(context, lake.open(), job.pool, readers, tables)

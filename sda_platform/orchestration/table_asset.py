@@ -1,4 +1,4 @@
-"""How a table appears in Dagster: its definition, and what a materialization tells a person."""
+"""How a table appears in Dagster: its definition, and the metadata of its materializations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ def table_checks(
             "exactly_once",
             asset=table.name,
             blocking=True,
-            description="No key twice, no sequence missing, every upstream commit consumed once, sums conserved.",
+            description="No key twice, no commit missing, every upstream commit consumed once, counts balance.",
         ),
         dg.AssetCheckSpec(
             "contract",
@@ -54,9 +54,9 @@ def table_checks(
         dg.AssetCheckSpec(
             "log_is_sound",
             asset=table.name,
-            description="Every commit since Delta's checkpoint can be read, every live data file is there and opens.",
+            description="Every commit since Delta's checkpoint can be read; every live data file exists and opens.",
         ),
-        dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=f"By mission time: {freshness.meaning}."),
+        dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=f"In mission time, {freshness.meaning}."),
     ]
 
     @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs)

@@ -18,7 +18,7 @@ def zone_asset(feed: str, table: Table, sensor: str, contents: str, **promises: 
     return dg.AssetSpec(
         zone_key(feed),
         group_name=table.group,
-        description=f"{contents} They wait here until {table.name} holds them; the sensor {sensor} watches.",
+        description=f"{contents} They wait for {table.name}; the sensor {sensor} starts its run.",
         kinds={"file"},
         metadata=promises,
     )

@@ -155,8 +155,8 @@ def test_probabilities_that_differ_tenfold_are_told_where_one_of_them_is_a_risk(
     assert (line is not None) == differs
     if line:
         assert line == (
-            f"18 SDS says Pc {theirs:.2e} of OBJECT 1 (25544) – OBJECT 2 (270387) at 2024-11-01T02:00:00.000Z, "
-            f"and we say {ours:.2e} (event event-of)"
+            f"18 SDS reports Pc {theirs:.2e} for OBJECT 1 (25544) – OBJECT 2 (270387) at 2024-11-01T02:00:00.000Z; "
+            f"our Pc is {ours:.2e} (event event-of)"
         )
 
 
@@ -165,14 +165,14 @@ def test_a_risk_that_we_do_not_have_is_told(lake: Lake, stated: float | None, is
     """Where nothing is stated, the message's own covariances tell."""
     elsewhere = [event("a", 1e-3, pair=(25544, 5)), event("b", 1e-3, tca_ns=TCA_NS + SAME_EVENT_NS)]
     (line,) = told(lake, Told(stated=stated), events=elsewhere)
-    assert (line or "").endswith("and we have no such event") == is_told
+    assert (line or "").endswith("we have no such event") == is_told
 
 
 def test_what_is_past_or_cannot_be_used_or_was_withdrawn_by_us_is_told_accordingly(lake: Lake) -> None:
     withdrawn = [event("a", 1e-3), {**event("a", 1e-3), "op": "retract"}]
     commit(lake, RECEIVED_CDMS, rows(b"CCSDS_CDM_VERS = 1.0\n"))
     (line,) = told(lake, Told(stated=1e-3), Told(stated=1e-3, tca_ns=START_NS), events=withdrawn)
-    assert (line or "").endswith("and we have no such event")
+    assert (line or "").endswith("we have no such event")
 
 
 def test_the_check_of_others_is_green_without_messages_and_yellow_when_one_knows_of_a_danger(tmp_path: Path) -> None:
@@ -186,5 +186,5 @@ def test_the_check_of_others_is_green_without_messages_and_yellow_when_one_knows
     commit(lake, RECEIVED_CDMS, rows(Told(stated=2e-3, created_ns=after(9))))
     result: Any = others_agree(resource)  # type: ignore[call-arg]
     assert not result.passed
-    assert "18 SDS says Pc 2.00e-03 of OBJECT 1 (25544)" in result.description
+    assert "18 SDS reports Pc 2.00e-03 for OBJECT 1 (25544)" in result.description
     assert result.metadata["told_by_others"].value == 1

@@ -43,7 +43,7 @@ def test_ten_times_the_usual_rate_for_five_minutes_is_red_and_named(tmp_path: Pa
     assert found.passed is False
     assert found.description is not None
     assert found.description.startswith(
-        "bad_length mostly from radar-7: 20 letters a minute against 2 as usual. The source changed its layout"
+        "bad_length mostly from radar-7: 20 dead letters a minute against 2 as usual. The source changed its layout"
     )
     assert (found.metadata["kind"].value, found.metadata["source"].value) == ("bad_length", "radar-7")
 

@@ -137,7 +137,7 @@ def test_what_it_holds_beyond_the_journal_is_told_and_left_alone(
 def test_an_altered_text_is_told(lake: Lake, subscriber: Watched) -> None:
     lose(subscriber, f"UPDATE alerts SET body = '{{}}' WHERE alert_id = '{IDS[0]}'")
     (problem,) = disagreements(lake, subscriber)
-    assert f"say something else at the subscriber than in the journal, such as {IDS[0]}" in problem
+    assert f"differ between the subscriber and the correction log, such as {IDS[0]}" in problem
 
 
 def test_an_altered_sequence_is_told(lake: Lake, subscriber: Watched) -> None:

@@ -79,7 +79,7 @@ def test_a_report_says_where_what_and_what_to_do(
     ticks: Ticks, webhook: FailureWebhook, error: Exception, disposition: str
 ) -> None:
     run_id = ticks.fail(error)
-    assert ticks.tick() == "1 failed runs were told"
+    assert ticks.tick() == "1 failed runs were reported"
     ((key, report),) = webhook.received
     assert key == report["run_id"] == run_id
     assert (report["job"], report["pool"], report["assets"]) == ("alerts", "alerts", ["fused_tracks"])
@@ -100,7 +100,7 @@ def test_a_report_that_was_not_received_is_sent_again_and_logged_once(
     webhook.statuses.append(status)
     assert ticks.tick() == f"the webhook of reports answered {status}; its reports wait and are sent again"
     failed.append(ticks.fail(ValueError("second")))
-    assert ticks.tick() == "2 failed runs were told"
+    assert ticks.tick() == "2 failed runs were reported"
     assert [key for key, _ in webhook.received] == failed
     assert len(ticks.logged) == 2
 
@@ -116,7 +116,7 @@ def test_a_dead_webhook_breaks_nothing_and_its_address_is_not_told(
     assert len(ticks.logged) == 1
     assert "secret" not in reason + caplog.text
     with failure_webhook(webhook.server_address[1]) as again:
-        assert ticks.tick() == "1 failed runs were told"
+        assert ticks.tick() == "1 failed runs were reported"
         assert [key for key, _ in again.received] == [failed]
 
 
@@ -124,7 +124,7 @@ def test_a_report_that_is_refused_for_its_content_holds_no_other_back(ticks: Tic
     ticks.fail(ValueError("first"))
     second = ticks.fail(ValueError("second"))
     webhook.statuses.append(422)
-    assert ticks.tick() == "2 failed runs were told"
+    assert ticks.tick() == "2 failed runs were reported"
     assert [key for key, _ in webhook.received] == [second]
 
 
@@ -132,5 +132,5 @@ def test_without_a_webhook_the_log_is_told(tmp_path: Path, caplog: pytest.LogCap
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         ticks = Ticks(instance, "", caplog)
         ticks.fail(ValueError("a defect"))
-        assert ticks.tick() == "1 failed runs were told"
+        assert ticks.tick() == "1 failed runs were reported"
         assert len(ticks.logged) == 1

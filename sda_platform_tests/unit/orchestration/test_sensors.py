@@ -196,7 +196,7 @@ def test_a_permanent_failure_is_not_repeated_but_told_until_another_segment_come
     ticker.wall_s += 86_400.0
     assert ticker.skip() == (
         f"radar: 1 segment (a) pending; run {run_id[:8]}: SchemaMismatch: x; {kind}, so not repeated: "
-        "mend the cause, then start the job by hand"
+        "fix the cause, then start the job by hand"
     )
     seal(ticker, "b", 1)
     assert ticker.run_key().endswith(":1"), "a new file is a new batch"

@@ -86,3 +86,9 @@ def test_the_navigation_names_pages_that_exist() -> None:
     listed = re.findall(r": (\S+\.md)$", navigation, re.MULTILINE)
     made = {f"reference/{page}" for page in GENERATED} | {"changelog.md", "contributing.md"}
     assert [page for page in listed if page not in made and not (DOCS / page).exists()] == []
+
+
+def test_the_architecture_shows_every_package() -> None:
+    shown = set(re.findall(r"`(\w+)/`", (DOCS / "explanation" / "architecture.md").read_text()))
+    packages = {path.parent.name for path in (ROOT / "sda_platform").glob("*/__init__.py")}
+    assert packages - shown == set()

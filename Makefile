@@ -31,7 +31,7 @@ endif
 soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample of every part, ARGS='--seed 7 --point NAME' one of it
 	@$(BIN)/python -m sda_platform_tests.campaign $(if $(SAMPLE),--sample) $(ARGS)
 
-audit: setup  ## time, profile and count the allocations of the collector; writes docs/performance-audit.md
+audit: setup  ## time, profile and count the allocations of the collector; writes docs/reference/performance-audit.md
 	@$(BIN)/python benchmarks/audit.py $(ARGS)
 
 check: setup  ## lint, format, types, layers, definitions

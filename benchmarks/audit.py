@@ -1,4 +1,4 @@
-"""The performance audit of the collector: writes docs/performance-audit.md (F6).
+"""The performance audit of the collector: writes docs/reference/performance-audit.md (F6).
 
     python benchmarks/audit.py [--seconds 30] [--against REVISION] [--no-profile]
 
@@ -27,7 +27,7 @@ from edge_process import collector, sender
 from scipy.stats import bootstrap, mannwhitneyu
 
 ROOT = Path(__file__).parents[1]
-PAGE, FLAMES = ROOT / "docs" / "performance-audit.md", ROOT / "docs" / "images" / "collector-flame.svg"
+PAGE, FLAMES = ROOT / "docs" / "reference" / "performance-audit.md", ROOT / "docs" / "images" / "collector-flame.svg"
 BATCH = 1_000
 SLOWER, SIGNIFICANT = 1.15, 0.05
 ROUNDS = 4
@@ -167,7 +167,7 @@ def _flames(widest: Sequence[tuple[str, float]]) -> str:
     return f"""
 ## Under load
 
-![flame graph]({FLAMES.relative_to(PAGE.parent)})
+![flame graph]({Path("..") / FLAMES.relative_to(ROOT / "docs")})
 
 10,000 radar frames/s over UDP, sampled at 99 Hz. The functions in which most time is spent:
 

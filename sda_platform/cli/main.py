@@ -380,6 +380,21 @@ def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: i
     _console.print(f"{count} segments and the truth are in {directory}")
 
 
+@main.command(short_help="Send simulated observations to the running collector.")
+@click.option(
+    "--scenario", type=click.Choice([*_SCENARIOS, "burst"]), default="nominal", show_default=True, help="What happens."
+)
+@click.option("--minutes", type=float, default=3.0, show_default=True, help="Mission time to simulate.")
+@click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulation.")
+@click.pass_obj
+@_for_people
+def feed(settings: Settings, scenario: str, minutes: float, seed: int) -> None:
+    """Send simulated observations to the running collector over real sockets; `burst`: radar tenfold for a third."""
+    from sda_platform.cli.feeding import feed_collector
+
+    feed_collector(settings, _console, scenario=scenario, minutes=minutes, seed=seed)
+
+
 @main.command(short_help="Find every close approach in a file of element sets.")
 @click.option(
     "--catalog", required=True, type=click.Path(path_type=Path), help="Element sets: OMM (.csv .json .kvn .xml) or TLE."

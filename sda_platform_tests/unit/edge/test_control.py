@@ -123,7 +123,7 @@ def test_a_wrong_configuration_names_file_option_and_reason(tmp_path: Path, text
 
 
 def test_the_example_of_the_documentation_is_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    docs = Path(__file__).parents[3] / "docs" / "collectors.md"
+    docs = Path(__file__).parents[3] / "docs" / "how-to" / "run-collectors.md"
     (example,) = re.findall(r"```toml\n(.*?)```", docs.read_text(), re.DOTALL)
     for variable in re.findall(r'token_variable = "(\w+)"', example):
         monkeypatch.setenv(variable, "token")

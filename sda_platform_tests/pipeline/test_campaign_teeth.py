@@ -107,5 +107,5 @@ def strike_once(patch: pytest.MonkeyPatch, point: str) -> list[str]:
             struck.append(reached)
             raise InjectedFault(f"injected at {point}")
 
-    patch.setattr(failpoints, "_strike", strike)
+    patch.setattr(failpoints, "_on_hit", strike)
     return struck

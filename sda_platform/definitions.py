@@ -3,6 +3,7 @@
 Loading this module starts nothing and reads nothing but the environment: no session, no listing, no file.
 """
 
+import os
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ from sda_platform.orchestration.jobs import (
     ORBIT_DETERMINATION,
     job_over,
 )
+from sda_platform.orchestration.leases import LeaseResource
 from sda_platform.orchestration.maintenance import maintenance_job, nightly
 from sda_platform.orchestration.policy import with_policy
 from sda_platform.orchestration.resources import LakeResource, LandingResource
@@ -50,6 +52,9 @@ def shared_resources(settings: Settings) -> dict[str, Any]:
             max_bytes=settings.batch_max_bytes,
             orphan_grace_s=settings.orphan_grace_s,
             backlog_max_age_s=settings.backlog_max_age_s,
+        ),
+        "leases": LeaseResource(
+            endpoints=list(settings.etcd), holder=f"{os.uname().nodename}:{settings.home.absolute()}"
         ),
         "failure_reports": FailureReports(settings.failure_webhook, settings.shown_ui_url),
     }

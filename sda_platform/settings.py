@@ -133,6 +133,10 @@ class Settings(BaseSettings):
     )
     tasking_horizon_h: float = Field(24.0, gt=0, le=168, description="How far ahead sensors are scheduled, hours.")
 
+    etcd: tuple[str, ...] = Field(
+        (), description='Addresses of etcd for leases, as JSON: ["http://host:2379"]; empty: this is the only site.'
+    )
+
     @model_validator(mode="before")
     @classmethod
     def _environment_is_known(cls, values: Any) -> Any:

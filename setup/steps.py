@@ -20,10 +20,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "setup")]
 
-from system_packages import install_chromium, install_java, install_postgres, install_venv  # noqa: E402
+from system_packages import install_chromium, install_etcd, install_java, install_postgres, install_venv  # noqa: E402
 
 from sda_platform.spark import jars  # noqa: E402
 from sda_platform.spark.java import Java, JavaMissing, find_java  # noqa: E402
+from sda_platform_tests.support.etcd_server import etcd_binary  # noqa: E402
 from sda_platform_tests.support.postgres_server import postgres_binaries  # noqa: E402
 
 VENV = ROOT / ".venv"
@@ -63,6 +64,7 @@ def main(arguments: list[str]) -> int:
         if "--tests" in arguments:
             _browser()
             _postgres()
+            _etcd()
     except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
         sys.stderr.write(f"\nset-up stopped: {problem}\n")
         return 1
@@ -154,6 +156,13 @@ def _postgres() -> None:
         install_postgres(_say)
     if postgres_binaries() is None:
         _say("no Postgres server here and none could be installed: the tests that deliver to one will be skipped")
+
+
+def _etcd() -> None:
+    if etcd_binary() is None:
+        install_etcd(_say)
+    if etcd_binary() is None:
+        _say("no etcd here and none could be installed: the tests of leases with one will be skipped")
 
 
 def _is_current() -> bool:

@@ -35,6 +35,11 @@ def install_postgres(say: Say) -> None:
     )
 
 
+def install_etcd(say: Say) -> None:
+    """An etcd server for the tests of leases; they start their own, this one's is not used."""
+    _install(say, "etcd, for the tests of leases", apt="etcd-server", dnf="etcd", brew="etcd")
+
+
 def _install(say: Say, what: str, **package_by_manager: str) -> None:
     for manager, package in package_by_manager.items():
         commands = _commands(manager, package)

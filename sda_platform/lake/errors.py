@@ -9,6 +9,10 @@ class CommitConflict(LakeError):
     """Another writer took this sequence number; nothing of ours landed. Plan again."""
 
 
+class StaleToken(LakeError):
+    """Another holder of the table's lease has committed since: this one must not write any more."""
+
+
 class InvariantError(LakeError):
     """The table's log contradicts itself or the plan. No retry mends this: a person must look."""
 

@@ -18,6 +18,7 @@ from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, delta_log
 from sda_platform.lake.commit import Receipt
+from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.lost_tables import require_new, shown_by_consumers
@@ -43,6 +44,8 @@ class Lake:
     # What writes, and the identity of its attempts: those of a stand-in for Spark are others.
     engine: commit.Engine = staticmethod(commit.with_spark)
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
+    # The token of the lease under which this run writes; see `fencing`.
+    fencing_token: int | None = None
     # Only for assets that run without their checks, in tests and simulations.
     reads_unverified: bool = False
 
@@ -118,8 +121,10 @@ class Lake:
     def _planned(self, plan: Plan) -> Plan:
         """``plan``, before anything of it is carried out; the failpoint is only hit by one with work.
 
-        Raises TableLost where it would create a table that another one has consumed before.
+        Raises TableLost where it would create a table that another one has consumed before, and StaleToken where the
+        table's lease has gone to another holder.
         """
+        plan = with_token(plan, self.fencing_token)
         if plan.is_empty:
             return plan
         if plan.base_version < 0:

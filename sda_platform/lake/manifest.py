@@ -94,6 +94,7 @@ class CommitManifest:
     counts: Mapping[str, int] = field(default_factory=dict)
     watermarks: Mapping[str, int] = field(default_factory=dict)
     settings: Settings | None = None
+    fencing_token: int | None = None
     code_version: str = ""
     schema_version: int = SCHEMA_VERSION
 

@@ -28,6 +28,7 @@ class Plan:
     snapshots: tuple[TableSnapshot, ...] = ()
     segments: tuple[SegmentRef, ...] = ()
     settings: Settings | None = None
+    fencing_token: int | None = None
     previous: CommitManifest | None = field(default=None, compare=False)
 
     @property
@@ -64,6 +65,7 @@ class Plan:
             snapshots=self.snapshots,
             segments=self.segments,
             settings=self.settings,
+            fencing_token=self.fencing_token,
             code_version=code_version(),
             counts=dict(counts or {}),
             watermarks=dict(watermarks or {}),

@@ -26,6 +26,7 @@ from sda_platform.lake.errors import (
     SchemaMismatch,
     SegmentConflict,
     SegmentLost,
+    StaleToken,
     TableIsRed,
     Unavailable,
 )
@@ -174,6 +175,7 @@ _OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyTy
         SegmentLost: Disposition.INVARIANT,
         NotReplayable: Disposition.PERMANENT,
         TableIsRed: Disposition.PERMANENT,
+        StaleToken: Disposition.PERMANENT,
         ConnectionError: Disposition.TRANSIENT,
         TimeoutError: Disposition.TRANSIENT,
         MemoryError: Disposition.TRANSIENT,  # landing then takes smaller batches

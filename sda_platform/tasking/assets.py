@@ -21,6 +21,7 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.jobs import SENSOR_TASKING
+from sda_platform.orchestration.leases import LeaseResource
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.recovery.verification import current_keys
@@ -107,12 +108,17 @@ def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.Materialize
 
 
 @table_asset(PASS_SCHEDULE, jobs=[SENSOR_TASKING])
-def pass_schedule(lake: LakeResource, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
+def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """Which sensor observes which object when; and each request that no sensor can serve in time, with the reason.
 
-    By priority class, then fair share of the owners, then deadline. What begins within minutes is not moved.
+    By priority class, then fair share of the owners, then deadline. What begins within minutes is not moved. Of several
+    platforms the one that holds the lease schedules.
     """
-    store = lake.open()
+    with leases.guarded(lake.open(), PASS_SCHEDULE.name) as store:
+        return _scheduled(store, tasking)
+
+
+def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
     plan = store.plan(PASS_SCHEDULE, settings={"tasking": tasking.recorded()})
     if not _is_due(plan):
         return nothing_new(store, plan)

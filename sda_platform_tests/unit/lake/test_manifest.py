@@ -112,7 +112,7 @@ def test_the_hash_covers_every_field() -> None:
     changed = {
         "table": "x", "sequence": 1, "previous_sha256": "x", "as_of_ns": 1, "run_id": "x", "nonce": "x", "windows": (),
         "snapshots": (), "segments": (), "counts": {}, "watermarks": {},
-        "settings": None, "code_version": "x",
+        "settings": None, "fencing_token": 7, "code_version": "x",
         "schema_version": 0,
     }  # fmt: skip
     hashes = {replace(CHECKPOINT, **{name: value}).sha256 for name, value in changed.items()}

@@ -1,0 +1,146 @@
+"""Leases from etcd: one process at a time does what must be done once; its token fences the tables that it writes.
+
+The JSON gateway of etcd 3.4 or newer is used. A lease is a key that only its holder could create, bound to an etcd
+lease that expires. Its token is the key's creation revision, which rises with every grant. Time is monotonic, and
+counts from before the request. Without ``SDA_ETCD`` the platform is one site: nothing is held and no token is written.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+import httpx
+from pydantic import Field
+
+from sda_platform.lake.errors import Unavailable
+from sda_platform.lake.lake import Lake
+
+_TIMEOUT_S = 5.0
+
+
+class LeaseTaken(Unavailable):
+    """Another process holds the lease: it may be free later."""
+
+
+class LeaseLost(Unavailable):
+    """The lease expired before its holder was done: what it guards must stop."""
+
+
+@dataclass
+class Lease:
+    """A lease that is held: until ``expires_s`` on the monotonic clock, unless it is renewed."""
+
+    name: str
+    token: int
+    lease_id: str
+    ttl_s: float
+    expires_s: float
+
+
+class EtcdLeases:
+    """Grants, renews and releases leases at the first of the ``endpoints`` (http://host:2379) that answers."""
+
+    def __init__(self, endpoints: list[str], holder: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clients = [httpx.Client(base_url=each, timeout=_TIMEOUT_S) for each in endpoints]
+        self._holder, self._clock = holder, clock
+
+    def acquire(self, name: str, ttl_s: int) -> Lease:
+        """The lease ``name``. Raises LeaseTaken with its holder, Unavailable where no endpoint answers."""
+        asked_s = self._clock()
+        lease_id = self._ask("/v3/lease/grant", {"TTL": ttl_s, "ID": 0})["ID"]
+        key = _encoded(f"sda/leases/{name}")
+        is_free = {"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": 0}
+        put = {"request_put": {"key": key, "value": _encoded(self._holder), "lease": lease_id}}
+        get = {"request_range": {"key": key}}
+        answer = self._ask("/v3/kv/txn", {"compare": [is_free], "success": [put], "failure": [get]})
+        if not answer.get("succeeded"):
+            self._ask("/v3/lease/revoke", {"ID": lease_id})
+            held = answer["responses"][0]["response_range"]["kvs"][0]
+            raise LeaseTaken(f"the lease {name} is held by {base64.b64decode(held['value']).decode()}")
+        return Lease(name, int(answer["header"]["revision"]), lease_id, ttl_s, asked_s + ttl_s)
+
+    def renew(self, lease: Lease) -> None:
+        """Extend ``lease`` by its length. Raises LeaseLost once it has expired."""
+        asked_s = self._clock()
+        if asked_s >= lease.expires_s:
+            raise LeaseLost(f"the lease {lease.name} (token {lease.token}) has expired")
+        answer = self._ask("/v3/lease/keepalive", {"ID": lease.lease_id})
+        if int(answer.get("result", {}).get("TTL", 0)) <= 0:
+            lease.expires_s = asked_s
+            raise LeaseLost(f"etcd no longer knows the lease {lease.name} (token {lease.token})")
+        lease.expires_s = asked_s + lease.ttl_s
+
+    def release(self, lease: Lease) -> None:
+        """Give ``lease`` up; one that is gone already is none to give up."""
+        try:
+            self._ask("/v3/lease/revoke", {"ID": lease.lease_id})
+        except Unavailable:
+            return
+
+    def is_held(self, lease: Lease) -> bool:
+        """Whether the holder may still act, by its own clock."""
+        return self._clock() < lease.expires_s
+
+    def _ask(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        failures = []
+        for client in self._clients:
+            try:
+                response = client.post(path, json=body)
+                response.raise_for_status()
+                return dict(response.json())
+            except (httpx.HTTPError, ValueError) as error:
+                failures.append(f"{client.base_url}: {error}")
+        raise Unavailable(f"no etcd endpoint answers: {'; '.join(failures)}")
+
+
+class LeaseResource(dg.ConfigurableResource["LeaseResource"]):
+    """Where leases come from; without endpoints nothing is held."""
+
+    endpoints: list[str] = Field(default=[], description="Addresses of etcd, such as http://127.0.0.1:2379.")
+    holder: str = Field(default="platform", description="Who holds a lease, for the message to others.")
+    ttl_s: int = Field(default=30, ge=2, description="Length of a lease; it is renewed three times as often, seconds.")
+
+    @contextmanager
+    def guarded(self, store: Lake, name: str) -> Iterator[Lake]:
+        """``store``, whose commits carry the token of the lease ``name``, which is held meanwhile and then released.
+
+        Raises LeaseTaken where another process holds it. A holder that cannot keep its lease is refused at its next
+        plan, once another one has committed.
+        """
+        if not self.endpoints:
+            yield store
+            return
+        leases = EtcdLeases(self.endpoints, self.holder)
+        lease, done = leases.acquire(name, self.ttl_s), threading.Event()
+        keeper = threading.Thread(target=_keep, args=(leases, lease, done), name=f"lease-{name}", daemon=True)
+        keeper.start()
+        store.fencing_token = lease.token
+        try:
+            yield store
+        finally:
+            done.set()
+            keeper.join()
+            if leases.is_held(lease):
+                leases.release(lease)
+
+
+def _keep(leases: EtcdLeases, lease: Lease, done: threading.Event) -> None:
+    """Renew until done; a lease that is lost stays lost, and its token is refused once another holder has committed."""
+    while not done.wait(lease.ttl_s / 3):
+        try:
+            leases.renew(lease)
+        except LeaseLost:
+            return
+        except Unavailable:
+            continue
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,114 @@
+"""Leases from a real etcd: one holder at a time, rising tokens, and a stopped holder whose commit is refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from sda_platform.lake.errors import StaleToken, Unavailable
+from sda_platform.lake.lake import Lake
+from sda_platform.orchestration.leases import EtcdLeases, LeaseLost, LeaseResource, LeaseTaken
+from sda_platform.tasking.tables import PASS_SCHEDULE
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.etcd_server import etcd_binary, etcd_server
+
+pytestmark = pytest.mark.skipif(
+    etcd_binary() is None, reason="no etcd here: `make setup-test` installs it where it may"
+)
+
+# A holder in a process of its own: acquires, says so, waits to be told, and plans a commit under its token.
+HOLDER = """
+import sys
+from pathlib import Path
+import sda_platform.definitions
+from sda_platform.lake.errors import StaleToken
+from sda_platform.orchestration.leases import EtcdLeases
+from sda_platform.tasking.tables import PASS_SCHEDULE
+from sda_platform_tests.support.delta_tables import lake_at
+leases = EtcdLeases([sys.argv[1]], "paused")
+lease = leases.acquire("pass_schedule", 2)
+lake = lake_at(Path(sys.argv[2]))
+lake.fencing_token = lease.token
+print("held", lease.token, flush=True)
+sys.stdin.readline()
+try:
+    lake.plan(PASS_SCHEDULE)
+    print("planned", flush=True)
+except StaleToken as error:
+    print("refused", error, flush=True)
+"""
+
+
+@contextmanager
+def guarded_when_free(leases: LeaseResource, lake: Lake) -> Iterator[None]:
+    """As a run that is repeated while another holds the lease."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            with leases.guarded(lake, PASS_SCHEDULE.name):
+                yield
+            return
+        except LeaseTaken:
+            assert time.monotonic() < deadline, "the lease of a stopped holder must expire"
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with etcd_server(tmp_path_factory.mktemp("etcd")) as address:
+        yield address
+
+
+def test_one_holder_at_a_time_and_tokens_rise__ML1_ML3(etcd: str) -> None:
+    one, other = EtcdLeases([etcd], "one"), EtcdLeases([etcd], "other")
+    lease = one.acquire("merge", 30)
+    with pytest.raises(LeaseTaken, match="held by one"):
+        other.acquire("merge", 30)
+    one.renew(lease)
+    one.release(lease)
+    assert other.acquire("merge", 30).token > lease.token
+    with pytest.raises(LeaseLost):
+        one.renew(lease)
+
+
+def test_a_dead_endpoint_is_passed_over_and_none_is_an_error(etcd: str) -> None:
+    assert EtcdLeases(["http://127.0.0.1:9", etcd], "one").acquire("elsewhere", 30).token > 0
+    with pytest.raises(Unavailable, match="no etcd endpoint answers"):
+        EtcdLeases(["http://127.0.0.1:9"], "one").acquire("elsewhere", 30)
+
+
+def test_a_holder_that_was_stopped_beyond_its_lease_is_refused_at_the_table__ML2_ML5_PW31(
+    etcd: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", HOLDER, etcd, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    paused = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+    )
+    assert paused.stdout and paused.stdin
+    try:
+        held, token = paused.stdout.readline().split()
+        assert held == "held"
+        paused.send_signal(signal.SIGSTOP)
+        lake = lake_at(tmp_path)
+        with guarded_when_free(LeaseResource(endpoints=[etcd], holder="successor", ttl_s=30), lake):
+            assert lake.fencing_token is not None and lake.fencing_token > int(token)
+            commit(lake, PASS_SCHEDULE, [], fencing_token=lake.fencing_token)
+        paused.send_signal(signal.SIGCONT)
+        paused.stdin.write("go\n")
+        paused.stdin.flush()
+        told = paused.stdout.readline()
+        assert told.startswith("refused") and f"token {token}" in told and "another holder has taken over" in told
+    finally:
+        paused.send_signal(signal.SIGCONT)
+        paused.kill()
+        paused.wait()
+    lake.fencing_token = None
+    with pytest.raises(StaleToken, match="no lease"):
+        lake.plan(PASS_SCHEDULE)

@@ -80,8 +80,19 @@ def kvn_entry(line: str, place: str) -> Entry:
     keyword, equals, rest = (part.strip() for part in line.partition("="))
     if not equals:
         raise RecordError("bad_field", f"{place} is not KEYWORD = VALUE: {ascii(line)[:80]}")
-    value, _, unit = rest.partition("[")
-    return Entry(keyword, value.strip(), unit.removesuffix("]").strip(), place)
+    value, bracket, unit = (part.strip() for part in rest.partition("["))
+    # Only a number has a unit: the brackets of "STARLINK-11072 [DTC]" belong to the name.
+    if bracket and value and not _is_number(value):
+        value, unit = rest, ""
+    return Entry(keyword, value, unit.removesuffix("]").strip(), place)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def text_lines(data: bytes) -> list[str]:

@@ -88,7 +88,7 @@ def test_the_hard_body_radius_is_read_from_a_comment(comment: str, whole_m: floa
         ),
         (changed(r"^X .*\n", ""), "X of OBJECT1 is missing"),
         (changed(r"^CN_N .*\n", "CN_N = NaN [m**2]\n"), "OBJECT1: CN_N is 'NaN', must be finite"),
-        (changed(r"^Y_DOT .*\n", "Y_DOT = fast [km/s]\n"), "OBJECT1: Y_DOT is 'fast', must be a number"),
+        (changed(r"^Y_DOT .*\n", "Y_DOT = fast [km/s]\n"), "OBJECT1: Y_DOT is 'fast [km/s]', must be a number"),
         (changed(r"^Z .*\n", "Z = 5 [ft]\n"), "OBJECT1: Z is in 'ft', must be in km or m"),
         (changed(r"^REF_FRAME .*\n", "REF_FRAME = MOON\n"), "REF_FRAME is 'MOON', must be one of EME2000"),
         (changed(r"^MISS_DISTANCE", "MIST_DISTANCE"), "line 8: MIST_DISTANCE is no keyword of the message"),

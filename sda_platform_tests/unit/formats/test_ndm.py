@@ -55,6 +55,15 @@ def test_text_that_is_no_message_is_refused_with_the_reason(data: bytes, encodin
         list(kvn_messages(data) if encoding == "kvn" else xml_messages(data, "omm"))
 
 
+def test_brackets_in_a_name_are_no_unit() -> None:
+    (message,) = kvn_messages(b"CCSDS_OMM_VERS = 3.0\nOBJECT_NAME = STARLINK-11072 [DTC]\nMASS = 5.0 [kg]\nX=[km]\n")
+    assert [(entry.value, entry.unit) for entry in message[1:]] == [
+        ("STARLINK-11072 [DTC]", ""),
+        ("5.0", "kg"),
+        ("", "km"),
+    ]
+
+
 def test_values_come_apart_from_their_units_and_comments_are_kept_apart() -> None:
     text = b"CCSDS_CDM_VERS = 1.0\nCOMMENT HBR [m] = 5\nMISS_DISTANCE = 715 [m]\n"
     assert list(kvn_messages(text)) == [

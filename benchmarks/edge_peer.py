@@ -2,8 +2,10 @@
 
 import asyncio
 import importlib.util
+import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -69,12 +71,7 @@ def flood_jetstream(home: Path, frames: int) -> Flood:
     server = subprocess.Popen([_server(), "-c", str(config)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     async def publish() -> tuple[int, float, float]:
-        for _ in range(100):
-            try:
-                client = await nats.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False)
-                break
-            except OSError:
-                await asyncio.sleep(0.1)
+        client = await nats.connect(f"nats://127.0.0.1:{port}", allow_reconnect=False)
         stream = client.jetstream(publish_async_max_pending=_UNACKNOWLEDGED)
         await stream.add_stream(StreamConfig(name="links", subjects=["links"]))
         before_s, began = cpu_s(server.pid), time.perf_counter()
@@ -88,16 +85,24 @@ def flood_jetstream(home: Path, frames: int) -> Flood:
         return held * _FRAMES_PER_MESSAGE, taken_s, wall_s
 
     try:
+        _await_port(port)
         return Flood(*asyncio.run(publish()))
     finally:
         server.terminate()
         server.wait()
 
 
-def _server() -> str:
-    import shutil
-    import sys
+def _await_port(port: int) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise RuntimeError("nats-server did not start")
 
+
+def _server() -> str:
     beside = Path(sys.executable).with_name("nats-server")
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None or importlib.util.find_spec("nats") is None:

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from sda_platform.edge.published import published
 
 LOAD = Path(__file__).with_name("edge_load.py")
+_QUIET_LOOKS = 5
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -73,9 +74,12 @@ class CollectorProcess:
         return host, port
 
     def settle(self) -> None:
-        """Wait until nothing is in flight."""
-        deadline = time.monotonic() + 60
-        while self.total("in_flight") and time.monotonic() < deadline:
+        """Wait until nothing is in flight and nothing more was received for a while."""
+        deadline, before, quiet = time.monotonic() + 60, -1, 0
+        while quiet < _QUIET_LOOKS and time.monotonic() < deadline:
+            received = self.total("received")
+            quiet = quiet + 1 if received == before and not self.total("in_flight") else 0
+            before = received
             time.sleep(0.1)
 
 

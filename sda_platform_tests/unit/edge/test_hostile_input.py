@@ -161,17 +161,19 @@ def test_a_flood_of_garbage_is_shed_before_one_fresh_observation__DP4_Q3(tmp_pat
     """The lake is behind: garbage is deferred, and what a radar sees anew still lands at once."""
 
     async def scenario() -> None:
-        async with collecting(tmp_path, RADAR, deferred_seal_after_s=0.01) as collector:
-            collector.entry("radar").pressure.backlog = 0.9
+        async with collecting(tmp_path, RADAR, deferred_seal_after_s=0.01, backlog_max_bytes=1) as collector:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                sender.sendto(radar_frames(5_000, tracks=5_000)[-1], address(collector, "radar-a"))
+            await until(lambda: collector.entry("radar").pressure.backlog > 1.0)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 for number in range(2_000):
                     sender.sendto(b"garbage", address(collector, "radar-a"))
                     if number % 200 == 0:
                         sender.sendto(radar_frames(number + 1, tracks=5_000)[number], address(collector, "radar-a"))
                         await asyncio.sleep(0)
-            await until(lambda: collector.ledger.of_source("radar-a").sealed == 2_010)
+            await until(lambda: collector.ledger.of_source("radar-a").sealed == 2_011)
             assert collector.ledger.of_source("radar-a").dropped == 0
-            assert collector.ledger.of_source("radar-a").deferred > 0
+            assert collector.ledger.of_source("radar-a").deferred == 2_000
 
     asyncio.run(scenario())
-    assert len(payloads(tmp_path, "radar", "high")) == 10
+    assert len(payloads(tmp_path, "radar", "high")) == 11

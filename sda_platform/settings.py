@@ -1,4 +1,4 @@
-"""Every knob of the platform: typed, with its unit, its default and the environment variable that sets it.
+"""Every setting of the platform: typed, with its unit, its default and the environment variable that sets it.
 
 Holds values only. Nothing here opens a file, a socket or a session, and no other module reads the environment.
 """
@@ -34,7 +34,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
-    home: Path = Field(Path("var"), description="Directory of everything the platform keeps on this machine.")
+    home: Path = Field(Path("var"), description="Home directory: everything that the platform stores on this machine.")
     lake: str = Field("", description="URI of the lake (path, s3://, abfs://, gs://); empty: <home>/lake.")
     landing: str = Field("", description="URI of the landing zones; empty: <home>/landing.")
     spark_remote: str = Field(
@@ -46,7 +46,7 @@ class Settings(BaseSettings):
     subscriber: str = Field(
         "",
         repr=False,  # it may hold a password
-        description="Who receives the alerts: a path or sqlite:///path, postgresql://user:password@host/database, "
+        description="Receiver of alerts: a path or sqlite:///path, postgresql://user:password@host/database, "
         "https://host/path; empty: <home>/subscriber.sqlite.",
     )
     sensors: str = Field(
@@ -58,73 +58,85 @@ class Settings(BaseSettings):
     )
     fleet: str = Field("", description="CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.")
 
-    failure_webhook: str = Field("", repr=False, description="URL told of each failed run; empty: only the log.")
-    ui_url: str = Field(
-        "", description="Where people reach the Dagster UI, for links; empty: this machine, at webserver_port."
+    failure_webhook: str = Field(
+        "", repr=False, description="URL that gets a report of each failed run; empty: only the log."
     )
+    ui_url: str = Field("", description="Address of the Dagster UI in links; empty: this machine, at webserver_port.")
 
     webserver_host: str = Field(
         "127.0.0.1",
         description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
     )
-    webserver_port: int = Field(3000, description="Port of the Dagster UI; a free one is taken when it is busy.")
+    webserver_port: int = Field(3000, description="Port of the Dagster UI; if it is busy, a free one is used.")
     serving_host: str = Field("127.0.0.1", description="Address at which `sda serve` listens; it has no login.")
     serving_port: int = Field(3100, description="Port of the catalogue's lookup endpoint.")
     serving_engine: Literal["lmdb", "rocksdb"] = Field("lmdb", description="Engine of the serving index.")
-    engine_port: int = Field(15002, description="Port of the local engine; a free one is taken when it is busy.")
+    engine_port: int = Field(15002, description="Port of the local engine; if it is busy, a free one is used.")
     hung_after_s: float = Field(
         60.0,
         ge=3.0,
-        description="Seconds without an answer after which a process of the platform is ended and started again.",
+        description="Seconds without an answer after which a process of the platform is restarted.",
     )
-    sensor_interval_s: int = Field(2, description="Least time between two ticks of a landing sensor, seconds.")
+    sensor_interval_s: int = Field(2, description="Shortest time between two ticks of a landing sensor, seconds.")
 
     segment_max_bytes: int = Field(
-        64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Most bytes of a segment that `sda land` seals."
+        64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment that `sda land` seals, bytes."
     )
-    batch_max_segments: int = Field(256, description="Most segments one materialization takes from a zone.")
-    batch_max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes from a zone.")
+    batch_max_segments: int = Field(
+        256, description="Largest number of segments that one materialization consumes from a zone."
+    )
+    batch_max_bytes: int = Field(
+        128 * 2**20, description="Largest number of bytes that one materialization consumes from a zone."
+    )
     orphan_grace_s: float = Field(
-        60.0, description="Age from which data without metadata (or the reverse) is taken as defective, seconds."
+        60.0, description="Age from which data without metadata (or the reverse) is quarantined, seconds."
     )
-    backlog_max_age_s: float = Field(300.0, description="Longest that a sealed segment may wait, seconds (a check).")
+    backlog_max_age_s: float = Field(
+        300.0, description="Longest time a segment may be pending before a check warns, seconds."
+    )
 
     dead_letter_growth: float = Field(
-        10.0, description="Times the usual rate of dead letters of a kind from which a check warns."
+        10.0, description="Multiple of the usual rate of a kind of dead letter from which a check warns."
     )
     dead_letter_growth_by_kind: dict[str, float] = Field(
-        {}, description='The same for some kinds, as JSON: {"bad_json": 40}.'
+        {}, description='The multiple for some kinds, as JSON: {"bad_json": 40}.'
     )
-    dead_letter_floor_per_min: float = Field(1.0, description="Least rate that counts as usual, letters per minute.")
+    dead_letter_floor_per_min: float = Field(
+        1.0, description="Lowest rate that counts as usual, dead letters per minute."
+    )
 
     window_s: int = Field(30, description="Length of a fusion window in event time, seconds (DP3-F5).")
-    allowed_lateness_s: float = Field(5.0, description="Event time a closed window still takes late data, seconds.")
+    allowed_lateness_s: float = Field(
+        5.0, description="Event time after its end in which a window accepts late data, seconds."
+    )
     idle_after_s: float = Field(60.0, description="Silence after which a kind of source holds no window open, seconds.")
     sources: tuple[str, ...] = Field(
         ("radar", "optical", "isl"),
         description="Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
     )
-    own_elements: bool = Field(True, description="Whether elements are determined from our own tracks, unasked.")
+    own_elements: bool = Field(True, description="Whether element sets are determined from tracks.")
     fusion_refresh: bool = Field(
-        True, description="Whether sensors' clocks, elements of our own and reports are made every two minutes."
+        True, description="Whether time-tag biases, element sets and reports are computed every two minutes."
     )
     screening_scope: Literal["fleet", "all"] = Field(
-        "fleet", description="fleet: it against all; all: all against all."
+        "fleet", description="fleet: the fleet against all objects; all: all against all."
     )
     screening_fleet_internal: bool = Field(True, description="Whether approaches within the fleet are candidates.")
     screening_volumes: str = Field(
         "", description="Volumes by regime: a CSV, or `standard`; empty: a sphere of screening_threshold_km."
     )
     screening_objects_per_task: int = Field(
-        30_000, ge=1, description="Most objects that one task screens against all: fewer for a cluster of many cores."
+        30_000,
+        ge=1,
+        description="Largest number of objects that one task screens against all; fewer on a cluster of many cores.",
     )
     screening_at_once: int = Field(
         default_factory=lambda: os.cpu_count() or 2,
         ge=1,
-        description="How many of its tasks a screening runs at once: as many as the engine has cores.",
+        description="Number of concurrent tasks of a screening: the number of the engine's cores.",
     )
     screening_horizon_h: float = Field(168.0, description="Span of a screening from its as_of, hours.")
-    screening_refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
+    screening_refresh_h: float = Field(6.0, description="Age at which a full screening is repeated, hours.")
     screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
 
     tasking: bool = Field(True, description="Whether sensors are scheduled every ten minutes.")

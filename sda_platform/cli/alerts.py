@@ -61,8 +61,8 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
             f"{a.from_tracks}/2",
             f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
         )
-    told = f"{len(alerts)} alerts hold" + (f", the first {limit} are shown" if len(alerts) > limit else "")
-    grid.caption = f"{told}; seen: of how many of the two objects a track tells the state"
+    shown = f"{len(alerts)} active alerts" + (f", the first {limit} are shown" if len(alerts) > limit else "")
+    grid.caption = f"{shown}; seen: number of the two objects whose state comes from a track"
     grid.caption_justify = "left"
     return grid
 
@@ -89,7 +89,7 @@ def trace_lines(trace: Trace) -> Iterator[str]:
     for row in trace.observations:
         yield f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
     for row in trace.messages:
-        yield f"  {row['originator']} says so too, message {row['message_id']}: {_where(row)}"
+        yield f"  {row['originator']} reported the same encounter, message {row['message_id']}: {_where(row)}"
 
 
 def _where(row: dict[str, Any]) -> str:

@@ -17,7 +17,7 @@ def alert_message(lake: Lake, prefix: str, encoding: Encoding) -> bytes:
     story = trace_alert(lake, prefix)
     newest = max(story.assessments, key=lambda row: (row["sequence"], row["op"] != INSERT))
     if newest["op"] != INSERT:
-        raise UnknownAlert(f"alert {story.alert_id} was withdrawn: nothing of it stands")
+        raise UnknownAlert(f"alert {story.alert_id} was withdrawn: it has no current assessment")
     if not newest["state_1"]:
         raise UnknownAlert(f"alert {story.alert_id} was assessed before {CONJUNCTION_ASSESSMENTS.name} kept states")
     return encode_cdm(assessment_message(newest, newest["as_of_ns"]), encoding)

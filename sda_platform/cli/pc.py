@@ -20,7 +20,7 @@ _MEANING = {
     "work_budget_exhausted": "the longer computation was ended at its limit of evaluations",
     "unusable_input": "a state, radius or covariance is not finite or too large to compute with",
     "diluted": "the uncertainty is so large that more of it lowers Pc; see the maximum",
-    "states_disagree_with_miss_distance": "the states are not as far apart as the message says",
+    "states_disagree_with_miss_distance": "the distance of the states is not the stated miss distance",
 }
 
 
@@ -49,7 +49,7 @@ def risk_lines(risk: MessageRisk) -> Iterator[str]:
     most = f"at most {_shown(risk.max_pc)} with sigmas times {_shown(risk.max_pc_sigma_scale)}"
     yield f"  2D Pc {_shown(risk.pc_2d)}, {verdict}; {most}"
     if risk.pc_in_message is not None:
-        yield f"  the message itself says {_shown(risk.pc_in_message)}"
+        yield f"  Pc stated in the message: {_shown(risk.pc_in_message)}"
     for flag in risk.flags:
         yield f"  {flag}: {_MEANING[flag]}"
 

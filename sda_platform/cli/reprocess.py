@@ -49,7 +49,7 @@ def dead_letter_grid(returns: Sequence[Return]) -> Grid:
     letters = [letter for each in returns for letter in each.letters]
     counts = Counter(map(_group, letters))
     examples = {_group(letter): letter for letter in reversed(letters)}
-    grid = Grid("letters", "kind", "stage", "source", "refused", "such as", box=None)
+    grid = Grid("dead letters", "kind", "stage", "source", "rejected", "example", box=None)
     grid.columns[0].justify = "right"
     for group, count in counts.most_common():
         example = examples[group]
@@ -61,11 +61,11 @@ def verdict(found: Reprocessing) -> Iterator[str]:
     """What became of the letters, line by line; why some stay, with examples."""
     letters = sum(len(each.letters) for each in found.going_back)
     if found.report is None:
-        yield f"dry run: {letters:,} letters would go back as {len(found.going_back):,} segments"
+        yield f"dry run: {letters:,} dead letters would return as {len(found.going_back):,} segments"
     else:
         yield (
             f"{found.report.reprocessed:,} reprocessed, {len(found.skipped):,} skipped, "
-            f"{found.report.had_already:,} had gone back before"
+            f"{found.report.had_already:,} had returned before"
         )
     for reason, count in Counter(each.reason for each in found.skipped).most_common():
         names = [_name(each.letter) for each in found.skipped if each.reason == reason]

@@ -26,7 +26,7 @@ def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     told = trace.alerts[-1]
     standing = f"[bold]{told['risk']}[/]" if told["op"] == INSERT else "withdrawn"
     yield f"alert {trace.alert_id}: {standing}, Pc {last['collision_probability']:.2e}"
-    for number, role in ((1, "protected"), (2, "other")):
+    for number, role in ((1, "primary"), (2, "secondary")):
         source = _SEEN[last[f"state_source_{number}"]]
         yield f"  {role:<10} {last[f'norad_id_{number}']} {last[f'object_name_{number}']} (state from its {source})"
     ahead_h = (last["tca_time_ns"] - last["as_of_ns"]) / 3.6e12
@@ -86,12 +86,12 @@ def _history_grid(history: EventHistory) -> Grid:
 
 
 def _opinions_grid(history: EventHistory) -> Grid:
-    """What others say: TCA against our last one, Pc as they state it and as we find it from their states."""
+    """Received messages: TCA against our last one, stated Pc, and the Pc computed from their states."""
     grid = Grid(
-        "others", "created (UTC)", "TCA differs s", "miss km", "their Pc", "ours of theirs", "message", box=None
+        "originator", "created (UTC)", "TCA differs s", "miss km", "stated Pc", "computed Pc", "message", box=None
     )
     for column in grid.columns:
-        column.justify = "left" if column.header in {"others", "created (UTC)", "message"} else "right"
+        column.justify = "left" if column.header in {"originator", "created (UTC)", "message"} else "right"
     for row in history.opinions:
         grid.add_row(
             row["originator"] or "unknown",

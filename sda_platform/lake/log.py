@@ -102,7 +102,7 @@ class TableLog:
         known = delta.transaction_version(self.table.app_id) if delta else None
         if (known or 0) != sequence:
             raise InvariantError(
-                f"{self.table.name}: the log says sequence {known} was committed, but its newest manifest is "
+                f"{self.table.name}: the log has sequence {known} was committed, but its newest manifest is "
                 f"{sequence or 'none'}: a commit was lost or emptied; restore {self.uri} from a backup"
             )
 
@@ -304,7 +304,7 @@ class TableLog:
                 raise
             raise InvariantError(
                 f"{self.table.name}: a data file is not as it was written ({error}); `sda verify --deep` names the "
-                "file, and docs/explanation/exactly-once.md says what to do"
+                "file, and docs/explanation/exactly-once.md describes the remedy"
             ) from error
 
     def _gone(self, version: int) -> VersionGone:

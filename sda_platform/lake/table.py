@@ -47,7 +47,7 @@ class Landed(TableModel):
 
     segment_format: T.StringType = pa.Field(nullable=True, description="Format of the segment; null: not recorded.")
     reprocess_count: T.LongType = pa.Field(
-        nullable=True, ge=1, description="How often the record came back from dead letters; null: it came live."
+        nullable=True, ge=1, description="Number of times the record was reprocessed from dead letters; null: none."
     )
 
 

@@ -77,11 +77,11 @@ def _recognised(path: Path, suffix: str) -> Format:
         return candidates[0]
     if not candidates:
         endings = ", ".join(sorted({PARQUET, *(ending for known in FORMATS for ending in known.suffixes)}))
-        raise PartnerFileError(f"{path}: cannot tell its format from its name (known endings: {endings})")
+        raise PartnerFileError(f"{path}: its name does not determine its format (known endings: {endings})")
     found = _of_content(path, partial(recognised_format, candidates=candidates))
     if found is None:
         names = ", ".join(known.name for known in candidates)
-        raise PartnerFileError(f"{path}: cannot tell its format from its content; give --format, one of {names}")
+        raise PartnerFileError(f"{path}: its content does not determine its format; give --format, one of {names}")
     return found
 
 

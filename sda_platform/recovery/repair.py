@@ -180,7 +180,9 @@ def _undo_newest(
         raise LostCommit(_refusal(log, told, "the damage is not confined to the newest commit"))
     undone = _commits_from(log, first)
     if len(undone) > 1:
-        raise LostCommit(_refusal(log, told, f"{len(undone)} commits are affected, and all but the last were told"))
+        raise LostCommit(
+            _refusal(log, told, f"{len(undone)} commits are affected, and all but the last were acknowledged")
+        )
     before = next(log.commits_from(first - 1), None)
     if named_by := consumers(_downstream(lake, tables, log.table), log.table, before.sequence if before else 0):
         raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(named_by)}"))

@@ -114,7 +114,7 @@ def broken_correction_logs(_store: Lake, log: TableLog, commits: Sequence[Commit
     for row in entries.to_pylist():
         said.setdefault(row[key], []).append((row["sequence"], row["op"]))
     wrong = [name for name, turns in said.items() if not _alternates(turns)]
-    return [f"{len(wrong)} journals do not alternate, such as {wrong[0]}: {said[wrong[0]]}"] if wrong else []
+    return [f"{len(wrong)} correction logs do not alternate, such as {wrong[0]}: {said[wrong[0]]}"] if wrong else []
 
 
 def _alternates(turns: Sequence[tuple[int, str]]) -> bool:

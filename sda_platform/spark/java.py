@@ -76,7 +76,7 @@ def _version(executable: Path) -> int:
     answer = _ask(executable, "-version")
     found = re.search(r'version "(?:1\.)?(\d+)', answer)
     if not found:
-        raise JavaMissing(f"did not tell its version ({answer.strip()[:80]})")
+        raise JavaMissing(f"did not print its version ({answer.strip()[:80]})")
     version = int(found[1])
     if not OLDEST <= version <= NEWEST:
         raise JavaMissing(f"is Java {version}")

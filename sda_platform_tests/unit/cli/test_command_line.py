@@ -158,7 +158,7 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
         (("trace", "nothing"), "no alert begins with 'nothing'"),
         (("replay", "orbits"), "no table is named 'orbits'; there are: alert_deliveries,"),
         (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
-        (("land", "--feed", "lidar", __file__), "cannot tell its format"),
+        (("land", "--feed", "lidar", __file__), "does not determine its format"),
     ],
 )
 def test_a_mistake_is_one_line_and_no_traceback(home: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -228,7 +228,7 @@ def test_reprocess_says_beforehand_what_would_go_back_and_touches_nothing__DP5_F
     answer = sda(letters, "reprocess", "--dry-run")
     assert answer.exit_code == 0, answer.output
     assert "2 bad_length raw_records radar" in " ".join(answer.output.split())
-    assert "dry run: 2 letters would go back as 1 segments" in answer.output
+    assert "dry run: 2 dead letters would return as 1 segments" in answer.output
     assert "skipped 1: torn: the rest of the record is missing (radar/a record 2)" in answer.output
     assert not (letters / "landing").exists()
 
@@ -239,10 +239,10 @@ def test_reprocess_brings_letters_back_once_here_or_into_another_root(letters: P
         "2 reprocessed, 0 skipped" in sda(letters, "reprocess", "--kind", "bad_length", "--into", str(elsewhere)).output
     )
     assert not (letters / "landing").exists()
-    assert "2 reprocessed, 1 skipped, 0 had gone back before" in sda(letters, "reprocess").output
-    assert "0 reprocessed, 1 skipped, 2 had gone back before" in sda(letters, "reprocess").output
+    assert "2 reprocessed, 1 skipped, 0 had returned before" in sda(letters, "reprocess").output
+    assert "0 reprocessed, 1 skipped, 2 had returned before" in sda(letters, "reprocess").output
     since = sda(letters, "reprocess", "--since", "2030-01-01T00:00:00Z")
-    assert "0 reprocessed, 0 skipped, 0 had gone back before" in since.output
+    assert "0 reprocessed, 0 skipped, 0 had returned before" in since.output
 
 
 def test_reprocess_without_any_letter_and_with_a_wrong_time_is_said_in_a_line(home: Path) -> None:

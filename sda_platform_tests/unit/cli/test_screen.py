@@ -122,7 +122,7 @@ def test_iridium_33_and_cosmos_2251_are_seen_to_collide(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "out", "message"),
     [
-        ("a.doc", b"", "e.csv", "cannot tell its format from its name"),
+        ("a.doc", b"", "e.csv", "its name does not determine its format"),
         ("a.csv", b"", "e.csv", "holds no element set"),
         ("a.csv.gz", b"no archive", "e.csv", "cannot be read"),
         ("a.xml", b"<omm>", "e.csv", "holds no element set: line 1: the message ends before its closing </omm>"),

@@ -332,7 +332,7 @@ def test_a_hidden_file_s_segments_are_not_taken_for_partial_ones(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "data", "options", "words"),
     [
-        ("notes.docx", b"x", {}, "cannot tell its format"),
+        ("notes.docx", b"x", {}, "its name does not determine its format"),
         ("empty.jsonl", b"", {}, "is empty"),
         ("torn.jsonl.gz", b"\x1f\x8b\x08\x00broken", {}, "cannot be read"),
         ("rows.parquet", b"PAR1", {}, "cannot be read"),

@@ -230,7 +230,7 @@ def test_damage_before_the_newest_commit_is_refused_f_live(lake: Lake, zone: Lan
     found = started(lake, zone)["raw_records"]
     assert found.refused is not None
     assert f"{gone.name} is missing" in found.refused
-    assert "2 commits are affected, and all but the last were told" in found.refused
+    assert "2 commits are affected, and all but the last were acknowledged" in found.refused
 
 
 def test_a_commit_that_was_emptied_after_another_was_built_on_it_is_refused_spec_98(

@@ -296,7 +296,7 @@ def test_a_journal_says_insert_0_retract_0_insert_1__DP3_I17(
     commit(lake, CONJUNCTION_CANDIDATES, [{"event_id": "y", "sequence": 0, "op": "insert", "tca_time_ns": 1}])
     commit(lake, CONJUNCTION_CANDIDATES, rows)
     told = problems(lake, CONJUNCTION_CANDIDATES, broken_correction_logs)
-    assert told == ([] if is_whole else [f"1 journals do not alternate, such as x: {sorted(turns)}"])
+    assert told == ([] if is_whole else [f"1 correction logs do not alternate, such as x: {sorted(turns)}"])
 
 
 def journal(*said: tuple[str, str], **values: Any) -> list[dict[str, Any]]:

@@ -35,7 +35,7 @@ def test_java_home_is_taken_when_spark_runs_on_it(tmp_path: Path, version: str) 
         ("1.8.0_402", "jdk.incubator.vector", "is Java 8"),
         ("25.0.1", "jdk.incubator.vector", "is Java 25"),
         ("17.0.15", "java.base", "without jdk.incubator.vector"),
-        ("strange", "java.base", "did not tell its version"),
+        ("strange", "java.base", "did not print its version"),
     ],
 )
 def test_an_unusable_java_is_named_with_its_reason(tmp_path: Path, version: str, modules: str, reason: str) -> None:

@@ -1,41 +1,125 @@
-"""The catalogue as the physics wants it: a propagator over all objects, as of one version of the table."""
+"""The catalogue as the physics wants it: a propagator over all objects, as of one version of the table.
+
+It has one element set of each object, the one in force, or also those ahead, each of which takes over at its epoch.
+"""
 
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
-from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
-from sda_platform.orbits.elements import ElementSets
+from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.elements import ElementSets, IntArray
+from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms, terms_in_force
 from sda_platform.orbits.propagation import Propagator
+
+_COLUMNS = (*ELEMENT_COLUMNS, "object_name")
+# Of sets with one epoch the highest counts, by the first of these that tells them apart.
+_RANK = ("source_priority", "element_set_number", "originator", "segment_sha256", "record_number")
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All objects at one version; ``propagator`` pickles small and is rebuilt once per worker process."""
+    """Element sets by ascending catalogue number, then time; ``propagator`` pickles small and is rebuilt per worker.
+
+    ``terms`` tells when each row is in force, where objects have several; None: each has one.
+    """
 
     propagator: Propagator
     object_names: tuple[str, ...]
+    terms: Terms | None = None
 
     def __len__(self) -> int:
         return len(self.propagator)
 
     @property
     def norad_id(self) -> npt.NDArray[np.int64]:
-        """Catalogue numbers, ascending; their positions are the propagator's rows."""
+        """The catalogue number of each row, ascending."""
         return self.propagator.elements.norad_id
 
+    @property
+    def objects(self) -> int:
+        """The number of objects."""
+        return len(np.unique(self.norad_id))
+
     def positions(self, norad_ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        """Rows of those of ``norad_ids`` that are in the catalogue."""
+        """All rows of those of ``norad_ids`` that are in the catalogue."""
         wanted = np.unique(np.asarray(norad_ids, dtype=np.int64))
         return np.flatnonzero(np.isin(self.norad_id, wanted))
 
+    def first_rows(self, rows: IntArray) -> IntArray:
+        """Of each of ``rows`` (n,) the first row of its object, (n,)."""
+        return np.searchsorted(self.norad_id, self.norad_id[rows])
+
+    def rows_in_force(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
+        """The row of each object (n,), all of them in the catalogue, that is in force at ``time_ns`` (n,)."""
+        row = np.searchsorted(self.norad_id, norad_id)
+        while self.terms is not None and (has_ended := time_ns >= self.terms.until_ns[row]).any():
+            row = row + has_ended
+        return row
+
+    def within_terms(self, rows: tuple[IntArray, IntArray], time_ns: IntArray) -> IntArray:
+        """``time_ns`` (n,), moved to where both of ``rows`` (n,) are in force."""
+        if self.terms is None:
+            return time_ns
+        first, second = rows
+        begin_ns = np.maximum(self.terms.from_ns[first], self.terms.from_ns[second])
+        end_ns = np.minimum(self.terms.until_ns[first], self.terms.until_ns[second])
+        return np.clip(time_ns, begin_ns, end_ns - 1)
+
 
 def catalogue_at(store: Lake, version: int) -> Catalogue:
-    """The catalogue as of a version of its table, ordered by catalogue number."""
-    rows = store.log(ORBITAL_CATALOG).rows([*ELEMENT_COLUMNS, "object_name"], version=version).sort_by("norad_id")
+    """The catalogue as of a version of its table: the set in force of each object."""
+    return _catalogue(store.log(ORBITAL_CATALOG).rows(_COLUMNS, version=version).sort_by("norad_id"))
+
+
+def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, until_ns: int) -> Catalogue:
+    """The catalogue as of a version of its table, with the sets that come into force from then to ``until_ns``.
+
+    ``element_sets`` is what is read of that table. Sets of objects that are not in the catalogue yet are left out.
+    """
+    log = store.log(ORBITAL_CATALOG)
+    columns = [*_COLUMNS, *(name for name in _RANK if name not in _COLUMNS)]
+    current = log.rows(columns, version=version)
+    commit = next(log.commits_from(version), None)
+    if commit is None:
+        return _catalogue(current.sort_by("norad_id"))
+    ahead = sets_ahead(store, columns, element_sets, commit.manifest.as_of_ns, until_ns)
+    ahead = ahead.filter(pc.is_in(ahead.column("norad_id"), current.column("norad_id").combine_chunks()))
+    if not ahead.num_rows:
+        return _catalogue(current.sort_by("norad_id"))
+    rows = pa.concat_tables([current, ahead.cast(current.schema)])
+    ids, epochs = (rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns"))
+    terms = terms_in_force(ids, epochs, [_ranks(rows.column(name)) for name in _RANK], ALWAYS_NS, FOREVER_NS)
+    taken = Terms(np.arange(len(terms.row)), terms.from_ns, terms.until_ns)
+    return _catalogue(rows.take(pa.array(terms.row)), taken)
+
+
+def sets_ahead(
+    store: Lake, columns: list[str], element_sets: TableSnapshot, after_ns: int, until_ns: int, *, new_after: int = 0
+) -> pa.Table:
+    """Usable element sets that come into force in (after, until], of commits ``new_after`` and later."""
+    epoch, sequence = ds.field("epoch_time_ns"), ds.field(COMMIT_SEQUENCE)
+    is_ahead = (epoch > after_ns + EPOCH_TOLERANCE_NS) & (epoch <= until_ns + EPOCH_TOLERANCE_NS)
+    is_read = (sequence > new_after) & (sequence <= element_sets.sequence)
+    return store.log(ELEMENT_SETS).rows(columns, is_ahead & is_read & ds.field("error_kind").is_null())
+
+
+def _catalogue(rows: pa.Table, terms: Terms | None = None) -> Catalogue:
     names = tuple(name or "" for name in rows.column("object_name").to_pylist())
-    return Catalogue(Propagator(ElementSets.from_columns(arrays(rows, ELEMENT_COLUMNS))), names)
+    return Catalogue(Propagator(ElementSets.from_columns(arrays(rows, ELEMENT_COLUMNS))), names, terms)
+
+
+def _ranks(column: pa.ChunkedArray) -> IntArray:
+    """Numbers in the order of the values of ``column``; null counts as 0, or as an empty text."""
+    filled = pc.fill_null(column, "" if pa.types.is_string(column.type) else 0)
+    ranks = pc.rank(filled, sort_keys="ascending", tiebreaker="dense")
+    return np.asarray(ranks.to_numpy(), dtype=np.int64)

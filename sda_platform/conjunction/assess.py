@@ -144,4 +144,5 @@ def _refined_tca(sides: tuple[BestStates, BestStates], tca_ns: IntArray) -> IntA
         dr, dv = r2 - r1, v2 - v1
         step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
         tca_ns = tca_ns + np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
-    return tca_ns
+    # Beyond the border to the next set the path is another.
+    return sides[0].catalogue.within_terms((sides[0].index, sides[1].index), tca_ns)

@@ -10,8 +10,8 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.orbits import catalogue_at
-from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.catalog.orbits import catalogue_ahead, sets_ahead
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction import cdm_decoding, planning, screen, transforms
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
@@ -60,14 +60,19 @@ def received_cdms(
 def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
     """Every approach within the screening volume and the horizon, from element sets: of the fleet, or of all objects.
 
-    Objects with new element sets are screened at once. All objects are screened again when the horizon has moved.
+    At each time of the horizon the set in force then counts: a set with a later epoch takes over at its epoch. Objects
+    with new element sets are screened at once. All objects are screened again when the horizon has moved.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_CANDIDATES, settings={"screening": screening.recorded()})
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
-    catalogue = catalogue_at(store, plan.window(ORBITAL_CATALOG).upto_version)
+    upto_ns, sets = plan.as_of_ns + screening.horizon_ns, plan.snapshot(ELEMENT_SETS)
+    catalogue = catalogue_ahead(store, plan.window(ORBITAL_CATALOG).upto_version, sets, upto_ns)
+    new_after = planning.sequence_read(plan, ELEMENT_SETS)
+    ahead = sets_ahead(store, ["norad_id"], sets, plan.as_of_ns, upto_ns, new_after=new_after)
+    changed |= set(ahead.column("norad_id").to_pylist())
     bounds = {"horizon_ns": screening.horizon_ns, "refresh_ns": screening.refresh_ns}
-    task = planning.decide(plan, changed, len(catalogue), **bounds)
+    task = planning.decide(plan, changed, catalogue.objects, **bounds)
     if task is None:
         return nothing_new(store, plan)
     fleet = screening.fleet_norad_ids()
@@ -92,7 +97,11 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     try:
         journal = store.snapshot(plan, CONJUNCTION_CANDIDATES)
         entries = transforms.candidate_corrections(screen.approaches(found), journal, task, as_of_ns=plan.as_of_ns)
-        counts = {"objects": len(catalogue), "changed": len(changed), "fleet": len(fleet)}
+        counts = {
+            "objects": catalogue.objects,
+            "changed": len(changed),
+            "fleet": len(fleet),
+        }
         receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
         beside = screen.beside_the_events(found)
     finally:
@@ -127,7 +136,12 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
     entries = transforms.assessment_corrections(
         candidates,
         store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
-        catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version),
+        catalogue_ahead(
+            store,
+            plan.snapshot(ORBITAL_CATALOG).version,
+            plan.snapshot(ELEMENT_SETS),
+            plan.as_of_ns + screening.horizon_ns,
+        ),
         Tracks.of(tracks),
         screening.screening_volumes(),
         under_review=transforms.to_assess(

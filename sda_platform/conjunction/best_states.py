@@ -68,16 +68,18 @@ class BestStates:
 
         That is the track, unless it knows the position no better than the model of element sets: what SGP4 leaves out
         adds up in a carried state, so some hours ahead the element set is the better guide. Not to an object that has
-        manoeuvred since its epoch.
+        manoeuvred since its epoch. A track deviates from the set in force at its own time: where another set takes over
+        before ``time_ns``, as at a planned manoeuvre, that set counts.
         """
-        index = np.searchsorted(catalogue.norad_id, norad_id)
+        index = catalogue.rows_in_force(norad_id, time_ns)
         seen = np.flatnonzero(np.isin(norad_id, tracks.norad_id))
         row = np.searchsorted(tracks.norad_id, norad_id[seen])
         carried = cls._by_tracks(catalogue, index[seen], tracks, row)
         sigma_km = _position_sigma_km(carried.at(time_ns[seen])[2])
         modelled_km = _position_sigma_km(_by_elements(catalogue, index[seen], time_ns[seen])[2])
         manoeuvred = tracks.manoeuvre_ns[row] > catalogue.propagator.elements.epoch_time_ns[index[seen]]
-        used = np.isfinite(sigma_km) & ((sigma_km < modelled_km) | manoeuvred)
+        is_of_this_set = catalogue.rows_in_force(norad_id[seen], tracks.epoch_ns[row]) == index[seen]
+        used = np.isfinite(sigma_km) & ((sigma_km < modelled_km) | manoeuvred) & is_of_this_set
         track_id, epoch_ns = np.full(len(index), "", dtype=tracks.track_id.dtype), time_ns.copy()
         deviation, covariance = np.zeros((len(index), 6)), np.zeros((len(index), 6, 6))
         track_id[seen[used]], epoch_ns[seen[used]] = carried.track_id[used], carried.epoch_ns[used]

@@ -4,6 +4,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import Table
 
 # Beyond this part of the catalogue, screening the changed objects one by one costs more than screening all.
 _FULL_FROM_SHARE = 0.2
@@ -34,6 +35,12 @@ def decide(plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: in
     if is_due or len(changed) > _FULL_FROM_SHARE * catalogue_size:
         return Screening(plan.as_of_ns, plan.as_of_ns + horizon_ns, None)
     return Screening(plan.as_of_ns, marks[SCREENED_UPTO], frozenset(changed))
+
+
+def sequence_read(plan: Plan, table: Table) -> int:
+    """Up to which commit the plan's predecessor read ``table``; 0 where it did not, or there is none."""
+    snapshots = plan.previous.snapshots if plan.previous else ()
+    return max((each.sequence for each in snapshots if each.table == table.name), default=0)
 
 
 def marks_after(plan: Plan, screening: Screening) -> dict[str, int]:

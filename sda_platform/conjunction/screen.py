@@ -16,6 +16,7 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.identity import slots_ns
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
+from sda_platform.orbits.screening.spans_of_terms import screen_span
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume, Volumes, by_volume
 from sda_platform.orchestration.table_asset import markdown_table
@@ -44,7 +45,10 @@ _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in _FOUND.items()])
 
 @dataclass(frozen=True)
 class Sweep:
-    """Rows of the catalogue to be screened against each other, in the volume of the primaries."""
+    """Rows of the catalogue to be screened against each other, in the volume of the primaries.
+
+    All rows of an object are in one sweep, so that its sets in succession are judged together.
+    """
 
     primaries: npt.NDArray[np.int64]
     secondaries: npt.NDArray[np.int64]
@@ -70,13 +74,20 @@ def sweeps(
         # Of two objects of which either may be the centre, one pair of lists holds both.
         parts = [(centres, moved), (np.intersect1d(centres, moved), everything)][: 2 if scope == "fleet" else 1]
     return [
-        Sweep(primaries[first : first + objects_per_task], secondaries, volume)
+        Sweep(primaries, secondaries, volume)
         for part, secondaries in parts
         if len(secondaries)
-        for volume, chosen in by_volume(catalogue.propagator.elements.take(part), volumes)
-        for primaries in [part[chosen]]
-        for first in range(0, len(primaries), objects_per_task)
+        for volume, chosen in by_volume(catalogue.propagator.elements.take(catalogue.first_rows(part)), volumes)
+        for primaries in _cut(catalogue.norad_id, part[chosen], objects_per_task)
     ]
+
+
+def _cut(
+    norad_id: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], objects_per_task: int
+) -> list[npt.NDArray[np.int64]]:
+    """``rows`` in parts of so many objects."""
+    _, first = np.unique(norad_id[rows], return_index=True)
+    return np.split(rows, first[objects_per_task::objects_per_task]) if len(rows) else []
 
 
 def findings(
@@ -96,7 +107,7 @@ def findings(
     """
     tasks = [(number, *span) for number in range(len(work)) for span in spans(start_ns, end_ns)]
     frame = session.createDataFrame(tasks, "sweep bigint, start_ns bigint, end_ns bigint")
-    search = searcher(catalogue.propagator, np.asarray(fleet, dtype=np.int64), work, fleet_internal=fleet_internal)
+    search = searcher(catalogue, np.asarray(fleet, dtype=np.int64), work, fleet_internal=fleet_internal)
     types = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
     found = frame.repartition(max(1, min(len(tasks), at_once))).mapInArrow(search, types)
     # A span tells a pair that moves together, or a refusal, once; what counts is the first of them all.
@@ -124,9 +135,10 @@ def beside_the_events(found: DataFrame) -> dict[str, Any]:
 
 
 def searcher(
-    propagator: Propagator, fleet: npt.NDArray[np.int64], work: list[Sweep], *, fleet_internal: bool
+    catalogue: Catalogue, fleet: npt.NDArray[np.int64], work: list[Sweep], *, fleet_internal: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that carries out the tasks (sweep, start_ns, end_ns) of its batches."""
+    propagator, terms = catalogue.propagator, catalogue.terms
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         give_way()
@@ -134,10 +146,14 @@ def searcher(
             for task in batch.to_pylist():
                 sweep = work[task["sweep"]]
                 span = task["start_ns"], task["end_ns"]
-                found = screen_volume(propagator, sweep.primaries, sweep.secondaries, *span, sweep.volume)
+                rows = sweep.primaries, sweep.secondaries
+                if terms is None:
+                    found = screen_volume(propagator, *rows, *span, sweep.volume)
+                else:
+                    found = screen_span(propagator, terms, *rows, *span, sweep.volume)
                 events = _rows(propagator, fleet, found.events, fleet_internal=fleet_internal)
-                for rows in (events, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
-                    yield from rows.to_batches()
+                for told in (events, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
+                    yield from told.to_batches()
 
     return search
 

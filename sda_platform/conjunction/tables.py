@@ -7,7 +7,7 @@ others say.
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Landed, Provenance, Table
@@ -259,13 +259,14 @@ CONJUNCTION_CANDIDATES = Table(
     lineage={
         "norad_id_1": [("orbital_catalog", "norad_id")],
         "norad_id_2": [("orbital_catalog", "norad_id")],
-        "elements_epoch_1_ns": [("orbital_catalog", "epoch_time_ns")],
-        "elements_epoch_2_ns": [("orbital_catalog", "epoch_time_ns")],
+        "elements_epoch_1_ns": [("orbital_catalog", "epoch_time_ns"), ("element_sets", "epoch_time_ns")],
+        "elements_epoch_2_ns": [("orbital_catalog", "epoch_time_ns"), ("element_sets", "epoch_time_ns")],
         "tca_time_ns": _ELEMENTS,
         "miss_distance_km": _ELEMENTS,
         "relative_speed_km_s": _ELEMENTS,
     },
     consumes=(ORBITAL_CATALOG,),
+    reads=(ELEMENT_SETS,),
 )
 CONJUNCTION_ASSESSMENTS = Table(
     "conjunction_assessments",
@@ -287,7 +288,7 @@ CONJUNCTION_ASSESSMENTS = Table(
         "object_name_2": [("orbital_catalog", "object_name")],
     },
     consumes=(CONJUNCTION_CANDIDATES, TRACKS),
-    reads=(ORBITAL_CATALOG,),
+    reads=(ORBITAL_CATALOG, ELEMENT_SETS),
 )
 CONJUNCTION_ALERTS = Table(
     "conjunction_alerts",

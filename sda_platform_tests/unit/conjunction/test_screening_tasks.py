@@ -41,7 +41,7 @@ def events(
 ) -> set[Pair]:
     chosen = None if changed is None else frozenset(changed)
     work = sweeps(objects, fleet, chosen, scope=scope, volumes=volumes, objects_per_task=size)
-    search = searcher(objects.propagator, np.asarray(fleet, dtype=np.int64), work, fleet_internal=internal)
+    search = searcher(objects, np.asarray(fleet, dtype=np.int64), work, fleet_internal=internal)
     tasks = [{"sweep": n, "start_ns": a, "end_ns": b} for n in range(len(work)) for a, b in spans(BEGIN_NS, END_NS)]
     rows = [row for batch in search([pa.RecordBatch.from_pylist(tasks)]) for row in batch.to_pylist()] if tasks else []
     return {(r["norad_id_1"], r["norad_id_2"], r["tca_time_ns"]) for r in rows if r["kind"] == EVENT}

@@ -1,0 +1,42 @@
+"""Screening of one span of time in which element sets take over from others: a task that needs no other task's answer.
+
+The span is searched with a margin, so that each minimum that can belong to an encounter at a border is known. What is
+found depends on the span only by what lies in it.
+"""
+
+import numpy as np
+
+from sda_platform.orbits.elements import IntArray
+from sda_platform.orbits.in_force import Terms
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.screening.piecewise import REACH_NS, within_terms
+from sda_platform.orbits.screening.search import Screening
+from sda_platform.orbits.screening.volume_search import screen_volume
+from sda_platform.orbits.screening.volumes import Volume
+
+# A minimum in the span, one of the same encounter beyond it, and how far beyond its term that one's row is searched.
+_MARGIN_NS = 2 * REACH_NS
+
+
+def screen_span(
+    propagator: Propagator,
+    terms: Terms,
+    primaries: IntArray,
+    secondaries: IntArray,
+    start_ns: int,
+    end_ns: int,
+    volume: Volume,
+) -> Screening:
+    """As `screen_volume` over [start, end), where each row counts in its term only.
+
+    ``terms``: when each row of the propagator is in force (row 0 … n-1).
+    """
+    first_ns, last_ns = start_ns - _MARGIN_NS, end_ns + _MARGIN_NS
+    near = (terms.from_ns < last_ns) & (terms.until_ns > first_ns)
+    primaries, secondaries = primaries[near[primaries]], secondaries[near[secondaries]]
+    searched = np.union1d(primaries, secondaries)
+    if (terms.from_ns[searched] <= first_ns).all() and (terms.until_ns[searched] >= last_ns).all():
+        return screen_volume(propagator, primaries, secondaries, start_ns, end_ns, volume)
+    clipped = Terms(terms.row, np.maximum(terms.from_ns, start_ns), np.minimum(terms.until_ns, end_ns))
+    found = screen_volume(propagator, primaries, secondaries, first_ns, last_ns, volume, clipped)
+    return within_terms(propagator, terms, found, start_ns, end_ns, volume.circumscribed_km)

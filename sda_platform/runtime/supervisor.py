@@ -34,7 +34,8 @@ from sda_platform.spark import engine
 from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import JavaMissing
 
-_WARM_S = 180.0
+# A bound for a busy machine: idle ones take some ten seconds.
+_WARM_S = 600.0
 _DAGSTER_GRACE_S = 5.0
 _ENGINE_GRACE_S = 2.5
 _TICK_S = 0.25

@@ -13,7 +13,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import CHANGED_ROWS
 from sda_platform.orchestration.replaying import replay_lake
-from sda_platform.recovery.verification import standing_keys
+from sda_platform.recovery.verification import current_keys
 from sda_platform.replay.history import Span
 from sda_platform_tests.support.platform_run import Platform, correctness, written
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
@@ -107,7 +107,7 @@ def test_each_time_of_the_horizon_is_screened_with_the_set_in_force_then_A1(
     def epochs_used() -> set[tuple[bool, bool]]:
         """Of the current candidates of the object: whether the TCA, and the epoch used, are of the later half."""
         journal = platform.rows(CONJUNCTION_CANDIDATES)
-        current = standing_keys(platform.lake.log(CONJUNCTION_CANDIDATES)).column("event_id").to_pylist()
+        current = current_keys(platform.lake.log(CONJUNCTION_CANDIDATES)).column("event_id").to_pylist()
         return {
             (row["tca_time_ns"] >= after(6 * HOUR_S - 60), row[f"elements_epoch_{n}_ns"] > after(0))
             for row in journal.to_pylist()
@@ -116,14 +116,14 @@ def test_each_time_of_the_horizon_is_screened_with_the_set_in_force_then_A1(
         }
 
     platform.at(after(10.0))
-    assert all(correctness(platform.run("catalog", only=CANDIDATES)).values())
+    assert all(correctness(platform.run("catalog_to_alerts", only=CANDIDATES)).values())
     assert epochs_used() == {(False, False), (True, False)}
     assert land(platform.zone("elements"), "ahead.csv", sets_at({"AHEAD": 6.0}), seconds=3.0)
     platform.at(after(20.0))
-    assert all(correctness(platform.run("catalog", only=CANDIDATES)).values())
+    assert all(correctness(platform.run("catalog_to_alerts", only=CANDIDATES)).values())
     assert name_in_force(platform) == "FIRST"
     commit = platform.lake.log(CONJUNCTION_CANDIDATES).commits()[0]
-    assert commit.checkpoint.counts["changed"] == 1
+    assert commit.manifest.counts["changed"] == 1
     newest = platform.rows(CONJUNCTION_CANDIDATES).to_pylist()
     inserted = [row for row in newest if row["commit_sequence"] == commit.sequence and row["op"] == "insert"]
     assert inserted

@@ -53,7 +53,7 @@ def events(
     tasks = [{"sweep": n, "start_ns": begin, "end_ns": end} for n in range(len(work)) for begin, end in parts]
     rows = [row for batch in search([pa.RecordBatch.from_pylist(tasks)]) for row in batch.to_pylist()]
     keys = ("norad_id_1", "norad_id_2", "tca_time_ns", "miss_distance_km")
-    return {tuple(row[key] for key in keys) for row in rows if row["kind"] == EVENT}  # type: ignore[misc]
+    return {tuple(row[key] for key in keys) for row in rows if row["kind"] == EVENT}
 
 
 def test_tasks_find_what_the_whole_window_holds_A1() -> None:
@@ -69,7 +69,7 @@ def test_tasks_find_what_the_whole_window_holds_A1() -> None:
         BEGIN_NS,
         END_NS,
         processes=1,
-        tell=lambda _n, _all: None,
+        report=lambda _n, _all: None,
     ).events
     ids = objects.norad_id
     expected = set(zip(ids[whole.lo].tolist(), ids[whole.hi].tolist(), whole.tca_time_ns.tolist(),

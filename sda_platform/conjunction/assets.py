@@ -66,7 +66,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     store = lake.open()
     plan = store.plan(CONJUNCTION_CANDIDATES, settings={"screening": screening.recorded()})
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
-    upto_ns, sets = plan.as_of_ns + screening.horizon_ns, plan.snapshot(ELEMENT_SETS)
+    upto_ns, sets = plan.as_of_ns + screening.horizon_ns, planning.sets_read(plan)
     catalogue = catalogue_ahead(store, plan.window(ORBITAL_CATALOG).upto_version, sets, upto_ns)
     new_after = planning.sequence_read(plan, ELEMENT_SETS)
     ahead = sets_ahead(store, ["norad_id"], sets, plan.as_of_ns, upto_ns, new_after=new_after)
@@ -139,7 +139,7 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
         catalogue_ahead(
             store,
             plan.snapshot(ORBITAL_CATALOG).version,
-            plan.snapshot(ELEMENT_SETS),
+            planning.sets_read(plan),
             plan.as_of_ns + screening.horizon_ns,
         ),
         Tracks.of(tracks),

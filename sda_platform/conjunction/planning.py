@@ -3,6 +3,8 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
+from sda_platform.catalog.tables import ELEMENT_SETS
+from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
 
@@ -35,6 +37,12 @@ def decide(plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: in
     if is_due or len(changed) > _FULL_FROM_SHARE * catalogue_size:
         return Screening(plan.as_of_ns, plan.as_of_ns + horizon_ns, None)
     return Screening(plan.as_of_ns, marks[SCREENED_UPTO], frozenset(changed))
+
+
+def sets_read(plan: Plan) -> TableSnapshot:
+    """What ``plan`` reads of `element_sets`: nothing where it repeats a commit of a version that did not read them."""
+    snapshots = (each for each in plan.snapshots if each.table == ELEMENT_SETS.name)
+    return next(snapshots, TableSnapshot(ELEMENT_SETS.name, -1, 0))
 
 
 def sequence_read(plan: Plan, table: Table) -> int:

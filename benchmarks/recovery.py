@@ -179,15 +179,15 @@ def _move_up(log: Path, whole: int, by: int) -> None:
         return
     for version in reversed(range(whole)):
         _commit_file(log, version).rename(_commit_file(log, version + by))
-    (checkpoint,) = log.glob("*.checkpoint.parquet")
-    number = int(checkpoint.name.partition(".")[0]) + by
-    checkpoint = checkpoint.rename(log / f"{number:020d}.checkpoint.parquet")
+    (manifest,) = log.glob("*.checkpoint.parquet")
+    number = int(manifest.name.partition(".")[0]) + by
+    manifest = manifest.rename(log / f"{number:020d}.checkpoint.parquet")
     pointer = log / "_last_checkpoint"
     pointer.write_text(json.dumps({**json.loads(pointer.read_text()), "version": number}))
     recent = (_NOW_MS - _EXPIRED_MS) // _COMMIT_EVERY_MS * (_FOREIGN_EVERY + 1) // _FOREIGN_EVERY
     border = max(by + whole - recent, 0)
     if 0 < border < by:
-        os.link(checkpoint, log / f"{border:020d}.checkpoint.parquet")
+        os.link(manifest, log / f"{border:020d}.checkpoint.parquet")
     text = _commit_file(log, by + 1).read_text()
     old = text.replace(str(_NOW_MS), str(_EXPIRED_MS - 1))
     for version in range(by):

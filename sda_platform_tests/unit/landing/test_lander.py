@@ -340,7 +340,8 @@ def test_a_hidden_file_s_segments_are_not_taken_for_partial_ones(tmp_path: Path)
             "night.jsonl",
             b"{}\n",
             {"feed": "lidar"},
-            "unknown feed 'lidar'; the feeds are elements, ephemerides, isl, messages, optical, radar, telemetry, tracking",
+            "unknown feed 'lidar'; the feeds are elements, ephemerides, isl, messages, optical, radar, telemetry, "
+            "tracking",
         ),
         ("night.jsonl", b"{}\n", {"feed": "radar"}, "feed radar does not carry format 'optical-jsonl'"),
     ],

@@ -1,0 +1,138 @@
+"""Ground commands: a bounded queue by priority with room kept for emergencies, and a station that executes each once.
+
+Pure state machines. Each change is a `Transition`; a queue is rebuilt from its transitions, so a caller that stores
+them before it acts on them loses nothing in a crash. Delivery to a station is at least once; the station remembers the ids that it
+has executed, refuses a command whose time has passed, and refuses a sender whose lease another one has followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+PRIORITY: Final = {
+    "SAFE_MODE": 255,
+    "EMERGENCY_ABORT": 230,
+    "REPOINT": 150,
+    "TELEMETRY_REQUEST": 100,
+    "HOUSEKEEPING": 10,
+}
+"""Priority by kind, higher first: a caller cannot give a command another one."""
+EMERGENCY_FROM: Final = 200
+ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED = "accepted", "dispatched", "acknowledged", "expired"
+
+
+class QueueFull(Exception):
+    """The queue has no room for a command of this priority."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command to a satellite through a station; times in nanoseconds, the id unique for ever."""
+
+    command_id: str
+    kind: str
+    issued_ns: int
+    expires_ns: int
+
+    @property
+    def priority(self) -> int:
+        """That of its kind. Raises KeyError for a kind that does not exist."""
+        return PRIORITY[self.kind]
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A change of one command's state; ``number`` orders the transitions of a queue."""
+
+    number: int
+    state: str
+    command: Command
+
+
+class CommandQueue:
+    """At most ``capacity`` commands that are not acknowledged, of which ``reserved`` places are for emergencies."""
+
+    def __init__(self, capacity: int, reserved: int, transitions: Iterable[Transition] = ()) -> None:
+        self._capacity, self._reserved = capacity, reserved
+        self._state: dict[str, tuple[str, Command, int]] = {}
+        self._number = 0
+        for transition in transitions:
+            self._state[transition.command.command_id] = self._entry(transition)
+            self._number = transition.number
+
+    def push(self, command: Command) -> Transition | None:
+        """Accept a command; None for an id that is known, which changes nothing.
+
+        Raises QueueFull: at capacity, and for what is no emergency also when only reserved places are left.
+        """
+        if command.command_id in self._state:
+            return None
+        room = self._capacity - len(self.pending)
+        if room <= (0 if command.priority >= EMERGENCY_FROM else self._reserved):
+            raise QueueFull(f"no room for {command.kind} {command.command_id}: {len(self.pending)} commands wait")
+        return self._change(ACCEPTED, command)
+
+    def next(self, now_ns: int) -> tuple[list[Transition], Command | None]:
+        """What expired by ``now_ns``, and the command to send: highest priority, then oldest, then first accepted.
+
+        A dispatched command stays pending until it is acknowledged: after a crash it is sent again.
+        """
+        expired = [self._change(EXPIRED, each) for each in self.pending if each.expires_ns <= now_ns]
+        waiting = self.pending
+        if not waiting:
+            return expired, None
+        chosen = min(waiting, key=lambda each: (-each.priority, each.issued_ns, self._state[each.command_id][2]))
+        if self._state[chosen.command_id][0] == ACCEPTED:
+            expired.append(self._change(DISPATCHED, chosen))
+        return expired, chosen
+
+    def acknowledge(self, command_id: str) -> Transition | None:
+        """The station has executed or refused it; None where that is known."""
+        state, command, _ = self._state[command_id]
+        return self._change(ACKNOWLEDGED, command) if state in (ACCEPTED, DISPATCHED) else None
+
+    @property
+    def pending(self) -> list[Command]:
+        """Commands that are accepted or dispatched, in the order of their acceptance."""
+        return [command for state, command, _ in self._state.values() if state in (ACCEPTED, DISPATCHED)]
+
+    def oldest_age_ns(self, now_ns: int) -> dict[int, int]:
+        """Age of the oldest pending command of each priority: starvation is visible."""
+        ages: dict[int, int] = {}
+        for command in self.pending:
+            ages[command.priority] = max(ages.get(command.priority, 0), now_ns - command.issued_ns)
+        return ages
+
+    def _change(self, state: str, command: Command) -> Transition:
+        self._number += 1
+        transition = Transition(self._number, state, command)
+        self._state[command.command_id] = self._entry(transition)
+        return transition
+
+    def _entry(self, transition: Transition) -> tuple[str, Command, int]:
+        known = self._state.get(transition.command.command_id)
+        return transition.state, transition.command, known[2] if known else transition.number
+
+
+class Station:
+    """What executes commands. Its memory of ids and of the highest token is durable, and written before execution."""
+
+    def __init__(self) -> None:
+        self.executed: list[str] = []
+        self._seen: set[str] = set()
+        self._highest = 0
+
+    def receive(self, command: Command, token: int, now_ns: int) -> str:
+        """``executed``; ``repeated`` or ``expired``, without effect; ``stale_sender``, not to be acknowledged."""
+        if token < self._highest:
+            return "stale_sender"
+        self._highest = token
+        if command.command_id in self._seen:
+            return "repeated"
+        if command.expires_ns <= now_ns:
+            return "expired"
+        self._seen.add(command.command_id)
+        self.executed.append(command.command_id)
+        return "executed"

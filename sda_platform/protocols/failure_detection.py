@@ -1,0 +1,84 @@
+"""Has a node failed? Suspicion by the phi accrual detector, and a declaration with hysteresis, per class of path.
+
+Suspicion is continuous: phi is -log10 of the probability that a heartbeat is still to come. A declaration is discrete
+and sticky: it ends only when the suspicion is well below. Time is passed in, monotonic, in seconds.
+
+Source: Hayashibara et al., The phi accrual failure detector (2004), with normal intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class PathClass:
+    """How heartbeats behave on one kind of path; seconds, and values of phi."""
+
+    interval_s: float
+    fixed_timeout_s: float
+    """Counts until there are enough samples."""
+    declare_phi: float = 8.0
+    clear_phi: float = 1.0
+    least_sigma_s: float = 0.001
+    acceptable_pause_s: float = 0.0
+    samples: int = 100
+    warm_up: int = 10
+
+
+INTRA_REGION = PathClass(interval_s=0.05, fixed_timeout_s=0.15)
+CROSS_REGION = PathClass(interval_s=0.5, fixed_timeout_s=2.0, acceptable_pause_s=0.5)
+
+
+@dataclass
+class PhiDetector:
+    """The heartbeats of one node on one path."""
+
+    path: PathClass
+    _intervals: deque[float] = field(init=False)
+    _last_s: float | None = None
+    _is_declared: bool = False
+
+    def __post_init__(self) -> None:
+        self._intervals = deque(maxlen=self.path.samples)
+
+    def heartbeat(self, now_s: float) -> None:
+        """Note a heartbeat; one older than the last is ignored. The gap of a declared failure is no sample."""
+        if self._last_s is not None:
+            if now_s <= self._last_s:
+                return
+            if not self._is_declared:
+                self._intervals.append(now_s - self._last_s)
+        self._last_s = now_s
+
+    def suspicion(self, now_s: float) -> float:
+        """Phi at ``now_s``: infinite for a node that was never heard; 0 or infinite while warming up."""
+        if self._last_s is None:
+            return math.inf
+        elapsed_s = now_s - self._last_s
+        if len(self._intervals) < self.path.warm_up:
+            return math.inf if elapsed_s >= self.path.fixed_timeout_s else 0.0
+        mean = sum(self._intervals) / len(self._intervals) + self.path.acceptable_pause_s
+        variance = sum((each - mean + self.path.acceptable_pause_s) ** 2 for each in self._intervals)
+        sigma = max(math.sqrt(variance / len(self._intervals)), self.path.least_sigma_s)
+        return phi((elapsed_s - mean) / sigma)
+
+    def is_failed(self, now_s: float) -> bool:
+        """The declaration at ``now_s``: begins at ``declare_phi``, ends below ``clear_phi``."""
+        suspicion = self.suspicion(now_s)
+        if suspicion >= self.path.declare_phi:
+            self._is_declared = True
+        elif suspicion < self.path.clear_phi:
+            self._is_declared = False
+        return self._is_declared
+
+
+def phi(deviations: float) -> float:
+    """-log10 of the chance that a normal variable exceeds its mean by so many sigmas; finite in the far tail."""
+    tail = 0.5 * math.erfc(deviations / math.sqrt(2.0))
+    if tail > 1e-300:
+        return -math.log10(tail)
+    # Asymptotic expansion of erfc, where it underflows.
+    return deviations**2 / 2 / math.log(10) + math.log10(deviations * math.sqrt(2 * math.pi))

@@ -18,7 +18,6 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "SDA_COLLECT_TOKEN": "the token that `sda sources` sends to the collector",
         "SDA_DAGSTER_POSTGRES_URL": "Dagster's storage; `dagster.yaml` reads it",
-        "SDA_FAILPOINTS": "the order file of a fault campaign",
         "SDA_PLATFORM_ID": "the mark of a running platform's processes",
     }
 )
@@ -77,7 +76,9 @@ class Settings(BaseSettings):
         ge=3.0,
         description="Seconds without an answer after which a process of the platform is restarted.",
     )
-    sensor_interval_s: int = Field(2, description="Shortest time between two ticks of a landing sensor, seconds.")
+    sensor_interval_s: int = Field(
+        1, ge=1, description="Time between two looks of a landing sensor at its zones, seconds."
+    )
 
     segment_max_bytes: int = Field(
         64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment that `sda land` seals, bytes."

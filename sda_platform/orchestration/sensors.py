@@ -30,6 +30,7 @@ from sda_platform.orchestration.attempts import (
 )
 from sda_platform.orchestration.backlog import measured
 from sda_platform.orchestration.jobs import Job
+from sda_platform.orchestration.long_polling import until_found
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import served_by
 from sda_platform.orchestration.zone_asset import zone_key
@@ -44,7 +45,8 @@ def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -
     """The sensor of landing zones that one run empties together: with one each, what comes to several at once would
     start several runs, of which all but the first find nothing.
 
-    Running from the start, because a platform that needs toggling does nothing.
+    It looks at the zones every ``interval_s`` seconds. Running from the start, because a platform that needs toggling
+    does nothing.
     """
 
     @dg.sensor(
@@ -56,7 +58,9 @@ def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -
     )
     def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
         zones = [landing.zone(feed) for feed in feeds]
-        return request_landing(context, zones, job.pool, orphan_grace_s=landing.orphan_grace_s)
+        return until_found(
+            lambda: request_landing(context, zones, job.pool, orphan_grace_s=landing.orphan_grace_s), interval_s
+        )
 
     return sensor
 

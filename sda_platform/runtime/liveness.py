@@ -17,6 +17,7 @@ from pathlib import Path
 
 import grpc
 
+from sda_platform.runtime import worker_socket
 from sda_platform.runtime.processes import Service
 from sda_platform.spark import statements
 
@@ -120,6 +121,18 @@ def code_server_answers(address: str) -> Question:
         except grpc.RpcError:
             return False
         return bool(answer == _SERVING)
+
+    return ask
+
+
+def worker_host_answers(dagster_home: Path) -> Question:
+    """Whether the worker host of ``dagster_home`` answers."""
+
+    def ask(deadline_s: float) -> bool:
+        try:
+            return bool(worker_socket.ask(dagster_home, {"what": "ping"}, deadline_s))
+        except worker_socket.WorkerHostError:
+            return False
 
     return ask
 

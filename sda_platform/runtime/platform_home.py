@@ -84,17 +84,22 @@ def clear_state(home: Path) -> None:
     (home / STATE_FILE).unlink(missing_ok=True)
 
 
+def dagster_home(home: Path) -> Path:
+    """The directory of Dagster's instance, which its processes know as DAGSTER_HOME."""
+    return home / "dagster"
+
+
 def prepare(home: Path, code_server_port: int, *, with_postgres: bool) -> Path:
     """Lay out ``home`` and write Dagster's two files; returns the workspace file."""
-    dagster_home = home / "dagster"
-    for directory in (dagster_home, home / "logs", home / "engine" / "scratch"):
+    instance = dagster_home(home)
+    for directory in (instance, home / "logs", home / "engine" / "scratch"):
         directory.mkdir(parents=True, exist_ok=True)
     _write(
-        dagster_home / "dagster.yaml",
+        instance / "dagster.yaml",
         _instance_file().read_text() + (_POSTGRES_BLOCK if with_postgres else ""),
     )
     server = {"host": "127.0.0.1", "port": code_server_port, "location_name": "sda_platform"}
-    workspace = dagster_home / "workspace.yaml"
+    workspace = instance / "workspace.yaml"
     _write(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
     return workspace
 

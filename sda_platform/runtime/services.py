@@ -2,11 +2,12 @@
 
 import math
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sda_platform.runtime import liveness
+from sda_platform.runtime import liveness, platform_home
 from sda_platform.runtime.liveness import MISSES, Liveness, Question
 from sda_platform.runtime.processes import Service
 from sda_platform.spark import engine
@@ -17,7 +18,10 @@ DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
 # A start waits for an answer of each: of Dagster's servers to the very question that they are asked later, of the
 # engine to the statements of the warm-up.
-_PROVEN_AT_START = ("code-server", "collector", "webserver", "engine")
+_PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine")
+# Each landing sensor occupies one while it waits for segments; the webserver and the other sensors need some too.
+_CODE_SERVER_THREADS = 24
+_SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
 @dataclass(frozen=True)
@@ -41,30 +45,41 @@ def engine_service(home: Path, environment: Mapping[str, str], port: int, driver
 
 def code_server_service(home: Path, environment: Mapping[str, str], port: int, module: str) -> Service:
     """Dagster's code server, which serves the definitions of ``module``."""
-    serve = ["sda_platform.runtime.code_server", "-m", module, "--location-name", "sda_platform"]
-    listening = ["-h", engine.HOST, "-p", str(port)]
+    serve = ["-m", "dagster", "api", "grpc", "-m", module, "--location-name", "sda_platform"]
+    listening = ["-h", engine.HOST, "-p", str(port), "--max-workers", str(_CODE_SERVER_THREADS)]
     answers = liveness.code_server_answers(f"{engine.HOST}:{port}")
     return _python("code-server", [*serve, *listening], home, environment, lambda: bool(answers(_LOOK_S)))
+
+
+def run_workers_service(home: Path, environment: Mapping[str, str]) -> Service:
+    """The worker host, which holds the processes that execute runs."""
+    answers = liveness.worker_host_answers(platform_home.dagster_home(home))
+    return _python(
+        "run-workers", ["-m", "sda_platform.runtime.run_workers"], home, environment, lambda: bool(answers(_LOOK_S))
+    )
 
 
 def webserver_service(
     home: Path, environment: Mapping[str, str], workspace: Path, host: str, url: str, port: int
 ) -> Service:
     """Dagster's webserver; it listens at ``host`` and answers this machine at ``url``."""
-    show = ["dagster_webserver", "-h", host, "-p", str(port), "-w", str(workspace)]
+    show = ["-m", "dagster_webserver", "-h", host, "-p", str(port), "-w", str(workspace)]
     answers = liveness.webserver_answers(url)
     return _python("webserver", show, home, environment, lambda: bool(answers(_LOOK_S)))
 
 
 def daemon_service(home: Path, environment: Mapping[str, str], workspace: Path) -> Service:
     """Dagster's daemon."""
-    return _python("daemon", ["sda_platform.runtime.daemon", "-w", str(workspace)], home, environment, lambda: True)
+    command = [str(_SCRIPTS / "dagster-daemon"), "run", "-w", str(workspace)]
+    return _python("daemon", command, home, environment, lambda: True)
 
 
 def collector_service(home: Path, environment: Mapping[str, str], config: Path) -> Service:
     """The collectors, as the file ``config`` describes them."""
     answers = liveness.collector_answers(home)
-    return _python("collector", ["sda_platform.edge", str(config)], home, environment, lambda: bool(answers(_LOOK_S)))
+    return _python(
+        "collector", ["-m", "sda_platform.edge", str(config)], home, environment, lambda: bool(answers(_LOOK_S))
+    )
 
 
 def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, hung_after_s: float) -> list[Liveness]:
@@ -73,11 +88,12 @@ def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, h
     One hangs when it has not answered for ``hung_after_s`` seconds. The daemon writes a heartbeat every half minute and
     has that time in addition.
     """
-    period_s = hung_after_s / MISSES
+    period_s, dagster_home = hung_after_s / MISSES, platform_home.dagster_home(home)
     beats = MISSES + math.ceil(liveness.HEARTBEAT_S / period_s)
     questions: dict[str, tuple[Question, float, int]] = {
         "engine": (liveness.engine_answers(addresses.engine), ENGINE_READY_S, MISSES),
         "code-server": (liveness.code_server_answers(addresses.code_server), DAGSTER_READY_S, MISSES),
+        "run-workers": (liveness.worker_host_answers(dagster_home), DAGSTER_READY_S, MISSES),
         "webserver": (liveness.webserver_answers(addresses.webserver), DAGSTER_READY_S, MISSES),
         "collector": (liveness.collector_answers(home), DAGSTER_READY_S, MISSES),
         "daemon": (liveness.daemon_beats(addresses.webserver), DAGSTER_READY_S, beats),
@@ -93,4 +109,4 @@ def _python(
     name: str, arguments: list[str], home: Path, environment: Mapping[str, str], is_ready: Callable[[], bool]
 ) -> Service:
     log = home / "logs" / f"{name}.log"
-    return Service(name, [sys.executable, "-m", *arguments], environment, home, log, is_ready)
+    return Service(name, [sys.executable, *arguments], environment, home, log, is_ready)

@@ -3,6 +3,7 @@
     collector, where configured
     lake verified ────────────────┐
     code server (one, shared) ────┼─ webserver ── daemon at work
+    worker host ──────────────────┤
     engine (Spark Connect server) ┴─ pools warmed
 
 One thread starts and watches them; a dead one is started again with growing pauses, and so is one that lives
@@ -171,6 +172,7 @@ class Platform:
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
         self._addresses = Addresses(f"http://127.0.0.1:{webserver_port}", f"127.0.0.1:{code_port}", remote)
         self._add(services.code_server_service(self.home, self._environment(), code_port, self._module))
+        self._add(services.run_workers_service(self.home, self._environment()))
         if "engine" in self._services:
             self._await("engine", services.ENGINE_READY_S)
             self._begin_warming()
@@ -179,6 +181,7 @@ class Platform:
             self._await("collector", services.DAGSTER_READY_S)
         self._await_verified()
         self._start_webserver(workspace, webserver_port)
+        self._await("run-workers", services.DAGSTER_READY_S)
         # Not only once the engine is warm: what a platform that was killed left undone warms it as well.
         self._add(services.daemon_service(self.home, self._environment(), workspace))
         self._await_warm()
@@ -203,14 +206,15 @@ class Platform:
         )
 
     def _move_webserver(self, taken: int, port: int) -> None:
-        """Give the webserver another ``port``; the code server is started again, because its links name it."""
+        """Give the webserver another ``port``. What knows the old one, for links, is started again."""
         self._report(f"webserver: port {taken} was taken meanwhile; using {port}")
         self._addresses = replace(self.addresses, webserver=f"http://127.0.0.1:{port}")
-        code_server = self._services["code-server"]
-        stop_all([code_server], signal.SIGINT, _DAGSTER_GRACE_S)
-        code_server.wait()
-        code_server.environment = self._environment()
-        self._add(code_server)
+        informed = [self._services[name] for name in ("code-server", "run-workers")]
+        stop_all(informed, signal.SIGINT, _DAGSTER_GRACE_S)
+        for service in informed:
+            service.wait()
+            service.environment = self._environment()
+            self._add(service)
         self._await("code-server", services.DAGSTER_READY_S)
 
     def _sweep_left_overs(self) -> None:
@@ -242,7 +246,7 @@ class Platform:
     def _environment(self) -> dict[str, str]:
         added = {
             guardian.MARK: self._mark,
-            "DAGSTER_HOME": str(self.home / "dagster"),
+            "DAGSTER_HOME": str(platform_home.dagster_home(self.home)),
             "SDA_HOME": str(self.home),
             "PYTHONPATH": engine.python_path(),
             "PYTHONUNBUFFERED": "1",
@@ -335,7 +339,7 @@ class Platform:
     def _tear_down(self) -> None:
         self._report("stopping")
         dagster = [service for name, service in self._services.items() if name != "engine"]
-        # SIGINT reaches the run workers in the code server's group too: they record their runs as failed.
+        # SIGINT reaches the run workers in the worker host's group too: they record their runs as failed.
         stop_all(dagster, signal.SIGINT, _DAGSTER_GRACE_S)
         stop_all(
             [service for service in self._services.values() if service.is_alive],

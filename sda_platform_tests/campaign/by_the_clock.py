@@ -17,7 +17,6 @@ from pathlib import Path
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import MissionClock
-from sda_platform.failpoints import INJECTION_FILE, Injection, hits
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
@@ -29,6 +28,7 @@ from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
 from sda_platform_tests.campaign.lane import RunFailed, run_tables
 from sda_platform_tests.campaign.report import Report, t2_command
+from sda_platform_tests.support.injections import Injection, armed, hits
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
 _JOB = "orbit_determination"
@@ -115,7 +115,7 @@ class _Lakes:
         order = victim / "order"
         Injection(point).arm(order)
         with suppress(RunFailed):
-            self._run(_JOB, victim, {INJECTION_FILE: str(order)})
+            self._run(_JOB, victim, armed(order))
         began = time.monotonic()
         try:
             self._run(_JOB, victim)

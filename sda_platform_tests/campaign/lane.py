@@ -24,7 +24,7 @@ class RunFailed(RuntimeError):
 
 def run_tables(job: str, home: Path, engine_address: str, settings: Mapping[str, str]) -> None:
     """Run the pool ``job`` of the platform in ``home`` on a running engine. Raises RunFailed."""
-    environment = {**os.environ, **settings, "PYTHONPATH": python_path()}
+    environment = {**os.environ, "PYTHONPATH": python_path(), **settings}
     environment |= {"SDA_HOME": str(home), "SDA_SPARK_REMOTE": engine_address}
     command = [sys.executable, "-m", "sda_platform_tests.campaign.lane", job]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

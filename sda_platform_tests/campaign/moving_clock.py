@@ -20,7 +20,6 @@ from pathlib import Path
 
 from sda_platform.clock import MissionClock
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.failpoints import INJECTION_FILE, Injection, hits
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS, Job
@@ -35,6 +34,7 @@ from sda_platform_tests.campaign.lane import RunFailed, run_tables
 from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.campaign.strikes import Kill
 from sda_platform_tests.campaign.world import Delivery, RecordId
+from sda_platform_tests.support.injections import Injection, armed, hits
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, described
 
 _SETTINGS = {"SDA_SCREENING_HORIZON_H": "1", "SDA_SOURCES": '["radar", "isl"]'}
@@ -115,7 +115,7 @@ class _Lakes:
         Injection(point).arm(order)
         self._land(victim, written, self._between(_FILLED_S, _ATTEMPT_S))
         with suppress(RunFailed):
-            self._run(OBSERVATIONS_TO_ALERTS, victim, _ATTEMPT_S, {INJECTION_FILE: str(order)})
+            self._run(OBSERVATIONS_TO_ALERTS, victim, _ATTEMPT_S, armed(order))
         is_struck = point in hits(order)
         self._land(victim, written, self._between(_ATTEMPT_S, _REPETITION_S + 1.0))
         began = time.monotonic()

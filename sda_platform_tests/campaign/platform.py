@@ -11,9 +11,7 @@ from pathlib import Path
 from pyspark.sql.connect.session import SparkSession
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
-from sda_platform import failpoints
 from sda_platform.clock import MissionClock
-from sda_platform.failpoints import INJECTION_FILE, Injection
 from sda_platform.formats.registry import ZONES
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.unconsumed import unconsumed_commits
@@ -27,6 +25,8 @@ from sda_platform.spark import engine
 from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import session_id
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
+from sda_platform_tests.support import injections
+from sda_platform_tests.support.injections import Injection, armed
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
 from sda_platform_tests.support.segments import after
 
@@ -92,7 +92,7 @@ class Victim:
 
     def struck(self) -> list[str]:
         """The points at which an order was carried out, oldest first."""
-        return failpoints.hits(self._orders)
+        return injections.hits(self._orders)
 
     def await_strike(self, earlier: int, within_s: float = 240.0) -> None:
         """Return once one more order than ``earlier`` was carried out. Raises NotReached."""
@@ -160,7 +160,7 @@ class Victim:
         eventually(lambda: not self._running.processes(), 20.0)
 
     def _start(self) -> RunningPlatform:
-        return RunningPlatform(self.home, environment={**SETTINGS, INJECTION_FILE: str(self._orders)})
+        return RunningPlatform(self.home, environment={**SETTINGS, **armed(self._orders)})
 
 
 def standing_clock(home: Path) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
@@ -30,6 +29,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.campaign import small_disk
 from sda_platform_tests.campaign.simulated_platform import FEEDS, Zones, run_tables
+from sda_platform_tests.support import injections
 from sda_platform_tests.support.delta_tables import with_delta_rs
 from sda_platform_tests.support.segments import START_NS, radar_segment
 
@@ -129,7 +129,7 @@ def work(root: Path, jump_s: float = 0.0, file_bytes: int = RLIM_INFINITY) -> No
     Its clock is ``jump_s`` off, and it can write no file of more than ``file_bytes``.
     """
     home = Home(root)
-    failpoints.arm_from(home.order)
+    injections.arm_from(home.order)
     if file_bytes != RLIM_INFINITY:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         setrlimit(RLIMIT_FSIZE, (file_bytes, file_bytes))
@@ -162,9 +162,9 @@ def to_its_end(process: BaseProcess) -> int:
 def until_reached(process: BaseProcess, order: Path) -> bool:
     """Wait until the process stands still at its point. False: it ended without coming there."""
     deadline = time.monotonic() + _PATIENCE_S
-    while not failpoints.hits(order) and process.exitcode is None and time.monotonic() < deadline:
+    while not injections.hits(order) and process.exitcode is None and time.monotonic() < deadline:
         process.join(0.02)
-    return bool(failpoints.hits(order))
+    return bool(injections.hits(order))
 
 
 def contradictions(home: Home) -> list[str]:

@@ -29,6 +29,7 @@ from sda_platform_tests.campaign.process_home import (
 )
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S
+from sda_platform_tests.support import injections
 from sda_platform_tests.support.segments import START_NS
 
 Disturbance = Literal["kill", "stop", "fail", "read-only", "full", "clock"]
@@ -99,7 +100,7 @@ def run(repeats: int = 25, seed: int = 1, *, stride: int = 1, point: str = "") -
         with new_home(case.disk_kib) as home:
             problems, seconds = outcome(case, home)
             recoveries.append(seconds)
-            reached.update(failpoints.hits(home.order))
+            reached.update(injections.hits(home.order))
             failures += [
                 f"{case}: {problem} [replay: --tier t1 --seed {seed} --point '{case}']" for problem in problems
             ]
@@ -149,7 +150,7 @@ def _disturb(case: Case, home: Home) -> BaseProcess | None:
         case "read-only":
             _without_writes(home, case.point)
         case action:
-            failpoints.Injection(case.point, action).arm(home.order)
+            injections.Injection(case.point, action).arm(home.order)
             process = started(partial(work, home.root))
             if action == "stop":
                 return process if until_reached(process, home.order) else None
@@ -171,7 +172,7 @@ def _without_writes(home: Home, point: str) -> None:
 
     Where it has a file open to write at that moment the disk stays as it was, and it is killed instead.
     """
-    failpoints.Injection(point, "stop").arm(home.order)
+    injections.Injection(point, "stop").arm(home.order)
     process = started(partial(work, home.root))
     if not until_reached(process, home.order) or process.pid is None:
         return

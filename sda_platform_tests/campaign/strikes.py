@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 
 from pyspark.sql.connect.session import SparkSession
 
-from sda_platform.failpoints import Injection
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.lane import run_tables
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim, frozen_until
+from sda_platform_tests.support.injections import Injection
 from sda_platform_tests.support.running_platform import eventually
 
 # What lands before a blow: it decides which tables are written. Messages are those of others, about conjunctions.

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 import dagster as dg
 
-from sda_platform import failpoints
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.attempts import ATTEMPT_TAG, BATCH_TAG, ZONE_TAG
 from sda_platform.orchestration.sensors import request_landing
@@ -23,6 +22,7 @@ from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.campaign.process_home import Home, contradictions, new_home, started, to_its_end, work
 from sda_platform_tests.campaign.report import Report
 from sda_platform_tests.campaign.simulated_platform import ORPHAN_GRACE_S
+from sda_platform_tests.support import injections
 
 AT_ONCE = 100
 _CURSORS = (None, "", "{torn", "0", "9999-12-31T23:59:59", "f" * 40)
@@ -115,9 +115,9 @@ class _Sensed:
 
     def _be_killed(self, point: str, key: str) -> None:
         """A worker dies at ``point``, and Dagster learns of it."""
-        failpoints.Injection(point).arm(self._home.order)
+        injections.Injection(point).arm(self._home.order)
         to_its_end(started(partial(work, self._home.root)))
-        if not failpoints.hits(self._home.order):
+        if not injections.hits(self._home.order):
             self._problems.append(f"{point} was not reached")
         self._record(key, dg.DagsterRunStatus.FAILURE)
 

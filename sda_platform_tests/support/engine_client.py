@@ -16,10 +16,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from sda_platform import failpoints
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
-from sda_platform.failpoints import INJECTION_FILE, Injection
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import commit
 from sda_platform.lake.commit import Receipt
@@ -32,7 +30,9 @@ from sda_platform.lake.table import Table
 from sda_platform.orchestration.dispositions import disposition_of
 from sda_platform.spark.engine import python_path
 from sda_platform.spark.session import attach
+from sda_platform_tests.support import injections
 from sda_platform_tests.support.delta_tables import rows_of
+from sda_platform_tests.support.injections import Injection, armed
 from sda_platform_tests.support.running_platform import eventually
 from sda_platform_tests.support.segments import START_NS
 
@@ -54,7 +54,7 @@ class Client:
         if stop_at:
             Injection(stop_at, "stop").arm(self._orders)
         command = [sys.executable, "-m", __name__, address, str(lake), run_id, write, str(self._place), *map(str, ids)]
-        environment = {**os.environ, "PYTHONPATH": python_path(), INJECTION_FILE: str(self._orders)}
+        environment = {**os.environ, "PYTHONPATH": python_path(), **armed(self._orders)}
         self._process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
     def hold(self) -> "Client":
@@ -73,7 +73,7 @@ class Client:
 
     def await_stop(self) -> None:
         """Return once the process has stopped at its failpoint."""
-        self._await(lambda: bool(failpoints.hits(self._orders)) and _state(self._process.pid) == "T")
+        self._await(lambda: bool(injections.hits(self._orders)) and _state(self._process.pid) == "T")
 
     def go_on(self) -> None:
         """SIGCONT."""

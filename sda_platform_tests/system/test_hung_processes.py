@@ -93,7 +93,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
     assert eventually(lambda: not guardian.marked(mark), 20)
 
 
-@pytest.mark.parametrize("name", ["engine", "code-server", "webserver", "daemon"])
+@pytest.mark.parametrize("name", ["engine", "code-server", "run-workers", "webserver", "daemon"])
 def test_a_stopped_process_is_replaced_within_its_bound_D8(platform: Supervised, name: str) -> None:
     assert eventually(lambda: platform.works(name), 60), "it works before"
     stopped = platform.pid(name)

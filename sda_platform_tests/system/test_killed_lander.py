@@ -6,9 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sda_platform import failpoints
 from sda_platform.formats.cutting import split_records
 from sda_platform.landing.zone import LandingZone
+from sda_platform_tests.support import injections
 
 _LAND = """
 import sys
@@ -30,12 +30,12 @@ def test_a_lander_that_is_really_killed_goes_on_where_it_was(tmp_path: Path) -> 
     path.write_bytes(content)
     order_file = tmp_path / "order"
     command = [sys.executable, "-c", _LAND, str(path), str(tmp_path / "landing")]
-    environment = {**os.environ, failpoints.INJECTION_FILE: str(order_file)}
+    environment = {**os.environ, **injections.armed(order_file)}
     for point, nth in (("landing.data_written", 2), ("lander.progress_written", 3)):
-        failpoints.Injection(point, "kill", nth).arm(order_file)
+        injections.Injection(point, "kill", nth).arm(order_file)
         killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
-        assert point in failpoints.hits(order_file)
+        assert point in injections.hits(order_file)
     subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert _landed(tmp_path / "landing") == _payloads(content)
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sda_platform import failpoints
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.spark.engine import python_path
+from sda_platform_tests.support import injections
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.racing_writer import ids_of
 
@@ -66,8 +66,8 @@ def wait_until_stopped(process: subprocess.Popen[str]) -> None:
 def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Path) -> None:
     """One of them is stopped just before it sends its second commit, and goes on when the other has done the rest."""
     order = tmp_path / "order"
-    failpoints.Injection("commit.planned", "stop", nth=2).arm(order)
-    with writer(tmp_path, "zombie", SDA_FAILPOINTS=str(order)) as zombie, writer(tmp_path, "other") as other:
+    injections.Injection("commit.planned", "stop", nth=2).arm(order)
+    with writer(tmp_path, "zombie", **injections.armed(order)) as zombie, writer(tmp_path, "other") as other:
         assert (answer(zombie), answer(other)) == ("ready", "ready")
         for process in (zombie, other):
             assert process.stdin is not None
@@ -85,5 +85,5 @@ def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Pat
     assert broken_chain(commits) == []
     stored = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
     assert stored == [name for sequence in range(1, COMMITS + 1) for name in ids_of(sequence)]
-    assert (others["won"] + zombies["won"], failpoints.hits(order)) == (COMMITS, ["commit.planned"])
+    assert (others["won"] + zombies["won"], injections.hits(order)) == (COMMITS, ["commit.planned"])
     assert zombies["lost"] >= 1

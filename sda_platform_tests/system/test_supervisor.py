@@ -132,14 +132,15 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
     addresses = platform.state["addresses"]
     with urllib.request.urlopen(f"{addresses['webserver']}/server_info", timeout=10) as answer:
         assert json.load(answer)["dagster_version"] == dg.__version__
-    assert set(platform.state["processes"]) == {"engine", "code-server", "webserver", "daemon"}
+    assert set(platform.state["processes"]) == {"engine", "code-server", "run-workers", "webserver", "daemon"}
     assert eventually(lambda: [run.status for run in platform.runs()] == [dg.DagsterRunStatus.STARTED], 60)
 
 
 def test_a_webservers_port_that_is_taken_before_it_is_bound_is_replaced(platform: Supervised) -> None:
     assert "was taken meanwhile; using" in platform.output
-    code_server = Path(f"/proc/{platform.state['processes']['code-server']['pid']}/environ").read_bytes()
-    assert f"SDA_UI_URL={platform.state['addresses']['webserver']}".encode() in code_server.split(b"\0")
+    for name in ("code-server", "run-workers"):
+        environment = Path(f"/proc/{platform.state['processes'][name]['pid']}/environ").read_bytes()
+        assert f"SDA_UI_URL={platform.state['addresses']['webserver']}".encode() in environment.split(b"\0")
 
 
 def test_a_second_platform_on_the_home_is_refused(platform: Supervised, workspace: Path) -> None:

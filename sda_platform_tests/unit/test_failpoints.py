@@ -6,12 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sda_platform import failpoints
-from sda_platform.failpoints import INJECTION_FILE, Injection
+from sda_platform_tests.support import injections
+from sda_platform_tests.support.injections import Injection, armed
 
 VISITS = """
 import sys
 from sda_platform import failpoints
+from sda_platform_tests.support import injections
 for visit in sys.argv[1:]:
     point, _, table = visit.partition(":")
     failpoints.hit(point, table)
@@ -20,7 +21,7 @@ for visit in sys.argv[1:]:
 
 
 def visiting(order_file: Path, *visits: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, INJECTION_FILE: str(order_file)}
+    environment = {**os.environ, **armed(order_file)}
     command = [sys.executable, "-c", VISITS, *visits]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -30,7 +31,7 @@ def test_an_armed_point_kills_whoever_reaches_it_and_tells_so_first(tmp_path: Pa
     Injection("b").arm(orders)
     done = visiting(orders, "a", "b", "c")
     assert (done.returncode, done.stdout.split()) == (-signal.SIGKILL, ["a"])
-    assert failpoints.hits(orders) == ["b"]
+    assert injections.hits(orders) == ["b"]
 
 
 def test_a_point_may_be_asked_for_one_table_or_for_all(tmp_path: Path) -> None:
@@ -39,7 +40,7 @@ def test_a_point_may_be_asked_for_one_table_or_for_all(tmp_path: Path) -> None:
     assert visiting(orders, "sent:alerts", "sent", "sent:tracks", "end").stdout.split() == ["sent:alerts", "sent"]
     Injection("sent").arm(orders)
     assert visiting(orders, "told:alerts", "sent:alerts").stdout.split() == ["told:alerts"]
-    assert failpoints.hits(orders) == ["sent:tracks", "sent"]
+    assert injections.hits(orders) == ["sent:tracks", "sent"]
 
 
 def test_a_later_visit_can_be_ordered_and_an_order_is_carried_out_once(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_a_later_visit_can_be_ordered_and_an_order_is_carried_out_once(tmp_path:
     Injection("a", nth=2).arm(orders)
     assert visiting(orders, "a", "a", "a").stdout.split() == ["a"]
     assert visiting(orders, "a", "a", "a").stdout.split() == ["a", "a", "a"]
-    assert failpoints.hits(orders) == ["a"]
+    assert injections.hits(orders) == ["a"]
 
 
 def test_a_failure_is_an_exception_that_names_the_point(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from sda_platform import failpoints
 from sda_platform.cli.main import main
 from sda_platform.cli.sources import TOKEN_VARIABLE
 from sda_platform.definitions import build_defs
@@ -33,8 +32,7 @@ def test_a_misspelt_setting_is_refused_with_the_closest_name_spec_114(name: str,
 def test_every_setting_and_every_other_variable_is_known_spec_114() -> None:
     names = [f"SDA_{name.upper()}" for name in Settings.model_fields]
     require_known_variables(dict.fromkeys([*names, *OTHER_VARIABLES, *map(str.lower, names)], ""))
-    others = {failpoints.INJECTION_FILE, guardian.MARK, platform_home.POSTGRES_VARIABLE, TOKEN_VARIABLE}
-    assert set(OTHER_VARIABLES) == others
+    assert set(OTHER_VARIABLES) == {guardian.MARK, platform_home.POSTGRES_VARIABLE, TOKEN_VARIABLE}
 
 
 def test_the_command_line_says_so_in_one_line_spec_114(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +47,7 @@ def test_the_definitions_do_not_load_with_it_spec_114(monkeypatch: pytest.Monkey
         build_defs()
 
 
-@pytest.mark.parametrize("module", ["runtime.daemon", "runtime.code_server", "runtime.verification", "runtime.warm_up"])
+@pytest.mark.parametrize("module", ["definitions", "runtime.run_workers", "runtime.verification", "runtime.warm_up"])
 def test_no_process_of_the_platform_starts_with_it_spec_114(module: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", f"sda_platform.{module}"],

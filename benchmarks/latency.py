@@ -68,7 +68,7 @@ def main() -> int:
     console = Console(highlight=False)
     say = progress_printer(console)
     with tempfile.TemporaryDirectory(prefix="sda-latency-") as directory:
-        settings = Settings(home=Path(directory), screening_horizon_h=24.0)
+        settings = Settings(home=Path(directory), screening={"horizon_h": 24.0})
         clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
         clock.save(settings.home)
         with running(settings, say):

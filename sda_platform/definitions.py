@@ -46,13 +46,7 @@ def shared_resources(settings: Settings) -> dict[str, Any]:
     spark = SparkResource(remote=settings.spark_remote, lake_uri=settings.lake_uri)
     return {
         "lake": LakeResource(uri=settings.lake_uri, home=str(settings.home.absolute()), spark=spark),
-        "landing": LandingResource(
-            root=settings.landing_uri,
-            max_segments=settings.batch_max_segments,
-            max_bytes=settings.batch_max_bytes,
-            orphan_grace_s=settings.orphan_grace_s,
-            backlog_max_age_s=settings.backlog_max_age_s,
-        ),
+        "landing": LandingResource(root=settings.landing_uri, **settings.intake.model_dump()),
         "leases": LeaseResource(
             endpoints=list(settings.etcd), holder=f"{os.uname().nodename}:{settings.home.absolute()}"
         ),

@@ -1,19 +1,33 @@
 """Every setting of the platform: typed, with its unit, its default and the environment variable that sets it.
 
-Holds values only. Nothing here opens a file, a socket or a session, and no other module reads the environment.
+Holds values only. Nothing here opens a file, a socket or a session, and no other module reads the environment. What a
+Dagster resource uses is in a section of its own (`setting_sections`).
 """
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple, TypeGuard
 
 from pydantic import Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-PREFIX: Final = "SDA_"
+from sda_platform.setting_sections import (
+    IS_FILE,
+    PREFIX,
+    VARIABLE,
+    FusionSettings,
+    GrowthSettings,
+    IntakeSettings,
+    SchedulingSettings,
+    ScreeningSettings,
+    Section,
+)
+
 OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "SDA_COLLECT_TOKEN": "the token that `sda sources` sends to the collector",
@@ -22,6 +36,8 @@ OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """Variables with the prefix that are no settings, and what they are for."""
+# A value of SDA_SCREENING_VOLUMES that is no file.
+_STANDARD = "standard"
 
 
 class UnknownSetting(Exception):
@@ -29,7 +45,7 @@ class UnknownSetting(Exception):
 
 
 class Settings(BaseSettings):
-    """The platform's settings; each is overridden by ``SDA_<NAME>`` in the environment."""
+    """The platform's settings. Each is overridden by the environment variable that `declared_settings` names."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
@@ -45,17 +61,15 @@ class Settings(BaseSettings):
     subscriber: str = Field(
         "",
         repr=False,  # it may hold a password
+        json_schema_extra={IS_FILE: True},
         description="Receiver of alerts: a path or sqlite:///path, postgresql://user:password@host/database, "
         "https://host/path; empty: <home>/subscriber.sqlite.",
     )
-    sensors: str = Field(
-        "",
-        description="CSV of the ground radars and telescopes; empty: the shipped `orbits/sensing/sensors.csv`.",
-    )
     collect: str = Field(
-        "", description="Configuration of the collectors (TOML); empty: <home>/collect.toml, if it is there."
+        "",
+        json_schema_extra={IS_FILE: True},
+        description="Configuration of the collectors (TOML); empty: <home>/collect.toml, if it is there.",
     )
-    fleet: str = Field("", description="CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.")
 
     failure_webhook: str = Field(
         "", repr=False, description="URL that gets a report of each failed run; empty: only the log."
@@ -83,72 +97,33 @@ class Settings(BaseSettings):
     segment_max_bytes: int = Field(
         64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment that `sda land` seals, bytes."
     )
-    batch_max_segments: int = Field(
-        256, description="Largest number of segments that one materialization consumes from a zone."
-    )
-    batch_max_bytes: int = Field(
-        128 * 2**20, description="Largest number of bytes that one materialization consumes from a zone."
-    )
-    orphan_grace_s: float = Field(
-        60.0, description="Age from which data without metadata (or the reverse) is quarantined, seconds."
-    )
-    backlog_max_age_s: float = Field(
-        300.0, description="Longest time a segment may be pending before a check warns, seconds."
-    )
 
-    dead_letter_growth: float = Field(
-        10.0, description="Multiple of the usual rate of a kind of dead letter from which a check warns."
-    )
-    dead_letter_growth_by_kind: dict[str, float] = Field(
-        {}, description='The multiple for some kinds, as JSON: {"bad_json": 40}.'
-    )
-    dead_letter_floor_per_min: float = Field(
-        1.0, description="Lowest rate that counts as usual, dead letters per minute."
-    )
-
-    window_s: int = Field(30, description="Length of a fusion window in event time, seconds (DP3-F5).")
-    allowed_lateness_s: float = Field(
-        5.0, description="Event time after its end in which a window accepts late data, seconds."
-    )
-    idle_after_s: float = Field(60.0, description="Silence after which a kind of source holds no window open, seconds.")
-    sources: tuple[str, ...] = Field(
-        ("radar", "optical", "isl"),
-        description="Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
-    )
     own_elements: bool = Field(True, description="Whether element sets are determined from tracks.")
     fusion_refresh: bool = Field(
         True, description="Whether time-tag biases, element sets and reports are computed every two minutes."
     )
-    screening_scope: Literal["fleet", "all"] = Field(
-        "fleet", description="fleet: the fleet against all objects; all: all against all."
-    )
-    screening_fleet_internal: bool = Field(True, description="Whether approaches within the fleet are candidates.")
-    screening_volumes: str = Field(
-        "", description="Volumes by regime: a CSV, or `standard`; empty: a sphere of screening_threshold_km."
-    )
-    screening_objects_per_task: int = Field(
-        30_000,
-        ge=1,
-        description="Largest number of objects that one task screens against all; fewer on a cluster of many cores.",
-    )
-    screening_at_once: int = Field(
-        default_factory=lambda: os.cpu_count() or 2,
-        ge=1,
-        description="Number of concurrent tasks of a screening: the number of the engine's cores.",
-    )
-    screening_horizon_h: float = Field(168.0, description="Span of a screening from its as_of, hours.")
-    screening_refresh_h: float = Field(6.0, description="Age at which a full screening is repeated, hours.")
-    screening_threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
-
     tasking: bool = Field(True, description="Whether sensors are scheduled every ten minutes.")
-    tasking_scope: Literal["requested", "all"] = Field(
-        "requested", description="Whose pass windows are kept: objects of open requests, or the whole catalogue."
-    )
-    tasking_horizon_h: float = Field(24.0, gt=0, le=168, description="How far ahead sensors are scheduled, hours.")
-
     etcd: tuple[str, ...] = Field(
         (), description='Addresses of etcd for leases, as JSON: ["http://host:2379"]; empty: this is the only site.'
     )
+
+    intake: IntakeSettings = IntakeSettings()
+    growth: GrowthSettings = GrowthSettings()
+    fusion: FusionSettings = FusionSettings()
+    screening: ScreeningSettings = ScreeningSettings()
+    scheduling: SchedulingSettings = SchedulingSettings()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment: the variables of the sections and those of single settings."""
+        return init_settings, _SectionVariables(settings_cls), env_settings
 
     @model_validator(mode="before")
     @classmethod
@@ -176,6 +151,82 @@ class Settings(BaseSettings):
         """Where the landing zones are."""
         return _place(self.landing or str(self.home / "landing"))
 
+    def environment(self) -> dict[str, str]:
+        """The variables that give a process in any directory these settings; relative paths are made absolute."""
+        variables = {}
+        for variable, path, field in declared_settings():
+            value: Any = self
+            for name in path:
+                value = getattr(value, name)
+            is_path = value and isinstance(field.json_schema_extra, dict) and field.json_schema_extra.get(IS_FILE)
+            variables[variable] = _place(value) if is_path and value != _STANDARD else _written(value)
+        places = {"HOME": str(self.home.absolute()), "LAKE": self.lake_uri, "LANDING": self.landing_uri}
+        return variables | {PREFIX + name: place for name, place in places.items()}
+
+
+class Declared(NamedTuple):
+    """A setting: its environment variable, the attributes that lead to it, and its field."""
+
+    variable: str
+    path: tuple[str, ...]
+    field: FieldInfo
+
+
+def declared_settings() -> Iterator[Declared]:
+    """Every setting. A variable that several sections use comes once for each."""
+    for name, field in Settings.model_fields.items():
+        if not _is_section(field.annotation):
+            yield Declared(PREFIX + name.upper(), (name,), field)
+            continue
+        for inner, each in field.annotation.model_fields.items():
+            facts = each.json_schema_extra
+            assert isinstance(facts, dict), f"{name}.{inner} names no variable"
+            yield Declared(str(facts[VARIABLE]), (name, inner), each)
+
+
+class _SectionVariables(PydanticBaseSettingsSource):
+    """Reads the variables of the sections. Names are compared without regard to case, as others are."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:  # noqa: ARG002
+        """Nothing: sections are read as a whole."""
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        """The values by section. An argument for one section counts for each that uses the same variable."""
+        given = {name.upper(): text for name, text in os.environ.items()}
+        inner = [setting for setting in declared_settings() if len(setting.path) == 2]
+        values = {
+            variable: self._parsed(variable, field, given[variable])
+            for variable, _, field in inner
+            if variable in given
+        }
+        for variable, (section, name), _ in inner:
+            arguments = self.current_state.get(section)
+            if isinstance(arguments, dict) and name in arguments:
+                values[variable] = arguments[name]
+        found: dict[str, Any] = {}
+        for variable, (section, name), _ in inner:
+            if variable in values:
+                found.setdefault(section, {})[name] = values[variable]
+        return found
+
+    def _parsed(self, variable: str, field: FieldInfo, text: str) -> Any:
+        if not self.field_is_complex(field):
+            return text
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise SettingsError(f"{variable} is not JSON: {error}") from None
+
+
+def _is_section(annotation: Any) -> TypeGuard[type[Section]]:
+    return isinstance(annotation, type) and issubclass(annotation, Section)
+
+
+def _written(value: Any) -> str:
+    """``value`` as an environment variable holds it."""
+    return str(value) if isinstance(value, str | Path) else json.dumps(value)
+
 
 def _place(uri: str) -> str:
     """``uri``, where it is a path made absolute."""
@@ -187,7 +238,7 @@ def require_known_variables(environment: Mapping[str, str]) -> None:
 
     Names are compared without regard to case, as settings are read. Values are not shown: they may be secret.
     """
-    known = {*(PREFIX + name.upper() for name in Settings.model_fields), *OTHER_VARIABLES}
+    known = {*(setting.variable for setting in declared_settings()), *OTHER_VARIABLES}
     unknown = sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
     if unknown:
         raise UnknownSetting("; ".join(_refusal(name, known) for name in unknown))

@@ -12,7 +12,7 @@ from sda_platform.formats.conversion import targets_of
 from sda_platform.formats.registry import FORMATS
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES
-from sda_platform.settings import OTHER_VARIABLES, PREFIX, Settings
+from sda_platform.settings import OTHER_VARIABLES, declared_settings
 
 
 def cli() -> str:
@@ -39,9 +39,10 @@ def cli() -> str:
 
 def settings() -> str:
     """Every environment variable of the platform with its type, default and meaning."""
+    declared = {variable: field for variable, _path, field in declared_settings()}
     rows = [
-        (f"`{PREFIX}{name.upper()}`", _type_name(field.annotation), _default(field), field.description or "")
-        for name, field in Settings.model_fields.items()
+        (f"`{variable}`", _type_name(field.annotation), _default(field), field.description or "")
+        for variable, field in declared.items()
     ]
     others = [(f"`{name}`", meaning) for name, meaning in sorted(OTHER_VARIABLES.items())]
     return (

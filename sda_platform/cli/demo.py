@@ -71,8 +71,9 @@ class Demo:
     def run(self, *, once: bool) -> int:
         """Run it; the exit code is 0 when the alerts were delivered."""
         self._say = progress_printer(self.console)
-        home, horizon_h = self.settings.home.absolute() / "demo", min(self.settings.screening_horizon_h, _HORIZON_H)
-        settings = self.settings.model_copy(update={"home": home, "screening_horizon_h": horizon_h})
+        home, screening = self.settings.home.absolute() / "demo", self.settings.screening
+        screening = screening.model_copy(update={"horizon_h": min(screening.horizon_h, _HORIZON_H)})
+        settings = self.settings.model_copy(update={"home": home, "screening": screening})
         try:
             _refuse_if_running(settings.home)
             _empty(settings.home)

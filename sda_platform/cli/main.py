@@ -166,7 +166,7 @@ def status(settings: Settings, as_json: bool) -> None:
     """List tables, landing zones, dead letters, red tables and failures."""
     from sda_platform.observability.status import platform_status
 
-    found = platform_status(_lake(settings), settings.landing_uri, orphan_grace_s=settings.orphan_grace_s)
+    found = platform_status(_lake(settings), settings.landing_uri, orphan_grace_s=settings.intake.orphan_grace_s)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     else:

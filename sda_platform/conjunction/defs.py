@@ -14,17 +14,7 @@ POLICIES = {"conjunction": Policy("team:conjunction-assessment", warn_h=12, fail
 
 def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks, sensors and resource of the package."""
-    screening = ScreeningResource(
-        fleet=settings.fleet,
-        scope=settings.screening_scope,
-        fleet_internal=settings.screening_fleet_internal,
-        volumes=settings.screening_volumes,
-        objects_per_task=settings.screening_objects_per_task,
-        at_once=settings.screening_at_once,
-        horizon_h=settings.screening_horizon_h,
-        refresh_h=settings.screening_refresh_h,
-        threshold_km=settings.screening_threshold_km,
-    )
+    screening = ScreeningResource(**settings.screening.model_dump())
     return dg.Definitions(
         assets=[
             assets.message_zone,

@@ -1,9 +1,7 @@
 """What is screened and how far ahead, as a Dagster resource whose settings commits record."""
 
 from pathlib import Path
-from typing import Literal
 
-from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
@@ -11,22 +9,13 @@ from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.orbits.screening.volumes import Volume, Volumes
 from sda_platform.orchestration.recorded_settings import RecordedResource
+from sda_platform.setting_sections import ScreeningSettings
 
 
-class ScreeningResource(RecordedResource["ScreeningResource"]):
+class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]):
     """Who is screened against whom, how far ahead, and how near is near."""
 
     _UNRECORDED = ("objects_per_task", "at_once")
-
-    fleet: str = Field("", description="CSV of the protected fleet; empty: the shipped one.")
-    scope: Literal["fleet", "all"] = Field("fleet", description="fleet: the fleet against all; all: all against all.")
-    fleet_internal: bool = Field(True, description="Whether approaches between two of the fleet are candidates.")
-    volumes: str = Field("", description="Screening volumes: a CSV, or `standard`; empty: a sphere of the threshold.")
-    objects_per_task: int = Field(30_000, ge=1, description="Most objects that one task screens against all.")
-    at_once: int = Field(2, ge=1, description="How many tasks of a screening run at once: the engine's cores.")
-    horizon_h: float = Field(168.0, description="Span of a screening from its as_of, hours.")
-    refresh_h: float = Field(6.0, description="Age from which a full screening is repeated, hours.")
-    threshold_km: float = Field(5.0, description="Miss distance below which an approach is a candidate, km.")
 
     @override
     def listed(self) -> object:

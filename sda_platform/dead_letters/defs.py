@@ -13,9 +13,5 @@ POLICIES = {"dead_letters": Policy("team:sensor-operations", warn_h=1 / 6, fail_
 
 def defs(settings: Settings) -> dg.Definitions:
     """Asset, checks and resource of the package."""
-    growth = GrowthResource(
-        factor=settings.dead_letter_growth,
-        factor_by_kind=settings.dead_letter_growth_by_kind,
-        floor_per_min=settings.dead_letter_floor_per_min,
-    )
+    growth = GrowthResource(**settings.growth.model_dump())
     return dg.Definitions(assets=[dead_letters], asset_checks=checks, resources={"growth": growth})

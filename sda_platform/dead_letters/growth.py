@@ -12,13 +12,13 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from pydantic import Field
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.dead_letters.rejected import DEAD_LETTER_VERSION
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.setting_sections import GrowthSettings
 
 SUSTAINED_MIN = 5
 """How long the rate must hold, minutes of mission time."""
@@ -28,12 +28,8 @@ _MINUTE_NS = 60 * NANOSECONDS_PER_SECOND
 _COLUMNS = ["error_kind", "feed", "source_id", "received_time_ns", "retry_count", "schema_version"]
 
 
-class GrowthResource(dg.ConfigurableResource["GrowthResource"]):
+class GrowthResource(GrowthSettings, dg.ConfigurableResource["GrowthResource"]):
     """From when on dead letters are too many; a baseline below ``floor_per_min`` counts as that."""
-
-    factor: float = Field(10.0, description="Multiple of the usual rate from which the check warns.")
-    factor_by_kind: dict[str, float] = Field(default_factory=dict, description="The same, for some kinds.")
-    floor_per_min: float = Field(1.0, description="Lowest rate that counts as usual, dead letters per minute.")
 
     def factor_of(self, kind: str) -> float:
         """Times the usual rate from which ``kind`` grows."""

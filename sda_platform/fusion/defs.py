@@ -15,13 +15,7 @@ POLICIES = {"fusion": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)
 
 def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks and resource of the package."""
-    fusion = FusionResource(
-        window_s=settings.window_s,
-        allowed_lateness_s=settings.allowed_lateness_s,
-        idle_after_s=settings.idle_after_s,
-        sources=list(settings.sources),
-        sensors=settings.sensors,
-    )
+    fusion = FusionResource(**settings.fusion.model_dump())
     return dg.Definitions(
         assets=[fused_tracks, tracks, time_tag_biases, fusion_report],
         asset_checks=checks,

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
@@ -10,19 +9,11 @@ from sda_platform.fusion.watermarks import Lateness
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_network, sensor_registry
 from sda_platform.orchestration.recorded_settings import RecordedResource
+from sda_platform.setting_sections import FusionSettings
 
 
-class FusionResource(RecordedResource["FusionResource"]):
+class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
     """Window length and lateness, seconds of event time."""
-
-    window_s: int = Field(30, description="Length of a fusion window (DP3-F5).")
-    allowed_lateness_s: float = Field(5.0, description="How long a window takes data after the watermark passed it.")
-    idle_after_s: float = Field(60.0, description="Silence after which a kind of source holds nobody up (E20).")
-    sources: list[str] = Field(
-        [feed.name for feed in OBSERVATION_FEEDS],
-        description="Kinds that exist: until each has reported once, no window closes (DP3-F4).",
-    )
-    sensors: str = Field("", description="CSV of the ground sensors (`sensors.csv`); empty: the ones shipped.")
 
     @override
     def listed(self) -> object:

@@ -13,6 +13,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone
+from sda_platform.setting_sections import IntakeSettings
 from sda_platform.spark.session import SparkResource
 from sda_platform.spark.snapshot_prefetch import SnapshotPrefetch
 
@@ -48,15 +49,10 @@ class LakeResource(dg.ConfigurableResource[Lake]):
         return Lake(self.uri, MissionClock.load(Path(self.home)), lambda: self.spark.spark_session, self._run_id)
 
 
-class LandingResource(dg.ConfigurableResource["LandingResource"]):
+class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]):
     """The landing zones below one root."""
 
     root: str = Field(description="Where the landing zones are: a path or an object store's URI.")
-
-    max_segments: int = Field(256, description="Most segments one materialization takes.")
-    max_bytes: int = Field(128 * 2**20, description="Most bytes one materialization takes.")
-    orphan_grace_s: float = Field(60.0, description="Age from which a lone file counts as an orphan, seconds.")
-    backlog_max_age_s: float = Field(300.0, description="Longest that a sealed segment may wait, seconds.")
 
     def zone(self, feed: str) -> LandingZone:
         """The zone of one feed."""

@@ -32,21 +32,16 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
     """The platform of ``settings``, started; stopped on the way out whatever happens."""
     # A subscriber or a list that cannot be used is reported before anything starts.
     chosen_subscriber(settings.subscriber, settings.home)
-    protected_fleet(Path(settings.fleet) if settings.fleet else None)
+    protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
     has_collectors = bool(settings.collect) or settings.collect_path.exists()
     if has_collectors:
         load_config(settings.collect_path)
-    if settings.sensors:
-        sensor_network(Path(settings.sensors))
+    if settings.fusion.sensors:
+        sensor_network(Path(settings.fusion.sensors))
+    chosen = settings.environment()
     platform = Platform(
         settings.home,
-        {
-            **os.environ,
-            # Its processes work in the home: a relative path would lead elsewhere there.
-            "SDA_LAKE": settings.lake_uri,
-            "SDA_LANDING": settings.landing_uri,
-            "SDA_SCREENING_HORIZON_H": str(settings.screening_horizon_h),
-        },
+        {**{name: value for name, value in os.environ.items() if name.upper() not in chosen}, **chosen},
         webserver_host=settings.webserver_host,
         webserver_port=settings.webserver_port,
         engine_port=settings.engine_port,

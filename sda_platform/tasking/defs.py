@@ -13,13 +13,7 @@ POLICIES = {"tasking": Policy("team:sensor-tasking", warn_h=1, fail_h=6)}
 
 def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks, schedule and resource of the package."""
-    tasking = TaskingResource(
-        sensors=settings.sensors,
-        fleet=settings.fleet,
-        scope=settings.tasking_scope,
-        horizon_h=settings.tasking_horizon_h,
-        at_once=settings.screening_at_once,
-    )
+    tasking = TaskingResource(**settings.scheduling.model_dump())
     return dg.Definitions(
         assets=[assets.observation_requests, assets.pass_windows, assets.pass_schedule],
         asset_checks=checks,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field
 from typing_extensions import override
@@ -11,21 +10,16 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_network, sensor_registry
 from sda_platform.orchestration.recorded_settings import RecordedResource
+from sda_platform.setting_sections import SchedulingSettings
 from sda_platform.tasking.antennas import Antenna
 from sda_platform.tasking.scheduling import Rules
 
 
-class TaskingResource(RecordedResource["TaskingResource"]):
+class TaskingResource(SchedulingSettings, RecordedResource["TaskingResource"]):
     """Sensors, horizon, and how long an antenna needs for an observation and between two."""
 
     _UNRECORDED = ("at_once",)
 
-    sensors: str = Field(default="", description="CSV of the ground sensors (`sensors.csv`); empty: the ones shipped.")
-    fleet: str = Field(default="", description="CSV of the protected fleet (its operators); empty: the shipped one.")
-    scope: Literal["requested", "all"] = Field(
-        "requested", description="Objects whose pass windows are kept: those of open requests, or the whole catalogue."
-    )
-    horizon_h: float = Field(default=24.0, gt=0, le=168, description="How far ahead sensors are scheduled, hours.")
     least_window_s: float = Field(default=20.0, ge=0, description="Shorter windows are left out, seconds.")
     observation_s: float = Field(default=120.0, gt=0, description="Antenna time of one observation, seconds.")
     radar_setup_s: float = Field(default=10.0, ge=0, description="Set-up of a radar between two observations, seconds.")
@@ -35,7 +29,6 @@ class TaskingResource(RecordedResource["TaskingResource"]):
     aging_h: float = Field(default=3.0, gt=0, description="Waiting that makes a request a class more urgent, hours.")
     freeze_s: float = Field(default=600.0, ge=0, description="What begins within so long is not moved, seconds.")
     weights: dict[str, float] = Field(default={}, description="Share of antenna time by owner; 1 where none is given.")
-    at_once: int = Field(default=2, ge=1, description="How many tasks of a search run at once: the engine's cores.")
 
     @override
     def listed(self) -> object:

@@ -31,7 +31,9 @@ class Platform:
         self.home = home
         self._session = session
         # The scenes are small and short: telescopes may see nothing in them.
-        settings = Settings(home=home, spark_remote="local", orphan_grace_s=0.0, sources=("radar", "isl"))
+        settings = Settings(
+            home=home, spark_remote="local", intake={"orphan_grace_s": 0.0}, fusion={"sources": ["radar", "isl"]}
+        )
         self.definitions = build_defs({"screening": screening or ScreeningResource(horizon_h=2.0)}, settings)
         self.instance = dg.DagsterInstance.ephemeral()
         self.subscriber = SqliteSubscriber(home / "subscriber.sqlite")

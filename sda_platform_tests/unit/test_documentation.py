@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.cli.main import main
-from sda_platform.settings import OTHER_VARIABLES, PREFIX, Settings
+from sda_platform.settings import OTHER_VARIABLES, declared_settings
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -76,7 +76,7 @@ def test_named_files_exist(page: Path) -> None:
 @pytest.mark.parametrize("page", NAMED, ids=names)
 def test_named_commands_and_settings_exist(page: Path) -> None:
     text = page.read_text()
-    settings = {PREFIX + name.upper() for name in Settings.model_fields} | OTHER_VARIABLES.keys()
+    settings = {setting.variable for setting in declared_settings()} | OTHER_VARIABLES.keys()
     assert set(_COMMAND.findall(text)) - main.commands.keys() == set()
     assert {name for name in re.findall(r"\bSDA_[A-Z0-9_]*[A-Z0-9]\b", text) if name not in settings} == set()
 

@@ -1,17 +1,34 @@
 """Settings come from the environment; a misspelt one is refused, not passed over."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from sda_platform.cli.main import main
 from sda_platform.cli.sources import TOKEN_VARIABLE
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.dead_letters.growth import GrowthResource
 from sda_platform.definitions import build_defs
+from sda_platform.fusion.resource import FusionResource
+from sda_platform.orchestration.resources import LandingResource
 from sda_platform.runtime import guardian, platform_home
-from sda_platform.settings import OTHER_VARIABLES, Settings, UnknownSetting, require_known_variables
+from sda_platform.settings import (
+    OTHER_VARIABLES,
+    Settings,
+    UnknownSetting,
+    declared_settings,
+    require_known_variables,
+)
+from sda_platform.tasking.resource import TaskingResource
 
 
 @pytest.mark.parametrize(
@@ -30,7 +47,7 @@ def test_a_misspelt_setting_is_refused_with_the_closest_name_spec_114(name: str,
 
 
 def test_every_setting_and_every_other_variable_is_known_spec_114() -> None:
-    names = [f"SDA_{name.upper()}" for name in Settings.model_fields]
+    names = [setting.variable for setting in declared_settings()]
     require_known_variables(dict.fromkeys([*names, *OTHER_VARIABLES, *map(str.lower, names)], ""))
     assert set(OTHER_VARIABLES) == {guardian.MARK, platform_home.POSTGRES_VARIABLE, TOKEN_VARIABLE}
 
@@ -58,3 +75,119 @@ def test_no_process_of_the_platform_starts_with_it_spec_114(module: str) -> None
     )
     assert ended.returncode != 0
     assert "SDA_WINDOWS_S is not a setting: did you mean SDA_WINDOW_S?" in ended.stderr
+
+
+SECTIONS = {
+    "intake": LandingResource,
+    "growth": GrowthResource,
+    "fusion": FusionResource,
+    "screening": ScreeningResource,
+    "scheduling": TaskingResource,
+}
+VARIABLES = {
+    "SDA_ALLOWED_LATENESS_S",
+    "SDA_BACKLOG_MAX_AGE_S",
+    "SDA_BATCH_MAX_BYTES",
+    "SDA_BATCH_MAX_SEGMENTS",
+    "SDA_DEAD_LETTER_FLOOR_PER_MIN",
+    "SDA_DEAD_LETTER_GROWTH",
+    "SDA_DEAD_LETTER_GROWTH_BY_KIND",
+    "SDA_FLEET",
+    "SDA_IDLE_AFTER_S",
+    "SDA_ORPHAN_GRACE_S",
+    "SDA_SCREENING_AT_ONCE",
+    "SDA_SCREENING_FLEET_INTERNAL",
+    "SDA_SCREENING_HORIZON_H",
+    "SDA_SCREENING_OBJECTS_PER_TASK",
+    "SDA_SCREENING_REFRESH_H",
+    "SDA_SCREENING_SCOPE",
+    "SDA_SCREENING_THRESHOLD_KM",
+    "SDA_SCREENING_VOLUMES",
+    "SDA_SENSORS",
+    "SDA_SOURCES",
+    "SDA_TASKING_HORIZON_H",
+    "SDA_TASKING_SCOPE",
+    "SDA_WINDOW_S",
+}
+
+
+def test_the_variables_of_the_sections_keep_their_names() -> None:
+    found = {setting.variable for setting in declared_settings() if len(setting.path) == 2}
+    assert found == VARIABLES
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_a_section_is_the_resource_that_uses_it(name: str) -> None:
+    section = Settings.model_fields[name].annotation
+    assert section is not None
+    assert issubclass(SECTIONS[name], section)
+
+
+def test_a_variable_sets_every_section_that_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDA_SENSORS", "/data/sensors.csv")
+    monkeypatch.setenv("sda_screening_at_once", "7")
+    settings = Settings()
+    assert settings.fusion.sensors == settings.scheduling.sensors == "/data/sensors.csv"
+    assert settings.screening.at_once == settings.scheduling.at_once == 7
+
+
+def test_an_argument_replaces_one_value_of_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SDA_SCREENING_REFRESH_H", "3")
+    settings = Settings(screening={"horizon_h": 24.0})
+    assert (settings.screening.horizon_h, settings.screening.refresh_h) == (24.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("SDA_SOURCES", "radar", "SDA_SOURCES is not JSON"),
+        ("SDA_WINDOW_S", "half", "fusion.window_s"),
+        ("SDA_SCREENING_SCOPE", "some", "screening.scope"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, reason: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises((ValidationError, SettingsError), match=re.escape(reason)):
+        Settings()
+
+
+@given(
+    horizon_h=st.floats(0.1, 1e4),
+    is_internal=st.booleans(),
+    by_kind=st.dictionaries(st.text(st.characters(codec="ascii", exclude_characters="\0")), st.floats(1.0, 1e6)),
+    sources=st.lists(st.sampled_from(["radar", "optical", "isl"]), unique=True),
+)
+def test_child_processes_get_the_settings_whole(
+    horizon_h: float, is_internal: bool, by_kind: dict[str, float], sources: list[str]
+) -> None:
+    chosen = Settings(
+        home=Path("/somewhere/var"),
+        lake="s3://bucket/lake",
+        landing="/somewhere/landing",
+        own_elements=False,
+        growth={"factor_by_kind": by_kind},
+        fusion={"sources": sources},
+        screening={"horizon_h": horizon_h, "fleet_internal": is_internal, "volumes": "standard"},
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in chosen.environment().items():
+            patch.setenv(name, value)
+        assert Settings() == chosen
+
+
+def test_child_processes_find_the_files_of_relative_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {"fleet": "fleet.csv", "volumes": "volumes.csv"}
+    variables = Settings(home=Path("var"), subscriber="alerts.sqlite", screening=files).environment()
+    places = {
+        "SDA_HOME": "var",
+        "SDA_LAKE": "var/lake",
+        "SDA_LANDING": "var/landing",
+        "SDA_SUBSCRIBER": "alerts.sqlite",
+        "SDA_FLEET": "fleet.csv",
+        "SDA_SCREENING_VOLUMES": "volumes.csv",
+    }
+    assert {name: variables[name] for name in places} == {name: str(tmp_path / path) for name, path in places.items()}
+    assert variables["SDA_SENSORS"] == ""

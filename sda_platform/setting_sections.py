@@ -1,0 +1,144 @@
+"""Settings by section. A section belongs to the Dagster resource that uses it: the resource inherits its fields.
+
+Each field names the environment variable that sets it. A field that several resources use is declared once.
+"""
+
+import os
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PREFIX: Final = "SDA_"
+VARIABLE: Final = "variable"
+IS_FILE: Final = "is_file"
+
+
+def setting(default: Any, description: str, variable: str, *, is_file: bool = False, **constraints: Any) -> Any:
+    """A field that the environment variable ``SDA_<variable>`` sets; ``is_file``: it may be a path on this machine."""
+    facts: dict[str, Any] = {VARIABLE: PREFIX + variable, IS_FILE: is_file}
+    return Field(default, description=description, json_schema_extra=facts, **constraints)
+
+
+class Section(BaseModel):
+    """Settings of one subject."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SensorFile(Section):
+    """The list of ground sensors."""
+
+    sensors: str = setting(
+        "",
+        "CSV of the ground radars and telescopes; empty: the shipped `orbits/sensing/sensors.csv`.",
+        "SENSORS",
+        is_file=True,
+    )
+
+
+class FleetFile(Section):
+    """The list of protected objects."""
+
+    fleet: str = setting(
+        "", "CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.", "FLEET", is_file=True
+    )
+
+
+class Parallelism(Section):
+    """How much of the engine a search uses."""
+
+    at_once: int = setting(
+        os.cpu_count() or 2,
+        "Number of concurrent tasks of a screening or a search for passes: the number of the engine's cores.",
+        "SCREENING_AT_ONCE",
+        ge=1,
+    )
+
+
+class IntakeSettings(Section):
+    """How much a run takes from a landing zone, and when files there are overdue."""
+
+    max_segments: int = setting(
+        256, "Largest number of segments that one materialization consumes from a zone.", "BATCH_MAX_SEGMENTS"
+    )
+    max_bytes: int = setting(
+        128 * 2**20, "Largest number of bytes that one materialization consumes from a zone.", "BATCH_MAX_BYTES"
+    )
+    orphan_grace_s: float = setting(
+        60.0,
+        "Age from which data without metadata (or the reverse) is quarantined, seconds.",
+        "ORPHAN_GRACE_S",
+    )
+    backlog_max_age_s: float = setting(
+        300.0, "Longest time a segment may be pending before a check warns, seconds.", "BACKLOG_MAX_AGE_S"
+    )
+
+
+class GrowthSettings(Section):
+    """From when on dead letters are too many; a usual rate below ``floor_per_min`` counts as that."""
+
+    factor: float = setting(
+        10.0, "Multiple of the usual rate of a kind of dead letter from which a check warns.", "DEAD_LETTER_GROWTH"
+    )
+    factor_by_kind: dict[str, float] = setting(
+        {}, 'The multiple for some kinds, as JSON: {"bad_json": 40}.', "DEAD_LETTER_GROWTH_BY_KIND"
+    )
+    floor_per_min: float = setting(
+        1.0, "Lowest rate that counts as usual, dead letters per minute.", "DEAD_LETTER_FLOOR_PER_MIN"
+    )
+
+
+class FusionSettings(SensorFile):
+    """Windows and lateness, seconds of event time, and the ground sensors."""
+
+    window_s: int = setting(30, "Length of a fusion window in event time, seconds (DP3-F5).", "WINDOW_S")
+    allowed_lateness_s: float = setting(
+        5.0, "Event time after its end in which a window accepts late data, seconds.", "ALLOWED_LATENESS_S"
+    )
+    idle_after_s: float = setting(
+        60.0, "Silence after which a kind of source holds no window open, seconds (E20).", "IDLE_AFTER_S"
+    )
+    sources: list[str] = setting(
+        ["radar", "optical", "isl"],
+        "Kinds of source that exist, as JSON: no window closes before each has reported once (DP3-F4).",
+        "SOURCES",
+    )
+
+
+class ScreeningSettings(FleetFile, Parallelism):
+    """Objects that are screened against each other, the horizon, and the distance that makes a candidate."""
+
+    scope: Literal["fleet", "all"] = setting(
+        "fleet", "fleet: the fleet against all objects; all: all against all.", "SCREENING_SCOPE"
+    )
+    fleet_internal: bool = setting(
+        True, "Whether approaches within the fleet are candidates.", "SCREENING_FLEET_INTERNAL"
+    )
+    volumes: str = setting(
+        "",
+        "Screening volumes by regime: a CSV, or `standard`; empty: a sphere of the threshold.",
+        "SCREENING_VOLUMES",
+        is_file=True,
+    )
+    objects_per_task: int = setting(
+        30_000,
+        "Largest number of objects that one task screens against all; fewer on a cluster of many cores.",
+        "SCREENING_OBJECTS_PER_TASK",
+        ge=1,
+    )
+    horizon_h: float = setting(168.0, "Span of a screening from its as_of, hours.", "SCREENING_HORIZON_H")
+    refresh_h: float = setting(6.0, "Age at which a full screening is repeated, hours.", "SCREENING_REFRESH_H")
+    threshold_km: float = setting(
+        5.0, "Miss distance below which an approach is a candidate, km.", "SCREENING_THRESHOLD_KM"
+    )
+
+
+class SchedulingSettings(SensorFile, FleetFile, Parallelism):
+    """Sensors, objects and horizon of the tasking of sensors."""
+
+    scope: Literal["requested", "all"] = setting(
+        "requested",
+        "Objects whose pass windows are kept: those of open requests, or the whole catalogue.",
+        "TASKING_SCOPE",
+    )
+    horizon_h: float = setting(24.0, "How far ahead sensors are scheduled, hours.", "TASKING_HORIZON_H", gt=0, le=168)

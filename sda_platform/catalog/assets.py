@@ -3,11 +3,16 @@
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform.catalog import decoding, ephemeris_decoding, transforms
+from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, transforms
+from sda_platform.catalog.report import conflict_facts
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
+    CATALOG_CONFLICTS,
+    CATALOG_EDITS,
+    EDITS_FEED,
     ELEMENT_SETS,
     ELEMENTS_FEED,
     EPHEMERIDES,
@@ -30,6 +35,16 @@ element_zone = zone_asset(
     ELEMENT_SETS,
     "elements_landing",
     "Element sets as files: OMM in CSV, JSON, KVN or XML, two- and three-line sets.",
+    replayable="yes",
+    ordering="none",
+    delivery="at least once",
+)
+
+edit_zone = zone_asset(
+    EDITS_FEED,
+    CATALOG_EDITS,
+    "elements_landing",
+    "Edits of catalogue objects as lines of JSON, made here or at another site.",
     replayable="yes",
     ordering="none",
     delivery="at least once",
@@ -91,6 +106,49 @@ def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
         return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
     counts = {CAME_INTO_FORCE: came_into_force}
     return materialized(store, store.replace(plan, changed, counts=counts), **counts)
+
+
+@table_asset(CATALOG_EDITS, jobs=[CATALOG_TO_ALERTS], priority=-10)
+def catalog_edits(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """Every edit of a catalogue object that an analyst made, here or at another site, kept for ever.
+
+    Edits carry the site that made them and a version vector. Which of them hold is in `catalog_conflicts`.
+    """
+    return land(lake, landing, CATALOG_EDITS, one_by_one(edit_decoding.decode), report=context.log_event)
+
+
+@table_asset(CATALOG_CONFLICTS, jobs=[CATALOG_TO_ALERTS], priority=-10)
+def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """What each source and each edit claims of an object, and why it does not hold where it does not.
+
+    Of several sources of element sets one is in force, by the catalogue's total order; the others have lost, each with
+    its reason. Edits that were made apart and differ are concurrent: none wins until a person decides
+    (`sda catalog resolve`).
+    """
+    store = lake.open()
+    plan = store.plan(CATALOG_CONFLICTS)
+    came_into_force = _came_into_force(store, plan)
+    if plan.is_empty and not came_into_force:
+        return nothing_new(store, plan)
+    current = store.current_rows(plan)
+    edits = conflicts.edit_claims(store.new_rows(plan, CATALOG_EDITS), current)
+    candidates = transforms.in_play(
+        store.snapshot(plan, ELEMENT_SETS),
+        after_sequence=plan.window(ELEMENT_SETS).after_sequence,
+        previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
+        as_of_ns=plan.as_of_ns,
+    )
+    elements = conflicts.element_claims(
+        candidates, store.frame(CATALOG_CONFLICTS, current), as_of_ns=plan.as_of_ns
+    ).toArrow()
+    changed = pa.concat_tables([elements.cast(edits.schema), edits])
+    if plan.is_empty and not changed.num_rows:
+        return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
+    counts = {CAME_INTO_FORCE: came_into_force}
+    receipt = store.replace(plan, changed, counts=counts)
+    return materialized(store, receipt, **counts, **conflict_facts(store.log(CATALOG_CONFLICTS)))
 
 
 def _came_into_force(store: Lake, plan: Plan) -> int:

@@ -1,4 +1,4 @@
-"""Tables of package catalog: every element set that arrived, the best one of each object, and ephemerides.
+"""Tables of package catalog: element sets, the best one of each object, ephemerides, edits, and conflicts.
 
 Elements are mean elements for SGP4 in TEME of date, with the names and units of the CCSDS OMM (502.0-B-3).
 """
@@ -7,6 +7,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.lake.table import Landed, Provenance, Table
+from sda_platform.protocols.edits import ATTRIBUTES
 
 ELEMENTS_FEED = "elements"
 """The landing zone of element sets."""
@@ -14,6 +15,12 @@ EPHEMERIDES_FEED = "ephemerides"
 """The landing zone of ephemerides."""
 _NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 _TIMES = {"elementType": T.LongType(), "containsNull": True}
+EDITS_FEED = "edits"
+"""The landing zone of edits that analysts make, here or at another site."""
+ELEMENTS = "elements"
+"""The attribute that sources of element sets claim; edits claim the others (`protocols.edits.ATTRIBUTES`)."""
+IN_FORCE, LOST, CONCURRENT, SUPERSEDED = "in force", "lost", "concurrent", "superseded"
+"""What became of a claim: it holds, a better one holds, other edits contradict it, or an edit had seen it."""
 OWN_ORIGINATOR = "SDA PLATFORM"
 """Who publishes the element sets that the platform determined itself."""
 CAME_INTO_FORCE = "came_into_force"
@@ -126,6 +133,55 @@ class EphemerisRow(Provenance, Landed):
     error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
+class CatalogEdit(Provenance, Landed):
+    """Bronze: one row per landed edit of a catalogue object, for ever; one that cannot be used has an error."""
+
+    edit_id: T.StringType = pa.Field(
+        nullable=True, description="SHA-256 of what it says; a second delivery has the same."
+    )
+    norad_id: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number of the edited object.")
+    attribute: T.StringType = pa.Field(nullable=True, isin=list(ATTRIBUTES), description="What it sets.")
+    value: T.StringType = pa.Field(nullable=True, description="The new value; empty: it removes what was set.")
+    origin: T.StringType = pa.Field(nullable=True, description="The site that made it.")
+    lamport: T.LongType = pa.Field(nullable=True, ge=1, description="Lamport time, for display only.")
+    vector: T.StringType = pa.Field(
+        nullable=True, description="Version vector as JSON: edits of this attribute that it had seen, by site."
+    )
+    editor: T.StringType = pa.Field(nullable=True, description="Who made it.")
+    edited_time_ns: T.LongType = pa.Field(
+        nullable=True, description="The editor's clock, which decides nothing.", metadata={"unit": "ns"}
+    )
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
+    error_kind: T.StringType = pa.Field(nullable=True, description="Why the edit is unusable; null: it is usable.")
+    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+
+
+class Claim(Provenance):
+    """What one claimant says of one attribute of one object, and what became of it: no winner is silent."""
+
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    attribute: T.StringType = pa.Field(isin=[ELEMENTS, *ATTRIBUTES], description="What is claimed.")
+    claimant: T.StringType = pa.Field(description="Of elements the originator, empty: none is named; else the edit.")
+    origin: T.StringType = pa.Field(nullable=True, description="Of an edit: the site that made it.")
+    value: T.StringType = pa.Field(nullable=True, description="Of an edit: what it sets.")
+    lamport: T.LongType = pa.Field(nullable=True, description="Of an edit: Lamport time, for display only.")
+    vector: T.StringType = pa.Field(nullable=True, description="Of an edit: its version vector, as JSON.")
+    editor: T.StringType = pa.Field(nullable=True, description="Of an edit: who made it.")
+    edited_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Of an edit: the editor's clock.", metadata={"unit": "ns"}
+    )
+    epoch_time_ns: T.LongType = pa.Field(
+        nullable=True, description="Of elements: epoch of the claimant's best set.", metadata={"unit": "ns"}
+    )
+    element_set_number: T.LongType = pa.Field(nullable=True, description="Of elements: the originator's set number.")
+    source_priority: T.IntegerType = pa.Field(nullable=True, description="Of elements: rank of the originator.")
+    outcome: T.StringType = pa.Field(
+        isin=[IN_FORCE, LOST, CONCURRENT, SUPERSEDED], description="What became of the claim."
+    )
+    reason: T.StringType = pa.Field(nullable=True, description="Why it does not hold; null: it does.")
+
+
 _ELEMENTS = [name for name in CatalogEntry.to_schema().columns if name != "commit_sequence"]
 
 ELEMENT_SETS = Table(
@@ -156,4 +212,27 @@ EPHEMERIDES = Table(
     zones=(EPHEMERIDES_FEED,),
 )
 
-TABLES = (ELEMENT_SETS, ORBITAL_CATALOG, EPHEMERIDES)
+CATALOG_EDITS = Table(
+    "catalog_edits",
+    "catalog",
+    CatalogEdit,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(EDITS_FEED,),
+)
+CATALOG_CONFLICTS = Table(
+    "catalog_conflicts",
+    "catalog",
+    Claim,
+    ("norad_id", "attribute", "claimant"),
+    "received_time_ns",
+    lineage={
+        **{name: [("element_sets", name)] for name in ("epoch_time_ns", "element_set_number", "source_priority")},
+        "claimant": [("element_sets", "originator"), ("catalog_edits", "edit_id")],
+        **{name: [("catalog_edits", name)] for name in ("origin", "value", "lamport", "vector", "editor")},
+    },
+    replaces_rows=True,
+    consumes=(ELEMENT_SETS, CATALOG_EDITS),
+)
+
+TABLES = (ELEMENT_SETS, ORBITAL_CATALOG, EPHEMERIDES, CATALOG_EDITS, CATALOG_CONFLICTS)

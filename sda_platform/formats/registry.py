@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sda_platform.formats.cdm import read_cdm_record
 from sda_platform.formats.cdm_writing import encode_cdms
+from sda_platform.formats.edits import encode_edits, read_edit
 from sda_platform.formats.format import Content, Format, ObservationFormat, RecordFormat
 from sda_platform.formats.framing.container import CONTAINER
 from sda_platform.formats.framing.json_array import JSON_ARRAY
@@ -158,6 +159,18 @@ FORMATS: Final[tuple[Format, ...]] = (
         begins=re.compile(rb"^1 [^\n]{60,}\n2 ", re.MULTILINE),
         read=read_tle,
         write=encode_tles,
+    ),
+    RecordFormat(
+        name="edits-jsonl",
+        title="Edits of catalogue objects, JSON, one a line",
+        content="edit",
+        zone="edits",
+        suffixes=(".edits", ".jsonl"),
+        framing=LINES,
+        begins=re.compile(rb'"attribute"'),
+        row_column="attribute",
+        read=read_edit,
+        write=encode_edits,
     ),
     *_message(
         "oem",

@@ -35,7 +35,7 @@ UNITLESS = {
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
-    "residual_rms", "stated_probability", "source_commit_sequence", "element_sets",
+    "residual_rms", "stated_probability", "source_commit_sequence", "element_sets", "lamport",
     "priority_class", "information_gain", "expected_probability",
 }  # fmt: skip
 

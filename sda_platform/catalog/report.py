@@ -1,0 +1,35 @@
+"""What a person is shown of the catalogue's conflicts."""
+
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from sda_platform.catalog.tables import CONCURRENT, ELEMENTS, LOST
+from sda_platform.lake.log import TableLog
+from sda_platform.orchestration.table_asset import markdown_table
+
+
+def conflict_facts(log: TableLog) -> dict[str, Any]:
+    """Objects that more than one source claims, lost claims by source, and edits that wait for a decision."""
+    claims = log.rows(["norad_id", "attribute", "claimant", "outcome"]).to_pylist()
+    sources = [row for row in claims if row["attribute"] == ELEMENTS]
+    contested = Counter(row["norad_id"] for row in sources)
+    by_source: dict[str, Counter[str]] = {}
+    for row in sources:
+        if contested[row["norad_id"]] > 1:
+            by_source.setdefault(row["claimant"] or "not named", Counter())[row["outcome"]] += 1
+    waiting = [row for row in claims if row["outcome"] == CONCURRENT]
+    lines = [
+        {"source": name, "in force": found.total() - found[LOST], "lost": found[LOST]}
+        for name, found in sorted(by_source.items())
+    ]
+    facts: dict[str, Any] = {
+        "contested_objects": sum(count > 1 for count in contested.values()),
+        "lost_claims": sum(found[LOST] for found in by_source.values()),
+        "edits_to_decide": len({(row["norad_id"], row["attribute"]) for row in waiting}),
+    }
+    if lines:
+        facts["conflicts_by_source"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(lines)))
+    return facts

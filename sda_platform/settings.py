@@ -81,6 +81,7 @@ class Settings(BaseSettings):
         description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
     )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; if it is busy, a free one is used.")
+    site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
     serving_host: str = Field("127.0.0.1", description="Address at which `sda serve` listens; it has no login.")
     serving_port: int = Field(3100, description="Port of the catalogue's lookup endpoint.")
     serving_engine: Literal["lmdb", "rocksdb"] = Field("lmdb", description="Engine of the serving index.")

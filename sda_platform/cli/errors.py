@@ -2,6 +2,8 @@
 
 from deltalake.exceptions import DeltaError
 
+from sda_platform.catalog.editing import NothingToResolve
+from sda_platform.catalog.lookup import UnknownObject
 from sda_platform.cli.pc import MessageError
 from sda_platform.cli.screen_catalogue import ScreeningInputError
 from sda_platform.cli.show import PictureError
@@ -11,6 +13,7 @@ from sda_platform.formats.listings import ListingError
 from sda_platform.lake.errors import LakeError
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.observability.trace import UnknownAlert
+from sda_platform.protocols.edits import BadEdit
 from sda_platform.registry import UnknownTable
 from sda_platform.runtime.lake_lock import LakeInUse
 from sda_platform.runtime.platform_home import AlreadyRunning
@@ -19,6 +22,7 @@ from sda_platform.serving.errors import ServingError
 
 EXPECTED: tuple[type[Exception], ...] = (
     AlreadyRunning,
+    BadEdit,
     ConfigError,
     ConversionError,
     DeltaError,  # a log that cannot be read; `sda verify` tells what is wrong with it
@@ -26,6 +30,7 @@ EXPECTED: tuple[type[Exception], ...] = (
     LakeError,
     LakeInUse,
     MessageError,
+    NothingToResolve,
     OSError,  # a full disk, a directory that may not be written: its text names the path and the reason
     PartnerFileError,
     PictureError,
@@ -33,5 +38,6 @@ EXPECTED: tuple[type[Exception], ...] = (
     ScreeningInputError,
     ServingError,
     UnknownAlert,
+    UnknownObject,
     UnknownTable,
 )

@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table as Grid
 
+from sda_platform.cli.catalog import catalog
 from sda_platform.cli.people import console as _console
 from sda_platform.cli.people import for_people as _for_people
 from sda_platform.cli.people import instant as _instant
@@ -613,6 +614,8 @@ def _show_status(settings: Settings, found: Any) -> None:
     for failure in found.failures:
         _console.print(f"[red]failure:[/red] {failure}")
 
+
+main.add_command(catalog)
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,252 @@
+"""`sda catalog`: objects, versions, conflicts and edits of the catalogue."""
+
+import getpass
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table as Grid
+
+from sda_platform.cli.people import console, for_people, lake_of
+from sda_platform.settings import Settings
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="For machines.")
+_LISTED = (
+    "norad_id",
+    "object_name",
+    "international_designator",
+    "epoch",
+    "age_days",
+    "perigee_km",
+    "apogee_km",
+    "regime",
+)
+
+
+@click.group()
+def catalog() -> None:
+    """Objects, versions, conflicts and edits of the catalogue."""
+
+
+@catalog.command()
+@click.argument("norad_id", type=click.IntRange(1))
+@_as_json
+@click.pass_obj
+@for_people
+def show(settings: Settings, norad_id: int, as_json: bool) -> None:
+    """The element set in force of an object, its orbit, its edits, and what other sources claim."""
+    from sda_platform.catalog.lookup import annotations, one_object
+    from sda_platform.clock import iso
+
+    found = one_object(lake_of(settings), norad_id)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    console.print(f"{norad_id} {found['object_name'] or ''} {found['international_designator'] or ''}", markup=False)
+    for attribute, value in annotations(found["claims"]).items():
+        console.print(f"  {attribute}: {value}", markup=False)
+    console.print(f"  epoch {iso(found['epoch_time_ns'])}, {found['age_days']:.2f} days old, {found['regime']}")
+    console.print(f"  {found['perigee_km']:.1f} x {found['apogee_km']:.1f} km, {found['inclination_deg']:.4f} deg")
+    console.print(
+        f"  by {found['originator'] or 'an unnamed source'}: {found['segment_name']} record {found['record_number']}"
+    )
+    for claim in found["claims"]:
+        told = f": {claim['reason']}" if claim["reason"] else ""
+        what = claim["value"] if claim["value"] is not None else claim["claimant"] or "an unnamed source"
+        console.print(f"  {claim['attribute']} {what!r}: {claim['outcome']}{told}", markup=False)
+
+
+@catalog.command("list")
+@click.option("--regime", help="LEO, MEO, GEO, HEO or decaying.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--after", type=click.IntRange(0), default=0, help="Only catalogue numbers above this one.")
+@_as_json
+@click.pass_obj
+@for_people
+def list_objects(settings: Settings, regime: str | None, limit: int, after: int, as_json: bool) -> None:
+    """Objects of the catalogue by number."""
+    import pyarrow.compute as pc
+
+    from sda_platform.catalog.lookup import with_orbits
+
+    rows = with_orbits(lake_of(settings))
+    rows = rows.filter(pc.greater(rows.column("norad_id"), after))
+    if regime:
+        rows = rows.filter(pc.equal(pc.utf8_lower(rows.column("regime")), regime.lower()))
+    _print_objects(rows.slice(0, limit).to_pylist(), rows.num_rows, as_json)
+
+
+@catalog.command()
+@click.argument("text")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@_as_json
+@click.pass_obj
+@for_people
+def search(settings: Settings, text: str, limit: int, as_json: bool) -> None:
+    """Objects whose number, name or designator contains TEXT."""
+    from sda_platform.catalog.lookup import found_objects, with_orbits
+
+    rows = found_objects(with_orbits(lake_of(settings)), text)
+    _print_objects(rows.slice(0, limit).to_pylist(), rows.num_rows, as_json)
+
+
+@catalog.command()
+@click.argument("before", type=click.IntRange(0))
+@click.argument("after", type=click.IntRange(0))
+@_as_json
+@click.pass_obj
+@for_people
+def diff(settings: Settings, before: int, after: int, as_json: bool) -> None:
+    """What changed between two versions of the catalogue's table."""
+    from sda_platform.catalog.lookup import difference
+
+    found = difference(lake_of(settings), before, after)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    for kind, rows in found.items():
+        console.print(f"{len(rows):,} {kind}")
+        for row in rows[:20]:
+            earlier = f", was {row['epoch_before']}" if "epoch_before" in row else ""
+            console.print(f"  {row['norad_id']} {row['object_name'] or ''}: {row['epoch']}{earlier}", markup=False)
+
+
+@catalog.command()
+@_as_json
+@click.pass_obj
+@for_people
+def coverage(settings: Settings, as_json: bool) -> None:
+    """Objects and ages of their sets by regime."""
+    from sda_platform.catalog.lookup import coverage as by_regime
+    from sda_platform.catalog.lookup import with_orbits
+
+    _print_rows(by_regime(with_orbits(lake_of(settings))), as_json)
+
+
+@catalog.command()
+@click.option("--sources", is_flag=True, help="Also the sets of sources that lost, with the reason.")
+@_as_json
+@click.pass_obj
+@for_people
+def conflicts(settings: Settings, sources: bool, as_json: bool) -> None:
+    """Edits made apart that wait for a decision. Exit code 1 where there are some."""
+    from sda_platform.catalog.lookup import open_conflicts
+    from sda_platform.catalog.tables import CONCURRENT
+
+    found = open_conflicts(lake_of(settings), with_sources=sources)
+    columns = ("norad_id", "attribute", "value", "origin", "editor", "claimant", "outcome", "reason")
+    _print_rows([{name: row[name] for name in columns} for row in found], as_json)
+    sys.exit(int(any(row["outcome"] == CONCURRENT for row in found)))
+
+
+@catalog.command()
+@click.argument("norad_id", type=click.IntRange(1))
+@click.argument("attribute")
+@click.argument("value")
+@click.option("--editor", default=getpass.getuser, help="Who edits (default: the user of this machine).")
+@click.pass_obj
+@for_people
+def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: str) -> None:
+    """Set ATTRIBUTE (name, tag, merged_into, correct_object, remark) of an object to VALUE; "" removes it."""
+    from sda_platform.catalog.editing import make_edit
+
+    facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
+    made = make_edit(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
+    console.print(f"landed edit {made.edit_id[:12]} of {settings.site}", markup=False)
+
+
+@catalog.command()
+@click.argument("norad_id", type=click.IntRange(1))
+@click.argument("attribute")
+@click.argument("value")
+@click.option("--editor", default=getpass.getuser, help="Who decides (default: the user of this machine).")
+@click.pass_obj
+@for_people
+def resolve(settings: Settings, norad_id: int, attribute: str, value: str, editor: str) -> None:
+    """Decide between edits that were made apart: VALUE holds from now on."""
+    from sda_platform.catalog.editing import resolve as decide
+
+    facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
+    verdict, made = decide(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
+    for each in verdict.standing:
+        console.print(f"superseded: {each.value!r} by {each.editor or 'unknown'} at {each.origin}", markup=False)
+    console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: {value!r}", markup=False)
+
+
+@catalog.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--format", "name", default="csv", show_default=True, help="csv, json, tle, 2le, xml or kvn.")
+@click.option("--edits", is_flag=True, help="Export every known edit instead, for another site to land.")
+@click.pass_obj
+@for_people
+def export(settings: Settings, file: Path, name: str, edits: bool) -> None:
+    """Write the catalogue, or every known edit, to FILE."""
+    from sda_platform.catalog.editing import known_edits
+    from sda_platform.catalog.tables import ORBITAL_CATALOG
+    from sda_platform.formats.edits import encode_edits
+    from sda_platform.serving.index import records
+    from sda_platform.serving.record import COLUMNS
+    from sda_platform.serving.rendering import RENDERINGS, rendered
+
+    lake = lake_of(settings)
+    if edits:
+        known = known_edits(lake, settings.landing_uri)
+        file.write_bytes(encode_edits(known))
+        console.print(f"{len(known)} edits: {file}", markup=False)
+        return
+    if name not in RENDERINGS:
+        raise click.BadParameter(f"there is no format {name!r}; there are {', '.join(RENDERINGS)}")
+    rows = records(lake.log(ORBITAL_CATALOG).rows(COLUMNS).sort_by("norad_id"))
+    data, _, left_out = rendered(name, rows)
+    file.write_bytes(data)
+    without = f"; {left_out} do not fit into this format" if left_out else ""
+    console.print(f"{len(rows) - left_out:,} objects: {file}{without}", markup=False)
+
+
+@catalog.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@_as_json
+@click.pass_obj
+@for_people
+def put(settings: Settings, file: Path, as_json: bool) -> None:
+    """Take the element sets of FILE; when this ends they are durable. Exit code 1 where some were refused."""
+    from sda_platform.runtime.serve import put_file
+
+    accepted, refused = put_file(settings, file)
+    if as_json:
+        click.echo(json.dumps({"accepted": accepted, "refused": refused}, indent=2))
+    else:
+        console.print(f"{accepted} sets accepted, {len(refused)} refused")
+        for each in refused:
+            console.print(f"  record {each['record']}: {each['kind']}: {each['reason']}", markup=False)
+    sys.exit(int(bool(refused)))
+
+
+def _print_objects(rows: list[dict[str, Any]], total: int, as_json: bool) -> None:
+    from sda_platform.clock import iso
+
+    listed = [{name: row.get(name) for name in _LISTED} | {"epoch": iso(row["epoch_time_ns"])} for row in rows]
+    _print_rows(listed, as_json)
+    if not as_json and total > len(rows):
+        console.print(f"{len(rows):,} of {total:,} objects; --limit and --after show others")
+
+
+def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        console.print("none")
+        return
+    grid = Grid(*rows[0], box=None)
+    for row in rows:
+        grid.add_row(*(_cell(value) for value in row.values()))
+    console.print(grid)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.2f}"
+    return "" if value is None else str(value)

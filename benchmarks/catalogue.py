@@ -1,0 +1,302 @@
+"""The catalogue's merge and its lookups against their targets and against peers, each after an equality check.
+
+    python benchmarks/catalogue.py             everything but HTTP
+    python benchmarks/catalogue.py --http      also lookups over a kept connection
+
+Merge: 500,000 element sets from five sources, ids 1 to 100,000 in each, one set in force per object. Peers on the same
+Arrow table: pandas, DuckDB and Polars, and the k-way merge in plain Python.
+"""
+
+import argparse
+import gzip
+import multiprocessing
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+from sda_platform.catalog.sources import source_priority
+from sda_platform.clock import MissionClock
+from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.protocols.columnar_merge import best_rows
+from sda_platform.protocols.element_order import merge_sorted_sources
+from sda_platform.runtime.catalogue_source import LakeSource
+from sda_platform.serving.engine import ENGINES, open_engine
+from sda_platform.serving.index import Binding, CatalogueIndex
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Puts
+from sda_platform.serving.record import COLUMNS
+from sda_platform.serving.store import IndexStore
+
+SOURCES = ("18 SDS", "ESA SST", "EXOANALYTIC", "LEOLABS", "NUMERICA")
+OBJECTS = 100_000
+DAY_NS = 86_400 * 10**9
+AS_OF_NS = 20_000 * DAY_NS
+CATALOGUE = Path(__file__).parents[1] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
+REPEATS = 5
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--http", action="store_true", help="also lookups over HTTP")
+    arguments = parser.parse_args()
+    merge()
+    lookups()
+    puts()
+    if arguments.http:
+        over_http()
+
+
+def merge() -> None:
+    """The set in force of each object by every means, and the time of each."""
+    table = five_sources()
+    means: dict[str, Callable[[], list[int]]] = {
+        "ours, by columns": lambda: ours(table),
+        "DuckDB": lambda: with_duckdb(table),
+        "Polars": lambda: with_polars(table),
+        "pandas": lambda: with_pandas(table),
+    }
+    expected = ours(table)
+    rows = [source.to_pylist() for source in (table.slice(n * OBJECTS, OBJECTS) for n in range(len(SOURCES)))]
+    began = time.perf_counter()
+    oracle = [best["record_number"] for best, _ in merge_sorted_sources(rows, AS_OF_NS)]
+    oracle_s = time.perf_counter() - began
+    assert oracle == expected, "the k-way merge finds other sets"
+    times = {}
+    for name, run in means.items():
+        assert run() == expected, f"{name} finds other sets"
+        times[name] = min(timed(run) for _ in range(REPEATS))
+    print(f"merge of {table.num_rows:,} sets, {len(expected):,} objects, equal results:")
+    for name, seconds in times.items():
+        print(f"  {name}: {seconds * 1000:.0f} ms, {seconds / times['ours, by columns']:.2f} of ours")
+    print(f"  k-way merge in plain Python (oracle): {oracle_s:.2f} s")
+
+
+def five_sources() -> pa.Table:
+    """The capstone's data (CM): five sources by id, epochs of half a day, one seed each."""
+    parts = []
+    for number, source in enumerate(SOURCES):
+        chance = np.random.default_rng(number)
+        parts.append(
+            pa.table(
+                {
+                    "norad_id": np.arange(1, OBJECTS + 1),
+                    "epoch_time_ns": AS_OF_NS - DAY_NS + (chance.random(OBJECTS) * 43_200).astype(np.int64) * 10**9,
+                    "source_priority": np.full(OBJECTS, 10 * (number % 2)),
+                    "element_set_number": np.full(OBJECTS, 999),
+                    "originator": [source] * OBJECTS,
+                    "segment_sha256": [f"{number:064x}"] * OBJECTS,
+                    "record_number": np.arange(OBJECTS) + number * OBJECTS,
+                }
+            )
+        )
+    return pa.concat_tables(parts).combine_chunks()
+
+
+def ours(table: pa.Table) -> list[int]:
+    """`protocols.columnar_merge`; text is only read where numbers are equal."""
+    names = ("source_priority", "element_set_number", "originator", "record_number")
+    ties = [partial(lambda name, rows: table[name].take(rows).to_numpy(), name) for name in names]
+    chosen = best_rows(table["norad_id"].to_numpy(), table["epoch_time_ns"].to_numpy(), ties, AS_OF_NS)
+    found: list[int] = table["record_number"].to_numpy()[chosen].tolist()
+    return found
+
+
+_BY = ["epoch_time_ns", "source_priority", "element_set_number", "originator", "record_number"]
+
+
+def with_duckdb(table: pa.Table) -> list[int]:
+    """A group-by with the greatest struct."""
+    connection = duckdb.connect()
+    connection.register("sets", table)
+    query = f"""select arg_max(record_number, row({", ".join(_BY)})) from sets group by norad_id order by norad_id"""
+    return [row[0] for row in connection.execute(query).fetchall()]
+
+
+def with_polars(table: pa.Table) -> list[int]:
+    """A sort, then the last of each group."""
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame.sort(["norad_id", *_BY]).group_by("norad_id", maintain_order=True).last()["record_number"].to_list()
+
+
+def with_pandas(table: pa.Table) -> list[int]:
+    """A sort, then the last of each group."""
+    frame: pd.DataFrame = table.to_pandas()
+    best = frame.sort_values(["norad_id", *_BY]).drop_duplicates("norad_id", keep="last")
+    return best["record_number"].tolist()
+
+
+def lookups() -> None:
+    """Bulk load and point lookups of both engines."""
+    rows = catalogue(30_000)
+    chance = np.random.default_rng(1)
+    for name in ENGINES:
+        with tempfile.TemporaryDirectory() as directory:
+            index = CatalogueIndex(open_engine(name, Path(directory)))
+            load_s = timed(lambda index=index: index.load(Binding(0, 1, "0" * 64, 1, 0), rows, rows.slice(0, 0)))
+            wanted = chance.choice(rows["norad_id"].to_numpy(), 50_000).tolist()
+            times_us = []
+            for number in wanted:
+                began = time.perf_counter_ns()
+                index.get(number)
+                times_us.append((time.perf_counter_ns() - began) / 1000)
+            median, late = np.percentile(times_us, [50, 99])
+            print(
+                f"{name}: bulk load of {rows.num_rows:,} objects {load_s:.2f} s; lookup in process "
+                f"median {median:.1f} us, 99 % below {late:.1f} us"
+            )
+            pairs = [(key.to_bytes(8, "big"), bytes(82)) for key in range(100_000)]
+            write_s = timed(lambda index=index, pairs=pairs: write_in_batches(index, pairs))
+            print(f"{name}: {100_000 / write_s:,.0f} durable writes of 82 bytes per second, in batches of 10,000")
+            index.engine.close()
+
+
+def write_in_batches(index: CatalogueIndex, pairs: list[tuple[bytes, bytes]]) -> None:
+    """Ten synced batches."""
+    for start in range(0, len(pairs), 10_000):
+        index.engine.write(pairs[start : start + 10_000])
+
+
+def puts() -> None:
+    """Durable puts through the landing zone, bursts, and the recovery of what was not consumed."""
+    sets = element_sets(catalogue(12_000))
+    with tempfile.TemporaryDirectory() as directory:
+        live, source = endpoint(Path(directory))
+        group = Puts(live, source.land, source_priority)
+        seconds = timed(lambda: [each.result() for each in [group.put([one]) for one in sets[:1800]]])
+        print(f"1,800 single puts, all durable and served: {seconds:.2f} s, {1800 / seconds:,.0f} per second")
+        seconds = timed(lambda: group.put(sets).result())
+        print(f"12,000 sets in one put, durable and served: {seconds:.2f} s, {12_000 / seconds:,.0f} per second")
+        group.close()
+        live.close()
+    with tempfile.TemporaryDirectory() as directory:
+        live, source = endpoint(Path(directory))
+        group = Puts(live, source.land, source_priority)
+        numbered = [one for copy in range(10) for one in shifted(sets[:10_000], copy)]
+        for start in range(0, len(numbered), 10_000):
+            group.put(numbered[start : start + 10_000]).result()
+        group.close()
+        live.close()
+        again, _ = endpoint(Path(directory), is_started=False)
+        seconds = timed(again.start)
+        print(f"recovery of {len(again.pending):,} unconsumed sets before the index serves: {seconds * 1000:.0f} ms")
+        again.close()
+
+
+def shifted(sets: list[ElementSet], copy: int) -> list[ElementSet]:
+    """The sets with other numbers."""
+    return [replace(each, norad_id=each.norad_id + copy) for each in sets]
+
+
+def endpoint(home: Path, *, is_started: bool = True) -> tuple[LiveCatalogue, LakeSource]:
+    """A live catalogue of an empty lake."""
+    source = LakeSource(Lake(str(home / "lake"), MissionClock(), without_session), str(home / "landing"))
+    live = LiveCatalogue(source, IndexStore(home / "serving"), time.time_ns)
+    if is_started:
+        live.start()
+    return live, source
+
+
+def over_http() -> None:
+    """Lookups of one client over a kept connection."""
+    with tempfile.TemporaryDirectory() as directory:
+        port = free_port()
+        server = multiprocessing.Process(target=serve_catalogue, args=(Path(directory), port), daemon=True)
+        server.start()
+        connection = connected(port)
+        request = b"GET /objects/25544 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        times_us = []
+        for _ in range(6000):
+            began = time.perf_counter_ns()
+            connection.sendall(request)
+            answer = connection.recv(65536)
+            head, _, body = answer.partition(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            while len(body) < length:
+                body += connection.recv(65536)
+            times_us.append((time.perf_counter_ns() - began) / 1000)
+        assert b'"NORAD_CAT_ID": 25544' in body
+        median, late = np.percentile(times_us[500:], [50, 99])
+        print(f"lookup over HTTP, kept connection: median {median:.0f} us, 99 % below {late:.0f} us")
+        server.terminate()
+
+
+def serve_catalogue(home: Path, port: int) -> None:
+    """Serve the real catalogue as micro-segments of an empty lake would be, from an index."""
+    import uvicorn
+
+    from sda_platform.serving.server import application
+
+    live, source = endpoint(home, is_started=False)
+    rows = catalogue(30_000)
+    live._index = live._store.rebuild(Binding(0, 1, "0" * 64, 1, 0), rows, rows.slice(0, 0))
+    app = application(live, Puts(live, source.land, source_priority))
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
+
+
+def connected(port: int) -> socket.socket:
+    """A connection to the server, once it listens."""
+    for _ in range(300):
+        try:
+            connection = socket.create_connection(("127.0.0.1", port))
+        except OSError:
+            time.sleep(0.1)
+            continue
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection
+    raise RuntimeError("the endpoint did not start")
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def catalogue(count: int) -> pa.Table:
+    """Up to ``count`` real objects, repeated with other numbers where there are fewer, with the index's columns."""
+    rows = decode_element_sets(gzip.decompress(CATALOGUE.read_bytes()), segment_format="omm-csv")
+    more = rows.set_column(
+        rows.column_names.index("norad_id"), "norad_id", pa.array(rows["norad_id"].to_numpy() + 1_000_000)
+    )
+    rows = pa.concat_tables([rows, more]).slice(0, count)
+    constant: dict[str, Any] = {
+        "source_priority": 10, "received_time_ns": 0, "commit_sequence": 1, "segment_sha256": "ab" * 32,
+    }  # fmt: skip
+    for name, value in constant.items():
+        rows = rows.append_column(name, pa.array([value] * rows.num_rows))
+    return rows.select(COLUMNS)
+
+
+def element_sets(rows: pa.Table) -> list[ElementSet]:
+    """Rows as the formats write them."""
+    names = [name for name in ElementSet.__dataclass_fields__ if name in rows.column_names]
+    columns = [rows[name].to_pylist() for name in names]
+    return [ElementSet(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+
+
+def timed(run: Callable[[], Any]) -> float:
+    """Seconds of one run."""
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

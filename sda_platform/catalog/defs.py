@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.catalog import assets, sensors
+from sda_platform.catalog import assets, health, sensors
 from sda_platform.catalog.checks import checks
 from sda_platform.orchestration.policy import Policy
 from sda_platform.settings import Settings
@@ -22,6 +22,7 @@ def defs(settings: Settings) -> dg.Definitions:
             assets.edit_zone,
             assets.catalog_edits,
             assets.catalog_conflicts,
+            health.catalogue_report,
         ],
         asset_checks=checks,
         sensors=sensors.build_sensors(settings.sensor_interval_s),

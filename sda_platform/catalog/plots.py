@@ -1,0 +1,57 @@
+"""Plots of the catalogue for the UI: PNG inside Markdown, some kilobytes each."""
+
+import base64
+import io
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from sda_platform.orbits.elements import FloatArray
+
+_OLDEST_DAYS = 30.0
+
+
+def ages(age_days: FloatArray, regime: npt.NDArray[np.str_]) -> str:
+    """How old the sets in force are, by regime; older ones than 30 days in the last bar."""
+    figure = Figure(figsize=(7.2, 3.0), layout="constrained")
+    axes = figure.subplots()
+    names, counts = np.unique(regime, return_counts=True)
+    shown = [np.clip(age_days[regime == name], 0, _OLDEST_DAYS) for name in names]
+    labels = [f"{name} ({count:,})" for name, count in zip(names, counts, strict=True)]
+    axes.hist(shown, bins=30, range=(0, _OLDEST_DAYS), stacked=True, label=labels)
+    axes.set(xlabel="age of the set in force, days", ylabel="objects", yscale="log")
+    axes.legend(fontsize=7)
+    return _markdown(figure, "ages of element sets by regime")
+
+
+def altitude_by_inclination(perigee_km: FloatArray, apogee_km: FloatArray, inclination_deg: FloatArray) -> str:
+    """How many objects there are at each altitude and inclination."""
+    figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+    axes = figure.subplots()
+    mean_km = np.maximum((perigee_km + apogee_km) / 2, 100.0)
+    edges = np.geomspace(150, 60_000, 90)
+    image = axes.hist2d(inclination_deg, mean_km, bins=(np.arange(0, 181, 2), edges), norm="log", cmap="viridis")[3]
+    axes.set(yscale="log", xlabel="inclination, deg", ylabel="mean altitude, km")
+    figure.colorbar(image, label="objects")
+    return _markdown(figure, "objects by altitude and inclination")
+
+
+def gabbard(title: str, period_min: FloatArray, perigee_km: FloatArray, apogee_km: FloatArray) -> str:
+    """Apogee and perigee of the fragments of one event against their period (Gabbard 1971)."""
+    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(period_min, apogee_km, s=6, color="tab:red", label="apogee")
+    axes.scatter(period_min, perigee_km, s=6, color="tab:blue", label="perigee")
+    axes.set(xlabel="period, min", ylabel="altitude, km", title=f"{title}: {len(period_min):,} fragments")
+    axes.grid(linewidth=0.3)
+    axes.legend(fontsize=7)
+    return _markdown(figure, f"Gabbard plot of {title}")
+
+
+def _markdown(figure: Figure, caption: str) -> str:
+    out = io.BytesIO()
+    with mpl.rc_context({"font.size": 8}):
+        figure.savefig(out, format="png", dpi=80)
+    return f"![{caption}](data:image/png;base64,{base64.b64encode(out.getvalue()).decode()})"

@@ -1,8 +1,8 @@
 """Ground commands: a bounded queue by priority with room kept for emergencies, and a station that executes each once.
 
 Pure state machines. Each change is a `Transition`; a queue is rebuilt from its transitions, so a caller that stores
-them before it acts on them loses nothing in a crash. Delivery to a station is at least once; the station remembers the ids that it
-has executed, refuses a command whose time has passed, and refuses a sender whose lease another one has followed.
+them before it acts on them loses nothing in a crash. Delivery to a station is at least once. The station remembers
+the ids that it has executed, refuses a command whose time has passed, and refuses a sender with a stale token.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.registry import ZONES
 from sda_platform.lake.log import Head
 from sda_platform.landing import intake
 from sda_platform.landing.lander import Landed, Lander
@@ -340,8 +341,7 @@ def test_a_hidden_file_s_segments_are_not_taken_for_partial_ones(tmp_path: Path)
             "night.jsonl",
             b"{}\n",
             {"feed": "lidar"},
-            "unknown feed 'lidar'; the feeds are elements, ephemerides, isl, messages, optical, radar, telemetry, "
-            "tracking",
+            f"unknown feed 'lidar'; the feeds are {', '.join(sorted(ZONES))}",
         ),
         ("night.jsonl", b"{}\n", {"feed": "radar"}, "feed radar does not carry format 'optical-jsonl'"),
     ],

@@ -82,6 +82,7 @@ def _profiled(seconds: float) -> list[tuple[str, float]]:
                 subprocess.run([*command, str(out)], check=True, capture_output=True)
             sending.terminate()
             sending.wait()
+        FLAMES.write_text(FLAMES.read_text().replace(f"{ROOT}/", ""))
         leaves: Counter[str] = Counter()
         for line in stacks.read_text().splitlines():
             stack, _, count = line.rpartition(" ")

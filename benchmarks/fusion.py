@@ -39,7 +39,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
-from sda_platform.orbits.tracking.slices import SLICE_NS, weigh
+from sda_platform.orbits.tracking.slices import SLICE_NS, accumulate_slices
 from sda_platform.orbits.tracking.window import Window
 from sda_platform_tests.support.scenes import (
     DAY_NS,
@@ -195,8 +195,8 @@ def _fused(readings: int, seed: int, objects: int, smallest: int | None = None, 
         if open_s is not None:
             time.sleep(max(open_s + (part + 1) * SLICE_NS / 1e9 - time.monotonic(), 0.0))
         last_s = time.process_time()
-        [weighed] = weigh(observations, tracks, np.full(len(tracks), part), window.reference)
-        window.absorb(weighed)
+        [weighed] = accumulate_slices(observations, tracks, np.full(len(tracks), part), window.reference)
+        window.add(weighed)
     found = window.fit()
     ended_s, now_s = time.monotonic(), time.process_time()
     given = np.where(found.group >= 0, numbers[found.objects[found.group]], -1)

@@ -18,11 +18,11 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
-from sda_platform.orbits.tracking.track_filter import WindowFits, carry
+from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
-    VisibleArcs,
+    VisiblePairs,
     Watched,
     catalogue,
     visible,
@@ -65,10 +65,10 @@ def carried_tracks(tracks: int) -> list[Gate]:
         if seen is None:
             continue
         fits, index, truth = _window_fits(seen, looks, windows, spacing_s)
-        carried = carry(fits, catalogue(), index)
+        filtered = filter_tracks(fits, catalogue(), index)
         last = np.flatnonzero(np.diff(fits.group, append=-1))
         name = f"{regime} by {kind}, {np.bincount(fits.group).mean():.0f} windows, one every {spacing_s} s"
-        better, _ = _told(name, fits.predicted[last, :3], carried.state, carried.covariance, truth[last])
+        better, _ = _told(name, fits.predicted[last, :3], filtered.state, filtered.covariance, truth[last])
         gates.append(Gate(f"{regime} by {kind}, carried: position error, times better", better, 5.0, at_least=True))
     return gates
 
@@ -91,7 +91,7 @@ def _told(
 
 
 def _window_fits(
-    seen: VisibleArcs, looks: int, windows: int, spacing_s: int
+    seen: VisiblePairs, looks: int, windows: int, spacing_s: int
 ) -> tuple[WindowFits, IntArray, FloatArray]:
     """Fits of as many windows of each object as its sensor sees it in; the objects (g,), and the truth (w, 6)."""
     count, rng = len(seen.index), np.random.default_rng(8)
@@ -125,7 +125,7 @@ def watch(kind: str, members: IntArray, tracks: int, looks: int, seed: int) -> W
     return None if seen is None else readings_of(seen, looks, seed)
 
 
-def _sightings(kind: str, members: IntArray, tracks: int, seed: int) -> VisibleArcs | None:
+def _sightings(kind: str, members: IntArray, tracks: int, seed: int) -> VisiblePairs | None:
     every = visible(kind, MID_NS)
     every = every.take(np.isin(every.index, members))
     if not len(every.index):
@@ -133,7 +133,7 @@ def _sightings(kind: str, members: IntArray, tracks: int, seed: int) -> VisibleA
     return every.take(np.random.default_rng(seed).choice(len(every.index), tracks, replace=len(every.index) < tracks))
 
 
-def readings_of(seen: VisibleArcs, looks: int, seed: int) -> Watched:
+def readings_of(seen: VisiblePairs, looks: int, seed: int) -> Watched:
     """Equally spaced looks over the window of objects off their elements by a draw of their own."""
     rng = np.random.default_rng(seed)
     step_s = 30 / looks

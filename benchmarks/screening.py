@@ -43,11 +43,11 @@ from sda_platform.orbits.in_force import terms_in_force
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.closest_approach import Seeds, refine
 from sda_platform.orbits.screening.parallel import screen_elements
-from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, Screening, screen
+from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, ScreeningResult, screen
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.reference import reference_catalogue
-from sda_platform.simulation.scenarios import broken_up, parent_of
+from sda_platform.simulation.scenarios import parent_of, with_breakup
 from sda_platform.simulation.sky import Sky
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
@@ -171,7 +171,7 @@ def _debris(elements: ElementSets, hours: float, processes: int) -> None:
     table = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
     sky = Sky.of_catalogue(table, objects=None, seed=1, catalogue_error_s=0.0)
     parent = parent_of(FRAGMENTS, table, START_NS, 1)
-    everything = broken_up(sky, parent, FRAGMENTS, START_NS, 1)[0].propagator.elements
+    everything = with_breakup(sky, parent, FRAGMENTS, START_NS, 1)[0].propagator.elements
     catalogue, fragments = np.split(np.arange(len(everything)), [len(elements)])
     for others, what in ((catalogue, f"the {len(catalogue):,} of the catalogue"), (fragments, "each other")):
         began = time.perf_counter()
@@ -207,7 +207,7 @@ def _where_time_goes(elements: ElementSets, hours: float) -> None:
 
 def _screen(
     elements: ElementSets, hours: float, processes: int, primaries: Rows | None = None, secondaries: Rows | None = None
-) -> Screening:
+) -> ScreeningResult:
     everything = np.arange(len(elements))
     return screen_elements(
         elements,
@@ -283,7 +283,7 @@ def _peer_part(work: Work) -> Found:
     return [((a, b), ms * 1_000_000, miss) for (a, b, ms), miss in unique.items()]
 
 
-def _events(elements: ElementSets, found: Screening) -> Found:
+def _events(elements: ElementSets, found: ScreeningResult) -> Found:
     events, norad_id = found.events, elements.norad_id
     pairs = zip(norad_id[events.lo].tolist(), norad_id[events.hi].tolist(), strict=True)
     return list(zip(pairs, events.tca_time_ns.tolist(), events.miss_distance_km.tolist(), strict=True))

@@ -20,7 +20,7 @@ from sda_platform.landing.partner_files import identify
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import Terms, terms_in_force
 from sda_platform.orbits.propagation import SGP4_ERRORS
-from sda_platform.orbits.screening.search import Screening
+from sda_platform.orbits.screening.search import ScreeningResult
 
 _OUTPUTS = {".csv", ".parquet"}
 
@@ -72,7 +72,7 @@ def read_elements(path: Path, start_ns: int, end_ns: int) -> ElementFile:
     )
 
 
-def write_events(screening: Screening, elements: ElementSets, out: Path) -> list[Path]:
+def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -> list[Path]:
     """Write the events to ``out`` (.csv or .parquet), and beside it, where there are any, co-located pairs and objects
     that SGP4 refused. Returns the files written. Raises ScreeningInputError for another ending."""
     check_output(out)

@@ -14,8 +14,8 @@ from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
-from sda_platform.orbits.risk.validity import Passes
-from sda_platform.orbits.screening.encounter import relative_states, turning_states
+from sda_platform.orbits.risk.validity import Encounters
+from sda_platform.orbits.screening.encounter import relative_states, rotating_frame_states
 from sda_platform.orbits.screening.volumes import Volumes, by_volume
 
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
@@ -90,11 +90,13 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks
     relative = relative_states(r1, v1, r2, v2)
     in_volume_s = np.full(rows.num_rows, np.nan)
     for volume, chosen in by_volume(catalogue.propagator.elements.take(sides[0].index), volumes):
-        in_volume_s[chosen] = volume.time_inside_s(*turning_states(r1[chosen], v1[chosen], r2[chosen], v2[chosen]))
+        in_volume_s[chosen] = volume.time_inside_s(
+            *rotating_frame_states(r1[chosen], v1[chosen], r2[chosen], v2[chosen])
+        )
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
     kinds = [[object_type(name) for name in side] for side in names]
     radius_m = np.array([sum(HARD_BODY_RADIUS_M[kind] for kind in pair) for pair in zip(*kinds, strict=True)])
-    best = best_probabilities(Passes(r1, v1, c1, r2, v2, c2, radius_m / 1000))
+    best = best_probabilities(Encounters(r1, v1, c1, r2, v2, c2, radius_m / 1000))
     plane = best.two_dimensional
     columns = [
         rows.column("event_id"),

@@ -14,7 +14,7 @@ from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import pef_to_teme, velocity_pef_to_teme
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
-from sda_platform.orbits.risk.validity import Passes
+from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import relative_states
 
 # Of the miss distance that the message states: more than rounding, less than anybody's error of substance.
@@ -100,14 +100,14 @@ def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> Messa
     )
 
 
-def _passes(message: Cdm, radius_m: float) -> Passes:
+def _passes(message: Cdm, radius_m: float) -> Encounters:
     inertial = _in_their_frame if len({each.frame for each in message.objects}) == 1 else _in_gcrf
     sides = []
     for each in message.objects:
         r, v = (part[None] for part in inertial(each, message.tca_time_ns))
         _require_an_orbit(each, r[0], v[0])
         sides.append((r, v, rtn_to_teme(each.covariance_rtn[None], r, v)))
-    return Passes(*sides[0], *sides[1], np.array([radius_m / 1000]))
+    return Encounters(*sides[0], *sides[1], np.array([radius_m / 1000]))
 
 
 def _in_their_frame(each: CdmObject, time_ns: int) -> tuple[FloatArray, FloatArray]:

@@ -29,7 +29,7 @@ _TAIL, _MOST_IN_TAIL = 0.95, 0.15
 
 
 @dataclass(frozen=True, eq=False)
-class Verdicts:
+class AssociationOutcomes:
     """What was found of ``m`` readings, each array (m,)."""
 
     source_id: TextArray
@@ -46,7 +46,7 @@ class Verdicts:
     @classmethod
     def of(
         cls, readings: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None = None
-    ) -> Verdicts:
+    ) -> AssociationOutcomes:
         """The verdicts on ``readings`` against this catalogue, found as the fusion finds them."""
         rows = in_order(readings)
         observations = ObservationArrays.from_columns(arrays(rows), sensors)
@@ -62,12 +62,12 @@ class Verdicts:
             level=np.where(given, chi2.cdf(verdict.mahalanobis2, np.maximum(size, 1)), np.nan),
         )
 
-    def of_sensors(self, at_least: int = 1) -> Iterator[tuple[str, Verdicts]]:
+    def of_sensors(self, at_least: int = 1) -> Iterator[tuple[str, AssociationOutcomes]]:
         """The verdicts of each sensor that has as many, by name."""
         names, count = np.unique(self.source_id, return_counts=True)
         for name in names[count >= at_least].tolist():
             mine = self.source_id == name
-            yield name, Verdicts(*(getattr(self, field)[mine] for field in self.__dataclass_fields__))
+            yield name, AssociationOutcomes(*(getattr(self, field)[mine] for field in self.__dataclass_fields__))
 
     def share(self, outcome: str) -> float:
         """How many of the readings ended so, in [0, 1]; none of no readings."""
@@ -102,7 +102,7 @@ class Verdicts:
         return found
 
 
-def told(verdicts: Verdicts) -> str:
+def told(verdicts: AssociationOutcomes) -> str:
     """The shares of each sensor, and of the windows of each, as a Markdown table."""
     lines = ["| sensor | readings | associated | ambiguous | unmatched | unmatched by window | beyond 95 % |"]
     lines.append("|---|---|---|---|---|---|---|")

@@ -85,8 +85,8 @@ def told_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
 def unfounded_corrections(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """What is taken out of times is larger than its doubt."""
     rows = log.rows_of(reviewed_span(commits), ["source_id", "offset_s", "correction_sigma_s", "is_applied"])
-    doubt_s = pc.fill_null(rows["correction_sigma_s"], float("inf"))
-    unsure = rows.filter(pc.and_(rows["is_applied"], pc.less_equal(pc.abs(rows["offset_s"]), doubt_s)))
+    prior_sigma_s = pc.fill_null(rows["correction_sigma_s"], float("inf"))
+    unsure = rows.filter(pc.and_(rows["is_applied"], pc.less_equal(pc.abs(rows["offset_s"]), prior_sigma_s)))
     names = sorted(set(unsure["source_id"].to_pylist()))
     return [f"clocks are corrected by less than is known of them: {', '.join(names)}"] if names else []
 

@@ -13,7 +13,7 @@ from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, pas
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import PropagatedStates, WindowFits, carry
+from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
 
 WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "elements_epoch_ns")
 TRACK_SCHEMA = pa.schema([field for field in TRACKS.arrow_schema if field.name != COMMIT_SEQUENCE])
@@ -54,7 +54,7 @@ def _followed(
     order = np.argsort(propagator.elements.norad_id, kind="stable")
     index = order[np.searchsorted(propagator.elements.norad_id, numbers, sorter=order)]
     fits = window_fits(rows)
-    carried = carry(fits, propagator, index)
+    filtered = filter_tracks(fits, propagator, index)
     last = np.append(np.flatnonzero(np.diff(fits.group)), len(fits.group) - 1)
     lives = [
         life_of(
@@ -65,8 +65,8 @@ def _followed(
         for g, number in enumerate(numbers.tolist())
     ]
     ids = rows["track_id"].take(pa.array(last)).to_pylist()
-    told = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, carried, as_of_ns)
-    return told.filter(pa.array(np.isfinite(carried.state).all(axis=1)))
+    told = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, as_of_ns)
+    return told.filter(pa.array(np.isfinite(filtered.state).all(axis=1)))
 
 
 def window_fits(rows: pa.Table) -> WindowFits:
@@ -109,11 +109,11 @@ def _rows(
     lives: list[Life],
     windows: list[int],
     track_id: list[str],
-    carried: PropagatedStates,
+    filtered: FilteredStates,
     as_of_ns: int,
 ) -> pa.Table:
-    suspected = carried.manoeuvre_ns > 0
-    sigma_km = np.sqrt(np.einsum("gii->g", carried.covariance[:, :3, :3]))
+    suspected = filtered.manoeuvre_ns > 0
+    sigma_km = np.sqrt(np.einsum("gii->g", filtered.covariance[:, :3, :3]))
     columns: dict[str, Any] = {
         "norad_id": norad_id,
         "state": [life.state for life in lives],
@@ -122,16 +122,16 @@ def _rows(
         "streak": [life.streak for life in lives],
         "windows": windows,
         "track_id": track_id,
-        "epoch_time_ns": carried.epoch_ns,
-        **{name: carried.state[:, axis] for axis, name in enumerate(STATE_COLUMNS)},
-        "covariance": lower_triangles(carried.covariance).tolist(),
+        "epoch_time_ns": filtered.epoch_ns,
+        **{name: filtered.state[:, axis] for axis, name in enumerate(STATE_COLUMNS)},
+        "covariance": lower_triangles(filtered.covariance).tolist(),
         "position_sigma_m": sigma_km * 1e3,
-        "innovation": _where(np.isfinite(carried.innovation), carried.innovation),
-        "innovation_size": carried.innovation_size,
-        "unexplained_windows": carried.unexplained,
-        "manoeuvre_time_ns": _where(suspected, carried.manoeuvre_ns),
-        "manoeuvre_speed_m_s": _where(suspected, carried.manoeuvre_km_s * 1e3),
-        "manoeuvre_sigma_m_s": _where(suspected, carried.manoeuvre_sigma_km_s * 1e3),
+        "innovation": _where(np.isfinite(filtered.innovation), filtered.innovation),
+        "innovation_size": filtered.innovation_size,
+        "unexplained_windows": filtered.unexplained,
+        "manoeuvre_time_ns": _where(suspected, filtered.manoeuvre_ns),
+        "manoeuvre_speed_m_s": _where(suspected, filtered.manoeuvre_km_s * 1e3),
+        "manoeuvre_sigma_m_s": _where(suspected, filtered.manoeuvre_sigma_km_s * 1e3),
         "as_of_ns": [as_of_ns] * len(norad_id),
     }
     return pa.table({field.name: pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA})

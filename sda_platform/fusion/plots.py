@@ -8,7 +8,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from sda_platform.fusion.association_quality import OUTCOMES, Verdicts
+from sda_platform.fusion.association_quality import OUTCOMES, AssociationOutcomes
 from sda_platform.fusion.track_states import STATES
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
@@ -33,7 +33,7 @@ def residuals(clocks: TimeTagBiases) -> str:
     return _markdown(figure, "residuals and clocks of each sensor")
 
 
-def association(verdicts: Verdicts) -> str:
+def association(verdicts: AssociationOutcomes) -> str:
     """Of each sensor, window by window, how many readings found their object; and how near to it they were."""
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.association_quality import Verdicts, told
+from sda_platform.fusion.association_quality import AssociationOutcomes, told
 from sda_platform.fusion.fit_quality import FitQuality
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.fusion.resource import FusionResource
@@ -114,14 +114,16 @@ def recent_windows(store: Lake) -> pa.Table:
     return current_keys(log, _WINDOW, where=ds.field("window_start_ns") >= since_ns)
 
 
-def recent_verdicts(store: Lake, readings: pa.Table, window_ns: int, sensors: SensorNetwork | None = None) -> Verdicts:
+def recent_verdicts(
+    store: Lake, readings: pa.Table, window_ns: int, sensors: SensorNetwork | None = None
+) -> AssociationOutcomes:
     """Which of the newest windows' ``readings`` find their object in the catalogue of now, by the fits' clocks."""
     newest_ns = window_start(pc.max(readings["sensor_time_ns"]).as_py() or 0, window_ns)
     starts_ns = range(newest_ns - (_ASSOCIATED_WINDOWS - 1) * window_ns, newest_ns + 1, window_ns)
     recent = readings.filter(pc.greater_equal(readings["sensor_time_ns"], starts_ns[0]))
     clocks = known_corrections(store, store.log(TIME_TAG_BIASES).head().sequence, starts_ns, window_ns)
     propagator = catalogue_at(store, store.log(ORBITAL_CATALOG).version()).propagator
-    return Verdicts.of(corrected_rows(recent, clocks, window_ns), propagator, window_ns, sensors)
+    return AssociationOutcomes.of(corrected_rows(recent, clocks, window_ns), propagator, window_ns, sensors)
 
 
 def newest_offsets(store: Lake) -> TimeTagBiases:
@@ -135,7 +137,7 @@ def newest_offsets(store: Lake) -> TimeTagBiases:
 def clock_problems(clocks: TimeTagBiases) -> list[str]:
     """The sources whose clocks are certainly further off than their quality allows (CS, DP3-I4)."""
     sure_s = np.abs(clocks.offset_s) - 3 * clocks.sigma_s
-    wrong = (sure_s > clocks.bound_s) & (clocks.readings >= _LEAST_READINGS)
+    wrong = (sure_s > clocks.bound_s) & (clocks.observation_count >= _LEAST_READINGS)
     return [
         f"{clocks.source_id[n]} is {clocks.offset_s[n] * 1e3:+.1f} ms off (± {clocks.sigma_s[n] * 1e3:.1f}), "
         f"its clock claims {clocks.bound_s[n] * 1e3:.3g} ms"

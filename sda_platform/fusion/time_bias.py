@@ -28,7 +28,15 @@ _HOLDS_AFTER_TERMS = 2
 _LEAST_ANCHORS = 5
 _LEAST_READINGS = 20
 _CERTAIN_SIGMAS = 5.0
-_ESTIMATED = ("offset_s", "sigma_s", "readings", "anchors", "bound_s", "residual_rms")
+# Columns of `time_tag_biases` by attribute of `TimeTagBiases`.
+_COLUMN_OF = {
+    "offset_s": "offset_s",
+    "sigma_s": "sigma_s",
+    "observation_count": "readings",
+    "anchors": "anchors",
+    "bound_s": "bound_s",
+    "residual_rms": "residual_rms",
+}
 
 
 def estimated(
@@ -60,7 +68,7 @@ def estimated(
             "source_id": name,
             "term_start_ns": term_ns,
             "holds_from_ns": term_ns + _HOLDS_AFTER_TERMS * WINDOWS_IN_TERM * window_ns,
-            **{column: getattr(found, column)[n].item() for column in _ESTIMATED},
+            **{column: getattr(found, field)[n].item() for field, column in _COLUMN_OF.items()},
             "as_of_ns": as_of_ns,
         }
         for n, name in enumerate(found.source_id.tolist())
@@ -103,7 +111,8 @@ def _offsets(
 def offsets_of(rows: pa.Table) -> TimeTagBiases:
     """Rows of one term as the estimate that they tell."""
     ordered = rows.sort_by("source_id")
-    return TimeTagBiases(**arrays(ordered, ("source_id", *_ESTIMATED)))
+    columns = arrays(ordered, ("source_id", *_COLUMN_OF.values()))
+    return TimeTagBiases(columns["source_id"], **{name: columns[column] for name, column in _COLUMN_OF.items()})
 
 
 def corrections(rows: pa.Table) -> dict[int, TimeTagBiases]:

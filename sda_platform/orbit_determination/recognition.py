@@ -16,7 +16,7 @@ from sda_platform.fusion.tables import covariance_from_lower
 from sda_platform.orbit_determination.tracklets import Tracklet
 from sda_platform.orbits.determination.differential_correction import Correction, UncertainElements, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.determination.linking import GATE, carried
+from sda_platform.orbits.determination.linking import GATE, propagated
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.sensing.observations import ObservationArrays
 
@@ -65,7 +65,7 @@ def continued(before: EarlierSet, observations: ObservationArrays, alone: Correc
 
     ``alone`` is the orbit by the observations alone: the earlier set adds six degrees of freedom to its chi-square.
     """
-    prior = carried(before, int(alone.elements.epoch_time_ns[0]))
+    prior = propagated(before, int(alone.elements.epoch_time_ns[0]))
     try:
         joined = correct_elements(observations, prior.elements, prior=prior.covariance)
     except (NoOrbit, np.linalg.LinAlgError):  # or a covariance that rounding left without an inverse

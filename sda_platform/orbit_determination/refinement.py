@@ -12,7 +12,7 @@ from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
-from sda_platform.orbits.determination.element_fit import FittedElements, Unfit, fit_elements
+from sda_platform.orbits.determination.element_fit import FittedElements, NoFit, fit_elements
 from sda_platform.orbits.elements import ElementSets
 
 REFINED_SCHEMA = pa.schema([field for field in REFINED_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
@@ -58,10 +58,10 @@ def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping
         fits = window_fits(own.sort_by("epoch_time_ns"))
         try:
             fitted = fit_elements(fits, ElementSets.from_columns({name: [value] for name, value in row.items()}))
-        except Unfit:
+        except NoFit:
             continue
         told = _told(fitted, row, fits.epoch_ns)
-        if fitted.settled and told["position_sigma_m"] < _BETTER * told["published_sigma_m"]:
+        if fitted.converged and told["position_sigma_m"] < _BETTER * told["published_sigma_m"]:
             found.append({**told, "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, REFINED_SCHEMA)
 

@@ -23,7 +23,7 @@ from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orbit_determination.tracklets import Tracklet, observations_of
 from sda_platform.orbits.determination.differential_correction import Correction, correct_elements
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
-from sda_platform.orbits.determination.linking import link, recognised
+from sda_platform.orbits.determination.linking import link, recognise
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.sensing.observations import ObservationArrays
 
@@ -102,7 +102,7 @@ def _earlier(
     """What each orbit may go on: its own number's last set from other readings, or that of an object not seen now."""
     sets = earlier_sets(known)
     gone = [of_one[-1] for number, of_one in sets.items() if number not in followed and number not in owners]
-    again = {met: gone[which] for met, which in recognised(gone, [orbit for _, orbit in confirmed]).items()}
+    again = {met: gone[which] for met, which in recognise(gone, [orbit for _, orbit in confirmed]).items()}
     return [
         again.get(position) if owner is None else set_before(sets.get(owner, ()), chain)
         for position, ((chain, _), owner) in enumerate(zip(confirmed, owners, strict=True))

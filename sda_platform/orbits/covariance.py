@@ -1,7 +1,7 @@
-"""How uncertain a state is: a prior for objects known only by element sets, and its transport in time.
+"""Covariance of element sets: a prior by orbital regime and age, and its linear propagation.
 
-Holds the model and the linear algebra around it; the two-body dynamics live in ``orbits.two_body``.
-Probabilities built on this prior are good for screening only: it describes a population, not one object.
+The two-body dynamics are in ``orbits.two_body``. Probabilities built on this prior are good for screening only: it
+describes a population, not one object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_stm
 _DAY_S = 86400.0
 _EARTH_RADIUS_KM = 6378.135
 _MAX_AXIS_TIMING_CORRELATION = 0.95
-# White acceleration that stands for what SGP4 leaves out: 70 m and 2 cm/s after one low orbit.
+# White acceleration that models what SGP4 leaves out: 70 m and 2 cm/s after one low orbit.
 _ACCELERATION_KM2_S3 = 1e-13
 
 
@@ -46,13 +46,12 @@ are compared with precise orbits; they are not taken from one source.
 def prior_covariance_rtn(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike, age_days: npt.ArrayLike) -> FloatArray:
     """Covariance (n, 6, 6) of position (km) and inertial velocity (km/s), in the RTN axes of each state.
 
-    Built from six independent-by-nature element errors instead of six independent coordinates, so that
-    velocity errors are the ones the position errors imply: semi-major axis, timing along the orbit,
-    eccentricity vector (two), tilt of the plane (two). On a circular orbit the position sigmas are exactly
-    those of the regime, radial ``s_R + g_R age`` (up to the few metres of the axis error), transverse
-    ``s_T + g_T age``, normal ``s_N``, at every phase. The axis sigma is the one whose drift is the transverse
-    growth, ``g_T = 1.5 n s_a``, and it is correlated with the timing error it has already caused. The energy
-    error is that of the axis alone.
+    It is built from six independent element errors instead of six independent coordinates, so that velocity errors
+    are consistent with the position errors: semi-major axis, timing along the orbit, eccentricity vector (two), tilt
+    of the plane (two). On a circular orbit the position sigmas are exactly those of the regime at every phase: radial
+    ``s_R + g_R age`` (up to the few metres of the axis error), transverse ``s_T + g_T age``, normal ``s_N``. The axis
+    sigma is the one whose drift is the transverse growth, ``g_T = 1.5 n s_a``; it is correlated with the timing error
+    it has already caused. The energy error is that of the axis alone.
 
     Args:
         r_teme_km, v_teme_km_s: (n, 3) inertial states; rows that are not closed orbits give NaN.
@@ -90,11 +89,10 @@ def transport(
     v_teme_km_s: npt.ArrayLike,
     dt_s: npt.ArrayLike,
 ) -> tuple[FloatArray, FloatArray]:
-    """Carry deviations and covariances linearly from a reference state to ``dt_s`` later (or earlier).
+    """Propagate deviations and covariances linearly from a reference state to ``dt_s`` later (or earlier).
 
-    The reference is propagated elsewhere (SGP4); only the small difference moves by two-body dynamics.
-    Neglecting J2 in the difference costs about 0.1 % of it per radian of perigee or node motion, well below
-    the covariance itself.
+    The caller propagates the reference (SGP4); two-body dynamics apply to the small difference only. Neglecting J2 in
+    the difference costs about 0.1 % of it per radian of perigee or node motion, well below the covariance itself.
 
     Args:
         deviation: (n, 6) TEME, km and km/s, true minus reference.
@@ -157,10 +155,10 @@ def _element_covariance(sigma: FloatArray, age: FloatArray, mean_motion: FloatAr
 
 
 def _error_directions(r: FloatArray, v: FloatArray, axis_km: FloatArray) -> FloatArray:
-    """What one unit of each cause does to the state: (n, 6, 6), rows R T N and rates, a column per cause.
+    """Derivatives (n, 6, 6) of the state by each cause: rows R T N and rates, one column per cause.
 
-    Columns: axis (km), time (s), eccentricity in and out of phase (km), tilt about the radial and transverse
-    axes (rad). All but the first keep the orbit's energy exactly, for any eccentricity.
+    Columns: axis (km), time (s), eccentricity in and out of phase (km), tilt about the radial and transverse axes
+    (rad). All but the first keep the orbit's energy exactly, for any eccentricity.
     """
     radius = np.linalg.norm(r, axis=-1)
     radial = np.einsum("ni,ni->n", r, v) / radius

@@ -1,9 +1,9 @@
-"""How the Earth stands in space: states of any of a message's frames in GCRF, by the published Earth orientation.
+"""Earth orientation: converts states from any frame of a CDM or OMM into GCRF by the published parameters.
 
 `frames` leaves UT1, polar motion and nutation out, because everything compared there is in one frame. Two objects in
 different frames are compared here, where a tenth of a second of UT1 is 50 m. Precession and nutation: IAU 2006/2000A
-(ERFA); UT1, polar motion and length of day: IERS Bulletin A, which reaches from 1973 to about a year ahead of the
-installed data.
+(ERFA). UT1, polar motion and length of day: IERS Bulletin A, which covers 1973 to about a year after the installed
+data.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TwoParts = tuple[FloatArray, FloatArray]
 
 
 class UnknownOrientation(ValueError):
-    """The Earth's orientation at an instant is not known; the text says from when to when it is."""
+    """The Earth's orientation is not published for an instant; the text gives the published span."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Orientation:
-    """What is measured of the Earth's rotation at n instants, (n,) each."""
+    """Measured Earth orientation parameters at n instants, (n,) each."""
 
     ut1_minus_utc_s: FloatArray
     polar_x_rad: FloatArray
@@ -129,7 +129,7 @@ def orientation(time_ns: npt.NDArray[np.int64]) -> Orientation:
 
 @cache
 def _bulletin() -> dict[str, npt.NDArray[np.float64]]:
-    """The daily values up to the last day that has all."""
+    """The daily values up to the last complete day."""
     lines = Path(str(astropy_iers_data.IERS_A_FILE)).read_text().splitlines()
     full = [line for line in lines if line[slice(*_COLUMNS["ut1"])].strip()]
     days = {

@@ -25,9 +25,9 @@ _INTEGER_COLUMNS = ("norad_id", "epoch_time_ns")
 class ElementSets:
     """SGP4 mean elements of ``n`` objects, one array of shape (n,) per column.
 
-    Columns keep the names and units of the element-set schema: angles in degrees, mean motion in revolutions
-    per day, ``epoch_time_ns`` in nanoseconds since the Unix epoch (UTC). The derivatives follow the OMM
-    convention (first derivative halved, second divided by six); SGP4 carries but does not use them.
+    Columns keep the names and units of the element-set schema: angles in degrees, mean motion in revolutions per day,
+    ``epoch_time_ns`` in nanoseconds since the Unix epoch (UTC). The derivatives follow the OMM convention (first
+    derivative halved, second divided by six); SGP4 does not use them.
     """
 
     norad_id: IntArray

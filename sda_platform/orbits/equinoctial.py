@@ -1,14 +1,14 @@
-"""Uncertain orbits in elements that stay Gaussian: mean states and covariances as equinoctial elements, and back.
+"""Uncertain orbits as equinoctial elements, in which a covariance stays Gaussian.
 
-A covariance that is a straight ellipsoid in position and velocity bends along the orbit within minutes; in these
-elements two-body motion only adds ``n t`` to the mean longitude, so that it stays an ellipsoid for days. Each orbit's
-elements are counted in its own radial, transverse and normal axes at the reference time, which leaves no singular
-orbit but the straight line.
+A covariance that is an ellipsoid in position and velocity bends along the orbit within minutes. In these elements
+two-body motion only adds ``n t`` to the mean longitude, so that it stays an ellipsoid for days. Each orbit's elements
+refer to its own radial, transverse and normal axes at the reference time, so that only the straight line is singular.
 
-Equinoctial elements have no singularity at round or equatorial orbits: mean motion (rad/s), e sin(w + W), e cos(w + W),
-tan(i/2) sin W, tan(i/2) cos W, mean longitude M + w + W (rad). Only an inclination of 180 degrees is out of reach.
-Uncertain orbits have e cos before e sin (f, g: along R and T); on published covariances that are not positive, answers
-hang on that order.
+Equinoctial elements have no singularity at round or equatorial orbits: mean motion (rad/s), e sin(w + W), e cos(w +
+W), tan(i/2) sin W, tan(i/2) cos W, mean longitude M + w + W (rad). Only an inclination of 180 degrees is excluded.
+Uncertain orbits have e cos before e sin (f, g: along R and T). For published covariances that are not positive
+definite, results depend on that order.
+
 Source: Broucke & Cefola, Celestial Mechanics 5 (1972); Vallado (4th ed.), section 2.4.3.
 """
 
@@ -77,9 +77,9 @@ def uncertain_orbit(r_km: npt.ArrayLike, v_km_s: npt.ArrayLike, covariance: npt.
 
 
 def square_root(covariance: FloatArray) -> FloatArray:
-    """A matrix (6, 6) whose product with its transpose is ``covariance``, negative eigenvalues taken as zero.
+    """A matrix (6, 6) whose product with its transpose is ``covariance``, negative eigenvalues set to zero.
 
-    Elements of unlike size are scaled to equal variances first.
+    The variances are scaled to one first.
     """
     scale = np.sqrt(np.maximum(np.diagonal(covariance), 1e-60))
     value, vector = np.linalg.eigh(0.5 * (covariance + covariance.T) / np.outer(scale, scale))
@@ -98,7 +98,7 @@ def states_at(orbit: UncertainOrbit, elements: FloatArray, dt_s: FloatArray) -> 
 
 
 def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """As ``states_at``, in the axes that the elements are counted in. Derivatives by complex step: exact."""
+    """As ``states_at``, in the axes of the elements. Derivatives by complex step: exact."""
     stepped = np.repeat(elements[:, None, :].astype(np.complex128), 7, axis=1)
     for number in range(6):
         stepped[:, number + 1, number] += 1j * _COMPLEX_STEP

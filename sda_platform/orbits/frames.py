@@ -1,8 +1,8 @@
-"""Frames, sites, the Sun and the Earth's shadow: what lies between an orbit and what a sensor sees.
+"""Reference frames, sites, the Sun and the Earth's shadow: the geometry between orbits and sensors.
 
-TEME is the true-equator mean-equinox frame SGP4 works in. The Earth-fixed frame here is the *pseudo*
-Earth-fixed frame (PEF): UT1 is taken as UTC (< 0.9 s, < 420 m at the equator) and polar motion (< 15 m) is
-left out, which simulation and association share. Geometry only: light time is ``sensing.light``'s.
+TEME is the true-equator mean-equinox frame of SGP4. The Earth-fixed frame here is the *pseudo* Earth-fixed frame
+(PEF): UT1 is taken as UTC (< 0.9 s, < 420 m at the equator) and polar motion (< 15 m) is left out, which simulation
+and association share. Geometry only: light time is in ``sensing.light``.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def site_is_dark(
     time_ns: npt.ArrayLike,
     sun_elevation_limit_rad: float = DARK_SUN_ELEVATION_RAD,
 ) -> npt.NDArray[np.bool_]:
-    """Whether the Sun stands below the limit (nautical twilight by default) at sites (...)."""
+    """Whether the Sun is below the limit (nautical twilight by default) at sites (...)."""
     up = enu_basis_teme(latitude_deg, longitude_deg, time_ns)[..., 2, :]
     sun = sun_teme_km(time_ns)
     sine = np.einsum("...i,...i->...", up, sun) / np.linalg.norm(sun, axis=-1)

@@ -1,6 +1,6 @@
-"""Which element set of an object is in force at a time: the one with the latest epoch that has come.
+"""The element set of an object in force at a time: the one with the latest epoch reached.
 
-Sets with epochs ahead are predictions, such as the segments of an operator's ephemeris: each takes over at its epoch.
+Sets with future epochs are predictions, such as the segments of an operator's ephemeris; each applies from its epoch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def terms_in_force(
     """The sets in force during [start, end), piecewise in time; every object has one at any time.
 
     A set is in force from EPOCH_TOLERANCE_NS before its epoch until the next set of its object is. Before the first
-    epoch of an object its first set is in force. Of sets with one epoch the highest by ``rank`` counts: arrays (n,),
+    epoch of an object its first set is in force. Of sets with one epoch the highest by ``rank`` applies: arrays (n,),
     the most significant first. If no two rows are equal in all of them, the order of the rows does not matter.
     """
     order = np.lexsort((*reversed(rank), epoch_ns, norad_id))

@@ -1,9 +1,9 @@
-"""Compile what is compiled, so that no first window after an installation has to wait for it.
+"""Compiles all numba kernels ahead of use, so that the first window after an installation is not delayed.
 
-    python -m sda_platform.orbits.kernels
+python -m sda_platform.orbits.kernels
 
-Numba compiles a function when it is first called, and keeps it beside its source. So two satellites of no catalogue are
-seen, fitted, followed, screened and assessed once, whatever comes of it.
+Numba compiles a function at its first call and caches it on disk. Two synthetic satellites are therefore observed,
+fitted, filtered, screened and assessed once; the results are discarded.
 """
 
 import numpy as np
@@ -12,14 +12,14 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.validity import Passes
+from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.passes import find_passes, site_sensor
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
-from sda_platform.orbits.tracking.track_filter import WindowFits, carry
+from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks
 from sda_platform.orbits.two_body import two_body_state
 
 _EPOCH_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND
@@ -27,7 +27,7 @@ _READINGS = 10
 
 
 def compile_all() -> None:
-    """Call everything that is compiled with arguments of the types that it is called with later."""
+    """Call every kernel with arguments of the types of its later calls."""
     pair = Propagator(
         ElementSets.from_columns(
             {
@@ -44,17 +44,17 @@ def compile_all() -> None:
     )
     objects = np.arange(2)
     fits = _fitted(pair)
-    carry(fits, pair, objects)
+    filter_tracks(fits, pair, objects)
     screen_volume(pair, objects, objects, _EPOCH_NS, _EPOCH_NS + 7200 * NANOSECONDS_PER_SECOND, Volume.sphere(5.0))
     (r_1, v_1), (r_2, v_2) = ((fits.state[n : n + 1, :3], fits.state[n : n + 1, 3:]) for n in (0, 1))
     covariance_1, covariance_2 = fits.covariance[:1], fits.covariance[1:]
     two_body_state(r_1, v_1, 60.0)
     find_passes(pair, [site_sensor(0.0, 0.0, 0.0, 5.0)], _EPOCH_NS, _EPOCH_NS + 600 * NANOSECONDS_PER_SECOND)
-    best_probabilities(Passes(r_1, v_1, covariance_1, r_2, v_2, covariance_2, np.array([0.01])))
+    best_probabilities(Encounters(r_1, v_1, covariance_1, r_2, v_2, covariance_2, np.array([0.01])))
 
 
 def _fitted(pair: Propagator) -> WindowFits:
-    """A window in which both tell where they are."""
+    """A window fit in which both satellites report their state."""
     forget()
     times_ns = _EPOCH_NS + np.repeat(np.arange(_READINGS), 2) * NANOSECONDS_PER_SECOND
     objects = np.tile([0, 1], _READINGS)

@@ -1,4 +1,6 @@
-"""SGP4's mean elements in equinoctial form (see ``equinoctial``): through given states, and what they move."""
+"""SGP4's mean elements in equinoctial form (see ``equinoctial``): from states, and partial derivatives of states by
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ def mean_elements(
 ) -> ElementSets:
     """SGP4 elements, numbered from 1, that give the states (n, 3), (n, 3) at their epochs (n,) or scalar.
 
-    Fixed-point iteration on osculating elements; exact to a millimetre except within 0.1 degrees of the equator in deep
-    space, where SGP4 itself jumps by up to 30 km. Rows that are not closed orbits, or that SGP4 refuses, become NaN.
+    Fixed-point iteration on osculating elements; exact to a millimetre except within 0.1 degrees of the equator in
+    deep space, where SGP4 itself jumps by up to 30 km. Rows that are not closed orbits, or that SGP4 rejects, become
+    NaN.
     """
     wanted = equinoctial(r_teme_km, v_teme_km_s)
     mean = wanted.copy()
@@ -90,8 +93,8 @@ def states_and_partials(
 ) -> tuple[FloatArray, FloatArray]:
     """States (m, 6) at times (m,), km and km/s, and their derivatives (m, 6, k) by the unknowns (k,).
 
-    By central differences over ``steps`` (k,); ``element_sets`` makes SGP4 elements (n,) of unknowns (n, k). What SGP4
-    refuses is NaN.
+    By central differences over ``steps`` (k,); ``element_sets`` makes SGP4 elements (n,) of unknowns (n, k). Rows
+    that SGP4 rejects are NaN.
     """
     size = len(unknowns)
     moved = np.vstack([np.zeros(size), np.diag(steps), -np.diag(steps)])

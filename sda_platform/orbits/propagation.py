@@ -1,7 +1,6 @@
-"""SGP4 over many objects and times (WGS72, TEME), with refusals as codes and as text.
+"""SGP4 over many objects and times (WGS72, TEME), with rejections as codes and as text.
 
-Holds no element parsing and no frame conversion. Object ids never enter SGP4: real ids have outgrown its
-field.
+Object ids are never passed to SGP4, because real ids exceed its field.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ _ARRAY_CALL_PAYS_FROM = 6
 class Propagator:
     """SGP4 for a fixed list of element sets; rows are addressed by position in ``elements``.
 
-    SGP4 initialisation happens once, on first use. Pickling carries only the elements; a process that
-    unpickles the same elements again gets its already initialised propagator back.
+    SGP4 is initialised once, on first use. A pickle contains only the elements; a process that unpickles the same
+    elements again gets its already initialised propagator.
     """
 
     def __init__(self, elements: ElementSets) -> None:
@@ -126,7 +125,7 @@ class Propagator:
 
 
 def refusal_reasons(elements: ElementSets, time_ns: int | None = None) -> list[str | None]:
-    """Why SGP4 refuses each element set, or None where it accepts it; length n.
+    """Why SGP4 rejects each element set, or None where it accepts it; length n.
 
     An element set is accepted if it propagates at its own epoch and, if given, at ``time_ns``.
     """
@@ -149,7 +148,7 @@ def _refusal(code: int, when: str) -> str | None:
 
 def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Satrec]:
     # An unusable row still needs a place in the array; the fill never reaches a caller (see _mark_unusable).
-    # It matters: a NaN can keep SGP4's deep-space integrator from ever ending.
+    # Required: with a NaN SGP4's deep-space integrator may never end.
     def column(values: FloatArray, fill: float = 0.0) -> list[float]:
         filled: list[float] = np.where(usable, values, fill).tolist()
         return filled
@@ -176,7 +175,7 @@ def _initialise(elements: ElementSets, usable: npt.NDArray[np.bool_]) -> list[Sa
         satrec.sgp4init(
             WGS72, "i", 0, epoch, bstar, 0.0, 0.0, eccentricity, perigee, inclination, anomaly, motion, node
         )
-        # Time since epoch does deserve every nanosecond: 40 us of orbit are 30 cm.
+        # Time since epoch is exact to a nanosecond: 40 us of orbit are 30 cm.
         satrec.jdsatepochF = fraction_day
         satrecs.append(satrec)
     return satrecs
@@ -220,7 +219,7 @@ class _Columns:
         return isinstance(other, _Columns) and self._digest == other._digest
 
 
-# Two: a worker meets the catalogue it screens and, around an update, the one before it.
+# Two: a worker uses the current catalogue and, around an update, the one before it.
 @lru_cache(maxsize=2)
 def _rebuild(columns: _Columns) -> Propagator:
     return Propagator(ElementSets(**columns.columns))

@@ -1,4 +1,4 @@
-"""Products and factors of 6x6 matrices and vectors of three, compiled, in place: for loops over many readings."""
+"""Compiled in-place products and factors of 6x6 matrices and 3-vectors, for loops over many observations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def cholesky(matrix: Any) -> None:
-    """The lower triangle (6, 6) becomes that of the matrix's Cholesky factor; NaN where it is not positive."""
+    """Replace the lower triangle (6, 6) by that of the matrix's Cholesky factor; NaN where not positive definite."""
     for i in range(6):
         for j in range(i + 1):
             total = matrix[i, j]
@@ -24,7 +24,7 @@ def cholesky(matrix: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def divide(factor: Any, design: Any, misfit: Any) -> None:
-    """Design (6, 6) and misfit (6,) become those in units of the noise with the given Cholesky factor."""
+    """Whiten design (6, 6) and residual (6,) in place by the noise's Cholesky factor."""
     for i in range(6):
         for j in range(i):
             misfit[i] -= factor[i, j] * misfit[j]
@@ -54,7 +54,7 @@ def add_product_transposed(sign: float, left: Any, right: Any, total: Any) -> No
 
 @njit(cache=True, nogil=True)
 def square(factor: Any, vector: Any, solved: Any) -> float:
-    """``vector`` (6,) squared in units of the covariance whose Cholesky factor is given."""
+    """Squared norm of ``vector`` (6,) in units of the covariance with the given Cholesky factor."""
     total = 0.0
     for i in range(6):
         solved[i] = vector[i]
@@ -87,7 +87,7 @@ def times(factor: float, vector: Any) -> tuple[float, float, float]:
 
 @njit(cache=True, nogil=True)
 def along(factor: float, direction: Any, origin: Any) -> tuple[float, float, float]:
-    """``origin`` moved by so many times ``direction``."""
+    """``origin`` plus ``factor`` times ``direction``."""
     return (
         origin[0] + factor * direction[0],
         origin[1] + factor * direction[1],
@@ -97,5 +97,5 @@ def along(factor: float, direction: Any, origin: Any) -> tuple[float, float, flo
 
 @njit(cache=True, nogil=True)
 def triple(row: Any) -> tuple[float, float, float]:
-    """An array (3,) as a tuple: what lives in registers, where arrays would be allocated anew for every reading."""
+    """An array (3,) as a tuple, which numba keeps in registers instead of allocating an array per observation."""
     return (row[0], row[1], row[2])

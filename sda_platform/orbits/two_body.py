@@ -1,7 +1,6 @@
 """Unperturbed elliptic motion: states and their state-transition matrices, many orbits at once.
 
-Used to carry small deviations along an SGP4 reference, where the reference itself holds the perturbations.
-No perturbations, no open orbits (those rows come back as NaN).
+It propagates small deviations along an SGP4 reference, which itself contains the perturbations. Open orbits give NaN.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.small_matrices import along, dot, times, triple
 
 MU_EARTH_KM3_S2 = 398600.8
-"""WGS72, the value SGP4's mean motions are built on."""
+"""WGS72, the value behind SGP4's mean motions."""
 
 _KEPLER_ITERATIONS = 30
 

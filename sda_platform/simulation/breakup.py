@@ -1,8 +1,8 @@
-"""A satellite comes apart: element sets of the debris, all through the parent's place at that instant.
+"""Simulates a satellite break-up: element sets of the debris, all through the parent's position at that instant.
 
 Speeds follow the explosion law of NASA's standard breakup model (Johnson et al. 2001, "NASA's new breakup model of
-EVOLVE 4.0": log10 dv[m/s] ~ N(0.2 chi + 1.85, 0.4), here for chi = -1), directions are isotropic; sizes and masses are
-not modelled. Speeds are cut at 120 m/s, which keeps perigees of a parent at 750 km or more above 300 km.
+EVOLVE 4.0": log10 dv[m/s] ~ N(0.2 chi + 1.85, 0.4), here for chi = -1). Directions are isotropic; sizes and masses
+are not modelled. Speeds are cut at 120 m/s, which keeps perigees of a parent at 750 km or more above 300 km.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ _LARGEST_SPEED_KM_S: Final = 0.120
 
 @dataclass(frozen=True)
 class Breakup:
-    """Which object comes apart, into how many, how long after the start, and when its debris is published.
+    """Which object breaks up, into how many fragments, how long after the start, and when its debris is published.
 
-    Without an id it is the first object of `parent_name` that radars see then and 90 s later, so that its debris is
-    observed at once; published after None: never. The default, a nine-tonne rocket stage at 840 km, is the class that
-    leads published lists of the derelicts most dangerous to others (McKnight et al. 2021, Acta Astronautica 181).
+    Without an id it is the first object of `parent_name` that radars observe then and 90 s later, so that its debris
+    is observed at once; published after None: never. The default, a nine-tonne rocket stage at 840 km, belongs to the
+    class that leads published lists of the most dangerous derelicts (McKnight et al. 2021, Acta Astronautica 181).
     """
 
     parent_norad_id: int | None = None
@@ -38,7 +38,7 @@ class Breakup:
 def fragment_elements(sky: Sky, parent: int, breakup_time_ns: int, count: int, seed: int) -> list[ElementSet]:
     """Element sets, epoch the break-up, of `count` fragments of the object at position `parent` of the sky.
 
-    Raises ValueError where SGP4 refuses the parent at that time.
+    Raises ValueError where SGP4 rejects the parent at that time.
     """
     error, r_teme_km, v_teme_km_s = sky.propagator.at(np.array([parent]), np.array([breakup_time_ns]))
     if error[0]:

@@ -1,7 +1,7 @@
-"""What happens to readings between sensor and landing: delay, lateness, repetition, damage.
+"""Link faults between sensor and landing zone: delay, lateness, duplication, damage.
 
-Every delivery keeps within its source's lateness bound. Damage always shows (wrong length, impossible value, broken
-JSON): a changed bit that leaves a plausible reading is not simulated, since no decoder could tell.
+Every delivery keeps within its source's lateness bound. Damage is always detectable (wrong length, impossible value,
+broken JSON). A changed bit that leaves a plausible observation is not simulated, because no decoder could detect it.
 """
 
 import json
@@ -13,24 +13,27 @@ from typing import Final
 import numpy as np
 
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.simulation.visible_arcs import VisibleArcs
+from sda_platform.simulation.simulated_observations import SimulatedObservations
 
 LATENESS_BOUND_NS: Final[Mapping[str, int]] = {
     "radar": 100_000_000,
     "optical": 30_000_000_000,
     "isl": 10_000_000_000,
 }
-"""Most time between a reading's sensor time and its reception, by feed."""
+"""Longest time between an observation's sensor time and its reception, by feed."""
 
-# (least, usual most, most) seconds of delay; the most leaves the bound room for the clock's own error.
+# (least, usual maximum, maximum) seconds of delay; the maximum leaves a margin for the clock's own error.
 _DELAY_S: Final = {"radar": (0.005, 0.040, 0.099), "optical": (2.0, 10.0, 29.9), "isl": (0.05, 1.0, 9.9)}
 _NAN: Final = struct.pack("<d", float("nan"))
 
 
 @dataclass(frozen=True)
 class FaultRates:
-    """Shares of readings, each in [0, 1]: `late` arrive in the later half of the bound, `duplicate` arrive twice,
-    `corrupt` are damaged beyond decoding (and so lost)."""
+    """Shares of observations, each in [0, 1].
+
+    `late` arrive in the later half of the bound, `duplicate` arrive twice, `corrupt` are damaged beyond decoding (and
+    so lost).
+    """
 
     late: float = 0.02
     duplicate: float = 0.01
@@ -39,7 +42,7 @@ class FaultRates:
 
 @dataclass(frozen=True)
 class Delivery:
-    """One record as it reaches the collector; `row` is its reading, `fault` none, duplicate or corrupt."""
+    """One record at its reception; `row` is its observation, `fault` none, duplicate or corrupt."""
 
     received_time_ns: int
     row: int
@@ -47,35 +50,37 @@ class Delivery:
     fault: str
 
 
-def delayed(sightings: VisibleArcs, rates: FaultRates, noise: np.random.Generator) -> VisibleArcs:
-    """The readings with reception times within their feed's bound."""
-    least, usual, most = _DELAY_S[sightings.feed]
-    count = len(sightings)
+def delayed(
+    observations: SimulatedObservations, rates: FaultRates, noise: np.random.Generator
+) -> SimulatedObservations:
+    """The observations with reception times within their feed's bound."""
+    least, usual, most = _DELAY_S[observations.feed]
+    count = len(observations)
     late = noise.random(count) < rates.late
     share = noise.random(count)
     delay_s = np.where(late, most / 2 + share * most / 2, least + share * (usual - least))
-    return sightings.received_at(sightings.true_time_ns + _ns(delay_s))
+    return observations.received_at(observations.true_time_ns + _ns(delay_s))
 
 
-def deliveries(sightings: VisibleArcs, rates: FaultRates, noise: np.random.Generator) -> list[Delivery]:
-    """Every record the collector receives for these readings, in no particular order."""
-    count = len(sightings)
+def deliveries(observations: SimulatedObservations, rates: FaultRates, noise: np.random.Generator) -> list[Delivery]:
+    """Every record received for these observations, in no particular order."""
+    count = len(observations)
     corrupt = noise.random(count) < rates.corrupt
     duplicate = (noise.random(count) < rates.duplicate) & ~corrupt
     manner = noise.integers(0, 3, count).tolist()
-    received = sightings.received_time_ns
-    latest = np.maximum(received, sightings.true_time_ns + int(_DELAY_S[sightings.feed][2] * 1e9))
+    received = observations.received_time_ns
+    latest = np.maximum(received, observations.true_time_ns + int(_DELAY_S[observations.feed][2] * 1e9))
     again = received + _ns(noise.random(count) * (latest - received) / 1e9)
     out = []
     for row, (time_ns, is_corrupt) in enumerate(zip(received.tolist(), corrupt.tolist(), strict=True)):
-        payload = stamped(sightings.feed, sightings.payloads[row], time_ns)
+        payload = stamped(observations.feed, observations.payloads[row], time_ns)
         if is_corrupt:
-            out.append(Delivery(time_ns, row, damaged(sightings.feed, payload, manner[row]), "corrupt"))
+            out.append(Delivery(time_ns, row, damaged(observations.feed, payload, manner[row]), "corrupt"))
         else:
             out.append(Delivery(time_ns, row, payload, "none"))
     for row in np.flatnonzero(duplicate).tolist():
         time_ns = int(again[row])
-        out.append(Delivery(time_ns, row, stamped(sightings.feed, sightings.payloads[row], time_ns), "duplicate"))
+        out.append(Delivery(time_ns, row, stamped(observations.feed, observations.payloads[row], time_ns), "duplicate"))
     return out
 
 
@@ -87,7 +92,7 @@ def stamped(feed: str, payload: bytes, received_time_ns: int) -> bytes:
 
 
 def damaged(feed: str, payload: bytes, manner: int) -> bytes:
-    """The payload broken in one of three manners, none of which decodes."""
+    """The payload damaged in one of three manners, none of which decodes."""
     if feed == "optical":
         if manner == 0:
             return payload[: len(payload) * 2 // 3]

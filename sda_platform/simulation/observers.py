@@ -1,7 +1,6 @@
-"""Simulated sensors: radars, telescopes and inter-satellite links, from true states to payloads on the wire.
+"""Simulated sensors: radars, telescopes and inter-satellite links, from true states to payloads.
 
-Noise is the registry's; every stretch of time has its own noise stream. Nothing is lost, late or broken here: that is
-the business of `faults`.
+Noise is the registry's; every span of time has its own noise stream. Faults are added later (`corruption`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +19,10 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_registry
 from sda_platform.orbits.sensing.visibility import LinesOfSight
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
+from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
-from sda_platform.simulation.time_tag_biases import clock_reading
+from sda_platform.simulation.time_tag_biases import stamped_times
 from sda_platform.simulation.visibility import tick_times, visible_lines_of_sight
-from sda_platform.simulation.visible_arcs import VisibleArcs
 
 _HOUR_NS: Final = 3_600_000_000_000
 _POSITION_SIGMA_M: Final = 5.0
@@ -33,7 +32,7 @@ _DRIFTING_SHARE: Final = 0.2
 
 @dataclass(frozen=True)
 class ObservingPlan:
-    """How often each kind of sensor looks, how much it can follow at once, and what is wrong with it."""
+    """Observation interval and capacity of each kind of sensor, and their systematic errors."""
 
     radar_interval_s: float = 1.0
     optical_interval_s: float = 10.0
@@ -43,57 +42,60 @@ class ObservingPlan:
     optical_capacity: int = 20
     catalogue_error_s: float = 0.05
     radars_ahead_s: Mapping[str, float] = field(default_factory=dict)
-    """How far a radar's clock is ahead, by its source's id, whatever it claims."""
+    """Time-tag bias (s) of radars by source id, positive where the clock is ahead; independent of the stated quality.
+    """
     sensors: SensorNetwork = field(default_factory=sensor_registry)
 
 
 @dataclass(frozen=True)
 class Observers:
-    """Every sensor of one world."""
+    """All sensors of one simulated world."""
 
     sky: Sky
     plan: ObservingPlan
     seed: int
 
-    def radar(self, start_time_ns: int, stop_time_ns: int) -> VisibleArcs:
-        """What the radars measure in [start, stop)."""
+    def radar(self, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
+        """Radar observations in [start, stop)."""
         sensors = self.plan.sensors.of_kind("radar")
-        looks = self._looks(sensors, start_time_ns, stop_time_ns, self.plan.radar_interval_s, self.plan.radar_capacity)
-        noise = stream(self.seed, "radar", start_time_ns).standard_normal((4, len(looks.time_ns)))
-        source_id = _source_ids(sensors, looks)
-        shown_ns, _ = clock_reading(self.seed, "gps_locked", source_id.tolist(), looks.time_ns)
+        lines = self._lines_of_sight(
+            sensors, start_time_ns, stop_time_ns, self.plan.radar_interval_s, self.plan.radar_capacity
+        )
+        noise = stream(self.seed, "radar", start_time_ns).standard_normal((4, len(lines.time_ns)))
+        source_id = _source_ids(sensors, lines)
+        stamped_ns, _ = stamped_times(self.seed, "gps_locked", source_id.tolist(), lines.time_ns)
         ahead_s = np.array([self.plan.radars_ahead_s.get(sensor.source_id, 0.0) for sensor in sensors])
-        sensor_time_ns = shown_ns + (ahead_s[looks.sensor] * 1e9).astype(np.int64)
-        sigma = {name: _per_look(sensors, looks, name) for name in _RADAR_SIGMAS}
-        track_id = self._track_ids(source_id, looks)
+        sensor_time_ns = stamped_ns + (ahead_s[lines.sensor] * 1e9).astype(np.int64)
+        sigma = {name: _per_line(sensors, lines, name) for name in _RADAR_SIGMAS}
+        track_id = self._track_ids(source_id, lines)
         payloads = encode_radar_frames(
-            array_id=np.array([int(s.source_id.removeprefix("radar-")) for s in sensors])[looks.sensor],
+            array_id=np.array([int(s.source_id.removeprefix("radar-")) for s in sensors])[lines.sensor],
             target_track_id=track_id,
             timestamp_ns=sensor_time_ns,
-            range_m=looks.range_km * 1e3 + noise[0] * sigma["range_sigma_m"],
-            range_rate_m_s=looks.range_rate_km_s * 1e3 + noise[1] * sigma["range_rate_sigma_m_s"],
-            azimuth_rad=(looks.azimuth_rad + noise[2] * sigma["azimuth_sigma_rad"]) % (2 * np.pi),
-            elevation_rad=np.clip(looks.elevation_rad + noise[3] * sigma["elevation_sigma_rad"], -np.pi / 2, np.pi / 2),
+            range_m=lines.range_km * 1e3 + noise[0] * sigma["range_sigma_m"],
+            range_rate_m_s=lines.range_rate_km_s * 1e3 + noise[1] * sigma["range_rate_sigma_m_s"],
+            azimuth_rad=(lines.azimuth_rad + noise[2] * sigma["azimuth_sigma_rad"]) % (2 * np.pi),
+            elevation_rad=np.clip(lines.elevation_rad + noise[3] * sigma["elevation_sigma_rad"], -np.pi / 2, np.pi / 2),
             sigma_range_m=sigma["range_sigma_m"],
             sigma_rate_m_s=sigma["range_rate_sigma_m_s"],
         )
         native = [str(number) for number in track_id.tolist()]
-        return self._sightings("radar", payloads, native, source_id, looks, sensor_time_ns)
+        return self._of_lines("radar", payloads, native, source_id, lines, sensor_time_ns)
 
-    def optical(self, start_time_ns: int, stop_time_ns: int) -> VisibleArcs:
-        """What the telescopes measure in [start, stop): lit objects over dark sites."""
+    def optical(self, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
+        """Optical observations in [start, stop): sunlit objects over dark sites."""
         sensors = self.plan.sensors.of_kind("optical")
         interval_s, capacity = self.plan.optical_interval_s, self.plan.optical_capacity
-        looks = self._looks(sensors, start_time_ns, stop_time_ns, interval_s, capacity)
-        noise = stream(self.seed, "optical", start_time_ns).standard_normal((2, len(looks.time_ns)))
-        source_id = _source_ids(sensors, looks)
-        sensor_time_ns, age_s = clock_reading(self.seed, "ntp_synced", source_id.tolist(), looks.time_ns)
-        ra_rad, dec_rad = looks.right_ascension_rad, looks.declination_rad
-        sigma_rad = _per_look(sensors, looks, "angle_sigma_rad")
+        lines = self._lines_of_sight(sensors, start_time_ns, stop_time_ns, interval_s, capacity)
+        noise = stream(self.seed, "optical", start_time_ns).standard_normal((2, len(lines.time_ns)))
+        source_id = _source_ids(sensors, lines)
+        sensor_time_ns, age_s = stamped_times(self.seed, "ntp_synced", source_id.tolist(), lines.time_ns)
+        ra_rad, dec_rad = lines.right_ascension_rad, lines.declination_rad
+        sigma_rad = _per_line(sensors, lines, "angle_sigma_rad")
         ra_rad = (ra_rad + noise[0] * sigma_rad / np.maximum(np.cos(dec_rad), 1e-6)) % (2 * np.pi)
         dec_rad = np.clip(dec_rad + noise[1] * sigma_rad, -np.pi / 2, np.pi / 2)
         keys = list(
-            zip(source_id.tolist(), self.sky.norad_id[looks.index].tolist(), looks.time_ns.tolist(), strict=True)
+            zip(source_id.tolist(), self.sky.norad_id[lines.index].tolist(), lines.time_ns.tolist(), strict=True)
         )
         native = [f"{key:016x}" for key in keyed_integers(self.seed, "obs_id", keys).tolist()]
         columns = (sensor_time_ns, ra_rad, dec_rad, sigma_rad / RADIANS_PER_ARCSECOND, age_s)
@@ -105,10 +107,10 @@ class Observers:
                 native, source_id.tolist(), *(column.tolist() for column in columns), strict=True
             )
         ]
-        return self._sightings("optical", payloads, native, source_id, looks, sensor_time_ns)
+        return self._of_lines("optical", payloads, native, source_id, lines, sensor_time_ns)
 
-    def isl(self, start_time_ns: int, stop_time_ns: int) -> VisibleArcs:
-        """What the linked satellites report of themselves in [start, stop)."""
+    def isl(self, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
+        """State reports of the linked satellites in [start, stop)."""
         satellites = linked_satellites(self.sky, self.plan.isl_satellites, self.seed)
         keys = [f"isl-{norad_id}" for norad_id in self.sky.norad_id[satellites].tolist()]
         interval_ns = int(self.plan.isl_interval_s * 1e9)
@@ -116,13 +118,13 @@ class Observers:
         order = np.lexsort((row, time_ns))
         index, time_ns = satellites[row[order]], time_ns[order]
         error, r_teme_km, v_teme_km_s = self.sky.states(index, time_ns)
-        there = error == 0
-        index, time_ns, r_teme_km, v_teme_km_s = index[there], time_ns[there], r_teme_km[there], v_teme_km_s[there]
+        exists = error == 0
+        index, time_ns, r_teme_km, v_teme_km_s = index[exists], time_ns[exists], r_teme_km[exists], v_teme_km_s[exists]
         norad_id = self.sky.norad_id[index]
         source_id = np.array([f"isl-{number}" for number in norad_id.tolist()], dtype=np.str_)
         drifting = keyed_uniform(self.seed, "drifting", source_id.tolist()) < _DRIFTING_SHARE
-        gps = clock_reading(self.seed, "gps_locked", source_id.tolist(), time_ns)
-        own = clock_reading(self.seed, "onboard_drift", source_id.tolist(), time_ns)
+        gps = stamped_times(self.seed, "gps_locked", source_id.tolist(), time_ns)
+        own = stamped_times(self.seed, "onboard_drift", source_id.tolist(), time_ns)
         sensor_time_ns, age_s = (np.where(drifting, b, a) for a, b in zip(gps, own, strict=True))
         noise = stream(self.seed, "isl", start_time_ns).standard_normal((2, len(index), 3))
         payloads = encode_isl_frames(
@@ -139,7 +141,7 @@ class Observers:
         truth = (index, time_ns, r_teme_km, v_teme_km_s)
         return self._with_truth("isl", payloads, native, source_id, truth, sensor_time_ns)
 
-    def _looks(
+    def _lines_of_sight(
         self, sensors: Sequence[Sensor], start_time_ns: int, stop_time_ns: int, interval_s: float, capacity: int
     ) -> LinesOfSight:
         return visible_lines_of_sight(
@@ -152,25 +154,25 @@ class Observers:
             seed=self.seed,
         )
 
-    def _track_ids(self, source_id: npt.NDArray[np.str_], looks: LinesOfSight) -> IntArray:
-        """The array's own track number: new for every object and hour, so it names no object."""
-        numbers = (source_id.tolist(), self.sky.norad_id[looks.index].tolist(), (looks.time_ns // _HOUR_NS).tolist())
+    def _track_ids(self, source_id: npt.NDArray[np.str_], lines: LinesOfSight) -> IntArray:
+        """The array's own track number: new for every object and hour, so that it does not identify the object."""
+        numbers = (source_id.tolist(), self.sky.norad_id[lines.index].tolist(), (lines.time_ns // _HOUR_NS).tolist())
         keys = list(zip(*numbers, strict=True))
         distinct = list(dict.fromkeys(keys))
         hashed = keyed_integers(self.seed, "track", distinct) % np.uint64(2**32)
         by_key = dict(zip(distinct, hashed.tolist(), strict=True))
         return np.array([by_key[key] for key in keys], dtype=np.int64)
 
-    def _sightings(
+    def _of_lines(
         self,
         feed: str,
         payloads: list[bytes],
         native: list[str],
         source_id: npt.NDArray[np.str_],
-        looks: LinesOfSight,
+        lines: LinesOfSight,
         sensor_time_ns: IntArray,
-    ) -> VisibleArcs:
-        truth = (looks.index, looks.time_ns, looks.r_teme_km, looks.v_teme_km_s)
+    ) -> SimulatedObservations:
+        truth = (lines.index, lines.time_ns, lines.r_teme_km, lines.v_teme_km_s)
         return self._with_truth(feed, payloads, native, source_id, truth, sensor_time_ns)
 
     def _with_truth(
@@ -181,7 +183,7 @@ class Observers:
         source_id: npt.NDArray[np.str_],
         truth: tuple[IntArray, IntArray, FloatArray, FloatArray],
         sensor_time_ns: IntArray,
-    ) -> VisibleArcs:
+    ) -> SimulatedObservations:
         index, time_ns, r_teme_km, v_teme_km_s = truth
         ids = observation_ids(
             feed,
@@ -190,7 +192,7 @@ class Observers:
             pa.array(sensor_time_ns),
             payloads,
         )
-        return VisibleArcs(
+        return SimulatedObservations(
             feed=feed,
             payloads=payloads,
             observation_id=ids.to_pylist(),
@@ -218,9 +220,9 @@ def linked_satellites(sky: Sky, count: int, seed: int) -> IntArray:
     return np.sort(np.array(payloads, dtype=np.int64)[np.argsort(preference, kind="stable")[:count]])
 
 
-def _source_ids(sensors: Sequence[Sensor], looks: LinesOfSight) -> npt.NDArray[np.str_]:
-    return np.array([sensor.source_id for sensor in sensors], dtype=np.str_)[looks.sensor]
+def _source_ids(sensors: Sequence[Sensor], lines: LinesOfSight) -> npt.NDArray[np.str_]:
+    return np.array([sensor.source_id for sensor in sensors], dtype=np.str_)[lines.sensor]
 
 
-def _per_look(sensors: Sequence[Sensor], looks: LinesOfSight, name: str) -> FloatArray:
-    return np.array([getattr(sensor, name) for sensor in sensors], dtype=np.float64)[looks.sensor]
+def _per_line(sensors: Sequence[Sensor], lines: LinesOfSight, name: str) -> FloatArray:
+    return np.array([getattr(sensor, name) for sensor in sensors], dtype=np.float64)[lines.sensor]

@@ -1,7 +1,7 @@
-"""Seeded randomness: streams for noise, and draws that belong to a thing rather than to a moment.
+"""Seeded randomness: streams for noise, and draws keyed by an object or source.
 
-A keyed draw depends on the seed and the key alone, so an object keeps its error and a clock its offset whatever is
-observed, in whatever order, in however many stretches.
+A keyed draw depends on the seed and the key alone. An object therefore keeps its error and a clock its bias, whatever
+is observed, in any order and any division of time.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 def stream(seed: int, *labels: object) -> np.random.Generator:
-    """A generator of its own for this seed and these labels."""
+    """An independent generator for this seed and these labels."""
     return np.random.Generator(np.random.PCG64(int.from_bytes(_digest(seed, *labels), "little")))
 
 

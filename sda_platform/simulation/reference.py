@@ -1,4 +1,4 @@
-"""The real catalogue that every simulated world starts from: CelesTrak's of 2024-11-01 (see data/SOURCES.md)."""
+"""The real catalogue of every simulated world: CelesTrak's of 2024-11-01 (see data/SOURCES.md)."""
 
 import gzip
 from importlib import resources
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sda_platform.formats.element_sets import decode_element_sets
 
 REFERENCE_TIME_NS: Final = 1_730_419_200_000_000_000
-"""2024-11-01T00:00:00Z, the instant the catalogue is meant for."""
+"""2024-11-01T00:00:00Z, the catalogue's nominal time."""
 
 
 def reference_catalogue() -> bytes:
@@ -20,9 +20,9 @@ def reference_catalogue() -> bytes:
 
 
 def geostationary_objects(count: int) -> list[int]:
-    """Catalogue numbers of about ``count`` geostationary objects, from all around the belt.
+    """Catalogue numbers of about ``count`` geostationary objects, distributed around the belt.
 
-    Some telescope sees some of them at any time, while most low orbits are dark at night and drowned by day.
+    At any time some telescope observes some of them, while most low orbits are invisible at night and by day.
     """
     table = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
     motion, inclination = table["mean_motion_rev_per_day"], table["inclination_deg"]

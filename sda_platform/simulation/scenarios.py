@@ -1,4 +1,4 @@
-"""What goes wrong in the world, besides the everyday faults of its links: a break-up, a silent radar."""
+"""Scenarios besides the everyday link faults: a break-up, a silent radar."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -13,20 +13,22 @@ from sda_platform.formats.segments import describe_segment
 from sda_platform.simulation.breakup import Breakup, fragment_elements
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.segments import TRUTH_SCHEMA, SimulatedSegment
+from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
-from sda_platform.simulation.visible_arcs import VisibleArcs
 
 Scenario = Literal["nominal", "fragmentation", "outage"]
-# A break-up that no radar watches for so long shows nothing.
-_WATCHED_NS: Final = 90_000_000_000
+# The radars must observe the parent for this long; otherwise the scenario shows nothing.
+_OBSERVED_NS: Final = 90_000_000_000
 SCENARIOS: Final[tuple[str, ...]] = get_args(Scenario)
 
 
 @dataclass(frozen=True)
 class Outage:
-    """A radar whose link is down for a share of the simulated time; it keeps measuring, and then sends its backlog.
+    """A radar whose link is down for a share of the simulated time; it keeps measuring and sends its backlog
+    afterwards.
 
-    The backlog takes `catch_up` of the outage's length to send, so its readings exceed the radars' lateness bound.
+    The backlog takes `catch_up` of the outage's length to send, so that its observations exceed the radars' lateness
+    bound.
     """
 
     source_id: str = "radar-1"
@@ -34,13 +36,15 @@ class Outage:
     to_share: float = 2 / 3
     catch_up: float = 0.05
 
-    def held_back(self, sightings: VisibleArcs, start_time_ns: int, duration_ns: int) -> VisibleArcs:
-        """The sightings with what the silent radar measured received after the outage, in its order."""
+    def delayed(
+        self, observations: SimulatedObservations, start_time_ns: int, duration_ns: int
+    ) -> SimulatedObservations:
+        """The observations; those of the silent radar are received after the outage, in their order."""
         begin, end = (start_time_ns + int(share * duration_ns) for share in (self.from_share, self.to_share))
-        received = sightings.received_time_ns
-        silent = (sightings.source_id == self.source_id) & (received >= begin) & (received < end)
+        received = observations.received_time_ns
+        silent = (observations.source_id == self.source_id) & (received >= begin) & (received < end)
         backlog = end + ((received - begin) * self.catch_up).astype(np.int64)
-        return sightings.received_at(np.where(silent, backlog, received))
+        return observations.received_at(np.where(silent, backlog, received))
 
 
 def elements_segment(data: bytes, available_time_ns: int) -> SimulatedSegment:
@@ -56,7 +60,7 @@ def elements_segment(data: bytes, available_time_ns: int) -> SimulatedSegment:
 
 
 def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: int) -> int:
-    """The NORAD id that comes apart: the given one, or the first of its name that radars see then and 90 s later.
+    """The NORAD id that breaks up: the given one, or the first of its name that radars observe then and 90 s later.
 
     Raises ValueError where the catalogue has no such object.
     """
@@ -70,12 +74,12 @@ def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: i
     observers = Observers(sky, ObservingPlan(radar_interval_s=5.0), seed)
     then, later = (
         set(observers.radar(begin_ns, begin_ns + 10_000_000_000).norad_id.tolist())
-        for begin_ns in (time_ns, time_ns + _WATCHED_NS)
+        for begin_ns in (time_ns, time_ns + _OBSERVED_NS)
     )
     return int(max(named, key=lambda norad_id: (norad_id in then, norad_id in later)))
 
 
-def broken_up(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns: int, seed: int) -> tuple[Sky, bytes]:
+def with_breakup(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns: int, seed: int) -> tuple[Sky, bytes]:
     """The sky in which the parent ends and its debris begins, and the debris's element sets as `omm-csv`.
 
     Raises ValueError where the parent is not in the sky or cannot be propagated.

@@ -1,4 +1,4 @@
-"""Sealing what the collectors received into segments, with the truth of every record beside it."""
+"""Seals received records into segments, with the truth of every record."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.simulation.corruption import LATENESS_BOUND_NS, Delivery
-from sda_platform.simulation.visible_arcs import VisibleArcs
+from sda_platform.simulation.simulated_observations import SimulatedObservations
 
 TRUTH_SCHEMA: Final = pa.schema(
     [
@@ -38,7 +38,7 @@ TRUTH_SCHEMA: Final = pa.schema(
 class SimulatedSegment:
     """A sealed segment, the mission time it reaches its landing zone, and its truth (TRUTH_SCHEMA; not for landing).
 
-    `meta.sealed_wall_time_ns` is mission time too: a simulation knows no wall clock, whoever lands it does.
+    `meta.sealed_wall_time_ns` is mission time too: a simulation has no wall clock.
     """
 
     feed: str
@@ -49,28 +49,28 @@ class SimulatedSegment:
     truth: pa.Table
 
 
-class Collector:
-    """Holds what one feed received until the segment it belongs to is sealed."""
+class SegmentCollector:
+    """Collects the records of one feed until their segment is sealed."""
 
     def __init__(self, feed: str, start_time_ns: int, segment_ns: int) -> None:
         self._feed = feed
         self._start_time_ns = start_time_ns
         self._segment_ns = segment_ns
-        self._pending: list[tuple[int, int, Delivery, VisibleArcs]] = []
+        self._pending: list[tuple[int, int, Delivery, SimulatedObservations]] = []
         self._count = 0
 
-    def receive(self, sightings: VisibleArcs, deliveries: Iterable[Delivery]) -> None:
-        """Take deliveries in any order."""
+    def receive(self, observations: SimulatedObservations, deliveries: Iterable[Delivery]) -> None:
+        """Add deliveries in any order."""
         for delivery in deliveries:
-            self._pending.append((delivery.received_time_ns, self._count, delivery, sightings))
+            self._pending.append((delivery.received_time_ns, self._count, delivery, observations))
             self._count += 1
 
     def seal_until(self, time_ns: int | None) -> Iterator[SimulatedSegment]:
-        """The non-empty segments that end at or before `time_ns`; all that is left where it is None."""
+        """The non-empty segments that end at or before `time_ns`; all remaining ones where it is None."""
         self._pending.sort(key=lambda item: item[:2])
-        batch: list[tuple[int, int, Delivery, VisibleArcs]] = []
+        batch: list[tuple[int, int, Delivery, SimulatedObservations]] = []
         end = self._start_time_ns
-        kept: list[tuple[int, int, Delivery, VisibleArcs]] = []
+        kept: list[tuple[int, int, Delivery, SimulatedObservations]] = []
         for position, item in enumerate(self._pending):
             if item[0] >= end:
                 if batch:
@@ -85,13 +85,15 @@ class Collector:
             yield self._seal(batch, end)
         self._pending = kept
 
-    def _seal(self, batch: list[tuple[int, int, Delivery, VisibleArcs]], end_time_ns: int) -> SimulatedSegment:
+    def _seal(
+        self, batch: list[tuple[int, int, Delivery, SimulatedObservations]], end_time_ns: int
+    ) -> SimulatedSegment:
         payloads = [delivery.payload for _, _, delivery, _ in batch]
         if self._feed == "optical":
             data = b"\n".join(payloads) + b"\n"
         else:
             data = pack_records(payloads, [received for received, _, _, _ in batch])
-        events = [int(sightings.sensor_time_ns[d.row]) for _, _, d, sightings in batch if d.fault != "corrupt"]
+        events = [int(observations.sensor_time_ns[d.row]) for _, _, d, observations in batch if d.fault != "corrupt"]
         meta = SegmentMeta(
             feed=self._feed,
             format=ZONES[self._feed][0],
@@ -119,24 +121,26 @@ def write_truth(segments: Iterable[SimulatedSegment], path: Path) -> int:
     return rows
 
 
-def _truth(feed: str, batch: list[tuple[int, int, Delivery, VisibleArcs]], available_time_ns: int) -> pa.Table:
+def _truth(
+    feed: str, batch: list[tuple[int, int, Delivery, SimulatedObservations]], available_time_ns: int
+) -> pa.Table:
     columns: list[list[object]] = [[] for _ in TRUTH_SCHEMA]
-    for number, (received, _, delivery, seen) in enumerate(batch):
+    for number, (received, _, delivery, observations) in enumerate(batch):
         row = delivery.row
         values = (
             feed,
             available_time_ns,
             number,
             delivery.fault,
-            None if delivery.fault == "corrupt" else seen.observation_id[row],
+            None if delivery.fault == "corrupt" else observations.observation_id[row],
             hashlib.sha256(delivery.payload).hexdigest(),
-            str(seen.source_id[row]),
-            int(seen.norad_id[row]),
-            int(seen.true_time_ns[row]),
-            int(seen.sensor_time_ns[row]),
+            str(observations.source_id[row]),
+            int(observations.norad_id[row]),
+            int(observations.true_time_ns[row]),
+            int(observations.sensor_time_ns[row]),
             received,
-            *(seen.r_teme_km[row] * 1e3).tolist(),
-            *(seen.v_teme_km_s[row] * 1e3).tolist(),
+            *(observations.r_teme_km[row] * 1e3).tolist(),
+            *(observations.v_teme_km_s[row] * 1e3).tolist(),
         )
         for column, value in zip(columns, values, strict=True):
             column.append(value)

@@ -1,7 +1,7 @@
-"""The objects of a simulated world and where they truly are.
+"""The objects of a simulated world and their true states.
 
-The truth is SGP4 on the published elements, each object running early or late by a time of its own: the along-track
-error that published elements have, and that tracking is there to find.
+The truth is SGP4 on the published elements, each object running early or late by its own constant time. That is the
+along-track error of published elements, which tracking has to find.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _AFTER_ALL_NS = 2**62
 
 @dataclass(frozen=True)
 class Sky:
-    """n objects; an object is there in [born_time_ns, ended_time_ns)."""
+    """n objects; an object exists in [born_time_ns, ended_time_ns)."""
 
     propagator: Propagator
     norad_id: IntArray
@@ -61,9 +61,9 @@ class Sky:
         return len(self.norad_id)
 
     def with_debris(self, debris: "Sky", parent: int, time_ns: int) -> "Sky":
-        """This sky with the object at position `parent` ended at `time_ns`, and the debris there from then on.
+        """This sky with the object at position `parent` ended at `time_ns`, and the debris present from then on.
 
-        The debris keeps the parent's own error, so that it comes from where the parent truly was.
+        The debris keeps the parent's own error, so that it starts at the parent's true position.
         """
         elements = (self.propagator.elements, debris.propagator.elements)
         columns = {name: np.concatenate([getattr(part, name) for part in elements]) for name in _NUMBERS}
@@ -81,14 +81,14 @@ class Sky:
         )
 
     def coarse(self, time_ns: IntArray) -> FloatArray:
-        """Positions (n, t, 3) km TEME at common times, without the objects' own errors; NaN where SGP4 refuses."""
+        """Positions (n, t, 3) km TEME at common times, without the objects' own errors; NaN where SGP4 rejects."""
         return self.propagator.grid(time_ns)[1]
 
     def states(self, index: IntArray, time_ns: IntArray) -> tuple[ErrorArray, FloatArray, FloatArray]:
-        """True states: error (m,), r_teme_km (m, 3), v_teme_km_s (m, 3); error also where the object is not there."""
+        """True states: error (m,), r_teme_km (m, 3), v_teme_km_s (m, 3); error also where the object does not exist."""
         error, r_teme_km, v_teme_km_s = self.propagator.at(index, time_ns + self.ahead_ns[index])
-        there = (self.born_time_ns[index] <= time_ns) & (time_ns < self.ended_time_ns[index])
-        return np.where(there, error, np.uint8(255)), r_teme_km, v_teme_km_s
+        exists = (self.born_time_ns[index] <= time_ns) & (time_ns < self.ended_time_ns[index])
+        return np.where(exists, error, np.uint8(255)), r_teme_km, v_teme_km_s
 
 
 _NUMBERS = tuple(ElementSets.__dataclass_fields__)

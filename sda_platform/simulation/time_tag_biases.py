@@ -1,7 +1,7 @@
-"""The clocks of simulated sources: how far each is off, within the bound that its quality promises.
+"""Time-tag biases of simulated sources, within the bound of their clock quality.
 
 Bounds: GPS 1 us; NTP 10 ms and 1 ms per minute since synchronisation; on board 100 us per second since. A source's
-share of its bound is its own and constant, so its readings are off together, as real ones are.
+share of its bound is constant, so that its observations share their error, as real ones do.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,10 @@ from sda_platform.simulation.randomness import keyed_uniform
 _SYNC_PERIOD_S: Final = {"gps_locked": 1.0, "ntp_synced": 1024.0, "onboard_drift": 600.0}
 
 
-def clock_reading(seed: int, quality: str, source_id: Sequence[str], time_ns: IntArray) -> tuple[IntArray, FloatArray]:
-    """What the sources' clocks show at true `time_ns` (n,), and the seconds (n,) since each last synchronised."""
+def stamped_times(seed: int, quality: str, source_id: Sequence[str], time_ns: IntArray) -> tuple[IntArray, FloatArray]:
+    """Time stamps (n,) of the sources' clocks at true `time_ns` (n,), ns, and the seconds (n,) since each
+    synchronisation.
+    """
     names, inverse = np.unique(np.asarray(source_id, dtype=np.str_), return_inverse=True)
     share = (2 * keyed_uniform(seed, "clock share", names.tolist()) - 1)[inverse]
     period_ns = int(_SYNC_PERIOD_S[quality] * 1e9)

@@ -1,4 +1,4 @@
-"""What each simulated sensor looks at, and when: a seeded choice of what is visible, each pair at its own phase."""
+"""Tasking of simulated sensors: a seeded choice of visible objects, each pair with its own phase."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,7 +7,7 @@ import numpy as np
 
 from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.sensing.sensors import Sensor
-from sda_platform.orbits.sensing.visibility import LinesOfSight, comes_near, looks
+from sda_platform.orbits.sensing.visibility import LinesOfSight, comes_near, lines_of_sight
 from sda_platform.simulation.randomness import keyed_uniform
 from sda_platform.simulation.sky import Sky
 
@@ -24,22 +24,22 @@ def visible_lines_of_sight(
     capacity: int,
     seed: int,
 ) -> LinesOfSight:
-    """Every look of every sensor at what it sees in [start, stop), one per `interval_ns` and object.
+    """Lines of sight of every sensor to the objects it observes in [start, stop), one per `interval_ns` and object.
 
-    A sensor with more than `capacity` objects above its horizon keeps a seeded choice of them for the stretch.
+    A sensor with more than `capacity` visible objects observes a seeded choice of them for the span.
     """
     sensor, index = _candidates(sky, sensors, start_time_ns, stop_time_ns, capacity, seed)
     pair, time_ns = _ticks(sky, sensors, sensor, index, start_time_ns, stop_time_ns, interval_ns, seed)
     sensor, index = sensor[pair], index[pair]
     order = np.lexsort((sky.norad_id[index], sensor, time_ns))
     sensor, index, time_ns = sensor[order], index[order], time_ns[order]
-    return looks(sensors, sensor, index, time_ns, sky.states(index, time_ns))
+    return lines_of_sight(sensors, sensor, index, time_ns, sky.states(index, time_ns))
 
 
 def _candidates(
     sky: Sky, sensors: Sequence[Sensor], start_time_ns: int, stop_time_ns: int, capacity: int, seed: int
 ) -> tuple[IntArray, IntArray]:
-    """Pairs (sensor, object) that come near each other's horizon on a coarse grid of the stretch."""
+    """Pairs (sensor, object) that come near each other's horizon on a coarse grid of the span."""
     times = np.arange(start_time_ns, stop_time_ns + _COARSE_STEP_NS, _COARSE_STEP_NS, dtype=np.int64)
     r_teme_km = sky.coarse(times)
     pairs: list[tuple[IntArray, IntArray]] = []
@@ -62,7 +62,7 @@ def _ticks(
     interval_ns: int,
     seed: int,
 ) -> tuple[IntArray, IntArray]:
-    """Look times in [start, stop): every pair has its own phase, the same in every stretch."""
+    """Observation times in [start, stop): every pair has its own phase, the same in every span."""
     keys = [
         f"{sensors[s].source_id}|{norad_id}"
         for s, norad_id in zip(sensor.tolist(), sky.norad_id[index].tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""A simulated world: real objects, real sites, what the sensors send, and when it arrives.
+"""A simulated world: real objects, real sites, the sensors' records and their arrival.
 
-Pure: the same arguments give the same bytes. Time is simulated a minute at a time, so memory does not grow with the
-duration. The truth travels beside each segment and is never part of what lands.
+Pure: the same arguments give the same bytes. Time is simulated a minute at a time, so that memory does not grow with
+the duration. The truth accompanies each segment and never lands.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,10 +13,10 @@ from sda_platform.simulation.corruption import FaultRates, delayed, deliveries
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.randomness import stream
 from sda_platform.simulation.reference import reference_catalogue
-from sda_platform.simulation.scenarios import SCENARIOS, Outage, broken_up, elements_segment, parent_of
-from sda_platform.simulation.segments import Collector, SimulatedSegment, write_truth
+from sda_platform.simulation.scenarios import SCENARIOS, Outage, elements_segment, parent_of, with_breakup
+from sda_platform.simulation.segments import SegmentCollector, SimulatedSegment, write_truth
+from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
-from sda_platform.simulation.visible_arcs import VisibleArcs
 
 __all__ = ["SimulatedSegment", "simulate", "write_truth"]
 
@@ -42,12 +42,12 @@ def simulate(
     """Segments of every feed in order of `available_time_ns`, which starts no earlier than `start_time_ns`.
 
     Args:
-        scenario: nominal; fragmentation (`breakup`: new debris, seen by the sensors at once and published as element
-            sets a little later); outage (`outage`: a radar falls silent, then sends its backlog).
+        scenario: nominal; fragmentation (`breakup`: new debris, observed at once and published as element sets a
+            little later); outage (`outage`: a radar is silent, then sends its backlog).
         start_time_ns: ns since the Unix epoch, UTC.
-        duration_s: for how long the sensors measure; late readings arrive up to 30 s after.
+        duration_s: for how long the sensors measure; late observations arrive up to 30 s after.
         seed: the only source of chance.
-        objects: NORAD ids that the sensors follow, those unknown to the catalogue ignored; None for all of it.
+        objects: NORAD ids that the sensors observe, unknown ones ignored; None for all of the catalogue.
         catalogue: an `omm-csv` segment; the reference catalogue where None.
         with_catalogue: also yield the catalogue itself, first, as a segment of the elements feed.
         segment_seconds: how many seconds of arrivals of one feed a segment holds.
@@ -67,7 +67,7 @@ def simulate(
     sky = Sky.of_catalogue(table, objects=followed, seed=seed, catalogue_error_s=plan.catalogue_error_s)
     published = [elements_segment(data, start_time_ns)] if with_catalogue else []
     if parent is not None:
-        sky, debris = broken_up(sky, parent, breakup, start_time_ns, seed)
+        sky, debris = with_breakup(sky, parent, breakup, start_time_ns, seed)
         if breakup.published_after_s is not None:
             offset_ns = int((breakup.after_s + breakup.published_after_s) * 1e9)
             published.append(elements_segment(debris, start_time_ns + offset_ns))
@@ -85,22 +85,22 @@ def _feeds(
     segment_ns: int,
 ) -> Iterator[SimulatedSegment]:
     """Segments of the three sensor feeds in order of arrival."""
-    collectors = {feed: Collector(feed, start_time_ns, segment_ns) for feed in _FEEDS}
+    collectors = {feed: SegmentCollector(feed, start_time_ns, segment_ns) for feed in _FEEDS}
     stop_time_ns = start_time_ns + duration_ns
     for begin in range(start_time_ns, stop_time_ns, _STRETCH_NS):
         end = min(begin + _STRETCH_NS, stop_time_ns)
         for feed in _FEEDS:
-            seen: VisibleArcs = getattr(observers, feed)(begin, end)
+            observations: SimulatedObservations = getattr(observers, feed)(begin, end)
             noise = stream(observers.seed, "faults", feed, begin)
-            seen = delayed(seen, rates, noise)
+            observations = delayed(observations, rates, noise)
             if outage is not None:
-                seen = outage.held_back(seen, start_time_ns, duration_ns)
-            collectors[feed].receive(seen, deliveries(seen, rates, noise))
-        # Nothing measured from here on is received before it is measured: segments that end by now are complete.
+                observations = outage.delayed(observations, start_time_ns, duration_ns)
+            collectors[feed].receive(observations, deliveries(observations, rates, noise))
+        # Observations are received after they are measured: segments that end by now are complete.
         yield from _sealed(collectors, end if end < stop_time_ns else None)
 
 
-def _sealed(collectors: dict[str, Collector], until_ns: int | None) -> list[SimulatedSegment]:
+def _sealed(collectors: dict[str, SegmentCollector], until_ns: int | None) -> list[SimulatedSegment]:
     sealed = [segment for collector in collectors.values() for segment in collector.seal_until(until_ns)]
     return sorted(sealed, key=lambda segment: (segment.available_time_ns, segment.feed))
 

@@ -38,18 +38,18 @@ def catalogue() -> Propagator:
 
 
 @dataclasses.dataclass(frozen=True)
-class VisibleArcs:
+class VisiblePairs:
     """(k,) pairs of an object and the ground sensor that sees it at ``time_ns``."""
 
     index: IntArray
     source_id: np.ndarray
     time_ns: IntArray
 
-    def take(self, chosen: Any) -> "VisibleArcs":
-        return VisibleArcs(self.index[chosen], self.source_id[chosen], self.time_ns[chosen])
+    def take(self, chosen: Any) -> "VisiblePairs":
+        return VisiblePairs(self.index[chosen], self.source_id[chosen], self.time_ns[chosen])
 
 
-def visible(kind: str, time_ns: int, margin_deg: float = 2.0) -> VisibleArcs:
+def visible(kind: str, time_ns: int, margin_deg: float = 2.0) -> VisiblePairs:
     """Every catalogued object above the mask and within reach of every sensor of a kind, in registry
     order."""
     error, r, v = catalogue().grid([time_ns])
@@ -62,7 +62,7 @@ def visible(kind: str, time_ns: int, margin_deg: float = 2.0) -> VisibleArcs:
             index.append(seen)
             source.append(np.full(len(seen), sensor.source_id))
     rows = np.concatenate(index)
-    return VisibleArcs(rows, np.concatenate(source), np.full(len(rows), time_ns, dtype=np.int64))
+    return VisiblePairs(rows, np.concatenate(source), np.full(len(rows), time_ns, dtype=np.int64))
 
 
 def place(sensor: Sensor) -> tuple[float, float, float]:
@@ -142,7 +142,7 @@ class Watched:
     observations: ObservationArrays
     group: IntArray
     """(m,) whose reading each is."""
-    seen: VisibleArcs
+    seen: VisiblePairs
     """(g,) what saw which object; the deviations are those at its time."""
     deviation: FloatArray
     truth: FloatArray
@@ -158,7 +158,7 @@ class Watched:
         return displaced(self.seen.index[group], time_ns, self.deviation[group], self.seen.time_ns[group])
 
 
-def watched(seen: VisibleArcs, time_ns: IntArray, rng: np.random.Generator) -> Watched:
+def watched(seen: VisiblePairs, time_ns: IntArray, rng: np.random.Generator) -> Watched:
     """The objects ``seen`` (g,), each read by its sensor at as many of ``time_ns`` (g * n,) in turn."""
     deviation = prior_draw(seen.index, seen.time_ns, rng)
     _, r, v = catalogue().at(seen.index, seen.time_ns)

@@ -14,7 +14,7 @@ from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.determination.arc_fit import ArcFit, fit_arc
 from sda_platform.orbits.determination.force_model import Forces, integrate
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensing.linearisation import RADAR
+from sda_platform.orbits.sensing.measurement_model import RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
 

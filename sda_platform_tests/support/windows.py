@@ -13,7 +13,7 @@ from sda_platform.orbits.sensing.observations import REPORTED_COLUMNS, Observati
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
-    VisibleArcs,
+    VisiblePairs,
     catalogue,
     changed,
     displaced,
@@ -48,7 +48,7 @@ def observed_windows(objects: int, windows: int, readings: int = 8, seed: int = 
 @cache
 def tracked_windows(
     objects: int, windows: int, readings: int = 8, seed: int = 11
-) -> tuple[list[pa.Table], VisibleArcs, FloatArray]:
+) -> tuple[list[pa.Table], VisiblePairs, FloatArray]:
     """The same, each radar calling an object by its number here, with the sightings and how the objects deviate."""
     rng = np.random.default_rng(seed)
     every = visible("radar", START_NS, margin_deg=20.0)

@@ -1,7 +1,7 @@
-"""A precise orbit over one arc: numerical integration, biases of every station, and the satellite's own accelerations.
+"""Precise orbit over one arc: numerical integration, station biases, and empirical accelerations of the satellite.
 
-For arcs on which SGP4's kilometre is the largest error. The frame is that of ``force_model``; whoever calls
-brings the sites in it.
+For arcs on which SGP4's kilometre is the largest error. The frame is that of ``force_model``; the caller provides the
+sites in it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurements import Measurements
 
 _STEPS = 15
-_SAME_SIGMAS = 1e-2
-# Differences for the partials: km and km/s of the state, km/s2 and km/s3 of an own acceleration, m2/kg of the drag.
+_CONVERGED_SIGMAS = 1e-2
+# Differences for the partials: km and km/s of the state, km/s2 and km/s3 of an empirical acceleration, m2/kg of
+# the drag.
 _STATE_STEP = (1e-2, 1e-2, 1e-2, 1e-6, 1e-6, 1e-6)
 _OWN_STEP = (1e-11,) * 3 + (1e-15,) * 3
 _DRAG_STEP = 1e-5
@@ -26,20 +27,20 @@ _OUTLIER_SIGMAS = 6.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ArcFit:
-    """What the arc says. Frame of the forces, km and km/s."""
+    """Result of ``fit_arc``, in the frame of the forces, km and km/s."""
 
     state: FloatArray
     """(6,) at the epoch."""
     covariance: FloatArray
-    """(6, 6) of the state, the other unknowns unknown."""
+    """(6, 6) of the state, with the other unknowns estimated."""
     forces: Forces
-    """With what was solved for."""
+    """Includes the estimated parameters."""
     bias: FloatArray
-    """(stations, 3) of range (km), cross-elevation and elevation (rad): what a reading shows too much."""
+    """(stations, 3) of range (km), cross-elevation and elevation (rad): excess of the measurement."""
     residual: FloatArray
     """(m, 3) measured minus computed, NaN where there is none."""
     used: npt.NDArray[np.bool_]
-    """(m, 3) which components are in the fit."""
+    """(m, 3) which components the fit uses."""
     iterations: int
     converged: bool
 
@@ -54,14 +55,15 @@ def fit_arc(
     own_accelerations: bool = False,
     drag: bool = False,
 ) -> ArcFit:
-    """Gauss-Newton in weighted least squares from ``state`` (6,), with a constant bias of every station and component.
+    """Gauss-Newton in weighted least squares from ``state`` (6,), with a constant bias of every station and
+    component.
 
     Args:
-        measurements: (m,) radar readings, of which range, cross-elevation and elevation are used as far as present.
-        station: (m,) whose biases each reading shares.
-        forces: what is modelled.
-        own_accelerations: solve for a constant and a linear acceleration of the satellite itself.
-        drag: solve for the drag area over mass.
+        measurements: (m,) radar observations; range, cross-elevation and elevation are used where present.
+        station: (m,) index of the station whose biases an observation shares.
+        forces: the force model.
+        own_accelerations: estimate a constant and a linear empirical acceleration.
+        drag: estimate the drag area over mass.
     """
     arc = _Arc(measurements, station, epoch_ns, forces, own_accelerations, drag)
     present = measurements.present[:, :3]
@@ -78,8 +80,8 @@ def fit_arc(
         unknowns = unknowns + step
         inverse = np.linalg.pinv(rows / scale, rcond=1e-14) / scale[:, None]
         covariance = inverse @ inverse.T
-        settled = np.abs(step) < _SAME_SIGMAS * np.sqrt(np.diag(covariance))
-        if step_number > 3 and settled.all():
+        is_small = np.abs(step) < _CONVERGED_SIGMAS * np.sqrt(np.diag(covariance))
+        if step_number > 3 and is_small.all():
             break
     residual, _ = arc.linearise(unknowns)
     return ArcFit(
@@ -90,7 +92,7 @@ def fit_arc(
         residual=np.where(present, residual, np.nan),
         used=used,
         iterations=step_number,
-        converged=bool(settled.all()),
+        converged=bool(is_small.all()),
     )
 
 
@@ -108,7 +110,7 @@ class _Arc:
         return 6 + 6 * self.own_accelerations + self.drag
 
     def dynamic(self, forces: Forces) -> FloatArray:
-        """The unknowns among the forces."""
+        """The estimated force parameters."""
         own = [*forces.own_km_s2, *forces.own_rate_km_s3] if self.own_accelerations else []
         return np.array(own + ([forces.drag_area_m2_kg] if self.drag else []))
 
@@ -126,15 +128,15 @@ class _Arc:
         """Residual (m, 3) and design (m, 3, unknowns)."""
         states = self._states(unknowns)
         steps = [*_STATE_STEP, *(_OWN_STEP if self.own_accelerations else ()), *((_DRAG_STEP,) if self.drag else ())]
-        moved = np.empty((len(states), 6, self.first_bias))
+        derivatives = np.empty((len(states), 6, self.first_bias))
         for column, step in enumerate(steps):
             ahead = unknowns.copy()
             ahead[column] += step
-            moved[:, :, column] = (self._states(ahead) - states) / step
+            derivatives[:, :, column] = (self._states(ahead) - states) / step
         line = self.measurements.linearise(states[:, :3], states[:, 3:])
         bias = unknowns[self.first_bias :].reshape(-1, 3)
         design = np.zeros((len(states), 3, len(unknowns)))
-        design[:, :, : self.first_bias] = line.partials[:, :3] @ moved
+        design[:, :, : self.first_bias] = line.partials[:, :3] @ derivatives
         rows, parts = np.indices((len(states), 3))
         design[rows, parts, self.first_bias + 3 * self.station[:, None] + parts] = 1.0
         return line.residual[:, :3] - bias[self.station], design

@@ -1,7 +1,7 @@
-"""SGP4 elements from measurements: differential correction over any arc, and first orbits of what nobody knows.
+"""SGP4 elements from observations: differential correction over any arc, and initial orbits of unknown objects.
 
-Dynamics are SGP4's own, so that what comes out is an element set like any other in the catalogue. The unknowns are the
-six equinoctial mean elements; the drag term stays as given.
+Dynamics are SGP4's own, so that the result is an element set like any other in the catalogue. The unknowns are the
+six equinoctial mean elements; the drag term is kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from sda_platform.orbits.determination.initial_orbit import NoOrbit, orbit_from_directions, orbit_from_positions
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
-from sda_platform.orbits.sensing.linearisation import OPTICAL
+from sda_platform.orbits.sensing.measurement_model import OPTICAL
 from sda_platform.orbits.sensing.measurements import Linearisation, Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 
@@ -23,7 +23,8 @@ _STEPS = 100
 _NOTHING_TO_GAIN = 1e-2
 _OUTLIER_PROBABILITY = 1e-5
 _IMPLAUSIBLE = 1e-6
-# Steps of the numerical partials, in the unknowns' own units: their cubes and SGP4's rounding both far below 1e-8.
+# Steps of the numerical partials, in the unknowns' units: their cubes and SGP4's rounding are both far below
+# 1e-8.
 _DIFFERENCE = np.array([1e-9, 3e-6, 3e-6, 3e-6, 3e-6, 3e-6])
 # In units of the largest singular value of the scaled design, squared.
 _LEAST_DAMPING, _MOST_DAMPING = 1e-14, 1e4
@@ -32,7 +33,7 @@ _SMOOTHED_FROM = 8
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class UncertainElements:
-    """An element set and how far it is to be believed."""
+    """An element set with its covariance."""
 
     elements: ElementSets
     """One row."""
@@ -42,7 +43,7 @@ class UncertainElements:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Correction(UncertainElements):
-    """Corrected elements."""
+    """Differentially corrected elements."""
 
     r_teme_km: FloatArray
     v_teme_km_s: FloatArray
@@ -50,15 +51,15 @@ class Correction(UncertainElements):
     covariance_teme: FloatArray
     """(6, 6) at the epoch, km and km/s."""
     chi_square: float
-    """Of the readings in use and, where there was a prior, of how far the elements moved from it."""
+    """Of the observations used and, with a prior, of the deviation from it."""
     degrees_of_freedom: int
-    """Measured components in use, less the six unknowns that nothing but them determines."""
+    """Components used, less six unknowns where no prior determines them."""
     used: npt.NDArray[np.bool_]
-    """(m,) which observations are in the fit; the others were unusable or outliers."""
+    """(m,) which observations the fit uses; the others were unusable or outliers."""
 
     @property
     def is_plausible(self) -> bool:
-        """Whether noise alone would leave residuals like these once in a million fits or more often."""
+        """Whether noise alone leaves residuals of this size in at least one of a million fits."""
         return self.degrees_of_freedom >= 0 and bool(
             chi2.sf(self.chi_square, max(self.degrees_of_freedom, 1)) > _IMPLAUSIBLE
         )
@@ -71,8 +72,8 @@ def correct_elements(
 ) -> Correction:
     """The element set at the epoch of ``elements`` that fits the observations best, in weighted least squares.
 
-    Levenberg-Marquardt steps; then observations that chance would put so far off less than once in 100,000 are left
-    out, at most half of them, and the rest fitted again.
+    Levenberg-Marquardt steps. Observations with residuals that chance exceeds less than once in 100,000 are then left
+    out, at most half of them, and the rest is fitted again.
 
     Args:
         observations: (m,) of one object, in any order.
@@ -80,7 +81,7 @@ def correct_elements(
         prior: (6, 6) covariance of the equinoctial mean elements of ``elements``, if they count as evidence.
 
     Raises:
-        NoOrbit: fewer than six measured numbers and no prior, elements that SGP4 refuses, or no convergence.
+        NoOrbit: fewer than six measured numbers and no prior, elements that SGP4 rejects, or no convergence.
 
     Source: Tapley, Schutz & Born, Statistical Orbit Determination (2004), section 4.3; Marquardt 1963.
     """
@@ -88,43 +89,44 @@ def correct_elements(
     measurements = prepare(observations.take(order))
     usable = np.flatnonzero(measurements.usable)
     of_object = np.zeros(len(usable), dtype=np.int64)
-    sure = measurements.take(usable).of_shared_clocks(of_object, observations.source_id[order[usable]])
+    sure = measurements.take(usable).with_shared_clock_errors(of_object, observations.source_id[order[usable]])
     arc = _Arc(sure, elements, prior)
     active = np.ones(len(usable), dtype=bool)
-    unknowns, rows, fit = arc.settle(to_equinoctial(elements)[0], active)
+    unknowns, rows, fit = arc.converge(to_equinoctial(elements)[0], active)
     for _ in range(len(usable)):
-        surprise = arc.surprise(fit) / chi2.isf(_OUTLIER_PROBABILITY, arc.measurements.dimension)
-        keep = surprise <= max(1.0, 0.5 * float(surprise[active].max(initial=0.0)))
+        excess = arc.excess(fit) / chi2.isf(_OUTLIER_PROBABILITY, arc.measurements.dimension)
+        keep = excess <= max(1.0, 0.5 * float(excess[active].max(initial=0.0)))
         if (keep == active).all() or 2 * keep.sum() < len(usable):
             break
         active = keep
-        unknowns, rows, fit = arc.settle(unknowns, active)
+        unknowns, rows, fit = arc.converge(unknowns, active)
     used = np.zeros(len(observations), dtype=bool)
     used[order[usable[active]]] = True
     return arc.report(unknowns, rows, fit, active, used)
 
 
 def first_orbit(observations: ObservationArrays) -> Correction:
-    """An orbit from the readings of one tracklet alone: three looks, then differential correction of all.
+    """Initial orbit of one tracklet: three observations, then differential correction with all of them.
 
-    Radar and link readings are positions; sightings are directions. The epoch is the middle look's time. Where three
-    looks of the whole arc lead nowhere, as of an hour on an eccentric orbit, those of its middle half may, or quarter.
+    Radar and link observations are positions; angles-only observations are directions. The epoch is the middle
+    observation's time. Where three observations of the whole arc give no orbit, as over an hour of an eccentric
+    orbit, the middle half and then the middle quarter are tried.
 
     Raises:
-        NoOrbit: fewer than three usable looks of one sort, looks that determine no orbit (see
+        NoOrbit: fewer than three usable observations of one type, observations that determine no orbit (see
             ``initial_orbit``), or residuals that noise does not explain.
     """
     measurements = prepare(observations)
     measurements = measurements.take(np.flatnonzero(measurements.usable))
     measurements = measurements.take(np.argsort(measurements.time_ns, kind="stable"))
     placed = measurements.kind != OPTICAL
-    looks = measurements.take(np.flatnonzero(placed if placed.sum() >= min(3, (~placed).sum()) else ~placed))
-    if len(looks) < 3:
-        raise NoOrbit(f"{len(looks)} looks of one sort; three are needed")
+    chosen = measurements.take(np.flatnonzero(placed if placed.sum() >= min(3, (~placed).sum()) else ~placed))
+    if len(chosen) < 3:
+        raise NoOrbit(f"{len(chosen)} looks of one sort; three are needed")
     refusals = []
-    for part in _middle_parts(len(looks)):
+    for part in _middle_parts(len(chosen)):
         try:
-            corrected = correct_elements(observations, _by_three(looks.take(part)))
+            corrected = correct_elements(observations, _by_three(chosen.take(part)))
         except NoOrbit as refusal:
             refusals.append(refusal)
             continue
@@ -138,7 +140,7 @@ def first_orbit(observations: ObservationArrays) -> Correction:
 
 
 def _middle_parts(count: int) -> list[IntArray]:
-    """Positions in an arc of so many looks: all, the middle half, the middle quarter, and so on while looks suffice."""
+    """Positions in an arc of ``count`` observations: all, the middle half, the middle quarter, and so on."""
     halves = [np.arange(count)]
     while len(halves[-1]) >= 2 * _SMOOTHED_FROM:
         quarter = len(halves[-1]) // 4
@@ -146,21 +148,21 @@ def _middle_parts(count: int) -> list[IntArray]:
     return halves
 
 
-def _by_three(looks: Measurements) -> ElementSets:
-    """Elements at the middle one of three looks, in order of time, by these alone."""
-    start_ns = int(looks.time_ns[0])
-    elapsed_s = (looks.time_ns - start_ns) / 1e9
-    three = [0, len(looks) // 2, -1]
+def _by_three(chosen: Measurements) -> ElementSets:
+    """Elements at the middle one of three observations, in order of time, from these alone."""
+    start_ns = int(chosen.time_ns[0])
+    elapsed_s = (chosen.time_ns - start_ns) / 1e9
+    three = [0, len(chosen) // 2, -1]
     times = elapsed_s[three]
-    if looks.kind[0] != OPTICAL:
-        r, v = orbit_from_positions(_smoothed(looks.position_km(), elapsed_s, times), times)
+    if chosen.kind[0] != OPTICAL:
+        r, v = orbit_from_positions(_smoothed(chosen.position_km(), elapsed_s, times), times)
     else:
-        r, v = orbit_from_directions(looks.site_km[three], _smoothed(looks.direction, elapsed_s, times), times)
+        r, v = orbit_from_directions(chosen.site_km[three], _smoothed(chosen.direction, elapsed_s, times), times)
     return mean_elements(r, v, start_ns + round(float(times[1]) * 1e9))
 
 
 def _smoothed(vectors: FloatArray, elapsed_s: FloatArray, times: FloatArray) -> FloatArray:
-    """Vectors (3, 3) at three times from a cubic through many noisy ones (m, 3); few are taken as they are."""
+    """Vectors (3, 3) at three times from a cubic through many noisy ones (m, 3); a few are used without smoothing."""
     if len(vectors) < _SMOOTHED_FROM:
         return vectors[[0, len(vectors) // 2, -1]]
     middle, scale = times[1], max(float(times[2] - times[0]), 1e-9)
@@ -171,51 +173,54 @@ def _smoothed(vectors: FloatArray, elapsed_s: FloatArray, times: FloatArray) -> 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Arc:
-    """The measurements of one object and what its elements say of them."""
+    """The measurements of one object, with residuals and partials by its elements."""
 
     measurements: Measurements
     elements: ElementSets
     prior: FloatArray | None
 
-    def settle(
+    def converge(
         self, unknowns: FloatArray, active: npt.NDArray[np.bool_]
     ) -> tuple[FloatArray, FloatArray, tuple[FloatArray, FloatArray]]:
-        """Where Levenberg-Marquardt comes to rest: unknowns (6,), whitened rows (k, 6), design and misfit."""
+        """Levenberg-Marquardt solution: unknowns (6,), whitened rows (k, 6), design and residual.
+
+        Raises NoOrbit where the observations are too few, SGP4 rejects the start, or the steps do not converge.
+        """
         given = int(self.measurements.dimension[active].sum())
         if self.prior is None and given < 6:
             raise NoOrbit(f"{given} measured numbers cannot determine six elements")
         start = unknowns
         weight = np.zeros((6, 6)) if self.prior is None else np.linalg.inv(np.linalg.cholesky(self.prior))
-        damping, design, misfit = _LEAST_DAMPING, *self._whitened(unknowns)
-        cost = self._cost(misfit, active, unknowns - start, weight)
+        damping, design, residual = _LEAST_DAMPING, *self._whitened(unknowns)
+        cost = self._cost(residual, active, unknowns - start, weight)
         if not np.isfinite(cost):
             raise NoOrbit("SGP4 refuses the first orbit at the time of a measurement")
         for _ in range(_STEPS):
             rows = np.vstack([design[active].reshape(-1, 6), weight])
-            left = np.concatenate([misfit[active].ravel(), weight @ (start - unknowns)])
+            right_side = np.concatenate([residual[active].ravel(), weight @ (start - unknowns)])
             scale = np.maximum(np.linalg.norm(rows, axis=0), 1e-300)
             # Not the normal equations: squared, a short arc's condition number would exceed double precision.
             u, size, vt = np.linalg.svd(rows / scale, full_matrices=False)
-            along = u.T @ left
-            if along @ along < _NOTHING_TO_GAIN:
-                return unknowns, rows, (design, misfit)
-            tried = unknowns + vt.T @ (along * size / (size**2 + damping)) / scale
-            ahead = self._whitened(tried)
-            after = self._cost(ahead[1], active, tried - start, weight)
-            if np.isfinite(after) and after <= cost:
-                flat = cost - after < _NOTHING_TO_GAIN and damping <= _LEAST_DAMPING
-                unknowns, cost, (design, misfit) = tried, after, ahead
+            projected = u.T @ right_side
+            if projected @ projected < _NOTHING_TO_GAIN:
+                return unknowns, rows, (design, residual)
+            trial = unknowns + vt.T @ (projected * size / (size**2 + damping)) / scale
+            trial_fit = self._whitened(trial)
+            trial_cost = self._cost(trial_fit[1], active, trial - start, weight)
+            if np.isfinite(trial_cost) and trial_cost <= cost:
+                flat = cost - trial_cost < _NOTHING_TO_GAIN and damping <= _LEAST_DAMPING
+                unknowns, cost, (design, residual) = trial, trial_cost, trial_fit
                 damping = max(damping / 3, _LEAST_DAMPING)
                 if flat:
-                    return unknowns, rows, (design, misfit)
+                    return unknowns, rows, (design, residual)
             elif damping > _MOST_DAMPING:
                 break
             else:
                 damping *= 10
         raise NoOrbit("the differential correction does not converge")
 
-    def surprise(self, fit: tuple[FloatArray, FloatArray]) -> FloatArray:
-        """Squared misfit (m,) of each observation in units of its own noise."""
+    def excess(self, fit: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """Squared residual (m,) of each observation in units of its own noise."""
         return np.asarray(np.einsum("mi,mi->m", fit[1], fit[1]))
 
     def report(
@@ -230,26 +235,28 @@ class _Arc:
         inverse = np.linalg.pinv(rows / scale, rcond=1e-15) / scale[:, None]
         covariance = inverse @ inverse.T
         state, partials = self._states(unknowns, self.elements.epoch_time_ns)
-        unique, moved = 6, 0.0
+        unique, deviation = 6, 0.0
         if self.prior is not None:
             step = unknowns - to_equinoctial(self.elements)[0]
-            unique, moved = 0, float(np.sum((np.linalg.inv(np.linalg.cholesky(self.prior)) @ step) ** 2))
+            unique, deviation = 0, float(np.sum((np.linalg.inv(np.linalg.cholesky(self.prior)) @ step) ** 2))
         return Correction(
             elements=self._element_sets(unknowns[None]),
             covariance=covariance,
             r_teme_km=state[0, :3],
             v_teme_km_s=state[0, 3:],
             covariance_teme=partials[0] @ covariance @ partials[0].T,
-            chi_square=float(self.surprise(fit)[active].sum()) + moved,
+            chi_square=float(self.excess(fit)[active].sum()) + deviation,
             degrees_of_freedom=int(self.measurements.dimension[active].sum()) - unique,
             used=used,
         )
 
-    def _cost(self, misfit: FloatArray, active: npt.NDArray[np.bool_], moved: FloatArray, weight: FloatArray) -> float:
-        return float(np.sum(misfit[active] ** 2) + np.sum((weight @ moved) ** 2))
+    def _cost(
+        self, residual: FloatArray, active: npt.NDArray[np.bool_], deviation: FloatArray, weight: FloatArray
+    ) -> float:
+        return float(np.sum(residual[active] ** 2) + np.sum((weight @ deviation) ** 2))
 
     def _whitened(self, unknowns: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Design (m, 6, 6) and misfit (m, 6) in units of the noise."""
+        """Design (m, 6, 6) and residual (m, 6) in units of the noise."""
         state, partials = self._states(unknowns, self.measurements.time_ns)
         line: Linearisation = self.measurements.linearise(state[:, :3], state[:, 3:])
         if not np.isfinite(state).all():

@@ -1,8 +1,7 @@
-"""Mean elements from tracked states: what our own tracks say about an orbit, in the language that SGP4 reads.
+"""Mean elements from window fits: SGP4 elements that fit an object's own track, with the published set as prior.
 
-The unknowns are six equinoctial mean elements and B*. Evidence is what each window's observations alone say of the
-state there; the published set counts as a prior, so that an arc too short to tell drag or period leaves them as they
-were published.
+The unknowns are six equinoctial mean elements and B*. Each window contributes the information of its observations
+alone. The prior keeps drag and period as published where the arc is too short to determine them.
 """
 
 from __future__ import annotations
@@ -15,53 +14,54 @@ from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import WindowFits, own_evidence
+from sda_platform.orbits.tracking.track_filter import WindowFits, observation_information
 
 _DAY_NS = 86_400_000_000_000
 _ROUNDS = 12
-# Of the sigma of each element: what is left to gain is then no matter.
-_SETTLED = 1e-3
+# In sigmas: a smaller step changes nothing that matters.
+_CONVERGED = 1e-3
 # Steps of the numerical partials: metres of motion, well above SGP4's rounding; the last is B*, 1/earth radius.
 _DIFFERENCE = np.array([1e-10, 1e-7, 1e-7, 1e-7, 1e-7, 1e-7, 1e-5])
-# How wrong a published B* may be, one sigma: half of it, and a little where it is nought.
+# One sigma of a published B*: half of it, plus a little for sets with none.
 _DRAG_SHARE, _DRAG_LEAST = 0.5, 1e-5
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FittedElements:
-    """One object's elements by its own track."""
+    """Elements fitted to one object's track."""
 
     elements: ElementSets
     """One row, epoch at the newest window."""
     covariance_teme: FloatArray
     """(6, 6) of the state at that epoch, km and km/s."""
     published_covariance_teme: FloatArray
-    """(6, 6) of what the published set says of the same state, by the prior's model."""
+    """(6, 6) of the published set's state at that epoch, by the prior's model."""
     innovation: float
     """Squared normalised distance of the published elements from the evidence."""
-    settled: bool
+    converged: bool
 
 
-class Unfit(ValueError):
-    """The windows determine no element set; the message says why."""
+class NoFit(ValueError):
+    """The windows determine no element set; the message gives the reason."""
 
 
 def fit_elements(fits: WindowFits, published: ElementSets) -> FittedElements:
-    """The element set through one object's windows, by Gauss-Newton with the published set as prior.
+    """Fit an element set to one object's windows, by Gauss-Newton with the published set as prior.
 
     Args:
         fits: windows of one object, ascending in time.
         published: one row, the set to be refined; its number and drag term carry over.
 
     Raises:
-        Unfit: SGP4 refuses the published set, or one on the way, at a window.
+        NoFit: SGP4 rejects the published set, or an iterate, at a window.
 
-    Source: Vallado (4th ed.), section 10.4; Levit & Marshall 2011, Improved orbit predictions using two-line elements.
+    Source: Vallado (4th ed.), section 10.4; Levit & Marshall 2011, Improved orbit predictions using two-line
+    elements.
     """
     epoch_ns = int(fits.epoch_ns[-1]) // 1000 * 1000  # an OMM's epoch has microseconds
     error, r, v = Propagator(published).at([0], [epoch_ns])
     if error[0]:
-        raise Unfit(f"SGP4 refuses the published set at the newest window: error {error[0]}")
+        raise NoFit(f"SGP4 refuses the published set at the newest window: error {error[0]}")
     drag = float(published.bstar_per_earth_radius[0])
     osculating = mean_elements(r, v, epoch_ns, drag)
     age_days = (epoch_ns - published.epoch_time_ns) / _DAY_NS
@@ -70,10 +70,10 @@ def fit_elements(fits: WindowFits, published: ElementSets) -> FittedElements:
     start = np.append(to_equinoctial(osculating)[0], drag)
     _, by_elements = arc.states(start, np.array([epoch_ns]))
     prior = by_elements[0].T @ np.linalg.inv(prior_state) @ by_elements[0]
-    # The state at the epoch says nothing of drag, whatever its partials' rounding suggests.
+    # The state at the epoch is independent of drag, whatever rounding of its partials suggests.
     prior[6, :] = prior[:, 6] = 0.0
     prior[6, 6] = 1 / (_DRAG_SHARE * abs(drag) + _DRAG_LEAST) ** 2
-    unknowns, normal, settled = arc.settle(start, prior)
+    unknowns, normal, converged = arc.converge(start, prior)
     _, partials = arc.states(unknowns, np.array([epoch_ns]))
     moved = (unknowns - start) @ normal @ (unknowns - start)
     return FittedElements(
@@ -81,30 +81,30 @@ def fit_elements(fits: WindowFits, published: ElementSets) -> FittedElements:
         covariance_teme=(partials[0] @ np.linalg.inv(normal) @ partials[0].T),
         published_covariance_teme=prior_state,
         innovation=float(moved),
-        settled=settled,
+        converged=converged,
     )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Arc:
-    """The windows of one object and what its elements say of them."""
+    """The windows of one object, with residuals and partials by its elements."""
 
     fits: WindowFits
     epoch_ns: int
     norad_id: int
 
-    def settle(self, start: FloatArray, prior: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
-        """Unknowns (7,), normal matrix (7, 7), and whether the steps came to rest."""
+    def converge(self, start: FloatArray, prior: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+        """Unknowns (7,), normal matrix (7, 7), and whether the steps converged."""
         unknowns = start
         for _ in range(_ROUNDS):
             states, partials = self.states(unknowns, self.fits.epoch_ns)
-            information, vector = own_evidence(self.fits, states)
+            information, vector = observation_information(self.fits, states)
             normal = np.einsum("wia,wij,wjb->ab", partials, information, partials) + prior
             gradient = np.einsum("wia,wi->a", partials, vector) - prior @ (unknowns - start)
             scale = 1 / np.sqrt(np.diag(normal))
             step = scale * np.linalg.solve(normal * np.outer(scale, scale), gradient * scale)
             unknowns = unknowns + step
-            if np.sqrt(step @ normal @ step) < _SETTLED:
+            if np.sqrt(step @ normal @ step) < _CONVERGED:
                 return unknowns, normal, True
         return unknowns, normal, False
 
@@ -112,7 +112,7 @@ class _Arc:
         """States (w, 6) and their derivatives (w, 6, 7) by the unknowns."""
         states, partials = states_and_partials(unknowns, _DIFFERENCE, self.element_sets, time_ns)
         if not np.isfinite(states).all() or not np.isfinite(partials).all():
-            raise Unfit("SGP4 refuses the elements at a window")
+            raise NoFit("SGP4 refuses the elements at a window")
         return states, partials
 
     def element_sets(self, unknowns: FloatArray) -> ElementSets:

@@ -1,6 +1,7 @@
-"""What pulls on a satellite, for numerical integration: the Earth's field, Moon, Sun, sunlight, a thrust or leak.
+"""Force model for numerical integration: Earth's gravity, Moon, Sun, radiation pressure, drag, empirical
+acceleration.
 
-The frame is the true equator and equinox of one date, taken as inertial, with the Earth turning about its pole. The
+The frame is the true equator and equinox of one date, taken as inertial, with the Earth rotating about its pole. The
 gravity field is EGM96 (Lemoine et al. 1998, NASA/TP-1998-206861) up to degree 20 (``gravity_field.csv``, normalised).
 """
 
@@ -33,16 +34,16 @@ _SUNLIGHT_N_M2 = 4.56e-6
 _J2000_NS, _CENTURY_NS = 946_728_000_000_000_000, 36525 * 86_400 * 10**9
 _TOLERANCE = 1e-11
 _NO_AIR_ABOVE_KM = 1000.0
-# Moon and Sun are looked up on a grid: over half an hour a cubic follows them to a few metres.
+# Moon and Sun are tabulated: over half an hour a cubic interpolates them to a few metres.
 _GRID_S = 1800.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Forces:
-    """What is modelled; accelerations of its own are what the satellite does by itself."""
+    """The modelled forces; ``own_…`` are empirical accelerations of the satellite."""
 
     degree: int = 20
-    """Of the Earth's field, 0 to 20; 0 is a point."""
+    """Degree of the Earth's field, 0 to 20; 0 is a point mass."""
     order: int = 20
     third_bodies: bool = True
     reflective_area_m2_kg: float = 0.0
@@ -51,7 +52,7 @@ class Forces:
     """Area over mass times drag coefficient."""
     own_km_s2: tuple[float, float, float] = (0.0, 0.0, 0.0)
     own_rate_km_s3: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """Constant in the inertial frame at the epoch, and its change."""
+    """Constant in the inertial frame at the epoch, and its rate."""
 
 
 def integrate(state: npt.ArrayLike, epoch_ns: int, time_ns: IntArray, forces: Forces) -> FloatArray:
@@ -71,19 +72,19 @@ def integrate(state: npt.ArrayLike, epoch_ns: int, time_ns: IntArray, forces: Fo
     light = forces.reflective_area_m2_kg * _SUNLIGHT_N_M2 / 1000.0
 
     def motion(t_s: float, y: FloatArray) -> FloatArray:
-        pull = _field_acceleration(y[:3], sidereal + EARTH_ROTATION_RAD_S * t_s, cosine, sine, forces.degree)
+        acceleration = _field_acceleration(y[:3], sidereal + EARTH_ROTATION_RAD_S * t_s, cosine, sine, forces.degree)
         if forces.third_bodies or light:
             moon, sun = _interpolated(bodies, grid_s[0], t_s)
             if forces.third_bodies:
-                pull += _third_body(y[:3], moon, _GM_MOON_KM3_S2) + _third_body(y[:3], sun, _GM_SUN_KM3_S2)
+                acceleration += _third_body(y[:3], moon, _GM_MOON_KM3_S2) + _third_body(y[:3], sun, _GM_SUN_KM3_S2)
             if light:
                 away = y[:3] - sun
                 distance = math.sqrt(away @ away)
                 shine = light * (ASTRONOMICAL_UNIT_KM / distance) ** 2 * float(sunlit_fraction(y[:3], sun))
-                pull += shine * away / distance
+                acceleration += shine * away / distance
         if forces.drag_area_m2_kg:
-            pull += _drag(y, forces.drag_area_m2_kg)
-        return np.concatenate([y[3:], pull + own[0] + own[1] * t_s])
+            acceleration += _drag(y, forces.drag_area_m2_kg)
+        return np.concatenate([y[3:], acceleration + own[0] + own[1] * t_s])
 
     for side in (elapsed_s >= 0, elapsed_s < 0):
         if not side.any():
@@ -138,7 +139,7 @@ def moon_km(time_ns: npt.ArrayLike) -> FloatArray:
 
 @cache
 def _field(degree: int, order: int) -> tuple[FloatArray, FloatArray]:
-    """Unnormalised coefficients (21, 21), zero above the degree and order wanted."""
+    """Unnormalised coefficients (21, 21), zero above the given degree and order."""
     cosine, sine = np.zeros((21, 21)), np.zeros((21, 21))
     cosine[0, 0] = 1.0
     text = (
@@ -155,7 +156,7 @@ def _field(degree: int, order: int) -> tuple[FloatArray, FloatArray]:
 
 @njit(cache=True)
 def _field_acceleration(r: Any, angle: float, cosine: Any, sine: Any, degree: int) -> Any:
-    """Acceleration (3,) km/s2 of the field turned by ``angle``. Montenbruck & Gill (2000), section 3.2.4-3.2.5."""
+    """Acceleration (3,) km/s2 of the field rotated by ``angle``. Montenbruck & Gill (2000), section 3.2.4-3.2.5."""
     c, s = math.cos(angle), math.sin(angle)
     x, y, z = c * r[0] + s * r[1], c * r[1] - s * r[0], r[2]
     square = x * x + y * y + z * z
@@ -213,7 +214,7 @@ def _third_body(r: FloatArray, body: FloatArray, gm_km3_s2: float) -> FloatArray
 
 
 def _drag(state: FloatArray, area_m2_kg: float) -> FloatArray:
-    """Deceleration (3,) km/s2 in air that turns with the Earth and thins exponentially about 200 km.
+    """Deceleration (3,) km/s2 in air that rotates with the Earth and decreases exponentially about 200 km.
 
     Density and scale height of the 1976 standard atmosphere there: 2.79e-10 kg/m3, 37.1 km (Vallado, table 8-4).
     """

@@ -1,7 +1,7 @@
-"""First orbits from three looks: positions (Gibbs, Herrick-Gibbs) or directions (Gauss).
+"""Initial orbits from three observations: positions (Gibbs, Herrick-Gibbs) or directions (Gauss).
 
-Two-body motion; what comes out is a start for a differential correction (see ``differential_correction``), not
-an estimate. LinesOfSight that determine no orbit are refused with the reason.
+Two-body motion. The result is a start for a differential correction (see ``differential_correction``), not an
+estimate. Observations that determine no orbit are rejected with the reason.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state, two_bo
 _EARTH_RADIUS_KM = 6378.137
 _LIGHT_KM_S = 299_792.458
 _FARTHEST_KM = 500_000.0
-# Below this angle between neighbours the cross products of Gibbs are mostly noise, above it Herrick's series is short.
+# Below this angle between neighbours the cross products of Gibbs are mostly noise; above it Herrick's series is
+# too short.
 _SMALL_ANGLE_RAD = float(np.radians(3.0))
 _OUT_OF_PLANE_RAD = float(np.radians(5.0))
 _SHORTEST_ARC_RAD = 1e-5
-# Sine of the angle by which three directions must miss a common plane with nothing to tell range from.
+# Sine of the smallest angle between three directions and a common plane that determines the range.
 _FLAT = 1e-8
 _NEWTON_STEPS = 30
 _SAME_KM = 1e-7
 
 
 class NoOrbit(ValueError):
-    """The looks determine no orbit; the message says why."""
+    """The observations determine no orbit; the message gives the reason."""
 
 
 def orbit_from_positions(r_km: npt.ArrayLike, time_s: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -37,7 +38,7 @@ def orbit_from_positions(r_km: npt.ArrayLike, time_s: npt.ArrayLike) -> tuple[Fl
             or on no closed orbit above the ground.
     """
     r, t = np.asarray(r_km, dtype=np.float64), np.asarray(time_s, dtype=np.float64)
-    _refuse_times(t)
+    _require_time_order(t)
     unit = r / np.linalg.norm(r, axis=1, keepdims=True)
     angles = _angle(unit[0], unit[1]), _angle(unit[1], unit[2])
     if min(angles) < _SHORTEST_ARC_RAD:
@@ -85,45 +86,51 @@ def orbit_from_directions(
 ) -> tuple[FloatArray, FloatArray]:
     """State (3,), (3,) km and km/s at the middle of three lines of sight, of directions (3, 3) from sites (3, 3) km.
 
-    Gauss's polynomial starts it, Newton on the three directions with exact two-body motion and light time ends it. Of
-    several roots the one that meets the directions best is taken.
+    Gauss's polynomial gives the start; Newton's method on the three directions, with exact two-body motion and light
+    time, refines it. Of several roots the one with the smallest distance is returned.
 
     Raises:
-        NoOrbit: times out of order, directions in one plane or nearly parallel, no root above the ground, or no closed
-            orbit through the directions.
+        NoOrbit: times out of order, directions in one plane or nearly parallel, no root above the ground, or no
+            closed orbit through the directions.
     """
     site, t = np.asarray(site_km, dtype=np.float64), np.asarray(time_s, dtype=np.float64)
-    towards = np.asarray(direction, dtype=np.float64)
-    towards = towards / np.linalg.norm(towards, axis=1, keepdims=True)
-    _refuse_times(t)
-    flat = towards[0] @ np.cross(towards[1], towards[2])
+    unit = np.asarray(direction, dtype=np.float64)
+    unit = unit / np.linalg.norm(unit, axis=1, keepdims=True)
+    _require_time_order(t)
+    flat = unit[0] @ np.cross(unit[1], unit[2])
     if abs(flat) < _FLAT:
         raise NoOrbit("the three directions lie in one plane, so that the distance cannot be told")
     found = []
-    for start in _gauss(site, towards, t, flat):
+    for start in _gauss(site, unit, t, flat):
         try:
-            found.append(_through(start, site, towards, t))
+            found.append(_refined(start, site, unit, t))
         except NoOrbit:
             continue
     if not found:
         raise NoOrbit("no closed orbit above the ground passes through the three directions")
-    # Equally exact roots are told apart by nothing but their likeliness: low orbits are many.
+    # Exact roots differ only in their prior probability: low orbits are the most common.
     return min(found, key=lambda state: float(np.linalg.norm(state[0])))
 
 
-def _gauss(site: FloatArray, towards: FloatArray, t: FloatArray, flat: float) -> list[tuple[FloatArray, FloatArray]]:
-    """First guesses of the middle state, one per acceptable root of Gauss's polynomial.
+def _gauss(site: FloatArray, unit: FloatArray, t: FloatArray, flat: float) -> list[tuple[FloatArray, FloatArray]]:
+    """Initial guesses of the middle state, one per acceptable root of Gauss's polynomial.
 
     Source: Curtis, Orbital Mechanics for Engineering Students (3rd ed.), algorithm 5.5.
     """
     mu = MU_EARTH_KM3_S2
     tau1, tau3 = t[0] - t[1], t[2] - t[1]
     tau = tau3 - tau1
-    p = np.array([np.cross(towards[1], towards[2]), np.cross(towards[0], towards[2]), np.cross(towards[0], towards[1])])
+    p = np.array(
+        [
+            np.cross(unit[1], unit[2]),
+            np.cross(unit[0], unit[2]),
+            np.cross(unit[0], unit[1]),
+        ]
+    )
     d = site @ p.T
     a = (-d[0, 1] * tau3 / tau + d[1, 1] + d[2, 1] * tau1 / tau) / flat
     b = (d[0, 1] * (tau3**2 - tau**2) * tau3 / tau + d[2, 1] * (tau**2 - tau1**2) * tau1 / tau) / (6 * flat)
-    e = site[1] @ towards[1]
+    e = site[1] @ unit[1]
     square = site[1] @ site[1]
     roots = np.roots([1, 0, -(a**2 + 2 * a * e + square), 0, 0, -2 * mu * b * (a + e), 0, 0, -((mu * b) ** 2)])
     real = roots[np.abs(roots.imag) < 1e-6 * np.abs(roots.real)].real
@@ -141,18 +148,18 @@ def _gauss(site: FloatArray, towards: FloatArray, t: FloatArray, flat: float) ->
         distance = np.array([near1 / flat, a + mu * b / root**3, near3 / flat])
         if (distance <= 0).any():
             continue
-        r = site + distance[:, None] * towards
+        r = site + distance[:, None] * unit
         f1, f3 = 1 - cube * tau1**2 / 2, 1 - cube * tau3**2 / 2
         g1, g3 = tau1 - cube * tau1**3 / 6, tau3 - cube * tau3**3 / 6
         guesses.append((r[1], (-f3 * r[0] + f1 * r[2]) / (f1 * g3 - f3 * g1)))
     return guesses
 
 
-def _through(
-    start: tuple[FloatArray, FloatArray], site: FloatArray, towards: FloatArray, t: FloatArray
+def _refined(
+    start: tuple[FloatArray, FloatArray], site: FloatArray, unit: FloatArray, t: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The two-body state whose three directions are those measured, from a state near it."""
-    across = np.linalg.svd(towards[:, None, :])[2][:, 1:]
+    """The two-body state that reproduces the three measured directions, from a state near it. Raises NoOrbit."""
+    across = np.linalg.svd(unit[:, None, :])[2][:, 1:]
     r, v = start
     for _ in range(_NEWTON_STEPS):
         _closed(r, v)
@@ -162,11 +169,11 @@ def _through(
             elapsed_s = t - t[1] - np.linalg.norm(seen - site, axis=1) / _LIGHT_KM_S
         line = seen - site
         distance = np.linalg.norm(line, axis=1)
-        if not np.isfinite(moving).all() or (np.einsum("ki,ki->k", line, towards) <= 0).any():
+        if not np.isfinite(moving).all() or (np.einsum("ki,ki->k", line, unit) <= 0).any():
             break
-        misfit = np.einsum("kij,kj->ki", across, line) / distance[:, None]
+        residual = np.einsum("kij,kj->ki", across, line) / distance[:, None]
         partials = across @ two_body_stm(np.tile(r, (3, 1)), np.tile(v, (3, 1)), elapsed_s)[:, :3]
-        step = np.linalg.lstsq((partials / distance[:, None, None]).reshape(6, 6), -misfit.ravel(), rcond=None)[0]
+        step = np.linalg.lstsq((partials / distance[:, None, None]).reshape(6, 6), -residual.ravel(), rcond=None)[0]
         step *= min(1.0, 0.3 * np.linalg.norm(r) / max(float(np.linalg.norm(step[:3])), 1e-12))
         r, v = r + step[:3], v + step[3:]
         if np.linalg.norm(step[:3]) < _SAME_KM * max(float(distance[1]), 1.0):
@@ -174,13 +181,13 @@ def _through(
     raise NoOrbit("no two-body orbit near the first guess meets the directions")
 
 
-def _refuse_times(t: FloatArray) -> None:
+def _require_time_order(t: FloatArray) -> None:
     if not (t[0] < t[1] < t[2]):
         raise NoOrbit("the looks are not in order of time, or two are of one instant")
 
 
 def _closed(r: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The state itself, if it is one of a closed orbit that stays above the ground."""
+    """The state itself. Raises NoOrbit unless its orbit is closed and stays above the ground."""
     distance = float(np.linalg.norm(r))
     axis = 1 / (2 / distance - float(v @ v) / MU_EARTH_KM3_S2)
     if not np.isfinite(axis) or axis <= 0:

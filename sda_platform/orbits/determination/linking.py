@@ -1,7 +1,7 @@
-"""Tracklets of unknown objects, linked over passes: which orbit of one pass is met again in another.
+"""Links tracklets of unknown objects over passes: which orbit of one pass continues in another.
 
-Compared are equinoctial elements, in which an orbit's uncertainty stays an ellipsoid for many revolutions where a
-position's bends into an arc. Assignment is global: every tracklet gets at most one successor and one predecessor.
+Orbits are compared in equinoctial elements. There an uncertainty stays an ellipsoid for many revolutions, whereas in
+position it bends into an arc. Assignment is global: every tracklet gets at most one successor and one predecessor.
 """
 
 from __future__ import annotations
@@ -22,27 +22,25 @@ from sda_platform.orbits.propagation import Propagator
 BoolArray = npt.NDArray[np.bool_]
 
 GATE = float(chi2.ppf(0.999, 6))
-"""Of the squared distance of two orbits of one object: more than that is chance once in 1,000."""
-# A longitude that could be anywhere on the orbit links with everything.
+"""Gate of the squared distance between two orbits of one object: chance exceeds it once in 1,000."""
+# A longitude as uncertain as this links with everything.
 _VAGUEST_LONGITUDE_RAD = 0.5
-# Drag nobody has estimated yet, and what two-body covariance leaves out, per day: relative drift of the mean motion and
-# of the other elements.
+# Unestimated drag and what two-body covariance leaves out, per day: relative drift of the mean motion and of the
+# other elements.
 _MOTION_DRIFT_PER_DAY = 3e-5
 _ELEMENT_DRIFT_PER_DAY = 1e-4
 _DAY_S = 86_400.0
 
 
-def link(tracklets: Sequence[UncertainElements], apart: BoolArray | None = None) -> list[list[int]]:
+def link(tracklets: Sequence[UncertainElements], are_distinct: BoolArray | None = None) -> list[list[int]]:
     """Chains of positions in ``tracklets``, each chain one object's in order of time; singles are chains of one.
 
-    ``apart``: (n, n) which pairs are known to be of two objects.
-
-    Whoever accepts a link should fit the union of the two tracklets' readings
-    (``differential_correction.correct_elements``) and ask whether that is plausible.
+    ``are_distinct``: (n, n) pairs known to be two objects. Before accepting a link, fit the union of the observations
+    (``differential_correction.correct_elements``) and test whether that fit is plausible.
     """
     successor: dict[int, int] = {}
     if len(tracklets) > 1:
-        cost = _costs(tracklets, np.zeros((len(tracklets),) * 2, dtype=bool) if apart is None else apart)
+        cost = _costs(tracklets, np.zeros((len(tracklets),) * 2, dtype=bool) if are_distinct is None else are_distinct)
         worst = np.where(np.isfinite(cost), cost, 1e6)
         for row, column in zip(*linear_sum_assignment(worst), strict=True):
             if np.isfinite(cost[row, column]):
@@ -57,11 +55,11 @@ def link(tracklets: Sequence[UncertainElements], apart: BoolArray | None = None)
     return chains
 
 
-def recognised(known: Sequence[UncertainElements], found: Sequence[UncertainElements]) -> dict[int, int]:
-    """Which of the ``known`` orbits each of those ``found`` later may go on, where neither could be of any other.
+def recognise(known: Sequence[UncertainElements], found: Sequence[UncertainElements]) -> dict[int, int]:
+    """The ``known`` orbit that each orbit ``found`` later continues, where both have exactly one candidate.
 
-    Positions in ``known`` by positions in ``found``. Nobody is chosen among several: of neighbours in a cloud of debris
-    each may well be nearest to another's prediction.
+    Returns positions in ``known`` by positions in ``found``. Ambiguous cases are left out: in a debris cloud an
+    object may well be nearest to a neighbour's prediction.
     """
     if not known or not found:
         return {}
@@ -72,17 +70,17 @@ def recognised(known: Sequence[UncertainElements], found: Sequence[UncertainElem
     return {int(later): int(earlier) for earlier, later in np.argwhere(sole)}
 
 
-def carried(orbit: UncertainElements, epoch_time_ns: int) -> UncertainElements:
-    """The orbit at another epoch, as uncertain as drag that nobody estimated leaves it; NaN where SGP4 refuses it."""
+def propagated(orbit: UncertainElements, epoch_time_ns: int) -> UncertainElements:
+    """The orbit at another epoch, its covariance widened for unestimated drag; NaN where SGP4 rejects it."""
     epoch = orbit.elements.epoch_time_ns
     _, r, v = Propagator(orbit.elements).at([0], [epoch_time_ns])
     motion_rad_s = to_equinoctial(orbit.elements)[:, 0]
-    (covariance,) = _moved(orbit.covariance[None], (epoch_time_ns - epoch) / 1e9, motion_rad_s)
+    (covariance,) = _propagated_covariances(orbit.covariance[None], (epoch_time_ns - epoch) / 1e9, motion_rad_s)
     there = mean_elements(r, v, epoch_time_ns, orbit.elements.bstar_per_earth_radius)
     return UncertainElements(there, covariance)
 
 
-def _costs(tracklets: Sequence[UncertainElements], apart: BoolArray) -> FloatArray:
+def _costs(tracklets: Sequence[UncertainElements], are_distinct: BoolArray) -> FloatArray:
     """Squared Mahalanobis distance (n, n) of each tracklet to each later one it may lead to, infinite elsewhere."""
     count = len(tracklets)
     epochs = np.array([int(t.elements.epoch_time_ns[0]) for t in tracklets])
@@ -92,29 +90,30 @@ def _costs(tracklets: Sequence[UncertainElements], apart: BoolArray) -> FloatArr
     costs = np.full((count, count), np.inf)
     for later in range(count):
         alike = _like_motion(propagator.elements, covariance, epochs, later)
-        earlier = np.flatnonzero((epochs < epochs[later]) & alike & ~apart[later])
+        earlier = np.flatnonzero((epochs < epochs[later]) & alike & ~are_distinct[later])
         if not len(earlier):
             continue
         error, r, v = propagator.at(earlier, epochs[later])
         elapsed_s = (epochs[later] - epochs[earlier]) / 1e9
-        spread = _moved(covariance[earlier], elapsed_s, there[earlier, 0]) + covariance[later]
+        spread = _propagated_covariances(covariance[earlier], elapsed_s, there[earlier, 0]) + covariance[later]
         gap = there[later] - equinoctial(r, v)
         gap[:, 5] = (gap[:, 5] + np.pi) % (2 * np.pi) - np.pi
         possible = (error == 0) & np.isfinite(gap).all(axis=1) & (spread[:, 5, 5] < _VAGUEST_LONGITUDE_RAD**2)
         chosen = np.flatnonzero(possible)
         scale = np.sqrt(np.einsum("nii->ni", spread[chosen]))
         shape = spread[chosen] / (scale[:, :, None] * scale[:, None, :])
-        miss = gap[chosen] / scale
-        distance = np.einsum("ni,ni->n", miss, np.linalg.solve(shape, miss[:, :, None])[:, :, 0])
+        normalised_gap = gap[chosen] / scale
+        distance = np.einsum("ni,ni->n", normalised_gap, np.linalg.solve(shape, normalised_gap[:, :, None])[:, :, 0])
         near = (distance <= GATE) & (distance >= 0)
         costs[earlier[chosen[near]], later] = distance[near]
     return costs
 
 
 def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray, later: int) -> BoolArray:
-    """Which tracklets (n,) may have the mean motion of ``later``: what excludes most is found without propagating it.
+    """Which tracklets (n,) may have the mean motion of ``later``: a cheap test before propagation.
 
-    A distance in six components is no less than that in one of them; twice the gate, as this one is of mean elements.
+    A distance in six components is no less than that in one of them. The bound is twice the gate, because it applies
+    to mean elements.
     """
     motion = elements.mean_motion_rev_per_day
     to_rev_per_day = _DAY_S / (2 * np.pi)
@@ -123,14 +122,14 @@ def _like_motion(elements: ElementSets, covariance: FloatArray, epochs: IntArray
     return np.asarray((motion - motion[later]) ** 2 <= 2 * GATE * spread)
 
 
-def _moved(covariance: FloatArray, elapsed_s: FloatArray, motion_rad_s: FloatArray) -> FloatArray:
-    """Covariances (n, 6, 6) carried ``elapsed_s`` (n,) on: longitude drifts by the error of the mean motion."""
+def _propagated_covariances(covariance: FloatArray, elapsed_s: FloatArray, motion_rad_s: FloatArray) -> FloatArray:
+    """Covariances (n, 6, 6) after ``elapsed_s`` (n,): longitude drifts by the error of the mean motion."""
     days = elapsed_s / _DAY_S
     drift = np.zeros_like(covariance)
     drift[:, np.arange(6), np.arange(6)] = (_ELEMENT_DRIFT_PER_DAY * days[:, None]) ** 2
     motion_sigma = _MOTION_DRIFT_PER_DAY * days * motion_rad_s
     drift[:, 0, 0] = motion_sigma**2
     drift[:, 5, 5] += (motion_sigma * elapsed_s / 2) ** 2
-    carry = np.tile(np.eye(6), (len(covariance), 1, 1))
-    carry[:, 5, 0] = elapsed_s
-    return carry @ covariance @ carry.swapaxes(-1, -2) + drift
+    transition = np.tile(np.eye(6), (len(covariance), 1, 1))
+    transition[:, 5, 0] = elapsed_s
+    return transition @ covariance @ transition.swapaxes(-1, -2) + drift

@@ -1,8 +1,8 @@
-"""The best probability of collision there is for each pass: 2D where it may be trusted, else by a longer way.
+"""Best available probability of collision per pass: the 2D one where it is valid, else one from a more exact method.
 
-Passes with a concern (``validity``) are computed again without straight motion (``collision_rate``).
-Where pairs may come back, so that the expected number of collisions is more than their probability, trials decide
-(``monte_carlo``).
+Passes with a concern (``validity``) are computed again without the assumption of straight motion
+(``collision_rate``). Where pairs may meet repeatedly, so that the expected number of collisions exceeds their
+probability, Monte Carlo trials decide (``monte_carlo``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from sda_platform.orbits.equinoctial import UncertainOrbit, uncertain_orbit
 from sda_platform.orbits.risk.collision_rate import MOST_EVALUATIONS, ExpectedCollisions, expected_collisions
 from sda_platform.orbits.risk.degenerate import is_usable
 from sda_platform.orbits.risk.monte_carlo import Counted, count_collisions
-from sda_platform.orbits.risk.probability import Assessment, assess
-from sda_platform.orbits.risk.validity import LACKING, Passes, concerns
+from sda_platform.orbits.risk.probability import ShortEncounterRisk, assess
+from sda_platform.orbits.risk.validity import LACKING, Encounters, concerns
 from sda_platform.orbits.risk.work_budget import WorkBudget, WorkExhausted
 
 FOSTER, HALL, MONTE_CARLO = "FOSTER-1992", "HALL-2021", "MONTE-CARLO"
@@ -28,7 +28,7 @@ EXHAUSTED, UNUSABLE = "work_budget_exhausted", "unusable_input"
 
 # 2D and 3D agree when they differ by less than this part.
 _AGREEMENT = 0.02
-# DecodeAttempts are worth their time where fifty thousand of them see some fifty collisions or more.
+# Monte Carlo pays where fifty thousand trials contain some fifty collisions or more.
 _COUNTABLE = 1e-3
 _MOST_TRIALS = 50_000
 _FEWEST_HITS = 10
@@ -46,13 +46,13 @@ class BestProbability:
     Attributes:
         probability: (n,) the best available; NaN where there is none.
         method: of each, one of METHODS.
-        standard_error: (n,) of a counted probability, NaN for the others.
-        valid_2d: of each whether the 2D probability may be used: no concern, or confirmed without straight motion.
-            None: unknown, because the input lacks what a verdict needs.
-        probability_for_risk: (n,) what the risk level follows: ``probability``, but where ``valid_2d`` is unknown the
+        standard_error: (n,) of a Monte Carlo probability, NaN for the others.
+        valid_2d: of each whether the 2D probability is valid: no concern, or confirmed without straight motion. None:
+            unknown, because the input lacks a required covariance.
+        probability_for_risk: (n,) determines the risk level: ``probability``, but where ``valid_2d`` is unknown the
             largest of all answers.
         flags: of each pass the concerns and findings by name.
-        two_dimensional: what the 2D methods say.
+        two_dimensional: results of the 2D methods.
     """
 
     probability: FloatArray
@@ -61,7 +61,7 @@ class BestProbability:
     valid_2d: list[bool | None]
     probability_for_risk: FloatArray
     flags: list[list[str]]
-    two_dimensional: Assessment
+    two_dimensional: ShortEncounterRisk
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class _Answer:
 
 @dataclasses.dataclass(frozen=True)
 class _Verdict:
-    """The answer for one pass, whether 2D holds there, and what decides the risk level."""
+    """The answer for one pass, whether 2D is valid, and the probability for the risk level."""
 
     answer: _Answer
     valid_2d: bool | None
@@ -84,11 +84,11 @@ class _Verdict:
 _NO_VERDICT = _Verdict(_Answer(float("nan"), FOSTER), None, float("nan"))
 
 
-def best_probabilities(passes: Passes, *, most_evaluations: int = MOST_EVALUATIONS) -> BestProbability:
+def best_probabilities(passes: Encounters, *, most_evaluations: int = MOST_EVALUATIONS) -> BestProbability:
     """Assess passes; the same passes always give the same numbers (trials have a fixed seed).
 
-    Never raises for any numbers: a pass without an answer has NaN and a flag that names the reason. One pass may take
-    ``most_evaluations`` without straight motion, whatever time they need; then only its 2D answer is left.
+    Never raises for any numbers: a pass without an answer has NaN and a flag with the reason. One pass may take
+    ``most_evaluations`` without straight motion; beyond that only its 2D answer is returned.
     """
     usable = np.flatnonzero(_are_usable(passes))
     assessed = passes.take(usable)
@@ -114,14 +114,16 @@ def best_probabilities(passes: Passes, *, most_evaluations: int = MOST_EVALUATIO
     )
 
 
-def _are_usable(passes: Passes) -> npt.NDArray[np.bool_]:
+def _are_usable(passes: Encounters) -> npt.NDArray[np.bool_]:
     states = np.concatenate([passes.r1_km, passes.v1_km_s, passes.r2_km, passes.v2_km_s], axis=1)
     sound = np.isfinite(states).all(axis=1) & (np.abs(states) < _LARGEST_STATE).all(axis=1)
     sound &= (passes.radius_km > 0) & (passes.radius_km < _LARGEST_STATE)
     return np.asarray(sound & is_usable(passes.covariance_1) & is_usable(passes.covariance_2))
 
 
-def _judged(passes: Passes, row: int, plane: Assessment, reasons: list[str], budget: WorkBudget) -> _Verdict:
+def _judged(
+    passes: Encounters, row: int, plane: ShortEncounterRisk, reasons: list[str], budget: WorkBudget
+) -> _Verdict:
     """The verdict on one pass; adds findings to its ``reasons``."""
     straight = _Answer(float(plane.probability[row]), FOSTER)
     if plane.covariance_repaired[row] and "indefinite_covariance" not in reasons:
@@ -143,7 +145,7 @@ def _judged(passes: Passes, row: int, plane: Assessment, reasons: list[str], bud
     return _Verdict(best, None if lacking else valid, for_risk)
 
 
-def _without_straight_motion(passes: Passes, row: int, budget: WorkBudget) -> _Answer:
+def _without_straight_motion(passes: Encounters, row: int, budget: WorkBudget) -> _Answer:
     radius_km = float(passes.radius_km[row])
     try:
         with np.errstate(all="ignore"):  # a flag names what is not found
@@ -184,8 +186,9 @@ def _of_orbits(first: UncertainOrbit, second: UncertainOrbit, radius_km: float, 
 def _one_encounter(
     first: UncertainOrbit, second: UncertainOrbit, radius_km: float, period_s: float, budget: WorkBudget
 ) -> tuple[ExpectedCollisions, bool]:
-    """Expected collisions within a quarter of a revolution of TCA, or half of one for pairs that take that long; and
-    whether even then the pair has not been apart."""
+    """Expected collisions within a quarter of a revolution of TCA, or half of one for pairs that need it; and whether
+    the pair has not separated even then.
+    """
     quarter = expected_collisions(first, second, radius_km, period_s / 4, budget)
     if quarter.is_separate(_SEPARATED):
         return quarter, False

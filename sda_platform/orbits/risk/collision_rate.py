@@ -1,8 +1,8 @@
-"""Long and slow encounters: how many collisions to expect while two uncertain orbits pass, without assuming straight
-relative motion.
+"""Long and slow encounters: expected collisions of two uncertain orbits, without assuming straight relative motion.
 
-The flow of probability into the sphere of the combined radius is integrated over its surface and over time. As long as
-a pair that has met does not come back, the expected number is the probability.
+The probability flux into the sphere of the combined radius is integrated over its surface and over time. If a pair
+meets only once, the expected number is the probability.
+
 Source: Coppola, "Including Velocity Uncertainty in the Probability of Collision between Space Objects", AAS 12-247
 (2012), with the overlap of Hall (2021).
 """
@@ -19,7 +19,7 @@ from sda_platform.orbits.equinoctial import UncertainOrbit
 from sda_platform.orbits.risk.overlap import Overlap, log_overlap, overlap
 from sda_platform.orbits.risk.work_budget import WorkBudget
 
-# The window is looked through with steps that grow from microseconds at its middle.
+# The window is sampled with steps that grow from microseconds at its middle.
 _FIRST_LOOK = np.linspace(-1, 1, 301) ** 5
 _ZOOM_NODES, _ZOOMS = 17, 11
 # A pair meets twice in a revolution; more peaks are noise where there is no solution.
@@ -38,12 +38,12 @@ MOST_EVALUATIONS = 300_000
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedCollisions:
-    """What to expect between ``start_s`` and ``end_s`` about the reference time.
+    """Expected collisions between ``start_s`` and ``end_s`` about the reference time.
 
     Attributes:
         inside_at_start: probability that the pair is within the radius when the window begins.
-        entries: expected number of times that it comes within.
-        start_s, end_s: the part of the window in which that can happen.
+        entries: expected number of entries into the radius.
+        start_s, end_s: the part of the window in which collisions can happen.
         converged: whether the orbits' overlap was found throughout that part.
     """
 
@@ -55,11 +55,11 @@ class ExpectedCollisions:
 
     @property
     def total(self) -> float:
-        """Both together: the probability, as long as nobody comes back."""
+        """The sum of both: the probability, if the pair meets only once."""
         return self.inside_at_start + self.entries
 
     def is_separate(self, part: float) -> bool:
-        """Whether the pair is apart when the window begins, but for this part of the total."""
+        """Whether the pair is separate when the window begins, up to this part of the total."""
         return self.inside_at_start <= part * self.total
 
 
@@ -97,8 +97,9 @@ def _integrated(
     ends: FloatArray,
     budget: WorkBudget,
 ) -> tuple[float, bool]:
-    """The inflow over the panels, each halved until that changes nothing, and whether that came to an end with the
-    overlap found everywhere."""
+    """The flux over the panels, each halved until the result is stable, and whether that converged with the overlap
+    found everywhere.
+    """
     total = 0.0
     coarse, _ = _panels(first, second, radius_km, begins, ends, budget)
     for _ in range(_HALVINGS):
@@ -140,7 +141,7 @@ def _panels(
 def _spans(
     first: UncertainOrbit, second: UncertainOrbit, radius_km: float, half_window_s: float, budget: WorkBudget
 ) -> list[tuple[float, float]]:
-    """Disjoint spans of the window, in order, outside of which no collision is to be expected."""
+    """Disjoint spans of the window, in order, outside of which no collision is expected."""
 
     def exponent(times: FloatArray) -> FloatArray:
         return log_overlap(overlap(first, second, times.ravel(), budget), radius_km).reshape(times.shape)

@@ -1,4 +1,4 @@
-"""Covariances that lack information: which they are, and linear algebra that does not fail on them."""
+"""Covariances that lack information: detection, and linear algebra that does not fail on them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ BoolArray = npt.NDArray[np.bool_]
 
 # Part of the largest eigenvalue. Rotating a singular block leaves 1e-16; a metre against 1,000 km is 1e-12.
 _SINGULAR = 1e-14
-# No object about the Earth is known worse than this; squares and products of larger numbers overflow.
+# No object about the Earth is less certain than this; squares and products of larger numbers overflow.
 LARGEST_SIGMA_KM, LARGEST_SIGMA_KM_S = 1e7, 1e4
 
 
 def is_usable(covariance: FloatArray) -> BoolArray:
-    """Whether covariances (n, 6, 6) of km and km/s hold finite numbers of a size that can be computed with, (n,)."""
+    """Whether covariances (n, 6, 6) of km and km/s are finite and of a computable size, (n,)."""
     limit = np.array([LARGEST_SIGMA_KM] * 3 + [LARGEST_SIGMA_KM_S] * 3)
     with np.errstate(invalid="ignore"):
         return np.asarray((np.abs(covariance) <= np.outer(limit, limit)).all(axis=(-2, -1)))
 
 
 def is_rank_deficient(covariance: FloatArray) -> BoolArray:
-    """Whether blocks (n, 3, 3) are zero, singular or nowhere positive, (n,): they lack the error along some direction.
+    """Whether blocks (n, 3, 3) are zero, singular or without a positive eigenvalue, (n,): some direction has no
+    error.
 
-    A block with one clearly negative eigenvalue is not meant: it is clipped and has its own flag.
+    A block with one clearly negative eigenvalue is excluded: it is clipped and has its own flag.
     """
     value = np.linalg.eigvalsh(covariance)
     size = np.abs(value)

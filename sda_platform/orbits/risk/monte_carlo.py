@@ -1,7 +1,8 @@
-"""Collisions counted: pairs of orbits drawn from their uncertainties and moved along, each hit counted once.
+"""Monte Carlo probability of collision: pairs of orbits drawn from their covariances, propagated, hits counted once.
 
-The judge where pairs come back or stay, which expected numbers count more than once. Blind to what is rarer than a few
-in the number of trials.
+For pairs that meet repeatedly or stay together, where the expected number of collisions counts one pair several
+times. It cannot resolve probabilities below a few hits in the number of trials.
+
 Source: Hall, Hejduk & Johnson, "Remediating Non-Positive Definite State Covariances", AAS 17-567 (2017), for drawing
 in equinoctial elements at TCA.
 """
@@ -36,7 +37,7 @@ class Counted:
 
     @property
     def standard_error(self) -> float:
-        """One-sigma error of the estimate; of no hit, that of one."""
+        """One-sigma error of the estimate; without a hit, that of one hit."""
         fraction = max(self.hits, 1) / self.trials
         return float(np.sqrt(fraction * (1 - min(fraction, 1.0)) / self.trials))
 
@@ -53,7 +54,8 @@ def count_collisions(
     most_trials: int = 200_000,
     count_inside_at_start: bool = True,
 ) -> Counted:
-    """Draw pairs until the estimate is as good as asked or ``most_trials`` are spent; equal seeds, equal answers.
+    """Draw pairs until the estimate is as precise as required or ``most_trials`` are used; equal seeds, equal
+    answers.
 
     ``count_inside_at_start``: whether pairs that are within the radius when the window begins are hits.
     """
@@ -74,7 +76,7 @@ def count_collisions(
 
 
 def _paths(elements: FloatArray, axes: FloatArray) -> FloatArray:
-    """What moving along needs of each orbit, (n, 13): n, f, g, l; and the vectors of which a position is made."""
+    """Propagation terms of each orbit, (n, 13): n, f, g, l; and the vectors that make up a position."""
     n, f, g, p, q, longitude = elements.T
     axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
     with np.errstate(invalid="ignore"):  # a draw that is on no closed orbit meets nobody

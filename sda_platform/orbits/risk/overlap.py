@@ -1,8 +1,9 @@
-"""Where two uncertain orbits can meet at one instant, and the relative state they then have.
+"""The relative state of two uncertain orbits where their densities overlap most.
 
-At each time the orbits are linearised not at their means but at the pair of elements whose positions coincide and that
-together are most probable (the point of peak overlap). That is where a collision would come from, which far out on a
-curved orbit is not where the straight ellipsoids of the means say.
+At each time the orbits are linearised not at their means but at the most probable pair of elements whose positions
+coincide (the point of peak overlap). A collision would come from there. On a curved orbit, far from the mean, that
+differs from the straight ellipsoids of the means.
+
 Source: Hall, "Expected Collision Rates for Tracked Satellites", J. Spacecraft and Rockets 58 (2021).
 """
 
@@ -18,17 +19,17 @@ from sda_platform.orbits.risk.degenerate import solve_or_nan
 from sda_platform.orbits.risk.work_budget import WorkBudget
 
 _ITERATIONS = 60
-# In sigmas of each element: far below what the probability can feel.
+# In sigmas of each element: far below any effect on the probability.
 _CONVERGED = 1e-7
 _LEAST_VARIANCE_KM2 = 1e-7**2
-# Keeps the solution for the pull finite where one variance dwarfs the others beyond what floats hold.
+# Keeps the solution finite where one variance exceeds the others beyond floating-point range.
 _REGULAR = 1e-14
 _BISECTIONS = 70
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Overlap:
-    """Relative state of second minus first at n times, as a Gaussian that is right where the two overlap.
+    """Relative state of second minus first at n times, as a Gaussian valid where the two overlap.
 
     Attributes:
         mean: (n, 6) km, km/s; NaN where no point of overlap was found.

@@ -1,7 +1,7 @@
-"""How likely a close approach is a collision, and what to call it.
+"""Probability of collision of a close approach (short-encounter, 2D methods), and its risk level.
 
-The short-encounter (2D) methods: relative motion is taken as straight and the covariance as constant while
-the objects are near. Where that does not hold, ``best_probability`` says so and uses another method.
+Relative motion is taken as straight and the covariance as constant during the encounter. Where that does not hold,
+``best_probability`` flags it and uses another method.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.screening.encounter import encounter_plane
 
 HARD_BODY_RADIUS_M = {"payload": 5.0, "rocket body": 5.0, "debris": 0.5, "unknown": 1.0}
-"""Radius to assume of an object of which only the kind is known; as public screening services do."""
+"""Assumed radius of an object of which only the kind is known; as used by public screening services."""
 
 RISK_LEVELS = ("green", "yellow", "red")
-"""From the lowest to the highest; beside them "unknown", where there is no probability."""
+"""From the lowest to the highest; "unknown" where there is no probability is additional."""
 RED_FROM = 1e-4
 YELLOW_FROM = 1e-7
 
@@ -34,14 +34,14 @@ _GOLDEN = (np.sqrt(5.0) - 1) / 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Assessment:
-    """Risk of ``n`` passes, each column (n,).
+class ShortEncounterRisk:
+    """2D risk of ``n`` passes, each column (n,).
 
     Attributes:
-        probability: 2D probability of collision with the covariances given.
+        probability: 2D probability of collision with the given covariances.
         maximum_probability: its maximum over a common scaling of the combined covariance.
-        maximum_sigma_scale: the factor on the sigmas that gives the maximum; below one the probability is diluted:
-            better knowledge could raise it.
+        maximum_sigma_scale: the factor on the sigmas that gives the maximum; below one the probability is diluted: a
+            smaller covariance could raise it.
         mahalanobis_distance: miss in sigmas.
         covariance_repaired: the projected covariance was indefinite or vanishing and was raised.
     """
@@ -52,7 +52,7 @@ class Assessment:
     mahalanobis_distance: FloatArray
     covariance_repaired: npt.NDArray[np.bool_]
 
-    def spread(self, rows: IntArray, count: int) -> Assessment:
+    def spread(self, rows: IntArray, count: int) -> ShortEncounterRisk:
         """These as rows ``rows`` of ``count``; the others are NaN, and not repaired."""
         repaired = np.zeros(count, dtype=np.bool_)
         repaired[rows] = self.covariance_repaired
@@ -62,7 +62,7 @@ class Assessment:
             spread[rows] = values
             return spread
 
-        return Assessment(
+        return ShortEncounterRisk(
             column(self.probability),
             column(self.maximum_probability),
             column(self.maximum_sigma_scale),
@@ -76,7 +76,7 @@ def assess(
     dv_km_s: npt.ArrayLike,
     position_covariance_km2: npt.ArrayLike,
     hard_body_radius_m: npt.ArrayLike,
-) -> Assessment:
+) -> ShortEncounterRisk:
     """Assess passes at their closest approach.
 
     Args:
@@ -87,7 +87,7 @@ def assess(
     plane = encounter_plane(dr_km, dv_km_s, position_covariance_km2)
     x_m, y_m = 1000 * plane.x_km, 1000 * plane.y_km
     sigma_x_m, sigma_y_m = 1000 * plane.sigma_x_km, 1000 * plane.sigma_y_km
-    return Assessment(
+    return ShortEncounterRisk(
         collision_probability_2d(x_m, y_m, sigma_x_m, sigma_y_m, hard_body_radius_m),
         *maximum_probability_2d(x_m, y_m, sigma_x_m, sigma_y_m, hard_body_radius_m),
         plane.mahalanobis_distance,
@@ -104,9 +104,10 @@ def collision_probability_2d(
 ) -> FloatArray:
     """Probability that a Gaussian miss falls within ``radius_m``; arguments (n,) or scalar, result (n,).
 
-    The integral over the disc is exact along the axis of larger sigma (normal distribution function) and a
-    64-point Gauss-Legendre sum along the other, confined to where the density lives. Relative error below
-    1e-9, tails included.
+    The integral over the disc is exact along the axis of larger sigma (normal distribution function). Along the other
+    axis it is a 64-point Gauss-Legendre sum over the support of the density. Relative error below 1e-9, tails
+    included.
+
     Source: Foster & Estes (1992); reduction to one dimension as in Alfano, J. Astronautical Sci. 53 (2005).
     """
     columns = np.broadcast_arrays(
@@ -167,7 +168,7 @@ def maximum_probability_2d(
     overlapping = np.hypot(x, y) <= radius
     mahalanobis = np.where(overlapping, 1.0, np.hypot(x / sigma_x, y / sigma_y))
     centre = np.log(mahalanobis / np.sqrt(2.0))
-    # A body that all but touches wants a covariance no wider than the gap.
+    # For a radius nearly as large as the miss, the worst covariance is no wider than the gap.
     gap = np.where(overlapping, 1.0, (np.hypot(x, y) - radius) / np.maximum(sigma_x, sigma_y))
     low, high = np.minimum(centre, np.log(np.maximum(gap, 1e-9))) - 3.0, centre + 1.5
     inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
@@ -210,7 +211,7 @@ def chan_probability_2d(
 
 
 def object_type(object_name: str | None) -> str:
-    """Kind of object that a catalogue name tells of: payload, rocket body, debris or unknown."""
+    """Kind of object by its catalogue name: payload, rocket body, debris or unknown."""
     name = (object_name or "").strip().upper()
     if not name or name.startswith(("UNKNOWN", "OBJECT ", "TBA", "TBD")):
         return "unknown"

@@ -1,7 +1,7 @@
-"""When the short-encounter (2D) probability may be trusted: concerns about each pass, cheap enough to ask of all.
+"""Validity of the short-encounter (2D) probability: concerns about each pass, cheap enough to evaluate for all.
 
-A concern is a reason to compute the probability another way, no proof that the 2D one is wrong. The limits were set
-where, over 65 published passes with a known answer, none without a concern is more than 2 % off.
+A concern is a reason to compute the probability by another method, not proof that the 2D one is wrong. The limits
+were set so that, over 65 published passes with a known answer, none without a concern is more than 2 % off.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ LARGEST_SAG = 0.1
 
 COVARIANCE_MISSING, VELOCITY_MISSING = "covariance_missing", "velocity_covariance_missing"
 LACKING = frozenset({COVARIANCE_MISSING, VELOCITY_MISSING})
-"""Concerns that no other method can settle: the input does not say how uncertain an object is."""
+"""Concerns that no method can settle, because the input lacks an object's uncertainty."""
 
 _LEAST_VARIANCE_KM2 = 1e-5**2
 _ROUNDED = 1e-3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Passes:
-    """``n`` passes near their closest approach: states (n, 3) and covariances (n, 6, 6) of both objects, km and km/s,
-    in one inertial frame; ``radius_km`` (n,) is the sum of both radii."""
+class Encounters:
+    """``n`` passes near closest approach: states (n, 3) and covariances (n, 6, 6) of both objects, km and km/s.
+
+    All in one inertial frame; ``radius_km`` (n,) is the sum of both radii.
+    """
 
     r1_km: FloatArray
     v1_km_s: FloatArray
@@ -40,9 +42,9 @@ class Passes:
     covariance_2: FloatArray
     radius_km: FloatArray
 
-    def take(self, rows: IntArray) -> Passes:
+    def take(self, rows: IntArray) -> Encounters:
         """Only the passes of these numbers."""
-        return Passes(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+        return Encounters(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
 
     @property
     def dr_km(self) -> FloatArray:
@@ -60,20 +62,21 @@ class Passes:
         return np.fmin(*periods)
 
 
-def concerns(passes: Passes) -> dict[str, npt.NDArray[np.bool_]]:
-    """Which passes (n,) give rise to which concern.
+def concerns(passes: Encounters) -> dict[str, npt.NDArray[np.bool_]]:
+    """The concerns that each pass (n,) raises.
 
-    - ``low_relative_speed``: the relative speed is not well known, its sigma is a tenth of it or more.
-    - ``extended_encounter``: crossing the uncertainty along the relative velocity, or the time by which the likeliest
-      collision differs from the nominal closest approach, takes more than 1/500 of the shorter period.
-    - ``curved_motion``: to meet, an object must be so far from its mean along its orbit that the orbit bends away from
+    - ``low_relative_speed``: the sigma of the relative speed is a tenth of it or more.
+    - ``extended_encounter``: the encounter takes more than 1/500 of the shorter period. Counted are the crossing of
+      the uncertainty along the relative velocity, and the offset of the likeliest collision from the nominal closest
+      approach.
+    - ``curved_motion``: to meet, an object must be far from its mean along its orbit. There the orbit departs from
       the straight ellipsoid by a tenth of the narrow sigma (or of the radius, if that is more).
     - ``indefinite_covariance``: the position covariance of an object has a negative eigenvalue.
-    - ``indefinite_velocity_covariance``: so has that of an object's position and velocity, beyond rounding; no concern
-      for the 2D probability, which does not use it, but for every other.
+    - ``indefinite_velocity_covariance``: so has that of an object's position and velocity, beyond rounding; a concern
+      for every method but the 2D one, which does not use it.
     - ``covariance_missing``: the position covariance of an object is zero or singular.
     - ``velocity_covariance_missing``: so is that of its velocity. Without it a displaced object keeps its inertial
-      velocity and leaves its orbit, so a method that follows the orbits has no meaning.
+      velocity and leaves its orbit, so that a method that follows the orbits has no meaning.
     """
     position_1, position_2 = passes.covariance_1[:, :3, :3], passes.covariance_2[:, :3, :3]
     position = position_1 + position_2
@@ -84,9 +87,9 @@ def concerns(passes: Passes) -> dict[str, npt.NDArray[np.bool_]]:
         along = passes.dv_km_s / speed[:, None]
         moving = speed > 0
         along = np.where(moving[:, None], along, [1.0, 0.0, 0.0])
-        pull = _pull(passes.dr_km, along, regular)
+        pull = _shift_direction(passes.dr_km, along, regular)
         shifts = [np.einsum("nij,nj->ni", c, pull) for c in (position_1, position_2)]
-        sag_km = np.fmax(_sag_km(shifts[0], passes.r1_km), _sag_km(shifts[1], passes.r2_km))
+        sag_km = np.fmax(_sagitta_km(shifts[0], passes.r1_km), _sagitta_km(shifts[1], passes.r2_km))
         narrow = np.sqrt(np.maximum(np.linalg.eigvalsh(_across(regular, along))[:, 1], _LEAST_VARIANCE_KM2))
         sigma_along = 1 / np.sqrt(np.einsum("ni,ni->n", along, solve_or_nan(regular, along)))
         duration_s = (sigma_along + passes.radius_km) / speed
@@ -111,13 +114,15 @@ def _lowest_part(covariance: FloatArray) -> FloatArray:
     return np.where(trace > 0, least / np.where(trace > 0, trace, 1.0), np.minimum(least, 0.0))
 
 
-def _sag_km(shift_km: FloatArray, r_km: FloatArray) -> FloatArray:
-    """How far a circle of radius |r| leaves its tangent within ``shift_km``, (n,)."""
+def _sagitta_km(shift_km: FloatArray, r_km: FloatArray) -> FloatArray:
+    """Sagitta (n,), km: departure of a circle of radius |r| from its tangent within ``shift_km``."""
     return np.asarray((shift_km**2).sum(axis=-1) / (2 * np.linalg.norm(r_km, axis=-1)))
 
 
 def _is_indefinite(covariance: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether matrices (n, 6, 6), scaled to unit variances, have an eigenvalue below what printing digits can do."""
+    """Whether matrices (n, 6, 6), scaled to unit variances, have an eigenvalue more negative than printed digits
+    explain.
+    """
     sigma = np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 1e-60))
     scaled = covariance / (sigma[:, :, None] * sigma[:, None, :])
     return np.asarray(np.linalg.eigvalsh(scaled)[:, 0] < -_ROUNDED)
@@ -129,8 +134,10 @@ def _across(covariance: FloatArray, along: FloatArray) -> FloatArray:
     return project @ covariance @ project
 
 
-def _pull(dr_km: FloatArray, along: FloatArray, covariance: FloatArray) -> FloatArray:
-    """What, times an object's covariance, is its likeliest shift if both meet; directions as ``along`` (n, 3)."""
+def _shift_direction(dr_km: FloatArray, along: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Vectors (n, 3) that, times an object's covariance, give its likeliest shift if both meet; directions as
+    ``along``.
+    """
     miss = dr_km - np.einsum("ni,ni->n", dr_km, along)[:, None] * along
     flat = _across(covariance, along) + along[:, :, None] * along[:, None, :]
     return solve_or_nan(flat, miss)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class WorkExhausted(Exception):
-    """A computation used up its budget before it came to an answer."""
+    """A computation exhausted its budget without an answer."""
 
 
 class WorkBudget:
@@ -19,7 +19,7 @@ class WorkBudget:
         self.left = most_evaluations
 
     def spend(self, evaluations: int) -> None:
-        """Take ``evaluations`` from the budget. Raises WorkExhausted when it is used up."""
+        """Spend ``evaluations`` of the budget. Raises WorkExhausted when it is exhausted."""
         self.left -= evaluations
         if self.left < 0:
             raise WorkExhausted(f"more than {self.most_evaluations:,} evaluations")

@@ -1,9 +1,8 @@
-"""Which pairs come near each other, and roughly when: the coarse half of screening.
+"""Coarse half of screening: which pairs come near each other, and roughly when.
 
-SGP4 runs only at knots; between them positions are cubic Hermite polynomials, sampled every thirty seconds; at each
-sample a cell list (``cell_list``) tells which pairs are near. Times are multiples of the spacing since the Unix
-epoch, whatever window is asked for: neighbouring windows see the same samples. Nothing here decides what an
-event is (see ``closest_approach``).
+SGP4 runs only at knots. Between them positions are cubic Hermite polynomials, sampled every thirty seconds. At each
+sample a cell list (``cell_list``) finds the near pairs. Times are multiples of the spacing since the Unix epoch for
+any window, so that neighbouring windows share samples. What counts as an event is decided in ``closest_approach``.
 """
 
 from __future__ import annotations
@@ -29,12 +28,11 @@ STRAIGHT_ERROR_RATIO = 1 + 16 * (STEP_S / 2 / KNOT_S) ** 2
 
 _NS = 1_000_000_000
 _STEP_FRACTION = (np.arange(STEPS_PER_KNOT) + 0.5) / STEPS_PER_KNOT
-# Osculating perigee and apogee of one instant stand for two hours: J2 and J3 move them by up to 25 km in
-# between, and the apogee of an eccentric orbit by up to one per cent of its axis.
+# Osculating perigee and apogee of one instant represent two hours: J2 and J3 move them by up to 25 km in between,
+# and the apogee of an eccentric orbit by up to one per cent of its axis.
 _SIEVE_PAD_KM = 50.0
 _SIEVE_APOGEE_PAD_RATIO = 0.02
-# Where SGP4's velocity strays from the derivative of its position: deep space (periods from 225 minutes),
-# drag.
+# Where SGP4's velocity departs from the derivative of its position: deep space (periods from 225 minutes), drag.
 _DEEP_SPACE_AXIS_KM = 12_000.0
 _LOW_PERIGEE_KM = 6680.0
 _HEAVY_DRAG = 0.01
@@ -52,7 +50,7 @@ _STRONGEST_TIDE_PER_S2 = 2 * MU_EARTH_KM3_S2 / 6378.0**3
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Tracks:
+class InterpolatedEphemerides:
     """States of ``n`` objects at ``k`` knots.
 
     Attributes:
@@ -68,7 +66,7 @@ class Tracks:
     state: FloatArray
 
     @classmethod
-    def propagate(cls, propagator: Propagator, index: IntArray, knot_time_ns: IntArray) -> Tracks:
+    def propagate(cls, propagator: Propagator, index: IntArray, knot_time_ns: IntArray) -> InterpolatedEphemerides:
         error, r_km, v_km_s = propagator.take(index).grid(knot_time_ns)
         state = np.empty((len(knot_time_ns), 2, 3, len(index)))
         state[:, 0] = r_km.transpose(1, 2, 0)
@@ -76,7 +74,7 @@ class Tracks:
         return cls(index, knot_time_ns, error, state)
 
     def interval_ends(self, interval: int) -> npt.NDArray[np.float32]:
-        """States at both ends of a knot interval, (n, 4, 3) single precision; not finite where SGP4 refused either."""
+        """States at both ends of a knot interval, (n, 4, 3) single precision; not finite where SGP4 rejected either."""
         ends = self.state[interval : interval + 2].reshape(4, 3, -1)
         return np.ascontiguousarray(ends.transpose(2, 0, 1), dtype=np.float32)
 
@@ -90,7 +88,7 @@ class Tracks:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Nearby:
-    """Samples at which a pair is near, each (m,): rows of the two ``Tracks``, knot interval, step in it."""
+    """Samples at which a pair is near, each (m,): rows of the two ephemerides, knot interval, step in it."""
 
     primary: IntArray
     secondary: IntArray
@@ -124,12 +122,12 @@ def interpolation_error_km(perigee_km: FloatArray, eccentricity: FloatArray) -> 
     return np.asarray(2 * fourth_derivative * KNOT_S**4 / 384)
 
 
-def error_bounds_km(propagator: Propagator, tracks: Tracks) -> FloatArray:
+def error_bounds_km(propagator: Propagator, tracks: InterpolatedEphemerides) -> FloatArray:
     """Bound of the interpolation error of each object, (n,), at most ``_LARGEST_ERROR_KM``.
 
-    Follows from the orbit where SGP4's velocity is the derivative of its position. It is not quite that in
-    deep space, at very low perigee and under heavy drag: there the error is measured between the knots, and
-    doubled. An object with a larger error still (in its last minutes of orbit) may be missed.
+    It follows from the orbit where SGP4's velocity is the derivative of its position. That does not hold exactly in
+    deep space, at very low perigee and under heavy drag. There the error is measured between the knots, and doubled.
+    An object with a larger error still (in its last minutes of orbit) may be missed.
     """
     middle = tracks.state[len(tracks.knot_time_ns) // 2]
     axis_km, eccentricity = _osculating_orbit(middle[0].T, middle[1].T / KNOT_S)
@@ -142,18 +140,19 @@ def error_bounds_km(propagator: Propagator, tracks: Tracks) -> FloatArray:
     return np.minimum(bounds, _LARGEST_ERROR_KM)
 
 
-def radius_limits_km(tracks: Tracks) -> tuple[FloatArray, FloatArray]:
+def radius_limits_km(tracks: InterpolatedEphemerides) -> tuple[FloatArray, FloatArray]:
     """Smallest and largest distance from the Earth's centre at the knots, (n,); NaN where none is known."""
     radius = np.linalg.norm(tracks.state[:, 0], axis=1)
     with np.errstate(all="ignore"):
         return np.fmin.reduce(radius, axis=0), np.fmax.reduce(radius, axis=0)
 
 
-def sieve(propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: int, threshold_km: float) -> IntArray:
-    """The part of ``index`` whose perigee-apogee shell comes within ``threshold_km`` of a primary's near
-    ``time_ns``.
+def sieve(
+    propagator: Propagator, index: IntArray, primaries: InterpolatedEphemerides, time_ns: int, threshold_km: float
+) -> IntArray:
+    """The part of ``index`` whose perigee-apogee shell comes within ``threshold_km`` of a primary's near ``time_ns``.
 
-    Objects that SGP4 refuses at ``time_ns`` are kept, so that their failure is reported, not hidden.
+    Objects that SGP4 rejects at ``time_ns`` are kept, so that their failure is reported.
     """
     error, r_km, v_km_s = propagator.at(index, np.int64(time_ns))
     axis_km, eccentricity = _osculating_orbit(r_km, v_km_s)
@@ -170,12 +169,16 @@ def sieve(propagator: Propagator, index: IntArray, primaries: Tracks, time_ns: i
 
 
 def find_nearby(
-    primaries: Tracks, secondaries: Tracks, error_km: tuple[FloatArray, FloatArray], *, threshold_km: float
+    primaries: InterpolatedEphemerides,
+    secondaries: InterpolatedEphemerides,
+    error_km: tuple[FloatArray, FloatArray],
+    *,
+    threshold_km: float,
 ) -> Nearby:
     """The samples around which a pair may pass within the threshold.
 
-    ``error_km``: the interpolation error of each track. An object never meets itself, a pair of two primaries is told
-    once.
+    ``error_km``: the interpolation error of each ephemeris. An object is never paired with itself; a pair of two
+    primaries is reported once.
     """
     same = secondaries is primaries
     parts = []
@@ -189,7 +192,7 @@ def find_nearby(
                 (first.reach_km, second.reach_km),
                 (first.error_km, second.error_km),
                 (hermite_basis(_STEP_FRACTION), _hermite_slope(_STEP_FRACTION) / KNOT_S),
-                threshold_km=threshold_km + bend_km(threshold_km + first.farthest_km + second.farthest_km),
+                threshold_km=threshold_km + gravity_departure_km(threshold_km + first.farthest_km + second.farthest_km),
                 half_step_s=STEP_S / 2,
             )
             parts.append((first.row[found[0]], second.row[found[1]], np.full(len(found[0]), interval), found[2]))
@@ -199,17 +202,17 @@ def find_nearby(
     return Nearby(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def bend_km(distance_km: Any) -> Any:
-    """How far gravity bends the relative motion of two objects so far apart off a straight line within half a step."""
+def gravity_departure_km(distance_km: Any) -> Any:
+    """Departure (km) of two objects' relative motion from a straight line within half a step, due to gravity."""
     return _STRONGEST_TIDE_PER_S2 * distance_km * (STEP_S / 2) ** 2 / 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Sampled:
-    """Rows of ``Tracks`` in one knot interval, as the cell list takes them, each (n,) but the ends.
+    """Rows of ``InterpolatedEphemerides`` in one knot interval, as input of the cell list, each (n,) but the ends.
 
-    ``reach_km`` is how far an object may be, within half a step, from where a sample shows it; ``error_km`` how far it
-    may be from a straight line through the sample beyond what gravity bends.
+    ``reach_km`` bounds an object's distance, within half a step, from its sampled position. ``error_km`` bounds its
+    distance from a straight line through the sample, beyond the effect of gravity.
     """
 
     row: IntArray
@@ -219,7 +222,7 @@ class _Sampled:
     error_km: FloatArray
 
     @classmethod
-    def of(cls, tracks: Tracks, error_km: FloatArray, interval: int) -> _Sampled:
+    def of(cls, tracks: InterpolatedEphemerides, error_km: FloatArray, interval: int) -> _Sampled:
         speed_km_s = np.linalg.norm(tracks.state[interval : interval + 2, 1], axis=1).max(axis=0) / KNOT_S
         reach_km = np.nan_to_num(error_km + (speed_km_s + _FASTER_BETWEEN_KM_S) * (STEP_S / 2))
         off_km = STRAIGHT_ERROR_RATIO * error_km
@@ -234,7 +237,9 @@ class _Sampled:
 
 
 def _meetings(mine: _Sampled, theirs: _Sampled) -> list[tuple[_Sampled, _Sampled]]:
-    """Who is to meet whom. Where all meet all, the few that reach far meet all apart, so that most cells stay small."""
+    """The pairs of lists to compare. Where all meet all, the few objects with a large reach are compared separately,
+    so that most cells stay small.
+    """
     if theirs is not mine or not len(mine.row):
         return [(mine, theirs)]
     far = mine.reach_km > np.quantile(mine.reach_km, _ORDINARY_SHARE)
@@ -251,8 +256,8 @@ def _osculating_orbit(r_km: FloatArray, v_km_s: FloatArray) -> tuple[FloatArray,
         return axis_km, np.hypot(1 - radius / axis_km, radial)
 
 
-def _measured_error_km(propagator: Propagator, tracks: Tracks, row: IntArray) -> FloatArray:
-    """Largest Hermite error of the rows at ``_MEASURED_STEPS``, (m,); 0 where it cannot be told."""
+def _measured_error_km(propagator: Propagator, tracks: InterpolatedEphemerides, row: IntArray) -> FloatArray:
+    """Largest Hermite error of the rows at ``_MEASURED_STEPS``, (m,); 0 where it is unknown."""
     largest = np.zeros(len(row))
     if not len(row):
         return largest

@@ -1,13 +1,13 @@
-"""Pairs that may pass close around an instant: a hashed cell list over all objects, compiled.
+"""Compiled hashed cell list: pairs of objects that may pass close around an instant.
 
-Each object has a reach: how far it may get from where a sample shows it before the next sample answers for it. Two
-objects can pass within the threshold only if they are no farther apart than the threshold and both their reaches; the
-widest of these is the width of a cell, so that whoever may pass is in a neighbouring one.
+Each object has a reach: an upper bound of its distance from the sampled position until the next sample applies. Two
+objects can pass within the threshold only if they are no farther apart than the threshold plus both reaches. The
+widest such distance is the width of a cell, so that candidates are in neighbouring cells.
 
-At every step the objects are sorted by cell: what is near in space is near in memory, and the neighbours along x are
-one stretch of it. Cells are numbered along x, then y, then z, with only 64 to a line and 64 lines to a plane, and the
-numbers repeat: a false match costs one look at a distance, nothing more. Positions are single precision here (half a
-metre in low orbit, four in geostationary): `SLACK_KM` covers that, and whoever gets the pairs looks again in double
+At every step the objects are sorted by cell, so that neighbours in space are neighbours in memory, and the neighbours
+along x are one contiguous range. Cells are numbered along x, then y, then z, with only 64 to a line and 64 lines to a
+plane, and the numbers repeat. A false match costs one distance test. Positions are single precision here (half a
+metre in low orbit, four in geostationary): `SLACK_KM` covers that, and the caller tests the pairs again in double
 precision.
 """
 
@@ -22,7 +22,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 SLACK_KM = 0.05
 
 _LINE, _PLANE, _CELLS = 64, 64**2, 64**3
-# An object without a state sorts behind all cells, where nobody looks.
+# An object without a state sorts behind all cells, which are never searched there.
 _NOWHERE = _CELLS
 # From a cell to the middle of each line around it; from the fifth on, its own line and those that come after it.
 _LINES = np.array([dy * _LINE + dz * _PLANE for dz in (-1, 0, 1) for dy in (-1, 0, 1)])
@@ -42,18 +42,19 @@ def near_pairs(
     threshold_km: float,
     half_step_s: float,
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Pairs within reach of each other at a step which, moving straight on, pass within the threshold around that step.
+    """Pairs within reach of each other at a step that, in straight motion, pass within the threshold around that
+    step.
 
     The first four arguments have two lists each, of the primaries and of the secondaries.
 
     Args:
-        ends: (n, 4, 3) start position, start slope, end position, end slope of one knot interval, km; not finite where
-            SGP4 refused: such an object meets nobody.
-        identity: who the rows are, each once. Objects that are in both lists meet once.
-        reach_km: how far each row may get from its sampled position within half a step.
-        error_km: by how much each row may be off where it moves straight on; a pair may pass farther by both.
+        ends: (n, 4, 3) start position, start slope, end position, end slope of one knot interval, km; not finite
+            where SGP4 rejected the object, which is then in no pair.
+        identity: object identities, each once per list. Objects that are in both lists are paired once.
+        reach_km: bound of each row's distance from its sampled position within half a step.
+        error_km: bound of each row's departure from straight motion; a pair may pass farther by both.
         basis: weights (steps, 4) of position (km) and of velocity (km/s).
-        half_step_s: how far around a step it answers for.
+        half_step_s: half the span that a step covers.
 
     Returns:
         primary row, secondary row and step, each (m,), by step.
@@ -115,7 +116,7 @@ def _search(
             at, place = near[candidate, 0], near[candidate, 1]
             target, row = target_rows[at], point_rows[place]
             mine, other = primary_id[target], secondary_id[row]
-            # Of two objects that are in both lists, the lower identity is told as the primary, once.
+            # Of two objects that are in both lists, the lower identity is reported as the primary, once.
             if not alike and (mine == other or (mine > other and primary_in_both[target] and secondary_in_both[row])):
                 continue
             near_km = threshold_km + primary_room_km[target, 0] + secondary_room_km[row, 0]
@@ -134,9 +135,9 @@ def _places(count: Any) -> Any:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _near(targets: Any, points: Any, point_cells: Any, begins: Any, alike: Any, farthest_km: Any, near: Any) -> Any:
-    """Write places of targets and points near each other to ``near``, or a larger one; returns it and how many.
+    """Write near target and point indices to ``near``, or to a larger array; returns it and their number.
 
-    Hardly any target in a stretch is near: counting it or not without a branch is faster than asking.
+    Few targets in a range are near: an unconditional write with a conditional count is faster than a branch.
     """
     count = 0
     square = farthest_km * farthest_km
@@ -159,7 +160,7 @@ def _near(targets: Any, points: Any, point_cells: Any, begins: Any, alike: Any, 
 
 @njit(cache=True, nogil=True, inline="always")
 def _stretch(middle: Any, part: Any, begins: Any) -> Any:
-    """Where the objects in the cells beside ``middle`` begin and end; part 1 is beyond the first or the last number."""
+    """Start and end of the objects in the cells next to ``middle``; part 1 is beyond the first or the last number."""
     if part == 0:
         return begins[max(middle - 1, 0)], begins[min(middle + 2, _CELLS)]
     beyond = _CELLS - 1 - middle
@@ -177,7 +178,7 @@ def _with_room(rows: Any, count: Any, more: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _sort(states: Any, cells: Any, begins: Any, rows: Any) -> None:
-    """Sort by cell: ``begins[c]`` is where cell c begins, ``rows`` tells which row came where."""
+    """Sort by cell: ``begins[c]`` is the start of cell c, ``rows`` the original row of each."""
     begins[:] = 0
     for cell in cells:
         begins[cell] += 1

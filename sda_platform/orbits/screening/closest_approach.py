@@ -1,7 +1,7 @@
-"""When exactly two objects pass, and how close: the fine half of screening.
+"""Fine half of screening: the exact time and distance of closest approach.
 
-Takes samples at which a pair is near, keeps those whose relative motion can come within the threshold around
-that sample, and finds the instant where the distance is stationary with SGP4 itself.
+Keeps the samples whose relative motion can come within the threshold around the sample, and finds the instant of
+stationary distance with SGP4 itself.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
     STEP_S,
     STRAIGHT_ERROR_RATIO,
+    InterpolatedEphemerides,
     Nearby,
-    Tracks,
-    bend_km,
+    gravity_departure_km,
     step_time_ns,
 )
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
@@ -44,10 +44,11 @@ class Seeds:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Passes:
-    """Where the search for least distance ended, each (m,).
+class RefinedApproaches:
+    """End points of the search for least distance, each (m,).
 
-    ``error`` is an SGP4 code; where set, ``failed_index`` says whose (-1 otherwise) and distances are NaN.
+    ``error`` is an SGP4 code; where set, ``failed_index`` is the object it belongs to (-1 otherwise) and distances
+    are NaN.
     """
 
     first: IntArray
@@ -60,23 +61,23 @@ class Passes:
     failed_index: IntArray
 
 
-def seed(
-    primaries: Tracks,
-    secondaries: Tracks,
+def seed_approaches(
+    primaries: InterpolatedEphemerides,
+    secondaries: InterpolatedEphemerides,
     nearby: Nearby,
     error_km: tuple[FloatArray, FloatArray],
     threshold_km: float,
     slowest_km_s: float,
 ) -> tuple[Seeds, Seeds]:
-    """Instants worth refining, and instants at which a pair moves together.
+    """Instants to refine, and instants at which a pair moves together.
 
     Args:
         error_km: bound of the interpolation error of each primary and each secondary.
         slowest_km_s: relative speed below which a near pair counts as moving together.
 
     Returns:
-        Seeds of close approaches, at the linearly predicted minimum, and samples (within ``threshold_km`` and
-        slower than ``slowest_km_s``) of pairs that keep together.
+        Seeds of close approaches, at the linearly predicted minimum, and samples (within ``threshold_km`` and slower
+        than ``slowest_km_s``) of pairs that move together.
     """
     off_km = error_km[0][nearby.primary] + error_km[1][nearby.secondary]
     first_r, first_v = primaries.at_steps(nearby.primary, nearby.interval, nearby.step)
@@ -84,7 +85,7 @@ def seed(
     dr_km, dv_km_s = second_r - first_r, second_v - first_v
     distance_km, speed_km_s = np.linalg.norm(dr_km, axis=-1), np.linalg.norm(dv_km_s, axis=-1)
     together = (distance_km <= threshold_km) & (speed_km_s < slowest_km_s)
-    bent_km = bend_km(np.maximum(distance_km, threshold_km))
+    bent_km = gravity_departure_km(np.maximum(distance_km, threshold_km))
     turned_km_s = 6 * off_km / KNOT_S + 2 * bent_km / (STEP_S / 2)
     moving = np.maximum(speed_km_s, turned_km_s)
     offset_s = -np.einsum("mi,mi->m", dr_km, dv_km_s) / moving**2
@@ -103,7 +104,7 @@ def seed(
     )
 
 
-def refine(propagator: Propagator, seeds: Seeds) -> Passes:
+def refine(propagator: Propagator, seeds: Seeds) -> RefinedApproaches:
     """Newton's method on r.v = 0 with SGP4 at every step; under a microsecond off for fast passes."""
     time_ns = seeds.time_ns.copy()
     active = np.arange(len(time_ns))
@@ -119,7 +120,7 @@ def refine(propagator: Propagator, seeds: Seeds) -> Passes:
     dr, dv, slope, error, failed = _relative(propagator, seeds.first, seeds.second, time_ns)
     settled = np.ones(len(time_ns), dtype=np.bool_)
     settled[active] = False
-    return Passes(
+    return RefinedApproaches(
         seeds.first,
         seeds.second,
         time_ns,

@@ -1,6 +1,6 @@
-"""The geometry of a close approach: relative state in the primary's axes, and the encounter plane.
+"""Geometry of a close approach: relative state in the primary's axes, and the encounter plane.
 
-How likely two objects touch is ``risk.probability``.
+The probability of collision is in ``risk.probability``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class RelativeStates:
     """Secondary minus primary in the primary's radial, transverse and normal axes.
 
     Attributes:
-        position_rtn_km, velocity_rtn_km_s: (n, 3). The velocity is the inertial difference, not that seen
-            from the turning axes, as the CDM's RELATIVE_VELOCITY (CCSDS 508.0-B-1).
+        position_rtn_km, velocity_rtn_km_s: (n, 3). The velocity is the inertial difference, not that in the rotating
+            axes, as the CDM's RELATIVE_VELOCITY (CCSDS 508.0-B-1).
         miss_distance_km, relative_speed_km_s: (n,).
     """
 
@@ -73,11 +73,13 @@ def relative_states(
     )
 
 
-def turning_states(r1: FloatArray, v1: FloatArray, r2: FloatArray, v2: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Place (n, 3) km and rate (n, 3) km/s of secondaries (2) as seen from the turning RTN axes of primaries (1).
+def rotating_frame_states(
+    r1: FloatArray, v1: FloatArray, r2: FloatArray, v2: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Position (n, 3) km and rate (n, 3) km/s of secondaries (2) in the rotating RTN axes of primaries (1).
 
-    Inertial states (n, 3) each, one frame. The axes turn with the radius; that their plane turns too, by some
-    1e-6 rad/s, is left out.
+    Inertial states (n, 3) each, one frame. The axes rotate with the radius; the rotation of their plane, some 1e-6
+    rad/s, is neglected.
     """
     relative = relative_states(r1, v1, r2, v2)
     place = relative.position_rtn_km

@@ -1,7 +1,6 @@
 """Screening in several processes: spans of time and volumes are the tasks, as they are Spark's tasks on a platform.
 
-Nothing but numerics is imported here: a worker starts with importing this module, and a search of seconds would wait
-for whatever came along.
+Only numerics are imported here, because every worker imports this module before a search of seconds.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from sda_platform.orbits.elements import ElementSets, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.piecewise import REACH_NS, within_terms
-from sda_platform.orbits.screening.search import Screening, joined, spans
+from sda_platform.orbits.screening.search import ScreeningResult, joined, spans
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume
 
@@ -33,7 +32,7 @@ def screen_elements(
     *,
     processes: int,
     report: Callable[[int, int], None],
-) -> Screening:
+) -> ScreeningResult:
     """Screen primaries (rows, each list with its volume) against ``secondaries`` (rows) over [start, end).
 
     ``terms``: when each row is in force (row 0 … n-1). ``report`` is called with the numbers of tasks done and of all.
@@ -41,7 +40,7 @@ def screen_elements(
     if len(np.unique(elements.norad_id)) == len(elements):
         tasks = [(*each, secondaries, *span) for each in work for span in spans(start_ns, end_ns)]
         return _carried_out(elements, None, tasks, processes, report)
-    # Beyond the window too: what a set shows there may have been cut off by a border within it.
+    # Beyond the window too: a border within it may truncate a set's encounter.
     tasks = [
         (volume, _near(terms, primaries, *span), _near(terms, secondaries, *span), *span)
         for volume, primaries in work
@@ -56,7 +55,7 @@ def screen_elements(
 
 
 def _near(terms: Terms, rows: IntArray, start_ns: int, end_ns: int) -> IntArray:
-    """Those rows whose term is no farther from the span than REACH_NS."""
+    """The rows whose term is no farther from the span than REACH_NS."""
     is_near = (terms.from_ns[rows] < end_ns + REACH_NS) & (terms.until_ns[rows] > start_ns - REACH_NS)
     return rows[is_near]
 
@@ -67,7 +66,7 @@ def _carried_out(
     tasks: Sequence[_Task],
     processes: int,
     report: Callable[[int, int], None],
-) -> Screening:
+) -> ScreeningResult:
     parts = []
     for part in _mapped(elements, terms, tasks, min(processes, len(tasks))):
         parts.append(part)
@@ -75,7 +74,9 @@ def _carried_out(
     return joined(Propagator(elements), parts)
 
 
-def _mapped(elements: ElementSets, terms: Terms | None, tasks: Sequence[_Task], processes: int) -> Iterator[Screening]:
+def _mapped(
+    elements: ElementSets, terms: Terms | None, tasks: Sequence[_Task], processes: int
+) -> Iterator[ScreeningResult]:
     if processes == 1:
         _start_worker(elements, terms)
         yield from map(_carry_out, tasks)
@@ -89,6 +90,6 @@ def _start_worker(elements: ElementSets, terms: Terms | None) -> None:
     _propagator, _terms = Propagator(elements), terms
 
 
-def _carry_out(task: _Task) -> Screening:
+def _carry_out(task: _Task) -> ScreeningResult:
     volume, primaries, secondaries, start_ns, end_ns = task
     return screen_volume(_propagator, primaries, secondaries, start_ns, end_ns, volume, _terms)

@@ -1,8 +1,8 @@
-"""Screening of objects with several element sets, each in force for a term: what belongs to which term, and borders.
+"""Screening of objects with several element sets, each in force for a term: assignment to terms, and term borders.
 
-Rows of one object are searched like several objects. Where one set takes over from another the object's path jumps, so
-the distance of a pair is a function in pieces. Its approaches are the minima within the terms, and the border itself
-where the distance falls up to it and does not fall further beyond it.
+Rows of one object are searched like several objects. At the border between two sets the object's path jumps, so that
+the distance of a pair is piecewise. Its approaches are the minima within the terms. A border itself is one where the
+distance falls up to it and does not fall further beyond it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.search import CoLocated, Events, Failures, Screening
+from sda_platform.orbits.screening.search import CoLocated, Events, Failures, ScreeningResult
 
 REACH_NS = 600 * 1_000_000_000
 """How far beyond its term a row is searched; a pair's minima this near on both sides of a border are one encounter.
@@ -26,9 +26,9 @@ _EQUAL_KM = 1e-9
 
 
 def within_terms(
-    propagator: Propagator, terms: Terms, found: Screening, start_ns: int, end_ns: int, threshold_km: float
-) -> Screening:
-    """What ``found`` holds of [start, end) when each row counts in its term only; each finding of a pair once.
+    propagator: Propagator, terms: Terms, found: ScreeningResult, start_ns: int, end_ns: int, threshold_km: float
+) -> ScreeningResult:
+    """The part of ``found`` in [start, end) when each row counts in its term only; each finding of a pair once.
 
     ``terms.row`` must be 0 … n-1 of the propagator. ``found`` covers each row up to REACH_NS beyond its term.
     """
@@ -40,7 +40,7 @@ def within_terms(
     events = _one_per_encounter(propagator.elements.norad_id, events)
     in_window = (events.tca_time_ns >= start_ns) & (events.tca_time_ns < end_ns)
     ids = propagator.elements.norad_id
-    return Screening(
+    return ScreeningResult(
         events.take(in_window), _first_by_pair(ids, found.colocated), _first_by_object(ids, found.failures)
     )
 
@@ -117,7 +117,7 @@ def _joined(*parts: Events) -> Events:
 
 
 def _one_per_encounter(norad_id: IntArray, events: Events) -> Events:
-    """Of minima of a pair by different sets within REACH_NS of each other the nearer; of equal ones the later."""
+    """Of minima of a pair by different sets within REACH_NS of each other, keep the nearer; of equal ones the later."""
     order = np.lexsort((events.tca_time_ns, norad_id[events.hi], norad_id[events.lo]))
     kept = np.ones(len(events), dtype=np.bool_)
     last = -1

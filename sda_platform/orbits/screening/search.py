@@ -1,11 +1,11 @@
-"""Which objects pass each other within a threshold during a window of time.
+"""Screening: finds all pairs of objects that pass within a threshold during a window of time.
 
-Complete by construction for closed orbits: samples are thirty seconds apart, so a pair that passes within the
-threshold is, at the sample nearest to its closest approach, no farther apart than the threshold and, for each of the
-two, its interpolation error and what it moves in fifteen seconds; every pair within that is looked at. The error is
-bounded from the fourth derivative of the orbit, or measured (``broad_phase``), the answer itself always comes
-from SGP4. Samples sit at fixed instants, so the events of a window are the union of the events of its parts, in any
-division. The whole argument is in docs/explanation/screening.md.
+Complete by construction for closed orbits. Samples are thirty seconds apart. At the sample nearest to its closest
+approach, a pair is no farther apart than a bound: the threshold plus, for each object, its interpolation error and
+its motion in fifteen seconds. Every pair within that bound is tested. The error is bounded by the fourth derivative
+of the orbit, or measured (``broad_phase``); the result itself always comes from SGP4. Samples are at fixed instants,
+so that the events of a window are the union of the events of its parts, for any division. docs/explanation/screening.md has the
+full argument.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.screening.broad_phase import (
     KNOT_S,
-    Tracks,
+    InterpolatedEphemerides,
     error_bounds_km,
     find_nearby,
     sieve,
 )
-from sda_platform.orbits.screening.closest_approach import Passes, Seeds, refine, seed
+from sda_platform.orbits.screening.closest_approach import RefinedApproaches, Seeds, refine, seed_approaches
 
 SLOWEST_EVENT_KM_S = 0.010
 """Near pairs slower than this move together (docked, in formation); they are reported once, not as events."""
@@ -61,9 +61,9 @@ class Events:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CoLocated:
-    """Pairs seen near at less than ``SLOWEST_EVENT_KM_S``, once per pair, with the first such sample.
+    """Pairs near each other at less than ``SLOWEST_EVENT_KM_S``, once per pair, with the first such sample.
 
-    Judged on interpolated states: the threshold is good to tens of metres, the speed to 1 m/s.
+    Based on interpolated states: the threshold is good to tens of metres, the speed to 1 m/s.
     """
 
     lo: IntArray
@@ -73,9 +73,9 @@ class CoLocated:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Failures:
-    """Objects SGP4 refused in the window, once each: not screened in knot intervals that touch a refusal.
+    """Objects SGP4 rejected in the window, once each: not screened in knot intervals that touch a rejection.
 
-    ``time_ns`` is the first knot (every ``KNOT_S`` seconds) refused; ``error`` a key of ``SGP4_ERRORS``.
+    ``time_ns`` is the first knot (every ``KNOT_S`` seconds) rejected; ``error`` a key of ``SGP4_ERRORS``.
     """
 
     index: IntArray
@@ -84,8 +84,8 @@ class Failures:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Screening:
-    """What a window holds: events, pairs that move together, and objects that could not be screened."""
+class ScreeningResult:
+    """Result of screening a window: events, pairs that move together, and objects that could not be screened."""
 
     events: Events
     colocated: CoLocated
@@ -100,17 +100,17 @@ def screen(
     end_time_ns: int,
     threshold_km: float = 5.0,
     terms: Terms | None = None,
-) -> Screening:
+) -> ScreeningResult:
     """Find every minimum of distance <= ``threshold_km`` in [start, end) between a primary and a secondary.
 
     Args:
-        primary_index, secondary_index: positions in ``propagator.elements``; they may overlap, and a
-            pair is reported once.
+        primary_index, secondary_index: positions in ``propagator.elements``; they may overlap, and a pair is reported
+            once.
         start_time_ns, end_time_ns: nanoseconds since the Unix epoch, UTC, end exclusive.
         terms: when each row of the propagator is in force, where objects have several; pairs that move together and
-            refusals count within them only. Events of all times are returned: ``piecewise`` sorts them out.
+            rejections count within them only. Events of all times are returned: ``piecewise`` filters them.
 
-    The cost grows with the longer list and the window; the other costs little until it has thousands.
+    The cost grows with the longer list and the window; the other list costs little up to thousands of objects.
 
     Raises:
         ValueError: the window is empty or the threshold not positive.
@@ -122,7 +122,7 @@ def screen(
     primaries = np.unique(np.asarray(primary_index, dtype=np.int64))
     secondaries = np.unique(np.asarray(secondary_index, dtype=np.int64))
     if len(primaries) > len(secondaries):
-        # Which is which changes nothing but the cost: the shells of the fewer rule out more of the many.
+        # The order affects only the cost: the shells of the fewer objects exclude more of the many.
         primaries, secondaries = secondaries, primaries
     found: list[Seeds] = []
     together: list[Seeds] = []
@@ -139,15 +139,15 @@ def screen(
     samples = _of_two_objects(propagator, _joined(together))
     if terms is not None:
         samples = samples.take(np.flatnonzero(_in_force(terms, samples)))
-    return Screening(
+    return ScreeningResult(
         _events(propagator, passes, start_time_ns, end_time_ns, threshold_km),
         _colocated(propagator, samples, start_time_ns, end_time_ns),
         _first_failures(failures),
     )
 
 
-def joined(propagator: Propagator, parts: Sequence[Screening]) -> Screening:
-    """What ``parts`` hold together, each finding once: windows or groups of objects that were screened one by one.
+def joined(propagator: Propagator, parts: Sequence[ScreeningResult]) -> ScreeningResult:
+    """The union of ``parts``, each finding once: windows or groups of objects that were screened separately.
 
     Equal to screening their union at once, since an event found twice is the same to the last bit.
     """
@@ -158,7 +158,7 @@ def joined(propagator: Propagator, parts: Sequence[Screening]) -> Screening:
     together = Seeds(
         *(np.concatenate([getattr(part.colocated, name) for part in parts]) for name in ("lo", "hi", "time_ns"))
     )
-    return Screening(
+    return ScreeningResult(
         Events(**{name: column[order] for name, column in columns.items()}),
         _first_of_pairs(propagator, together),
         _first_failures([part.failures for part in parts]),
@@ -188,20 +188,20 @@ def _screen_block(
     threshold_km: float,
     terms: Terms | None,
 ) -> tuple[Seeds, Seeds, list[Failures]]:
-    primaries = Tracks.propagate(propagator, primary_index, knots)
+    primaries = InterpolatedEphemerides.propagate(propagator, primary_index, knots)
     errors_km = (error_bounds_km(propagator, primaries),) * 2
     secondaries = primaries
     if not np.array_equal(primary_index, secondary_index):
         kept = sieve(propagator, secondary_index, primaries, middle_ns, threshold_km)
-        secondaries = Tracks.propagate(propagator, kept, knots)
+        secondaries = InterpolatedEphemerides.propagate(propagator, kept, knots)
         errors_km = errors_km[0], error_bounds_km(propagator, secondaries)
     nearby = find_nearby(primaries, secondaries, errors_km, threshold_km=threshold_km)
-    close, together = seed(primaries, secondaries, nearby, errors_km, threshold_km, SLOWEST_EVENT_KM_S)
+    close, together = seed_approaches(primaries, secondaries, nearby, errors_km, threshold_km, SLOWEST_EVENT_KM_S)
     return close, together, [_failures(primaries, terms), _failures(secondaries, terms)]
 
 
 def _events(
-    propagator: Propagator, passes: Passes, start_time_ns: int, end_time_ns: int, threshold_km: float
+    propagator: Propagator, passes: RefinedApproaches, start_time_ns: int, end_time_ns: int, threshold_km: float
 ) -> Events:
     with np.errstate(invalid="ignore"):
         wanted = passes.is_minimum & (passes.distance_km <= threshold_km) & (passes.error == 0)
@@ -256,7 +256,7 @@ def _in_force(terms: Terms, seeds: Seeds) -> npt.NDArray[np.bool_]:
     return np.asarray((seeds.time_ns >= from_ns) & (seeds.time_ns < until_ns))
 
 
-def _failures(tracks: Tracks, terms: Terms | None) -> Failures:
+def _failures(tracks: InterpolatedEphemerides, terms: Terms | None) -> Failures:
     failed = tracks.error != 0
     if terms is not None:  # the intervals that touch a refused knot must touch the term
         knots = tracks.knot_time_ns
@@ -267,7 +267,7 @@ def _failures(tracks: Tracks, terms: Terms | None) -> Failures:
     return Failures(tracks.index[rows], tracks.knot_time_ns[knot], tracks.error[rows, knot])
 
 
-def _refine_failures(passes: Passes) -> Failures:
+def _refine_failures(passes: RefinedApproaches) -> Failures:
     rows = np.flatnonzero(passes.error != 0)
     return Failures(passes.failed_index[rows], passes.time_ns[rows], passes.error[rows])
 

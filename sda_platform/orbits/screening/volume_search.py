@@ -1,9 +1,9 @@
 """Screening in a volume: the approaches in which a pair enters it, wherever the distance itself is least.
 
-Whoever is inside the volume is inside the sphere around it, so that its approach is among those of the sphere. The path
-of each is followed from its closest approach to either side, in steps that cannot jump over the volume: in the turning
-axes of the protected object a path bends no more than ``_strongest_bend`` says, so that it stays beyond a plane of the
-volume for a time that is known. The argument is in docs/explanation/screening.md.
+A pair inside the volume is inside its circumscribed sphere, so that its approach is among those of the sphere. The
+relative path is followed from closest approach to either side, in steps that cannot skip the volume. In the rotating
+axes of the protected object its curvature is bounded by ``_largest_curvature``, so that it stays beyond a plane of
+the volume for a known time. docs/explanation/screening.md has the argument.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.encounter import turning_states
-from sda_platform.orbits.screening.search import Screening, screen
+from sda_platform.orbits.screening.encounter import rotating_frame_states
+from sda_platform.orbits.screening.search import ScreeningResult, screen
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 _NS = 1_000_000_000
-# Who passes so near to the border is inside; else a path along it would be followed in ever smaller steps.
+# An object this near to the border counts as inside; else a path along it needs ever smaller steps.
 _BORDER_KM = 0.001
 _SHORTEST_STEP_S = 1e-6
-# In so small a part of a radian about the Earth the rates of an orbit change by a tenth.
+# In so small a part of a radian about the Earth the rates of an orbit change by at most a tenth.
 _LONGEST_STEP_RAD = 0.05
-# Covers that tenth, J2, and what else is not in the bound.
+# Covers that tenth, J2, and other terms outside the bound.
 _MARGIN = 1.5
 
 
@@ -39,12 +39,12 @@ def screen_volume(
     end_time_ns: int,
     volume: Volume,
     terms: Terms | None = None,
-) -> Screening:
+) -> ScreeningResult:
     """As `screen`, for approaches in which either object is at some time inside the volume of one of the primaries.
 
-    To an approach belongs what lies within the sphere around the volume, up to where the distance is greatest between
-    this closest approach and the pair's next. With ``terms`` (see `screen`) the path on both sides is that of the rows
-    of the approach, also beyond their terms.
+    An approach extends within the circumscribed sphere to the instants of greatest distance between this closest
+    approach and the pair's neighbouring ones. With ``terms`` (see `screen`) the path on both sides is that of the
+    rows of the approach, also beyond their terms.
     """
     found = screen(propagator, primaries, secondaries, start_time_ns, end_time_ns, volume.circumscribed_km, terms)
     if volume.shape == "sphere":
@@ -69,7 +69,7 @@ def enters(
             time_ns = tca_time_ns[active] + np.rint(since_tca_s[active] * _NS).astype(np.int64)
             error_1, r1, v1 = propagator.at(protected[active], time_ns)
             error_2, r2, v2 = propagator.at(other[active], time_ns)
-            place, rate = turning_states(r1, v1, r2, v2)
+            place, rate = rotating_frame_states(r1, v1, r2, v2)
             beyond_km, normal = volume.planes(place)
             is_inside = beyond_km.max(axis=-1) <= _BORDER_KM
             inside[active[is_inside]] = True
@@ -77,7 +77,7 @@ def enters(
             recedes = np.einsum("ni,ni->n", place, outward_km_s) >= 0
             goes_on = ~is_inside & ((error_1 | error_2) == 0) & (recedes | (since_tca_s[active] == 0))
             goes_on &= np.linalg.norm(place, axis=-1) <= volume.circumscribed_km
-            turn_rad_s, bend_km_s2 = _strongest_bend(r1, v1, r2, v2, volume.circumscribed_km)
+            turn_rad_s, bend_km_s2 = _largest_curvature(r1, v1, r2, v2, volume.circumscribed_km)
             leaving_km_s = np.einsum("nki,ni->nk", normal, outward_km_s)
             free_s = _time_beyond_s(beyond_km, leaving_km_s, bend_km_s2)
             step_s = np.clip(free_s, _SHORTEST_STEP_S, _LONGEST_STEP_RAD / turn_rad_s)
@@ -87,17 +87,20 @@ def enters(
 
 
 def _time_beyond_s(beyond_km: FloatArray, leaving_km_s: FloatArray, bend_km_s2: FloatArray) -> FloatArray:
-    """For how long who is so far beyond planes (n, k), and leaves them at such speeds, stays beyond one, (n,)."""
+    """How long (s) an object this far beyond planes (n, k), with these approach speeds, stays beyond one of them."""
     bend = bend_km_s2[:, None]
     root = np.sqrt(np.maximum(leaving_km_s**2 + 2 * bend * beyond_km, 0.0))
     return np.asarray(np.where(beyond_km > 0, (leaving_km_s + root) / bend, 0.0).max(axis=-1))
 
 
-def _strongest_bend(
+def _largest_curvature(
     r1: FloatArray, v1: FloatArray, r2: FloatArray, v2: FloatArray, distance_km: float
 ) -> tuple[FloatArray, FloatArray]:
-    """How fast either object turns about the Earth, rad/s, (n,), and how strongly the relative path can bend in the
-    first one's turning axes while both are within ``distance_km``, km/s²: tide, Coriolis, centrifugal and Euler force.
+    """Largest rotation rate of either object about the Earth, rad/s, (n,), and bound of the relative acceleration,
+    km/s².
+
+    The bound holds in the first object's rotating axes while both are within ``distance_km``: tide, Coriolis,
+    centrifugal and Euler force.
     """
     radius = np.minimum(np.linalg.norm(r1, axis=-1), np.linalg.norm(r2, axis=-1))
     turn = np.maximum(np.linalg.norm(v1, axis=-1), np.linalg.norm(v2, axis=-1)) / radius

@@ -1,7 +1,7 @@
-"""Screening volumes: how near is near, in the axes of the object that is protected.
+"""Screening volumes in the axes of the protected object.
 
-A sphere for all, or a box or an ellipsoid for each regime of orbit: errors are a hundred times larger along the track
-than across it, so a sphere that holds what matters holds much that does not.
+A sphere for all, or a box or an ellipsoid for each orbital regime. Errors along the track are a hundred times larger
+than across it, so that a sphere that contains all relevant approaches contains many irrelevant ones.
 """
 
 from __future__ import annotations
@@ -51,8 +51,11 @@ class Volume:
         return math.hypot(*self.half_axes_km) if self.shape == "box" else max(self.half_axes_km)
 
     def planes(self, position_rtn_km: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Planes that have the volume on one side: how far positions (n, 3) are beyond each, km, (n, k), and the unit
-        normals, (n, k, 3). Inside the volume are those that are beyond none."""
+        """Signed distances (n, k), km, of positions (n, 3) beyond each bounding plane, and the unit normals (n, k,
+        3).
+
+        A position is inside the volume if it is beyond no plane.
+        """
         axes = np.array(self.half_axes_km)
         if self.shape == "box":
             return np.abs(position_rtn_km) - axes, np.sign(position_rtn_km)[:, :, None] * np.eye(3)
@@ -97,7 +100,7 @@ def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
 
 
 def by_volume(elements: ElementSets, volumes: Volumes) -> list[tuple[Volume, IntArray]]:
-    """Each volume with the rows of ``elements`` that it is for; rows of a regime without a volume are with none."""
+    """Groups element sets by screening volume; those whose regime has no volume are omitted."""
     if isinstance(volumes, Volume):
         parts = [(volumes, np.arange(len(elements)))]
     else:

@@ -1,9 +1,8 @@
-"""Observations made ready for comparison with orbits: sites, directions, noise, in one shape for every kind.
+"""Observations prepared for comparison with orbits: sites, directions and noise in one shape for every kind.
 
-Every observation is padded to six components, so that one array serves all kinds: radar range,
-cross-elevation, elevation, range rate; telescope right ascension (times cosine), declination; link position
-and velocity. Units are km, km/s and rad. The comparison itself is ``linearisation``'s; holds no association
-and no estimation.
+Every observation is padded to six components, so that one array serves all kinds: radar range, cross-elevation,
+elevation, range rate; telescope right ascension (times cosine), declination; link position and velocity. Units are
+km, km/s and rad. The comparison itself is in ``measurement_model``.
 """
 
 from __future__ import annotations
@@ -17,35 +16,42 @@ import numpy.typing as npt
 
 from sda_platform.orbits import frames
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR, UNKNOWN_KIND, Readings, linearised
+from sda_platform.orbits.sensing.measurement_model import (
+    ISL,
+    OPTICAL,
+    RADAR,
+    UNKNOWN_KIND,
+    MeasurementColumns,
+    linearised,
+)
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import Sensor
 
 BoolArray = npt.NDArray[np.bool_]
 
 _KINDS = {"radar": RADAR, "optical": OPTICAL, "isl": ISL}
-# Which components each kind can't do without: a range rate or a velocity is welcome but optional.
+# Components that each kind requires; a range rate or a velocity is optional.
 _NEEDED = np.arange(6) < np.array([3, 2, 3, 0])[:, None]
-_NAN_PLACE = (np.nan, np.nan, np.nan)
+_NAN_SITE = (np.nan, np.nan, np.nan)
 # Below this cosine the azimuth of a radar carries no direction worth weighting by.
 _MIN_COS_ELEVATION = 0.01
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Linearisation:
-    """Measured minus predicted and its first order, for ``m`` observations against ``m`` states."""
+    """Measured minus predicted components and partials, for ``m`` observations against ``m`` states."""
 
     residual: FloatArray
     """(m, 6) measured minus predicted."""
     partials: FloatArray
     """(m, 6, 6) derivative of the prediction by TEME position (km) and velocity (km/s)."""
     noise: FloatArray
-    """(m, 6, 6) covariance of the measurement, its clock error carried along the predicted motion."""
+    """(m, 6, 6) covariance of the measurement, with the time-tag error propagated along the predicted motion."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Measurements:
-    """Observations made ready for comparison with states: all of shape (m, ...)."""
+    """Observations prepared for comparison with states: all of shape (m, ...)."""
 
     kind: IntArray
     known_source: BoolArray
@@ -69,10 +75,11 @@ class Measurements:
         columns = {field.name: getattr(self, field.name)[chosen] for field in dataclasses.fields(self)}
         return type(self)(**columns)
 
-    def of_shared_clocks(self, group: IntArray, source_id: TextArray) -> Self:
-        """Clock sigmas widened by the root of the rows of a group that share a clock: averaging cannot shrink them.
+    def with_shared_clock_errors(self, group: IntArray, source_id: TextArray) -> Self:
+        """Widen time-tag sigmas by the root of the number of a group's rows with one clock: averaging cannot reduce
+        them.
 
-        ``group``, ``source_id``: (m,) what is solved for together, and whose clock it is.
+        ``group``, ``source_id``: (m,) the fit each row belongs to, and the source whose clock stamped it.
         """
         if not len(group):
             return self
@@ -82,7 +89,7 @@ class Measurements:
 
     @property
     def usable(self) -> BoolArray:
-        """(m,) whether the source is known and everything its kind needs is there."""
+        """(m,) whether the source is known and every component that its kind requires is present."""
         return self.known_source & self.complete
 
     @property
@@ -91,43 +98,42 @@ class Measurements:
         return np.asarray(self.present.sum(axis=1), dtype=np.int64)
 
     def position_km(self) -> FloatArray:
-        """(m, 3) TEME position each radar or link observation points at; a telescope's is NaN."""
+        """(m, 3) TEME position measured by each radar or link observation; NaN for a telescope."""
         along = np.where(self.kind == RADAR, self.value[:, 0], np.nan)[:, None]
         return np.where((self.kind == ISL)[:, None], self.value[:, :3], self.site_km + along * self.direction)
 
     def linearise(self, r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> Linearisation:
         """Compare with states (m, 3), (m, 3), TEME, at the measurements' times; unusable rows give NaN or zero."""
-        return Linearisation(*linearised(self.readings, r_teme_km, v_teme_km_s))
+        return Linearisation(*linearised(self.columns, r_teme_km, v_teme_km_s))
 
     @property
-    def readings(self) -> Readings:
-        """The columns that compiled code works on."""
-        return Readings(**{name: getattr(self, name) for name in Readings._fields})
+    def columns(self) -> MeasurementColumns:
+        """The columns for the compiled kernels."""
+        return MeasurementColumns(**{name: getattr(self, name) for name in MeasurementColumns._fields})
 
 
 def prepare(observations: ObservationArrays) -> Measurements:
     """Resolve sites, directions and noise of ``m`` observations.
 
-    A sigma the observation does not carry comes from the registry; one found in neither makes the row
-    incomplete.
+    A sigma that the observation lacks comes from the registry; one found in neither makes the row incomplete.
     """
     named = [observations.source_kind == name for name in _KINDS]
     kind = np.select(named, list(_KINDS.values()), UNKNOWN_KIND).astype(np.int64)
     time_ns = observations.sensor_time_ns
-    places, registered = _from_registry(observations.source_id, kind, observations.sensors)
-    site_km, site_km_s = frames.site_to_teme(places[:, 0], places[:, 1], places[:, 2], time_ns)
-    enu = frames.enu_basis_teme(places[:, 0], places[:, 1], time_ns)
+    sites, registered = _from_registry(observations.source_id, kind, observations.sensors)
+    site_km, site_km_s = frames.site_to_teme(sites[:, 0], sites[:, 1], sites[:, 2], time_ns)
+    enu = frames.enu_basis_teme(sites[:, 0], sites[:, 1], time_ns)
     radar = kind == RADAR
     value, variance = _values(observations, kind, registered)
     present = np.isfinite(value) & (variance > 0) & np.isfinite(variance)
-    sighting = np.where(
+    direction = np.where(
         radar[:, None],
         np.einsum("nij,ni->nj", enu, _towards(np.pi / 2 - observations.azimuth_rad, observations.elevation_rad)),
         _towards(observations.right_ascension_rad, observations.declination_rad),
     )
     return Measurements(
         kind=kind,
-        known_source=(kind == ISL) | np.isfinite(places).all(axis=1),
+        known_source=(kind == ISL) | np.isfinite(sites).all(axis=1),
         complete=(present | ~_NEEDED[kind]).all(axis=1) & (kind != UNKNOWN_KIND),
         time_ns=time_ns,
         time_sigma_s=np.hypot(
@@ -136,7 +142,7 @@ def prepare(observations: ObservationArrays) -> Measurements:
         site_km=site_km,
         site_km_s=site_km_s,
         pole=np.where(radar[:, None], enu[:, 2], np.array([0.0, 0.0, 1.0])),
-        direction=sighting,
+        direction=direction,
         value=value,
         variance=variance,
         present=present,
@@ -144,14 +150,15 @@ def prepare(observations: ObservationArrays) -> Measurements:
 
 
 def clock_bound_s(observations: ObservationArrays) -> FloatArray:
-    """The largest skew (m,) that each reading's clock quality allows, s; a third of its square is the variance.
+    """Largest time-tag error (m,), s, that each observation's clock quality allows; a third of its square is the
+    variance.
 
-    GPS 1 us; NTP 10 ms and 1 ms per minute since synchronisation; on-board 100 us per second since; unknown 5 s. A
-    ground sensor that says nothing is taken as GPS-disciplined, a satellite that says nothing as unknown.
+    GPS 1 us; NTP 10 ms and 1 ms per minute since synchronisation; on-board 100 us per second since; unknown 5 s.
+    Without a stated quality, a ground sensor counts as GPS-disciplined and a satellite as unknown.
     """
     age_s = np.nan_to_num(np.maximum(observations.clock_age_s, 0.0))
-    says_nothing = (observations.clock_quality == "") & (observations.source_kind != "isl")
-    quality = np.where(says_nothing, "gps_locked", observations.clock_quality)
+    is_unspecified = (observations.clock_quality == "") & (observations.source_kind != "isl")
+    quality = np.where(is_unspecified, "gps_locked", observations.clock_quality)
     bound_s = np.select(
         [quality == "gps_locked", quality == "ntp_synced", quality == "onboard_drift"],
         [np.full_like(age_s, 1e-6), 0.010 + 0.001 * age_s / 60.0, 1e-4 * age_s],
@@ -167,7 +174,7 @@ def _from_registry(
     names, position = np.unique(source_id, return_inverse=True)
     known = [sensors.get(name) for name in names.tolist()]
     kinds = np.array([_KINDS.get(sensor.kind, UNKNOWN_KIND) if sensor else -1 for sensor in known], dtype=np.int64)
-    places = np.array([(s.latitude_deg, s.longitude_deg, s.altitude_m) if s else _NAN_PLACE for s in known])
+    sites = np.array([(s.latitude_deg, s.longitude_deg, s.altitude_m) if s else _NAN_SITE for s in known])
     sigmas = np.array(
         [
             (
@@ -184,7 +191,7 @@ def _from_registry(
     )
     matches = (kinds[position] == kind)[:, None] if len(known) else np.zeros((0, 1), dtype=bool)
     return (
-        np.where(matches, places.reshape(-1, 3)[position], np.nan),
+        np.where(matches, sites.reshape(-1, 3)[position], np.nan),
         np.where(matches, sigmas.reshape(-1, 5)[position], np.nan),
     )
 

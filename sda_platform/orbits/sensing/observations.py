@@ -91,7 +91,7 @@ class ObservationArrays:
         order = np.lexsort((self.sensor_time_ns, group))
         same = (np.diff(group[order]) == 0) & (np.diff(self.sensor_time_ns[order]) == 0)
         tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        # Few share an instant, if any: only these are compared column by column.
+        # Only rows of one instant, usually few, are compared column by column.
         rows = order[tied]
         keys = [getattr(self, name)[rows] for name in COLUMNS if name not in ("sensor_time_ns", "source_id")]
         order[tied] = rows[np.lexsort((*keys, self.source_id[rows], self.sensor_time_ns[rows], group[rows]))]

@@ -22,7 +22,7 @@ SITE, UP, EAST, NORTH, SIN_MASK, MAX_RANGE, SIN_DARK, IS_OPTICAL, SENSOR_TERMS =
 SUN_START, SUN_END, SPAN_S, ANGLE_RAD, SKY_TERMS = 0, 3, 6, 7, 8
 """Positions of the sky's terms: the Sun's TEME position (km) at both ends, the span, sidereal angle at the start."""
 FOUND_TERMS = 8
-"""Of a window: rise, culmination, set (s); azimuth at each (rad); greatest elevation (rad); range there (km)."""
+"""Terms of a window: rise, culmination, set (s); azimuth at each (rad); greatest elevation (rad); range there (km)."""
 
 _ROOT_STEPS = 44
 _SLOPE_S = 0.02
@@ -96,7 +96,7 @@ def _slope(condition: int, r: Any, v: Any, step_s: float, time_s: float, sensor:
 def _root(
     condition: int, r: Any, v: Any, step_s: float, low_s: float, high_s: float, rises: bool, sensor: Any, sky: Any
 ) -> float:
-    """The instant between both at which the condition begins to hold, or ends to (not ``rises``)."""
+    """The instant between both at which the condition starts to hold (``rises``) or ceases to hold, s."""
     for _ in range(_ROOT_STEPS):
         middle = 0.5 * (low_s + high_s)
         if (_value(condition, r, v, step_s, middle, sensor, sky) > 0) == rises:
@@ -196,7 +196,7 @@ def _windows(r: Any, v: Any, step_s: float, upto_s: float, sensor: Any, sky: Any
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _look(r: Any, v: Any, step_s: float, time_s: float, sensor: Any) -> tuple[float, float, float]:
+def _topocentric(r: Any, v: Any, step_s: float, time_s: float, sensor: Any) -> tuple[float, float, float]:
     """Azimuth from north by east [0, 2 pi) and elevation, rad, and range, km."""
     x, y, z = _position(r, v, step_s, time_s)
     dx, dy, dz = x - sensor[SITE], y - sensor[SITE + 1], z - sensor[SITE + 2]
@@ -218,21 +218,24 @@ def _culmination(r: Any, v: Any, step_s: float, rise_s: float, set_s: float, sen
     width = (set_s - rise_s) / samples
     for sample in range(samples + 1):
         time_s = rise_s + sample * width
-        elevation = _look(r, v, step_s, time_s, sensor)[1]
+        elevation = _topocentric(r, v, step_s, time_s, sensor)[1]
         if elevation > highest:
             highest, best = elevation, time_s
     low, high = max(rise_s, best - width), min(set_s, best + width)
     one, two = low + _GOLDEN * (high - low), high - _GOLDEN * (high - low)
-    at_one, at_two = _look(r, v, step_s, one, sensor)[1], _look(r, v, step_s, two, sensor)[1]
+    at_one, at_two = (
+        _topocentric(r, v, step_s, one, sensor)[1],
+        _topocentric(r, v, step_s, two, sensor)[1],
+    )
     while high - low > 1e-4:
         if at_one > at_two:
             high, two, at_two = two, one, at_one
             one = low + _GOLDEN * (high - low)
-            at_one = _look(r, v, step_s, one, sensor)[1]
+            at_one = _topocentric(r, v, step_s, one, sensor)[1]
         else:
             low, one, at_one = one, two, at_two
             two = high - _GOLDEN * (high - low)
-            at_two = _look(r, v, step_s, two, sensor)[1]
+            at_two = _topocentric(r, v, step_s, two, sensor)[1]
     return 0.5 * (low + high)
 
 
@@ -261,9 +264,9 @@ def search(r: Any, v: Any, step_s: float, upto_s: float, sensors: Any, sky: Any,
                     top_s = _culmination(r[row], v[row], step_s, rise_s, set_s, sensor)
                     pair[count, 0], pair[count, 1] = row, column
                     found[count, 0], found[count, 1], found[count, 2] = rise_s, top_s, set_s
-                    azimuth, elevation, range_km = _look(r[row], v[row], step_s, top_s, sensor)
-                    found[count, 3] = _look(r[row], v[row], step_s, rise_s, sensor)[0]
+                    azimuth, elevation, range_km = _topocentric(r[row], v[row], step_s, top_s, sensor)
+                    found[count, 3] = _topocentric(r[row], v[row], step_s, rise_s, sensor)[0]
                     found[count, 4], found[count, 6], found[count, 7] = azimuth, elevation, range_km
-                    found[count, 5] = _look(r[row], v[row], step_s, set_s, sensor)[0]
+                    found[count, 5] = _topocentric(r[row], v[row], step_s, set_s, sensor)[0]
                 count += 1
     return count

@@ -81,7 +81,7 @@ def find_passes(
 
 
 def site_sensor(latitude_deg: float, longitude_deg: float, altitude_m: float, min_elevation_deg: float) -> Sensor:
-    """A site without range limit or noise, for which only elevation counts."""
+    """A site without range limit or noise; only elevation limits its passes."""
     place = (latitude_deg, longitude_deg, altitude_m, min_elevation_deg)
     return Sensor("radar-0", "radar", "site", *place, np.inf, *[np.nan] * 5)
 
@@ -125,7 +125,7 @@ def _searched(
 
 
 def _steps_s(elements: ElementSets) -> FloatArray:
-    """Distance of nodes in time (n,): a small part of a revolution at the angular rate of the perigee."""
+    """Node spacing (n,), s: a small part of a revolution at the angular rate of the perigee."""
     with np.errstate(all="ignore"):
         faster = np.sqrt(1 - elements.eccentricity**2) / (1 - elements.eccentricity) ** 2
         wanted = 86_400.0 / elements.mean_motion_rev_per_day / faster / _NODES_PER_REVOLUTION

@@ -1,4 +1,6 @@
-"""What the air does to a reading: longer ranges, higher elevations. Mean air at sea level, thinning with height."""
+"""Effect of the troposphere on observations: longer ranges, higher elevations. Mean sea-level air, thinner with
+height.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ _SCALE_HEIGHT_M = 8000.0
 
 
 def delay_km(elevation_rad: npt.ArrayLike, altitude_m: npt.ArrayLike) -> FloatArray:
-    """By how much a range (...) reads too long from sites at ``altitude_m``; good to 5 % above 10 degrees."""
+    """Excess of a measured range (...), km, from sites at ``altitude_m``; good to 5 % above 10 degrees."""
     sine = np.sin(np.asarray(elevation_rad, dtype=np.float64))
     return np.asarray(_thinned(altitude_m) * _ZENITH_DELAY_KM * 2.0 / (sine + np.sqrt(sine**2 + 0.004)))
 
 
 def refraction_rad(elevation_rad: npt.ArrayLike, altitude_m: npt.ArrayLike) -> FloatArray:
-    """By how much an elevation (...) reads too high, from the elevation as read.
+    """Excess of a measured elevation (...), rad, as a function of that elevation.
 
     Source: Bennett 1982, Journal of Navigation 35, for 1010 hPa and 10 degrees Celsius.
     """

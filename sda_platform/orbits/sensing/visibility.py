@@ -1,6 +1,6 @@
-"""Which sensor sees which object at which instant: horizon and range for all, darkness and sunlight for telescopes.
+"""Geometric visibility at given instants: horizon and range for all sensors, darkness and sunlight for telescopes.
 
-When a sensor can see an object, as intervals, is ``sensing.passes``'s.
+Visibility intervals are computed by ``sensing.passes``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SITE: Final = ("latitude_deg", "longitude_deg", "altitude_m")
 
 @dataclass(frozen=True)
 class LinesOfSight:
-    """m true lines of sight, in order of time, source and object; the states are those when the light arrives."""
+    """m true lines of sight, in order of time, source and object; states are those at reception."""
 
     sensor: npt.NDArray[np.int64]
     index: IntArray
@@ -48,7 +48,7 @@ class LinesOfSight:
     declination_rad: FloatArray
 
 
-def looks(
+def lines_of_sight(
     sensors: Sequence[Sensor],
     sensor: IntArray,
     index: IntArray,
@@ -78,7 +78,7 @@ def looks(
 
 
 def comes_near(sensor: Sensor, r_teme_km: FloatArray, time_ns: IntArray) -> npt.NDArray[np.bool_]:
-    """Whether objects (n,) come near what the sensor can observe at any of the instants (t,), ten seconds apart.
+    """Whether objects (n,) come near a sensor's field of regard at any of the instants (t,), ten seconds apart.
 
     ``r_teme_km``: (n, t, 3).
     """

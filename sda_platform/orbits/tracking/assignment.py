@@ -1,7 +1,8 @@
-"""Who saw whom, decided for all at once: of readings that must be of different objects no two get the same.
+"""Global assignment of clusters to objects: clusters of one exclusion group never get the same object.
 
-Units are what is decided together: a sensor's own track, or a lone reading. Where no two units of one slot want the
-same object, each has its best; where they do, all that hangs together with them is assigned at the least total cost.
+A cluster is a set of observations that is assigned as one: a sensor's own track, or a single observation. Without a
+conflict each cluster gets its best candidate. Each connected component with a conflict is assigned at the least total
+cost.
 """
 
 from __future__ import annotations
@@ -18,78 +19,79 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Assignment:
-    """The verdict on ``u`` units, each array (u,)."""
+    """The assignment of ``u`` clusters, each array (u,)."""
 
     candidate: IntArray
-    """The object chosen, or -1."""
+    """The assigned object, or -1."""
     runner_up: IntArray
-    """The object of the next least cost, or -1."""
+    """The object of the next lower cost rank, or -1."""
     lead: FloatArray
-    """How much more the runner-up would cost; infinite without one."""
+    """Cost of the runner-up less that of the assigned object; infinite without a runner-up."""
 
 
-def assign(unit: IntArray, candidate: IntArray, cost: FloatArray, slot: IntArray) -> Assignment:
-    """Give every unit at most one of its candidates, in each slot every candidate to at most one unit.
+def assign(cluster: IntArray, candidate: IntArray, cost: FloatArray, exclusion_group: IntArray) -> Assignment:
+    """Assign each cluster at most one candidate, and each candidate at most one cluster per exclusion group.
 
     Args:
-        unit, candidate, cost: (p,) possible pairs, each once; costs are negative, to have none costs nothing.
-        slot: (u,) of each unit; units of one slot exclude each other.
+        cluster, candidate, cost: (p,) association hypotheses, each once; costs are negative, no assignment costs
+            zero.
+        exclusion_group: (u,) of each cluster; clusters of one group exclude each other.
     """
-    count = len(slot)
-    order = np.lexsort((candidate, cost, unit))
-    unit, candidate, cost = unit[order], candidate[order], cost[order]
-    first = np.flatnonzero(np.diff(unit, prepend=-1) != 0)
+    count = len(exclusion_group)
+    order = np.lexsort((candidate, cost, cluster))
+    cluster, candidate, cost = cluster[order], candidate[order], cost[order]
+    first = np.flatnonzero(np.diff(cluster, prepend=-1) != 0)
     chosen = np.full(count, -1, dtype=np.int64)
-    chosen[unit[first]] = first
-    for rows in _contested(unit, candidate, slot, first):
-        chosen[unit[rows]] = -1
-        for row in _least_cost(rows, unit, _node(candidate, slot[unit]), cost):
-            chosen[unit[row]] = row
-    return _verdict(unit, candidate, cost, chosen)
+    chosen[cluster[first]] = first
+    for rows in _contested(cluster, candidate, exclusion_group, first):
+        chosen[cluster[rows]] = -1
+        for row in _least_cost(rows, cluster, _node(candidate, exclusion_group[cluster]), cost):
+            chosen[cluster[row]] = row
+    return _with_runner_up(cluster, candidate, cost, chosen)
 
 
-def _contested(unit: IntArray, candidate: IntArray, slot: IntArray, first: IntArray) -> list[IntArray]:
-    """The pairs of every connected part in which two units want the same object in the same slot."""
-    if not len(unit):
+def _contested(cluster: IntArray, candidate: IntArray, exclusion_group: IntArray, first: IntArray) -> list[IntArray]:
+    """The hypotheses of every connected component in which two clusters compete for one object."""
+    if not len(cluster):
         return []
-    _, node = np.unique(_node(candidate, slot[unit]), return_inverse=True)
-    wanted = np.bincount(node[first], minlength=node.max() + 1)
-    if wanted.max() < 2:
+    _, node = np.unique(_node(candidate, exclusion_group[cluster]), return_inverse=True)
+    demand = np.bincount(node[first], minlength=node.max() + 1)
+    if demand.max() < 2:
         return []
-    units = int(unit.max()) + 1
-    size = units + int(node.max()) + 1
-    graph = coo_array((np.ones(len(unit)), (unit, units + node)), shape=(size, size))
-    _, part = connected_components(graph, directed=False)
-    torn = np.unique(part[units + np.flatnonzero(wanted > 1)])
-    mine = part[unit]
-    return [np.flatnonzero(mine == label) for label in torn.tolist()]
+    clusters = int(cluster.max()) + 1
+    size = clusters + int(node.max()) + 1
+    graph = coo_array((np.ones(len(cluster)), (cluster, clusters + node)), shape=(size, size))
+    _, component = connected_components(graph, directed=False)
+    contested = np.unique(component[clusters + np.flatnonzero(demand > 1)])
+    component_of = component[cluster]
+    return [np.flatnonzero(component_of == label) for label in contested.tolist()]
 
 
-def _least_cost(rows: IntArray, unit: IntArray, node: IntArray, cost: FloatArray) -> list[int]:
-    """Of the pairs ``rows`` those of the cheapest assignment; every unit may also stay without."""
-    units, i = np.unique(unit[rows], return_inverse=True)
+def _least_cost(rows: IntArray, cluster: IntArray, node: IntArray, cost: FloatArray) -> list[int]:
+    """The least-cost assignment among the hypotheses ``rows``; a cluster may stay unassigned."""
+    clusters, i = np.unique(cluster[rows], return_inverse=True)
     nodes, j = np.unique(node[rows], return_inverse=True)
-    table = np.zeros((len(units), len(nodes) + len(units)))
+    table = np.zeros((len(clusters), len(nodes) + len(clusters)))
     table[:, : len(nodes)] = 1.0
     table[i, j] = cost[rows]
     row_of = np.full(table.shape, -1, dtype=np.int64)
     row_of[i, j] = rows
-    taken = row_of[linear_sum_assignment(table)]
-    return [row for row in taken.tolist() if row >= 0]
+    assigned = row_of[linear_sum_assignment(table)]
+    return [row for row in assigned.tolist() if row >= 0]
 
 
-def _verdict(unit: IntArray, candidate: IntArray, cost: FloatArray, chosen: IntArray) -> Assignment:
-    """Chosen pairs and, of each unit with one, the cheapest of its others."""
+def _with_runner_up(cluster: IntArray, candidate: IntArray, cost: FloatArray, chosen: IntArray) -> Assignment:
+    """The assigned candidates and, for each, the cheapest alternative of its cluster."""
     count = len(chosen)
     has = chosen >= 0
     verdict = Assignment(np.full(count, -1, dtype=np.int64), np.full(count, -1, dtype=np.int64), np.full(count, np.inf))
     verdict.candidate[has] = candidate[chosen[has]]
-    others = np.flatnonzero(has[unit] & (chosen[unit] != np.arange(len(unit))))
-    others = others[np.diff(unit[others], prepend=-1) != 0]
-    verdict.runner_up[unit[others]] = candidate[others]
-    verdict.lead[unit[others]] = cost[others] - cost[chosen[unit[others]]]
+    others = np.flatnonzero(has[cluster] & (chosen[cluster] != np.arange(len(cluster))))
+    others = others[np.diff(cluster[others], prepend=-1) != 0]
+    verdict.runner_up[cluster[others]] = candidate[others]
+    verdict.lead[cluster[others]] = cost[others] - cost[chosen[cluster[others]]]
     return verdict
 
 
-def _node(candidate: IntArray, slot: IntArray) -> IntArray:
-    return slot * (int(candidate.max(initial=0)) + 1) + candidate
+def _node(candidate: IntArray, exclusion_group: IntArray) -> IntArray:
+    return exclusion_group * (int(candidate.max(initial=0)) + 1) + candidate

@@ -1,11 +1,11 @@
-"""Coarse gating: which catalogued objects could possibly be the one an observation saw.
+"""Coarse gating: the catalogued objects that an observation could possibly be of.
 
-Predictions are SGP4 at knots and cubic Hermite between; k-d trees answer for observations that have a position, a
-distance from the ray for those that only have a direction. The radius adds up everything that can separate a true
-pair, so the coarse gate loses nothing; it decides nothing either (see ``association``).
+Predictions are SGP4 at knots and cubic Hermite polynomials between them. K-d trees serve observations with a
+position; those with only a direction are gated by their distance from the ray. The gate radius is the sum of all
+errors of a true pair, so that the coarse gate loses none; ``association`` makes the decision.
 
-What is seen in a crowd, as of a satellite that has just come apart, would be paired with all of it: there the trees are
-of the very moment, and what is off sideways by more than elements are is left out.
+Observations in a crowd, for instance of a recent break-up, would be paired with all of it. For these the trees are
+built at the exact time, and pairs outside the cross-track bounds are dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sda_platform.orbits.covariance import prior_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.linearisation import OPTICAL, RADAR
+from sda_platform.orbits.sensing.measurement_model import OPTICAL, RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
 
 BoolArray = npt.NDArray[np.bool_]
@@ -35,20 +35,21 @@ _KNOT_NS = 120_000_000_000
 _INTERPOLATION_KM = 0.2
 _BIN_NS = 6_000_000_000
 _MOMENT_NS = 250_000_000
-# More objects than these near an observation are a crowd; so many observations of a bin tell whether it has any.
+# More objects than this near an observation are a crowd; a sample of this many observations of a bin decides on
+# it.
 _CROWD = 30
 _LOOKED_AT_FIRST = 50
 _FASTEST_KM_S = 11.3
-# An element set that could be further off than this finds nothing trustworthy, only coincidences.
+# An element set with a larger uncertainty yields only coincidences.
 _LARGEST_PRIOR_RADIUS_KM = 500.0
-# In a crowd, bounds of what is looked for together: most objects are known to a few kilometres, a few to a hundred.
+# Uncertainty classes for the trees of a crowd: most objects are known to a few kilometres, a few to a hundred.
 _CLASSES_KM = (8.0, 30.0)
 _HORIZON_SINE = -0.05
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Predictions:
-    """Objects (n,) that propagate across one knot interval, the best known first."""
+    """Objects (n,) that propagate across one knot interval, in ascending order of uncertainty."""
 
     index: IntArray
     """(n,) position in the catalogue."""
@@ -57,9 +58,9 @@ class _Predictions:
     v_teme_km_s: FloatArray
     """(n, 2, 3) each, at both knots."""
     prior_km: FloatArray
-    """(n, 3) how far off the elements may be: radially, along the orbit, across it."""
+    """(n, 3) gate half-widths of the element-set error: radial, in-track, cross-track."""
     prior_radius_km: FloatArray
-    """(n,) how far off they may be at all."""
+    """(n,) gate radius of the element-set error."""
 
     def at(self, time_ns: int) -> tuple[FloatArray, FloatArray]:
         """Positions (n, 3) and velocities (n, 3) at a time within the interval."""
@@ -78,25 +79,25 @@ class _Predictions:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Places:
-    """Where the objects of some predictions are at one moment."""
+    """Predicted positions of a set of objects at one instant."""
 
     of: _Predictions
     time_ns: int
     r_teme_km: FloatArray
     v_teme_km_s: FloatArray
     trees: list[tuple[int, float, cKDTree]]
-    """Of the objects that are about as well known as each other: the first, the largest radius, their places."""
+    """Per uncertainty class: the first object, the largest radius, and the tree of positions."""
 
     @cached_property
     def rtn(self) -> FloatArray:
-        """Axes (n, 3, 3) of each object; asked for in crowds only."""
+        """RTN axes (n, 3, 3) of each object; computed for crowds only."""
         return rtn_basis(self.r_teme_km, self.v_teme_km_s)
 
 
 def coarse_candidates(
     measurements: Measurements, propagator: Propagator, gate_sigmas: float
 ) -> tuple[IntArray, IntArray]:
-    """Pairs (p,), (p,) of measurement row and catalogue position a gate of ``gate_sigmas`` might accept."""
+    """Pairs (p,), (p,) of measurement row and catalogue position that a gate of ``gate_sigmas`` might accept."""
     rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
     candidates: list[IntArray] = [np.zeros(0, dtype=np.int64)]
     knot = measurements.time_ns // _KNOT_NS
@@ -111,7 +112,7 @@ def coarse_candidates(
     return np.concatenate(rows), np.concatenate(candidates)
 
 
-# Whoever asks reading by reading, or slice by slice, asks about the same two minutes again.
+# Calls per observation or per slice repeat the same two-minute interval.
 @lru_cache(maxsize=2)
 def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Predictions:
     error, r_teme_km, v_teme_km_s = propagator.grid([start_ns, start_ns + _KNOT_NS])
@@ -163,7 +164,7 @@ def _near(
         close = _in_reach_sideways(chosen, places, gate_sigmas, row, candidate, gap_km)
         yield rows[row[close]], candidate[close]
     for rows, places in _moments(measurements, np.flatnonzero(sighting), predictions, _BIN_NS):
-        # All sightings of one site and bin share the objects above its horizon.
+        # All optical observations of one site and bin share the objects above its horizon.
         _, site = np.unique(measurements.site_km[rows, 0].round(0), return_inverse=True)
         for number in np.unique(site).tolist():
             chosen_rows = rows[site == number]
@@ -178,14 +179,14 @@ def _moments(
     bin_ns: int,
     classes_km: tuple[float, ...] = (),
 ) -> Iterator[tuple[IntArray, _Places]]:
-    """The rows of each bin of time, and where everything is in its middle."""
+    """The rows of each time bin, with the predicted positions at its middle."""
     bins = measurements.time_ns[rows] // bin_ns
     for number in np.unique(bins).tolist():
         yield rows[bins == number], _places(predictions, number * bin_ns + bin_ns // 2, classes_km)
 
 
 def _in_crowd(measurements: Measurements, places: _Places, gate_sigmas: float) -> BoolArray:
-    """Which observations (m,) have a crowd about them. Where a few show none, no more are asked."""
+    """Which observations (m,) are in a crowd. If none of a sample is, the rest is not tested."""
     position_km = measurements.position_km()
     reach_km = _reach_km(measurements, places, gate_sigmas) + _CLASSES_KM[0]
     ((_, _, tree),) = places.trees
@@ -199,13 +200,13 @@ def _in_crowd(measurements: Measurements, places: _Places, gate_sigmas: float) -
 
 
 def _moved_km(measurements: Measurements, places: _Places, gate_sigmas: float) -> FloatArray:
-    """How far anything can have come between each observation and the moment of ``places``."""
+    """Upper bound of an object's motion between each observation and the time of ``places``, km."""
     elapsed_s = np.abs(measurements.time_ns - places.time_ns) / 1e9
     return np.asarray(_FASTEST_KM_S * (elapsed_s + gate_sigmas * measurements.time_sigma_s) + _INTERPOLATION_KM)
 
 
 def _spread_km(measurements: Measurements) -> FloatArray:
-    """One sigma of where observations put their objects, in the direction in which it is largest or beyond."""
+    """One-sigma position noise of observations, km, along its largest axis or an upper bound of it."""
     along = np.where(measurements.kind == RADAR, measurements.value[:, 0] ** 2, 0.0)
     first_three = measurements.variance[:, :3]
     radar = first_three[:, 0] + along * (first_three[:, 1] + first_three[:, 2])
@@ -213,14 +214,14 @@ def _spread_km(measurements: Measurements) -> FloatArray:
 
 
 def _reach_km(measurements: Measurements, places: _Places, gate_sigmas: float) -> FloatArray:
-    """How far from where observations put them their objects may be at that moment, were their elements exact."""
+    """Gate radius of observations at the time of ``places`` for objects with exact elements, km."""
     return _moved_km(measurements, places, gate_sigmas) + gate_sigmas * _spread_km(measurements)
 
 
 def _near_positions(
     measurements: Measurements, places: _Places, gate_sigmas: float
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Pairs of observation and object within reach, and the gap (p, 3) from one to the other."""
+    """Pairs of observation and object within reach, and the vector (p, 3) from one to the other, km."""
     position_km = measurements.position_km()
     reach_km = _reach_km(measurements, places, gate_sigmas)
     rows: list[IntArray] = [np.zeros(0, dtype=np.int64)]
@@ -244,7 +245,7 @@ def _in_reach_sideways(
     candidate: IntArray,
     gap_km: FloatArray,
 ) -> BoolArray:
-    """Which pairs (p,) are within reach along each axis of the object, moved to the time of the observation."""
+    """Which pairs (p,) are within reach along each RTN axis, with the object moved to the observation's time."""
     elapsed_s = (measurements.time_ns[row] - places.time_ns) / 1e9
     gap_km = gap_km + places.v_teme_km_s[candidate] * elapsed_s[:, None]
     off_km = np.abs(np.einsum("pij,pj->pi", places.rtn[candidate], gap_km))
@@ -262,7 +263,7 @@ def _near_rays(measurements: Measurements, places: _Places, gate_sigmas: float) 
     line_km = places.r_teme_km - site_km
     distance_km = np.linalg.norm(line_km, axis=1)
     sine = line_km @ (site_km / np.linalg.norm(site_km)) / distance_km
-    # Within arm's length of the prediction error an object may rise before its prediction does.
+    # Within its prediction error of the site, an object may rise before its prediction does.
     visible = np.flatnonzero((sine > _HORIZON_SINE) | (distance_km < 1000.0 + prior_radius_km))
     line_km, distance_km = line_km[visible], distance_km[visible]
     ahead_km = line_km @ measurements.direction.T

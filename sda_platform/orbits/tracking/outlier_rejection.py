@@ -1,4 +1,4 @@
-"""Which of an object's sums contradict the others, and what the others say without them; no reading is looked at."""
+"""Outlier rejection on accumulated normal equations: finds blocks inconsistent with the rest of their group."""
 
 from __future__ import annotations
 
@@ -9,65 +9,68 @@ import numpy.typing as npt
 from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensing import quadratic_forms
-from sda_platform.orbits.tracking.estimation import LEAVE_TOGETHER, MAX_CHOICES, OUTLIER_PROBABILITY
+from sda_platform.orbits.sensing import accumulated_equations
+from sda_platform.orbits.tracking.estimation import MAX_SELECTIONS, OUTLIER_PROBABILITY, REJECT_TOGETHER
 
 BoolArray = npt.NDArray[np.bool_]
 
-# A twentieth of the readings is worth a fortieth of a sigma's size.
-_NOT_MISSED = 0.05
+# Without a twentieth of the observations the sigmas grow by a fortieth.
+_NEGLIGIBLE_SHARE = 0.05
 
 
-def solved(forms: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Unknowns (g, 6) and their information (g, 6, 6), prior included, by forms (g, 28)."""
-    normal, gradient, _ = quadratic_forms.parts(forms)
+def solve(equations: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Unknowns (g, 6) and their information (g, 6, 6), prior included, from accumulated equations (g, 28)."""
+    normal, gradient, _ = accumulated_equations.parts(equations)
     information = np.asarray(normal + np.eye(6), dtype=np.float64)
     return np.asarray(np.linalg.solve(information, gradient[:, :, None])[:, :, 0], dtype=np.float64), information
 
 
-def excesses(
-    forms: FloatArray,
+def normalised_deletion_residuals(
+    equations: FloatArray,
     group: IntArray,
     dimension: IntArray,
-    counted: BoolArray,
+    is_used: BoolArray,
     unknowns: FloatArray,
     information: FloatArray,
 ) -> FloatArray:
-    """How far each form (k,) is from a fit of its group that never saw it, of what chance would do once in 100,000.
+    """Deletion residual of each block (k,), in units of the bound that chance exceeds once in 100,000.
 
-    ``counted``: (k,) whether the fit did see it, and has to be rid of it. Zero where the group is negative.
+    ``is_used``: (k,) whether the fit contains the block, which is then removed from it. Zero where the group is
+    negative.
     """
-    surprise = quadratic_forms.surprises(forms, group, unknowns, information, counted)
-    return np.asarray(surprise / _bounds(int(dimension.max(initial=1)))[dimension])
+    deletion_residual = accumulated_equations.deletion_residuals(equations, group, unknowns, information, is_used)
+    return np.asarray(deletion_residual / _bounds(int(dimension.max(initial=1)))[dimension])
 
 
-def agreeing(
-    forms: FloatArray, group: IntArray, dimension: IntArray, readings: IntArray, groups: int
+def consistent_blocks(
+    equations: FloatArray, group: IntArray, dimension: IntArray, observations: IntArray, groups: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Which forms (k,) of each group (g,) agree with one another, and of which groups that settles it.
+    """Which blocks (k,) of each group are mutually consistent, and for which groups (g,) that is conclusive.
 
-    Chosen as ``estimation`` chooses readings. It settles nothing where no majority of readings agrees, or where forms
-    of several readings would have to leave, of which some may be sound, and these would be missed.
+    Selected as ``estimation`` selects observations. Inconclusive where no majority of observations is consistent.
+    Also inconclusive where a rejected block holds several observations, of which sound ones would be lost in number.
     """
-    counted: BoolArray = np.ones(len(forms), dtype=bool)
+    is_used: BoolArray = np.ones(len(equations), dtype=bool)
     changed: BoolArray = np.ones(groups, dtype=bool)
-    for _ in range(MAX_CHOICES):
-        total = np.zeros((groups, quadratic_forms.SIZE))
-        quadratic_forms.add(forms[counted], group[counted], total)
-        excess = excesses(forms, group, dimension, counted, *solved(total))
+    for _ in range(MAX_SELECTIONS):
+        total = np.zeros((groups, accumulated_equations.SIZE))
+        accumulated_equations.add(equations[is_used], group[is_used], total)
+        excess = normalised_deletion_residuals(equations, group, dimension, is_used, *solve(total))
         worst = np.zeros(groups)
-        np.maximum.at(worst, group, np.where(counted, excess, 0.0))
-        chosen = (excess <= 1.0) | (excess < LEAVE_TOGETHER * worst[group])
-        changed = np.bincount(group[chosen != counted], minlength=groups) > 0
+        np.maximum.at(worst, group, np.where(is_used, excess, 0.0))
+        chosen = (excess <= 1.0) | (excess < REJECT_TOGETHER * worst[group])
+        changed = np.bincount(group[chosen != is_used], minlength=groups) > 0
         if not changed.any():
             break
-        counted = chosen
-    kept, all_of_it = (np.bincount(group, readings * which, minlength=groups) for which in (counted, 1))
-    torn = np.bincount(group[~counted & (readings > 1)], minlength=groups) > 0
-    return counted, ~changed & (2 * kept > all_of_it) & (~torn | (kept >= (1.0 - _NOT_MISSED) * all_of_it))
+        is_used = chosen
+    kept, total_count = (np.bincount(group, observations * which, minlength=groups) for which in (is_used, 1))
+    has_mixed_blocks = np.bincount(group[~is_used & (observations > 1)], minlength=groups) > 0
+    return is_used, ~changed & (2 * kept > total_count) & (
+        ~has_mixed_blocks | (kept >= (1.0 - _NEGLIGIBLE_SHARE) * total_count)
+    )
 
 
 @cache
 def _bounds(dimension: int) -> FloatArray:
-    """What the squared misfit of as many numbers (0, 1, ... ``dimension``) may be by chance."""
+    """Upper bounds of the squared residual of 0, 1, ... ``dimension`` components at the outlier probability."""
     return np.asarray(chi2.isf(OUTLIER_PROBABILITY, np.maximum(np.arange(dimension + 1), 1)))

@@ -1,7 +1,8 @@
-"""Readings of windows posed for fitting: prior, light and noise worked out, unknowns in the prior's own units.
+"""Least-squares problem of one or more windows: prior, light time and noise evaluated, unknowns whitened by the
+prior.
 
-The unknown is the six-component deviation from SGP4 at a window's middle: SGP4 carries the perturbations, two-body
-dynamics only the small deviation.
+The unknown is the six-component deviation from SGP4 at a window's middle. SGP4 contains the perturbations; two-body
+dynamics propagate only the small deviation.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.linearisation import whiten
+from sda_platform.orbits.sensing.measurement_model import whiten
 from sda_platform.orbits.sensing.measurements import Measurements, prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import two_body_stm
@@ -26,13 +27,13 @@ _DAY_NS = 86_400_000_000_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prior:
-    """Where ``g`` objects should be by SGP4, and how well: their deviation is ``factor @ y``, each y of unit sigma."""
+    """Predicted states of ``g`` objects with covariance ``factor @ factor.T``; the deviation is ``factor @ y``."""
 
     r_mid: FloatArray
     v_mid: FloatArray
     factor: FloatArray
     known: BoolArray
-    """(g,) False where SGP4 refuses the object."""
+    """(g,) False where SGP4 rejects the object."""
 
     def take(self, index: IntArray) -> Prior:
         """The priors at these positions, in that order."""
@@ -41,7 +42,7 @@ class Prior:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """Windows posed for fitting, in the prior's whitened coordinates."""
+    """Observations of windows in the prior's whitened coordinates."""
 
     measurements: Measurements
     group: IntArray
@@ -61,16 +62,18 @@ class Problem:
         v_obs: FloatArray,
         mid_time_ns: IntArray,
     ) -> Problem:
-        """Readings (k,) of groups with a prior each, at ``mid_time_ns`` (k,), and where SGP4 says their objects are."""
+        """Build from observations (k,) of groups with a prior each, at ``mid_time_ns`` (k,), and their SGP4 states."""
         elapsed_s = (measurements.time_ns - mid_time_ns) / 1e9
         reach = two_body_stm(prior.r_mid[group], prior.v_mid[group], elapsed_s) @ prior.factor[group]
         return cls(measurements, group, prior, r_obs, v_obs, reach)
 
-    def look(
-        self, rows: IntArray, unknowns: FloatArray, place: IntArray, design: FloatArray, misfit: FloatArray
+    def linearise(
+        self, rows: IntArray, unknowns: FloatArray, group: IntArray, design: FloatArray, residual: FloatArray
     ) -> None:
-        """Write the rows' design and misfit where ``unknowns`` (g, 6) are those of the places (k,) of all rows."""
-        whiten(self.measurements.readings, rows, self.r_obs, self.v_obs, self.reach, unknowns, place, design, misfit)
+        """Write design and residual of ``rows`` at ``unknowns`` (g, 6); ``group`` (k,) indexes the unknowns of all
+        rows.
+        """
+        whiten(self.measurements.columns, rows, self.r_obs, self.v_obs, self.reach, unknowns, group, design, residual)
 
 
 def pose(
@@ -90,7 +93,7 @@ def pose(
     keep = measurements.usable & (error == 0)
     order, measurements, r_obs, v_obs = order[keep], measurements.take(keep), r_obs[keep], v_obs[keep]
     rows = group[order]
-    shared = measurements.of_shared_clocks(rows, observations.source_id[order])
+    shared = measurements.with_shared_clock_errors(rows, observations.source_id[order])
     return Problem.of(shared, rows, prior, r_obs, v_obs, mid_time_ns[rows]), order
 
 
@@ -104,7 +107,7 @@ def prior_at(propagator: Propagator, index: IntArray, time_ns: IntArray) -> Prio
 
 
 def states(prior: Prior, unknowns: FloatArray, information: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """States (g, 3), (g, 3) and covariances (g, 6, 6), TEME, from unknowns (g, 6) and their information (g, 6, 6)."""
+    """States (g, 3), (g, 3) and covariances (g, 6, 6), TEME, of unknowns (g, 6) and their information (g, 6, 6)."""
     deviation = np.einsum("gij,gj->gi", prior.factor, unknowns)
     deviation[~prior.known] = np.nan
     covariance = prior.factor @ np.linalg.inv(information) @ prior.factor.swapaxes(-1, -2)

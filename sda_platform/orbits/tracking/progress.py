@@ -1,8 +1,8 @@
-"""Windows under way: what was weighed of them is remembered, so that their end has little left to do.
+"""Incremental windows: accumulated slices are cached, so that closing a window takes little work.
 
-A window is fused again whenever something comes for it. Slices that did not change since are not weighed again; one
-that a late reading fell into is. What is remembered is remembered by this process only and may be lost at any time:
-it makes nothing different, only sooner.
+A window is fused again whenever observations arrive for it. Unchanged slices are not accumulated again; a slice with
+a late observation is. The cache belongs to this process and may be lost at any time: it changes the time taken, never
+the result.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import SensorNetwork
-from sda_platform.orbits.tracking.slices import SLICE_NS, Slice, weigh
-from sda_platform.orbits.tracking.window import Fused, Window
+from sda_platform.orbits.tracking.slices import SLICE_NS, Slice, accumulate_slices
+from sda_platform.orbits.tracking.window import FusedWindow, Window
 
-_UNDER_WAY = b""
+_INCOMPLETE = b""
 """The key of no slice."""
 
 
@@ -33,60 +33,61 @@ def fuse_window(
     stamped_ns: IntArray,
     propagator: Propagator,
     mid_time_ns: int,
-) -> Fused:
+) -> FusedWindow:
     """Associate and fit all observations (m,) of a window.
 
     Args:
-        observations: (m,) in an order that depends on nothing but themselves, by time stamps first.
-        tracks: (m,) the sensors' own names, as of ``associate``.
-        identity: (m,) of any type of fixed size: rows alike in it, in time and clock correction are the same reading.
-        stamped_ns: (m,) the times as stamped, which are the observations' own but for clock corrections.
-        propagator, mid_time_ns: the catalogue, and the time that states are fitted for.
+        observations: (m,) by time stamp first, in an order that depends on their content alone.
+        tracks: (m,) the sensors' own track names, as in ``associate``.
+        identity: (m,) of any fixed-size type: rows equal in it, in time and in bias correction are the same
+            observation.
+        stamped_ns: (m,) the time stamps; the observations' times differ from them by bias corrections.
+        propagator, mid_time_ns: the catalogue, and the epoch of the fitted states.
     """
     cuts = np.flatnonzero(np.diff(stamped_ns // SLICE_NS, prepend=-1)).tolist()
     ranges = list(pairwise([*cuts, len(observations)]))
-    told = (identity, observations.sensor_time_ns, observations.clock_correction_sigma_s)
-    keys = [_digest([np.ascontiguousarray(column[begin:end]) for column in told]) for begin, end in ranges]
-    return _progress(propagator, mid_time_ns, observations.sensors).brought_to(keys, ranges, observations, tracks)
+    identifying = (identity, observations.sensor_time_ns, observations.clock_correction_sigma_s)
+    keys = [_digest([np.ascontiguousarray(column[begin:end]) for column in identifying]) for begin, end in ranges]
+    return _progress(propagator, mid_time_ns, observations.sensors).updated_to(keys, ranges, observations, tracks)
 
 
-class _Progress:
-    """One window as far as this process has come with it."""
+class _WindowProgress:
+    """The cached slices of one window in this process."""
 
     def __init__(self, propagator: Propagator, mid_time_ns: int) -> None:
         self._window = Window(propagator, mid_time_ns)
-        self._absorbed: list[bytes] = []
-        self._weighed: dict[bytes, Slice] = {}
+        self._added: list[bytes] = []
+        self._accumulated: dict[bytes, Slice] = {}
 
-    def brought_to(
+    def updated_to(
         self, keys: list[bytes], ranges: list[tuple[int, int]], observations: ObservationArrays, tracks: TextArray
-    ) -> Fused:
-        if keys[: len(self._absorbed)] != self._absorbed:
-            self._window, self._absorbed = self._window.emptied(), []
-        new = [part for part, key in enumerate(keys) if key not in self._weighed]
+    ) -> FusedWindow:
+        if keys[: len(self._added)] != self._added:
+            self._window, self._added = self._window.cleared(), []
+        new = [part for part, key in enumerate(keys) if key not in self._accumulated]
         if new:
             rows = np.concatenate([np.arange(*ranges[part]) for part in new])
             number = np.repeat(new, [end - begin for begin, end in (ranges[part] for part in new)])
-            fresh = weigh(observations.take(rows), tracks[rows], number, self._window.reference)
-            self._weighed.update(zip((keys[part] for part in new), fresh, strict=True))
-        missing = keys[len(self._absorbed) :]
-        # Whatever cuts this short leaves sums that nobody may build on.
-        self._absorbed = [_UNDER_WAY]
+            fresh = accumulate_slices(observations.take(rows), tracks[rows], number, self._window.reference)
+            self._accumulated.update(zip((keys[part] for part in new), fresh, strict=True))
+        missing = keys[len(self._added) :]
+        # An interrupted update leaves partial sums, which must not be reused.
+        self._added = [_INCOMPLETE]
         for key in missing:
-            self._window.absorb(self._weighed[key])
-        self._absorbed = keys
-        self._weighed = {key: self._weighed[key] for key in keys}
+            self._window.add(self._accumulated[key])
+        self._added = keys
+        self._accumulated = {key: self._accumulated[key] for key in keys}
         return self._window.fit()
 
 
-# Telescopes are half a minute late: beside the newest window one or two before it are still open.
+# Telescopes are half a minute late: one or two windows before the newest are still open.
 @lru_cache(maxsize=4)
-def _progress(propagator: Propagator, mid_time_ns: int, sensors: SensorNetwork) -> _Progress:  # noqa: ARG001 (key)
-    return _Progress(propagator, mid_time_ns)
+def _progress(propagator: Propagator, mid_time_ns: int, sensors: SensorNetwork) -> _WindowProgress:  # noqa: ARG001 (key)
+    return _WindowProgress(propagator, mid_time_ns)
 
 
 def forget() -> None:
-    """Lose what this process remembers."""
+    """Clear this process's cache."""
     _progress.cache_clear()
 
 

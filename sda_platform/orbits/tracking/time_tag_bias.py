@@ -1,8 +1,8 @@
-"""Whose clock is off: one offset per source, estimated from everything it and the others saw.
+"""Sensor time-tag biases: one offset per source, estimated jointly with the states of the observed objects.
 
-A clock that runs ahead stamps readings late in their object's motion: residuals that go with the rate at which each
-reading changes, over all objects alike. The objects' own states are unknowns, too, and eliminated; sources that are
-known to be right (a link with a disciplined clock) anchor the rest, as does the catalogue by its sheer number.
+A clock that runs ahead stamps observations late in their object's motion. The residuals are then proportional to the
+rate of change of each observation, over all objects alike. The objects' states are unknowns too, and are eliminated.
+Sources with disciplined clocks (links) anchor the estimate, as does the catalogue by its size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.linearisation import normal_equations, whitened_rates
+from sda_platform.orbits.sensing.measurement_model import normal_equations, whitened_rates
 from sda_platform.orbits.sensing.measurements import clock_bound_s
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.estimation import fit_windows
@@ -32,16 +32,16 @@ class TimeTagBiases:
 
     source_id: TextArray
     offset_s: FloatArray
-    """How far the clock is ahead."""
+    """Bias: positive where the clock is ahead."""
     sigma_s: FloatArray
-    """One sigma; larger by as much as the residuals that are left exceed their noise."""
-    readings: IntArray
+    """One sigma, scaled by the residuals' excess over their noise."""
+    observation_count: IntArray
     anchors: IntArray
-    """How many references saw what this source saw."""
+    """Number of references that observed the same objects in the same windows."""
     bound_s: FloatArray
-    """The largest skew that the clock's quality allows, of any of the readings."""
+    """Largest time-tag error that the clock's quality allows, over the source's observations."""
     residual_rms: FloatArray
-    """Root mean square of the residuals in units of their noise, before the clock is corrected."""
+    """Root mean square of the residuals in units of their noise, before correction."""
 
 
 def estimate_time_tag_biases(
@@ -52,16 +52,16 @@ def estimate_time_tag_biases(
     mid_time_ns: npt.ArrayLike,
     *,
     references: Collection[str] = (),
-    doubt_s: float = 1.0,
+    prior_sigma_s: float = 1.0,
 ) -> TimeTagBiases:
-    """Offsets of all sources but the references at once, by weighted least squares over windows of many objects.
+    """Estimate the biases of all sources but the references, by weighted least squares over windows of many objects.
 
-    Twice: what a first estimate shows to be no reading of its object has no say in the second.
+    Runs twice: observations that the first estimate shows to be outliers are left out of the second.
 
     Args:
         observations, group, propagator, index, mid_time_ns: as of ``estimation.fit_windows``.
-        references: sources whose clocks are as good as they say.
-        doubt_s: 1 sigma by which any other clock may be off, whatever it says.
+        references: sources whose stated clock quality is reliable.
+        prior_sigma_s: 1 sigma of the bias of any other clock, whatever its stated quality.
 
     Source: elimination of the windows' states (Schur complement): Bierman, Factorization Methods (1977), chapter VI.
     """
@@ -70,7 +70,7 @@ def estimate_time_tag_biases(
 
     def estimate(used: BoolArray) -> TimeTagBiases:
         problem, order = pose(observations.take(used), windows[used], propagator, objects, middle_ns)
-        return _estimate(problem, observations.take(used).take(order), references, doubt_s)
+        return _estimate(problem, observations.take(used).take(order), references, prior_sigma_s)
 
     first = estimate(windows >= 0)
     fits = fit_windows(corrected(observations, first), windows, propagator, objects, middle_ns)
@@ -78,9 +78,9 @@ def estimate_time_tag_biases(
 
 
 def corrected(observations: ObservationArrays, offsets: TimeTagBiases) -> ObservationArrays:
-    """The observations with the offsets taken out of their times, and how well these are known.
+    """The observations with the biases subtracted from their times, and the uncertainty of that correction.
 
-    Sources without one stay as they are.
+    Sources without an estimate are unchanged.
     """
     if not len(offsets.source_id):
         return observations
@@ -95,90 +95,99 @@ def corrected(observations: ObservationArrays, offsets: TimeTagBiases) -> Observ
 
 
 def _estimate(
-    problem: Problem, observations: ObservationArrays, references: Collection[str], doubt_s: float
+    problem: Problem, observations: ObservationArrays, references: Collection[str], prior_sigma_s: float
 ) -> TimeTagBiases:
-    """Offsets from a problem whose rows are these observations."""
-    doubted = ~np.isin(observations.source_id, list(references))
-    names, source_of_doubted = np.unique(observations.source_id[doubted], return_inverse=True)
-    source = np.full(len(doubted), -1)
-    source[doubted] = source_of_doubted
-    # Of the doubted the offset is solved for, so that it is no noise.
-    time_sigma_s = np.where(doubted, 0.0, problem.measurements.time_sigma_s)
+    """Biases from a problem whose rows are these observations."""
+    is_estimated = ~np.isin(observations.source_id, list(references))
+    names, source_of_estimated = np.unique(observations.source_id[is_estimated], return_inverse=True)
+    source = np.full(len(is_estimated), -1)
+    source[is_estimated] = source_of_estimated
+    # The bias of an estimated source is an unknown, so it is not part of the noise.
+    time_sigma_s = np.where(is_estimated, 0.0, problem.measurements.time_sigma_s)
     exact = dataclasses.replace(problem.measurements, time_sigma_s=time_sigma_s)
-    solution = _solve(dataclasses.replace(problem, measurements=exact), source, len(names), doubt_s)
-    largest = np.zeros(len(names))
-    np.maximum.at(largest, source_of_doubted, clock_bound_s(observations)[doubted])
-    numbers = np.bincount(source_of_doubted, problem.measurements.dimension[doubted], minlength=len(names))
+    solution = _solve(dataclasses.replace(problem, measurements=exact), source, len(names), prior_sigma_s)
+    largest_bound_s = np.zeros(len(names))
+    np.maximum.at(largest_bound_s, source_of_estimated, clock_bound_s(observations)[is_estimated])
+    numbers = np.bincount(source_of_estimated, problem.measurements.dimension[is_estimated], minlength=len(names))
 
-    def root_mean_square(misfit: FloatArray) -> FloatArray:
-        squares = np.bincount(source_of_doubted, (misfit[doubted] ** 2).sum(axis=1), minlength=len(names))
+    def root_mean_square(residual: FloatArray) -> FloatArray:
+        squares = np.bincount(source_of_estimated, (residual[is_estimated] ** 2).sum(axis=1), minlength=len(names))
         return np.asarray(np.sqrt(squares / np.maximum(numbers, 1)))
 
     return TimeTagBiases(
         source_id=names,
         offset_s=solution.offset_s,
         sigma_s=np.sqrt(np.diag(solution.covariance)) * np.maximum(root_mean_square(solution.corrected), 1.0),
-        readings=np.bincount(source_of_doubted, minlength=len(names)),
-        anchors=_anchors(problem.group, observations.source_id, doubted, names),
-        bound_s=largest,
-        residual_rms=root_mean_square(solution.misfit),
+        observation_count=np.bincount(source_of_estimated, minlength=len(names)),
+        anchors=_anchors(problem.group, observations.source_id, is_estimated, names),
+        bound_s=largest_bound_s,
+        residual_rms=root_mean_square(solution.residual),
     )
 
 
-def _anchors(group: IntArray, source_id: TextArray, doubted: BoolArray, names: TextArray) -> IntArray:
-    """How many references saw objects in windows in which each of ``names`` saw them, too."""
-    met = [np.unique(source_id[~doubted & np.isin(group, group[doubted & (source_id == name)])]) for name in names]
-    return np.array([len(references) for references in met], dtype=np.int64)
+def _anchors(group: IntArray, source_id: TextArray, is_estimated: BoolArray, names: TextArray) -> IntArray:
+    """Number of references that observed objects in windows shared with each of ``names``."""
+    references_in_windows = [
+        np.unique(source_id[~is_estimated & np.isin(group, group[is_estimated & (source_id == name)])])
+        for name in names
+    ]
+    return np.array([len(references) for references in references_in_windows], dtype=np.int64)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Solution:
     offset_s: FloatArray
     covariance: FloatArray
-    misfit: FloatArray
-    """(m, 6) of the readings as they are stamped, against the objects' states, in units of their noise."""
+    residual: FloatArray
+    """(m, 6) residuals of the uncorrected observations against the objects' states, in units of noise."""
     corrected: FloatArray
-    """(m, 6) the same with the offsets taken out."""
+    """(m, 6) residuals after correction."""
 
 
-def _solve(problem: Problem, source: IntArray, clocks: int, doubt_s: float) -> _Solution:
-    """Offsets (s,) and their covariance (s, s), by Gauss-Newton in offsets and states together.
+def _solve(problem: Problem, source: IntArray, source_count: int, prior_sigma_s: float) -> _Solution:
+    """Biases (s,) and their covariance (s, s), by Gauss-Newton in biases and states together.
 
-    ``source``: (m,) whose clock stamped each reading; -1 for one that is right.
+    ``source``: (m,) index of the source that stamped each observation; -1 for a reference.
     """
     count = len(problem.prior.r_mid)
     rows = np.arange(len(problem.group))
-    readings = problem.measurements.readings
-    rates = whitened_rates(readings, rows, problem.r_obs, problem.v_obs)
+    columns = problem.measurements.columns
+    rates = whitened_rates(columns, rows, problem.r_obs, problem.v_obs)
     rates[source < 0] = 0.0
-    clock = np.maximum(source, 0)
-    prior = np.full(clocks, doubt_s**-2)
-    states, offset_s, covariance = np.zeros((count, 6)), np.zeros(clocks), np.zeros((clocks, clocks))
-    everyone = np.ones(len(rows), dtype=bool)
+    source_or_0 = np.maximum(source, 0)
+    prior = np.full(source_count, prior_sigma_s**-2)
+    states, offset_s, covariance = (
+        np.zeros((count, 6)),
+        np.zeros(source_count),
+        np.zeros((source_count, source_count)),
+    )
+    all_rows = np.ones(len(rows), dtype=bool)
 
-    def misfits() -> tuple[FloatArray, FloatArray]:
-        design, misfit = np.empty((len(rows), 6, 6)), np.empty((len(rows), 6))
-        problem.look(rows, states, problem.group, design, misfit)
-        return design, misfit
+    def residuals() -> tuple[FloatArray, FloatArray]:
+        design, residual = np.empty((len(rows), 6, 6)), np.empty((len(rows), 6))
+        problem.linearise(rows, states, problem.group, design, residual)
+        return design, residual
 
-    def by_clock(values: FloatArray) -> FloatArray:
-        return np.bincount(clock, values.sum(axis=1), minlength=clocks).astype(np.float64)
+    def by_source(values: FloatArray) -> FloatArray:
+        return np.bincount(source_or_0, values.sum(axis=1), minlength=source_count).astype(np.float64)
 
-    for _ in range(_ROUNDS if clocks else 0):
-        design, misfit = misfits()
-        misfit = misfit + rates * offset_s[clock][:, None]
-        normal, gradient, _ = normal_equations(rows, design, misfit, problem.group, everyone, count)
+    for _ in range(_ROUNDS if source_count else 0):
+        design, residual = residuals()
+        residual = residual + rates * offset_s[source_or_0][:, None]
+        normal, gradient, _ = normal_equations(rows, design, residual, problem.group, all_rows, count)
         normal += np.eye(6)
         gradient -= states
-        coupling = np.zeros((clocks, count, 6))
-        np.add.at(coupling, (clock, problem.group), -np.einsum("kij,ki->kj", design, rates))
+        coupling = np.zeros((source_count, count, 6))
+        np.add.at(coupling, (source_or_0, problem.group), -np.einsum("kij,ki->kj", design, rates))
         inverse = np.linalg.inv(normal)
-        reached = np.einsum("sgi,gij->sgj", coupling, inverse)
-        information = np.diag(prior + by_clock(rates**2)) - np.einsum("sgj,tgj->st", reached, coupling)
-        right = -by_clock(rates * misfit) - prior * offset_s - np.einsum("sgj,gj->s", reached, gradient)
+        eliminated = np.einsum("sgi,gij->sgj", coupling, inverse)
+        information = np.diag(prior + by_source(rates**2)) - np.einsum("sgj,tgj->st", eliminated, coupling)
+        right_side = -by_source(rates * residual) - prior * offset_s - np.einsum("sgj,gj->s", eliminated, gradient)
         covariance = np.linalg.inv(information)
-        step_s = covariance @ right
+        step_s = covariance @ right_side
         states = states + np.einsum("gij,gj->gi", inverse, gradient - np.einsum("sgj,s->gj", coupling, step_s))
         offset_s = offset_s + step_s
-    misfit = misfits()[1]
-    return _Solution(offset_s, covariance, misfit, misfit + rates * offset_s[clock][:, None] if clocks else misfit)
+    residual = residuals()[1]
+    return _Solution(
+        offset_s, covariance, residual, residual + rates * offset_s[source_or_0][:, None] if source_count else residual
+    )

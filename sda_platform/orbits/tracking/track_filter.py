@@ -1,9 +1,9 @@
-"""One state per object, carried from window fit to window fit: each adds what its own observations say, and no more.
+"""Track filter: one state per object, updated by each window fit with that window's observations alone.
 
-A window fit starts from the catalogue's prediction, so two fits of one object share that prior. It is taken out again
-(information of the fit less information of the prior) before a fit is added to the carried state; else the catalogue
-would be believed anew with every window. A fit that the carried covariance cannot explain is set aside; when the next
-one cannot be explained either, the object has manoeuvred: the state is opened for a new velocity and follows again.
+A window fit starts from the catalogue's prediction, so that two fits of one object share that prior. The prior is
+removed (information of the fit less information of the prior) before the update; otherwise it would count once per
+window. A fit inconsistent with the filtered covariance is set aside. When the next one is inconsistent too, a
+manoeuvre is detected: the velocity covariance is widened and filtering continues.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.two_body import two_body_stm
 
 _DAY_NS = 86_400_000_000_000
-# Directions in which a fit halves less than a thousandth of the variance say nothing that could be tested.
+# A direction in which a fit reduces the variance by less than a thousandth has no testable innovation.
 _LEAST_INFORMATION = 1e-3
 _IMPLAUSIBLE = 1e-6
-# What a manoeuvre may change unforeseen: the speed, one sigma. The place follows from the time since, which is known
-# no better than to a window.
+# One sigma of an unforeseen change of speed. The position follows from the time of the manoeuvre, which is known
+# to about a window.
 _MANOEUVRE_KM_S = 0.05
 _MANOEUVRE_TIME_S = 30.0
 
@@ -41,14 +41,14 @@ class WindowFits:
     covariance: FloatArray
     """(w, 6, 6)"""
     predicted: FloatArray
-    """(w, 6) what the catalogue said when the window was fitted: the mean of the fit's prior."""
+    """(w, 6) the catalogue's prediction at the time of the fit: the mean of the fit's prior."""
     elements_epoch_ns: IntArray
-    """(w,) epoch of the element set that said it, from which the prior's covariance follows."""
+    """(w,) epoch of the predicting element set, which determines the prior's covariance."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PropagatedStates:
-    """Where each of ``g`` objects is at its newest window, from all of them."""
+class FilteredStates:
+    """Filtered states of ``g`` objects at their newest windows."""
 
     epoch_ns: IntArray
     state: FloatArray
@@ -58,24 +58,24 @@ class PropagatedStates:
     innovation_size: IntArray
     """(g,) its degrees of freedom."""
     manoeuvre_ns: IntArray
-    """(g,) epoch of the first fit that broke the covariance, 0: none did."""
+    """(g,) epoch of the first inconsistent fit of a detected manoeuvre, 0: none."""
     manoeuvre_km_s: FloatArray
-    """(g,) how much faster or slower, as a vector's length, the object left than it came; NaN: no manoeuvre."""
+    """(g,) magnitude of the velocity change; NaN: no manoeuvre."""
     manoeuvre_sigma_km_s: FloatArray
-    """(g,) one sigma of that."""
+    """(g,) one sigma of that magnitude."""
     unexplained: IntArray
-    """(g,) window fits that were set aside."""
+    """(g,) number of window fits set aside."""
 
 
-def carry(fits: WindowFits, propagator: Propagator, index: npt.ArrayLike) -> PropagatedStates:
-    """Follow every object through its window fits.
+def filter_tracks(fits: WindowFits, propagator: Propagator, index: npt.ArrayLike) -> FilteredStates:
+    """Filter every object's window fits.
 
     Args:
         fits: at least one of each object.
-        propagator: the catalogue of now; deviations from it are what is carried.
+        propagator: the current catalogue; the filter state is the deviation from it.
         index: (g,) position of each object in it.
 
-    Objects that SGP4 refuses at any of their windows have NaN states.
+    Objects that SGP4 rejects at any of their windows have NaN states.
 
     Source: Bar-Shalom, Li & Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), sections 5.2
     (normalised innovation), 11.3 (manoeuvre detection by it), 7.2 (information form).
@@ -83,44 +83,44 @@ def carry(fits: WindowFits, propagator: Propagator, index: npt.ArrayLike) -> Pro
     rows: IntArray = np.asarray(index, dtype=np.int64)[fits.group]
     error, r, v = propagator.at(rows, fits.epoch_ns)
     reference = np.where((error == 0)[:, None], np.concatenate([r, v], axis=1), np.nan)
-    information, vector = own_evidence(fits, reference)
+    information, vector = observation_information(fits, reference)
     first = np.flatnonzero(np.diff(fits.group, prepend=-1))
     filter_ = _Filter.at_first(fits, reference, propagator.elements.epoch_time_ns[rows], first)
     count = np.diff(first, append=len(fits.group))
     for step in range(int(count.max(initial=0))):
         live = np.flatnonzero(count > step)
-        filter_.take(live, first[live] + step, fits, reference, information, vector)
+        filter_.update(live, first[live] + step, fits, reference, information, vector)
     return filter_.report(fits, reference, first + count - 1)
 
 
-def own_evidence(fits: WindowFits, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
+def observation_information(fits: WindowFits, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Information matrix (w, 6, 6) and vector (w, 6), about the reference, of each window's observations alone."""
     age_days = (fits.epoch_ns - fits.elements_epoch_ns) / _DAY_NS
     r, v = fits.predicted[:, :3], fits.predicted[:, 3:]
     prior = np.linalg.inv(rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v))
     posterior = np.linalg.inv(fits.covariance)
-    pull = np.einsum("wij,wj->wi", posterior, fits.state - reference)
-    pull -= np.einsum("wij,wj->wi", prior, fits.predicted - reference)
-    return posterior - prior, pull
+    vector = np.einsum("wij,wj->wi", posterior, fits.state - reference)
+    vector -= np.einsum("wij,wj->wi", prior, fits.predicted - reference)
+    return posterior - prior, vector
 
 
 @dataclasses.dataclass(eq=False)
 class _Filter:
-    """The state of all objects between two of their windows, as deviations from the reference."""
+    """Filter state of all objects between two windows, as deviations from the reference."""
 
     deviation: FloatArray
     covariance: FloatArray
     row: IntArray
-    """(g,) the window at which the deviation stands."""
+    """(g,) the window at which the deviation is valid."""
     innovation: FloatArray
     innovation_size: IntArray
-    strikes: IntArray
-    struck_row: IntArray
-    broken_row: IntArray
+    inconsistent_count: IntArray
+    first_inconsistent_row: IntArray
+    manoeuvre_row: IntArray
     unexplained: IntArray
-    unbroken: FloatArray
-    """(g, 6) where the object would be had it not manoeuvred."""
-    unbroken_covariance: FloatArray
+    ballistic: FloatArray
+    """(g, 6) deviation without the detected manoeuvre."""
+    ballistic_covariance: FloatArray
 
     @classmethod
     def at_first(cls, fits: WindowFits, reference: FloatArray, elements_epoch_ns: IntArray, first: IntArray) -> _Filter:
@@ -134,15 +134,15 @@ class _Filter:
             row=first.copy(),
             innovation=np.full(count, np.nan),
             innovation_size=np.zeros(count, dtype=np.int64),
-            strikes=np.zeros(count, dtype=np.int64),
-            struck_row=np.full(count, -1),
-            broken_row=np.full(count, -1),
+            inconsistent_count=np.zeros(count, dtype=np.int64),
+            first_inconsistent_row=np.full(count, -1),
+            manoeuvre_row=np.full(count, -1),
             unexplained=np.zeros(count, dtype=np.int64),
-            unbroken=np.zeros((count, 6)),
-            unbroken_covariance=covariance.copy(),
+            ballistic=np.zeros((count, 6)),
+            ballistic_covariance=covariance.copy(),
         )
 
-    def take(
+    def update(
         self,
         live: IntArray,
         rows: IntArray,
@@ -151,7 +151,7 @@ class _Filter:
         information: FloatArray,
         vector: FloatArray,
     ) -> None:
-        """Add the windows ``rows``, one of each object in ``live``."""
+        """Update with the windows ``rows``, one of each object in ``live``."""
         elapsed_s = (fits.epoch_ns[rows] - fits.epoch_ns[self.row[live]]) / 1e9
         start = reference[self.row[live]]
         deviation, covariance = transport(
@@ -159,58 +159,60 @@ class _Filter:
         )
         noise = process_noise(elapsed_s)
         covariance = covariance + noise
-        self.unbroken[live], self.unbroken_covariance[live] = transport(
-            self.unbroken[live], self.unbroken_covariance[live], start[:, :3], start[:, 3:], elapsed_s
+        self.ballistic[live], self.ballistic_covariance[live] = transport(
+            self.ballistic[live], self.ballistic_covariance[live], start[:, :3], start[:, 3:], elapsed_s
         )
-        self.unbroken_covariance[live] += noise
-        surprise, size = _innovation(deviation, covariance, information[rows], vector[rows])
+        self.ballistic_covariance[live] += noise
+        innovation, size = _innovation(deviation, covariance, information[rows], vector[rows])
         limit = chi2.isf(_IMPLAUSIBLE, np.maximum(size, 1))
         is_first = self.row[live] == rows
-        breaks = (surprise > limit) & ~is_first
-        self.strikes[live] = np.where(breaks, self.strikes[live] + 1, 0)
-        self.struck_row[live] = np.where(breaks & (self.strikes[live] == 1), rows, self.struck_row[live])
-        opened = breaks & (self.strikes[live] >= 2)
-        if opened.any():
-            self._open(live[opened], deviation[opened], covariance[opened])
-            lead_s = (fits.epoch_ns[rows] - fits.epoch_ns[self.struck_row[live]]) / 1e9
-            covariance = np.where(opened[:, None, None], covariance + _thrust(lead_s), covariance)
-        accepted = ~breaks | opened
+        is_inconsistent = (innovation > limit) & ~is_first
+        self.inconsistent_count[live] = np.where(is_inconsistent, self.inconsistent_count[live] + 1, 0)
+        self.first_inconsistent_row[live] = np.where(
+            is_inconsistent & (self.inconsistent_count[live] == 1), rows, self.first_inconsistent_row[live]
+        )
+        is_manoeuvre = is_inconsistent & (self.inconsistent_count[live] >= 2)
+        if is_manoeuvre.any():
+            self._start_manoeuvre(live[is_manoeuvre], deviation[is_manoeuvre], covariance[is_manoeuvre])
+            lead_s = (fits.epoch_ns[rows] - fits.epoch_ns[self.first_inconsistent_row[live]]) / 1e9
+            covariance = np.where(is_manoeuvre[:, None, None], covariance + _manoeuvre_noise(lead_s), covariance)
+        accepted = ~is_inconsistent | is_manoeuvre
         self.unexplained[live] += ~accepted
         updated, smaller = _update(deviation, covariance, information[rows], vector[rows])
         self.deviation[live] = np.where(accepted[:, None], updated, deviation)
         self.covariance[live] = np.where(accepted[:, None, None], smaller, covariance)
-        self.strikes[live] = np.where(opened, 0, self.strikes[live])
-        self.innovation[live] = np.where(is_first, np.nan, surprise)
+        self.inconsistent_count[live] = np.where(is_manoeuvre, 0, self.inconsistent_count[live])
+        self.innovation[live] = np.where(is_first, np.nan, innovation)
         self.innovation_size[live] = size
         self.row[live] = rows
 
-    def _open(self, broken: IntArray, deviation: FloatArray, covariance: FloatArray) -> None:
-        self.broken_row[broken] = self.struck_row[broken]
-        self.unbroken[broken], self.unbroken_covariance[broken] = deviation, covariance
+    def _start_manoeuvre(self, manoeuvred: IntArray, deviation: FloatArray, covariance: FloatArray) -> None:
+        self.manoeuvre_row[manoeuvred] = self.first_inconsistent_row[manoeuvred]
+        self.ballistic[manoeuvred], self.ballistic_covariance[manoeuvred] = deviation, covariance
 
-    def report(self, fits: WindowFits, reference: FloatArray, last: IntArray) -> PropagatedStates:
+    def report(self, fits: WindowFits, reference: FloatArray, last: IntArray) -> FilteredStates:
         epoch_ns = fits.epoch_ns[last]
-        broken = self.broken_row >= 0
-        when = fits.epoch_ns[np.maximum(self.broken_row, 0)]
-        # Both paths back to when they parted: what differs there is the change of speed.
+        manoeuvred = self.manoeuvre_row >= 0
+        when = fits.epoch_ns[np.maximum(self.manoeuvre_row, 0)]
+        # Both paths are propagated back to the manoeuvre: their velocity difference there is the change of speed.
         back = two_body_stm(reference[last, :3], reference[last, 3:], (when - epoch_ns) / 1e9)
-        parted = np.einsum("gij,gj->gi", back, self.deviation - self.unbroken)
-        spread = back @ (self.covariance + self.unbroken_covariance) @ back.swapaxes(-1, -2)
-        return PropagatedStates(
+        difference = np.einsum("gij,gj->gi", back, self.deviation - self.ballistic)
+        spread = back @ (self.covariance + self.ballistic_covariance) @ back.swapaxes(-1, -2)
+        return FilteredStates(
             epoch_ns=epoch_ns,
             state=reference[last] + self.deviation,
             covariance=self.covariance,
             innovation=self.innovation,
             innovation_size=self.innovation_size,
-            manoeuvre_ns=np.where(broken, when, 0),
-            manoeuvre_km_s=np.where(broken, np.linalg.norm(parted[:, 3:], axis=1), np.nan),
-            manoeuvre_sigma_km_s=np.where(broken, np.sqrt(np.einsum("gii->g", spread[:, 3:, 3:])), np.nan),
+            manoeuvre_ns=np.where(manoeuvred, when, 0),
+            manoeuvre_km_s=np.where(manoeuvred, np.linalg.norm(difference[:, 3:], axis=1), np.nan),
+            manoeuvre_sigma_km_s=np.where(manoeuvred, np.sqrt(np.einsum("gii->g", spread[:, 3:, 3:])), np.nan),
             unexplained=self.unexplained,
         )
 
 
-def _thrust(lead_s: FloatArray) -> FloatArray:
-    """(n, 6, 6) of an unknown change of speed about ``lead_s`` ago."""
+def _manoeuvre_noise(lead_s: FloatArray) -> FloatArray:
+    """Process noise (n, 6, 6) of an unknown change of velocity about ``lead_s`` ago."""
     noise = np.zeros((len(lead_s), 6, 6))
     dt, unit = lead_s[:, None, None], np.eye(3)
     noise[:, :3, :3], noise[:, 3:, 3:] = (dt**2 + _MANOEUVRE_TIME_S**2) * unit, unit
@@ -219,7 +221,9 @@ def _thrust(lead_s: FloatArray) -> FloatArray:
 
 
 def _whitened(covariance: FloatArray, information: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Factor of the covariance, and the information's axes and sizes (n, 6) in its units; noise below zero is none."""
+    """Factor of the covariance, and the information's axes and eigenvalues (n, 6) in its units, negative ones set to
+    zero.
+    """
     factor = np.linalg.cholesky(np.where(np.isfinite(covariance), covariance, np.eye(6)))
     inner = factor.swapaxes(-1, -2) @ np.nan_to_num(information) @ factor
     sizes, axes = np.linalg.eigh(0.5 * (inner + inner.swapaxes(-1, -2)))
@@ -229,13 +233,13 @@ def _whitened(covariance: FloatArray, information: FloatArray) -> tuple[FloatArr
 def _innovation(
     deviation: FloatArray, covariance: FloatArray, information: FloatArray, vector: FloatArray
 ) -> tuple[FloatArray, IntArray]:
-    """Squared normalised innovation (n,) of the evidence against the state, and its degrees of freedom (n,)."""
+    """Squared normalised innovation (n,) of the information against the state, and its degrees of freedom (n,)."""
     factor, axes, sizes = _whitened(covariance, information)
-    misfit = vector - np.einsum("nij,nj->ni", information, deviation)
-    along = np.einsum("nji,nj->ni", axes, np.einsum("nkj,nk->nj", factor, misfit))
-    tells = sizes > _LEAST_INFORMATION
-    squares = np.where(tells, along**2 / (sizes**2 + np.where(tells, sizes, 1.0)), 0.0)
-    return squares.sum(axis=1), tells.sum(axis=1)
+    residual = vector - np.einsum("nij,nj->ni", information, deviation)
+    along = np.einsum("nji,nj->ni", axes, np.einsum("nkj,nk->nj", factor, residual))
+    is_observable = sizes > _LEAST_INFORMATION
+    squares = np.where(is_observable, along**2 / (sizes**2 + np.where(is_observable, sizes, 1.0)), 0.0)
+    return squares.sum(axis=1), is_observable.sum(axis=1)
 
 
 def _update(
@@ -244,5 +248,5 @@ def _update(
     factor, axes, sizes = _whitened(covariance, information)
     root = factor @ axes
     smaller = (root / (1 + sizes[:, None, :])) @ root.swapaxes(-1, -2)
-    misfit = vector - np.einsum("nij,nj->ni", information, deviation)
-    return deviation + np.einsum("nij,nj->ni", smaller, misfit), 0.5 * (smaller + smaller.swapaxes(-1, -2))
+    residual = vector - np.einsum("nij,nj->ni", information, deviation)
+    return deviation + np.einsum("nij,nj->ni", smaller, residual), 0.5 * (smaller + smaller.swapaxes(-1, -2))

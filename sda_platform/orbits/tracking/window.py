@@ -1,10 +1,9 @@
-"""A window from its slices: who was seen, decided with all of them, and one fit per object from sums of what they say.
+"""Combines the accumulated slices of a window: one global assignment, then one least-squares fit per object.
 
-Most is done while the window is still open. What is left at its end does not look at readings any more, only at what
-slices have summed up: one assignment, one solution of six equations per object, and whether every slice agrees with
-it; what does not is left out. Where sound readings would be missed that leave with an outlier, where a clock has to be
-doubted, or where the state is further off than the prior explains, the object is fitted from its readings
-(``estimation``).
+Most work is done while the window is open. Closing it needs only the accumulated equations: one assignment, one
+solution of six equations per object, and one consistency test per slice; inconsistent blocks are rejected. An object
+is fitted from its observations (``estimation``) in three cases: a rejected block would lose sound observations, a
+contributing clock is uncertain, or the state is further off than the prior explains.
 """
 
 from __future__ import annotations
@@ -18,86 +17,86 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing import quadratic_forms
-from sda_platform.orbits.sensing.linearisation import ISL, OPTICAL, RADAR
+from sda_platform.orbits.sensing import accumulated_equations
+from sda_platform.orbits.sensing.measurement_model import ISL, OPTICAL, RADAR
 from sda_platform.orbits.sensing.observations import stacked
 from sda_platform.orbits.tracking.assignment import assign
-from sda_platform.orbits.tracking.association import exclusive_slots
+from sda_platform.orbits.tracking.association import exclusion_groups
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
-from sda_platform.orbits.tracking.outlier_rejection import agreeing, excesses, solved
+from sda_platform.orbits.tracking.outlier_rejection import consistent_blocks, normalised_deletion_residuals, solve
 from sda_platform.orbits.tracking.problem import states
 from sda_platform.orbits.tracking.slices import Reference, Slice
 
 BoolArray = npt.NDArray[np.bool_]
 
-# More than the gate of one reading lets through.
+# Wider than the gate of one observation.
 _PLAUSIBLE_SIGMAS = 6.0
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Fused:
-    """The fits of a window's ``g`` objects, and which object each reading (m,) is of."""
+class FusedWindow:
+    """The fits of a window's ``g`` objects, and the object of each observation (m,)."""
 
     objects: IntArray
     """(g,) positions in the catalogue."""
     group: IntArray
-    """(m,) position in ``objects``, or -1; readings in the order of the slices."""
+    """(m,) position in ``objects``, or -1; observations in the order of the slices."""
     fits: StateFits
     refitted: BoolArray
-    """(g,) whose readings had to be looked at again at the end."""
+    """(g,) objects that were fitted from their observations."""
 
 
 class Window:
-    """One window of time, filled with its slices one after another."""
+    """One window of time, to which slices are added in order."""
 
     def __init__(self, propagator: Propagator, mid_time_ns: int) -> None:
         self.reference = Reference(propagator, mid_time_ns)
         self._propagator, self._mid_time_ns = propagator, mid_time_ns
         self._slices: list[Slice] = []
-        self._claim_of: list[IntArray] = []
-        self._unit_numbers: dict[object, int] = {}
+        self._hypothesis_of: list[IntArray] = []
+        self._cluster_numbers: dict[object, int] = {}
         self._source_numbers: dict[str, int] = {}
-        self._claim_numbers: dict[int, int] = {}
-        self._units: dict[str, IntArray] = {name: np.zeros(0, dtype=np.int64) for name in _UNIT_COLUMNS}
-        self._claims: dict[str, IntArray] = {name: np.zeros(0, dtype=np.int64) for name in _CLAIM_COLUMNS}
+        self._hypothesis_numbers: dict[int, int] = {}
+        self._clusters: dict[str, IntArray] = {name: np.zeros(0, dtype=np.int64) for name in _CLUSTER_COLUMNS}
+        self._hypotheses: dict[str, IntArray] = {name: np.zeros(0, dtype=np.int64) for name in _HYPOTHESIS_COLUMNS}
         self._cost: FloatArray = np.zeros(0)
-        self._forms: FloatArray = np.zeros((0, quadratic_forms.SIZE))
+        self._equations: FloatArray = np.zeros((0, accumulated_equations.SIZE))
 
-    def emptied(self) -> Window:
-        """The same window, without any slice."""
+    def cleared(self) -> Window:
+        """The same window without slices."""
         empty = Window(self._propagator, self._mid_time_ns)
         empty.reference = self.reference
         return empty
 
-    def absorb(self, part: Slice) -> None:
-        """Add the next slice, in the order of time: sums come out the same to the last bit for the same order."""
-        unit = self._number_units(part)
-        claim = self._number_claims(part, unit)
-        self._cost[claim] += part.claim_cost
-        quadratic_forms.add(part.claim_form, claim, self._forms)
-        self._claims["doubted"][claim] += part.claim_doubted
+    def add(self, part: Slice) -> None:
+        """Add the next slice in time order; the same order gives the same sums to the last bit."""
+        cluster = self._number_clusters(part)
+        hypothesis = self._number_hypotheses(part, cluster)
+        self._cost[hypothesis] += part.hypothesis_cost
+        accumulated_equations.add(part.hypothesis_equations, hypothesis, self._equations)
+        self._hypotheses["clock_uncertain"][hypothesis] += part.hypothesis_clock_uncertain
         self._slices.append(part)
-        self._claim_of.append(claim)
+        self._hypothesis_of.append(hypothesis)
 
-    def fit(self) -> Fused:
-        """Decide and fit with all that was absorbed; more may be absorbed afterwards."""
-        chosen = self._chosen()
-        objects, of_chosen = np.unique(self._claims["candidate"][chosen], return_inverse=True)
-        place = np.full(len(chosen), -1, dtype=np.int64)
-        place[chosen] = of_chosen
-        # Of each claim of each slice the object that it is of.
-        whose = [place[claim] for claim in self._claim_of]
-        forms = np.zeros((len(objects), quadratic_forms.SIZE))
-        quadratic_forms.add(self._forms[chosen], of_chosen, forms)
-        left_out, suspicious = self._sorted_out(whose, forms)
-        unknowns, information = solved(forms)
-        suspicious |= ~(np.abs(unknowns).max(axis=1, initial=0.0) <= _PLAUSIBLE_SIGMAS)
-        suspicious[place[(place >= 0) & (self._claims["doubted"] > 0)]] = True
-        group, used = self._of_readings(whose, left_out)
-        counts = self._counts(whose, left_out, len(objects))
+    def fit(self) -> FusedWindow:
+        """Assign and fit with all slices added so far; more may be added afterwards."""
+        assigned = self._assigned()
+        objects, object_of_assigned = np.unique(self._hypotheses["candidate"][assigned], return_inverse=True)
+        place = np.full(len(assigned), -1, dtype=np.int64)
+        place[assigned] = object_of_assigned
+        # The object of each hypothesis of each slice.
+        object_of = [place[hypothesis] for hypothesis in self._hypothesis_of]
+        equations = np.zeros((len(objects), accumulated_equations.SIZE))
+        accumulated_equations.add(self._equations[assigned], object_of_assigned, equations)
+        rejected, needs_refit = self._reject_outliers(object_of, equations)
+        unknowns, information = solve(equations)
+        needs_refit |= ~(np.abs(unknowns).max(axis=1, initial=0.0) <= _PLAUSIBLE_SIGMAS)
+        needs_refit[place[(place >= 0) & (self._hypotheses["clock_uncertain"] > 0)]] = True
+        group, used = self._assigned_objects(object_of, rejected)
+        counts = self._counts(object_of, rejected, len(objects))
         prior = self.reference.prior(objects)
         r, v, covariance = states(prior, unknowns, information)
-        _, gradient, square = quadratic_forms.parts(forms)
+        _, gradient, square = accumulated_equations.parts(equations)
         fits = StateFits(
             r_teme_km=r,
             v_teme_km_s=v,
@@ -111,107 +110,111 @@ class Window:
             converged=np.ones(len(objects), dtype=bool),
             used=used,
         )
-        return Fused(objects, group, self._refitted(objects, group, fits, suspicious), suspicious)
+        return FusedWindow(objects, group, self._refitted(objects, group, fits, needs_refit), needs_refit)
 
-    def _number_units(self, part: Slice) -> IntArray:
-        numbers, fresh = self._unit_numbers, len(self._slices)
-        names = [name or (fresh, row) for row, name in enumerate(part.unit_name)]
+    def _number_clusters(self, part: Slice) -> IntArray:
+        numbers, fresh = self._cluster_numbers, len(self._slices)
+        names = [name or (fresh, row) for row, name in enumerate(part.cluster_name)]
         known = len(numbers)
-        unit = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-        new = unit >= known
-        first = part.unit_first[new]
+        cluster = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
+        new = cluster >= known
+        first = part.cluster_first[new]
         sources = part.observations.source_id[first].tolist()
         columns = {
             "source": [self._source_numbers.setdefault(name, len(self._source_numbers)) for name in sources],
-            "named": [name is not None for name, is_new in zip(part.unit_name, new.tolist(), strict=True) if is_new],
+            "named": [name is not None for name, is_new in zip(part.cluster_name, new.tolist(), strict=True) if is_new],
             "time_ns": part.observations.sensor_time_ns[first],
-            "readings": np.zeros(len(first)),
+            "observations": np.zeros(len(first)),
         }
-        self._units = _extended(self._units, columns)
-        self._units["readings"][unit] += part.unit_readings
-        return unit
+        self._clusters = _extended(self._clusters, columns)
+        self._clusters["observations"][cluster] += part.cluster_observations
+        return cluster
 
-    def _number_claims(self, part: Slice, unit: IntArray) -> IntArray:
-        numbers = self._claim_numbers
+    def _number_hypotheses(self, part: Slice, cluster: IntArray) -> IntArray:
+        numbers = self._hypothesis_numbers
         known = len(numbers)
-        keys = (unit[part.claim_unit] * len(self._propagator) + part.claim_candidate).tolist()
-        claim = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
-        new = claim >= known
+        keys = (cluster[part.hypothesis_cluster] * len(self._propagator) + part.hypothesis_candidate).tolist()
+        hypothesis = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+        new = hypothesis >= known
         columns = {
-            "unit": unit[part.claim_unit[new]],
-            "candidate": part.claim_candidate[new],
-            "doubted": np.zeros(new.sum()),
+            "cluster": cluster[part.hypothesis_cluster[new]],
+            "candidate": part.hypothesis_candidate[new],
+            "clock_uncertain": np.zeros(new.sum()),
         }
-        self._claims = _extended(self._claims, columns)
+        self._hypotheses = _extended(self._hypotheses, columns)
         self._cost = np.concatenate([self._cost, np.zeros(new.sum())])
-        self._forms = np.concatenate([self._forms, np.zeros((new.sum(), quadratic_forms.SIZE))])
-        return claim
+        self._equations = np.concatenate([self._equations, np.zeros((new.sum(), accumulated_equations.SIZE))])
+        return hypothesis
 
-    def _chosen(self) -> BoolArray:
-        """Which claims hold: decided for all units of the window at once."""
-        units = self._units
-        slot = exclusive_slots(units["source"], (units["named"] > 0) & (units["readings"] > 1), units["time_ns"])
-        unit, candidate = self._claims["unit"], self._claims["candidate"]
-        return np.asarray(assign(unit, candidate, self._cost, slot).candidate[unit] == candidate)
-
-    def _sorted_out(self, whose: list[IntArray], forms: FloatArray) -> tuple[list[BoolArray], BoolArray]:
-        """Which claims of each slice are left out, and which objects (g,) that does not settle.
-
-        What is left out is taken out of ``forms``.
-        """
-        left_out = [np.zeros(len(objects), dtype=bool) for objects in whose]
-        unsettled = np.zeros(len(forms), dtype=bool)
-        fit = solved(forms)
-        for part, objects in zip(self._slices, whose, strict=True):
-            every = np.ones(len(objects), dtype=bool)
-            excess = excesses(part.claim_form, objects, part.claim_dimension, every, *fit)
-            unsettled[objects[excess > 1.0]] = True
-        again = np.flatnonzero(unsettled)
-        if not len(again):
-            return left_out, unsettled
-        rows = [np.flatnonzero((objects >= 0) & unsettled[objects]) for objects in whose]
-        group = np.searchsorted(again, np.concatenate([objects[k] for objects, k in zip(whose, rows, strict=True)]))
-        form, dimension, readings = (
-            np.concatenate([getattr(part, name)[k] for part, k in zip(self._slices, rows, strict=True)])
-            for name in ("claim_form", "claim_dimension", "claim_readings")
+    def _assigned(self) -> BoolArray:
+        """Which hypotheses hold: one assignment over all clusters of the window."""
+        clusters = self._clusters
+        exclusion_group = exclusion_groups(
+            clusters["source"], (clusters["named"] > 0) & (clusters["observations"] > 1), clusters["time_ns"]
         )
-        counted, settled = agreeing(form, group, dimension, readings, len(again))
-        forms[again] = 0.0
-        quadratic_forms.add(form[counted], again[group[counted]], forms)
-        unsettled[again] = ~settled
-        cuts = np.cumsum([len(k) for k in rows])[:-1]
-        for mask, k, kept in zip(left_out, rows, np.split(counted, cuts), strict=True):
-            mask[k] = ~kept
-        return left_out, unsettled
+        cluster, candidate = self._hypotheses["cluster"], self._hypotheses["candidate"]
+        return np.asarray(assign(cluster, candidate, self._cost, exclusion_group).candidate[cluster] == candidate)
 
-    def _of_readings(self, whose: list[IntArray], left_out: list[BoolArray]) -> tuple[IntArray, BoolArray]:
-        """The object of each reading of the window, or -1, and whether the fits use it."""
+    def _reject_outliers(self, object_of: list[IntArray], equations: FloatArray) -> tuple[list[BoolArray], BoolArray]:
+        """Which hypotheses of each slice are rejected, and which objects (g,) stay unresolved.
+
+        Rejected blocks are removed from ``equations``.
+        """
+        rejected = [np.zeros(len(objects), dtype=bool) for objects in object_of]
+        unresolved = np.zeros(len(equations), dtype=bool)
+        fit = solve(equations)
+        for part, objects in zip(self._slices, object_of, strict=True):
+            every = np.ones(len(objects), dtype=bool)
+            excess = normalised_deletion_residuals(
+                part.hypothesis_equations, objects, part.hypothesis_dimension, every, *fit
+            )
+            unresolved[objects[excess > 1.0]] = True
+        again = np.flatnonzero(unresolved)
+        if not len(again):
+            return rejected, unresolved
+        rows = [np.flatnonzero((objects >= 0) & unresolved[objects]) for objects in object_of]
+        group = np.searchsorted(again, np.concatenate([objects[k] for objects, k in zip(object_of, rows, strict=True)]))
+        equation_block, dimension, observations = (
+            np.concatenate([getattr(part, name)[k] for part, k in zip(self._slices, rows, strict=True)])
+            for name in ("hypothesis_equations", "hypothesis_dimension", "hypothesis_observations")
+        )
+        is_used, resolved = consistent_blocks(equation_block, group, dimension, observations, len(again))
+        equations[again] = 0.0
+        accumulated_equations.add(equation_block[is_used], again[group[is_used]], equations)
+        unresolved[again] = ~resolved
+        cuts = np.cumsum([len(k) for k in rows])[:-1]
+        for mask, k, kept in zip(rejected, rows, np.split(is_used, cuts), strict=True):
+            mask[k] = ~kept
+        return rejected, unresolved
+
+    def _assigned_objects(self, object_of: list[IntArray], rejected: list[BoolArray]) -> tuple[IntArray, BoolArray]:
+        """The object of each observation of the window, or -1, and whether its fit uses the observation."""
         count = sum(len(part.observations) for part in self._slices)
         group, used, start = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=bool), 0
-        for part, objects, out in zip(self._slices, whose, left_out, strict=True):
-            mine = objects[part.pair_claim] >= 0
-            rows, claim = start + part.pair_reading[mine], part.pair_claim[mine]
-            group[rows], used[rows] = objects[claim], ~out[claim]
+        for part, objects, out in zip(self._slices, object_of, rejected, strict=True):
+            mine = objects[part.pair_hypothesis] >= 0
+            rows, hypothesis = start + part.pair_observation[mine], part.pair_hypothesis[mine]
+            group[rows], used[rows] = objects[hypothesis], ~out[hypothesis]
             start += len(part.observations)
         return group, used
 
-    def _counts(self, whose: list[IntArray], left_out: list[BoolArray], count: int) -> dict[str, IntArray]:
-        """What the fits (g,) rest on."""
+    def _counts(self, object_of: list[IntArray], rejected: list[BoolArray], count: int) -> dict[str, IntArray]:
+        """Observation counts and degrees of freedom of the fits (g,)."""
         kinds = {"radar_count": RADAR, "optical_count": OPTICAL, "isl_count": ISL}
         names = ("degrees_of_freedom", *kinds, "outliers_rejected")
         found = {name: np.zeros(count, dtype=np.int64) for name in names}
-        for part, objects, out in zip(self._slices, whose, left_out, strict=True):
+        for part, objects, out in zip(self._slices, object_of, rejected, strict=True):
             kept = (objects >= 0) & ~out
-            of_kind = {name: kept & (part.claim_kind == kind) for name, kind in kinds.items()}
-            np.add.at(found["degrees_of_freedom"], objects[kept], part.claim_dimension[kept])
-            np.add.at(found["outliers_rejected"], objects[out], part.claim_readings[out])
+            of_kind = {name: kept & (part.hypothesis_kind == kind) for name, kind in kinds.items()}
+            np.add.at(found["degrees_of_freedom"], objects[kept], part.hypothesis_dimension[kept])
+            np.add.at(found["outliers_rejected"], objects[out], part.hypothesis_observations[out])
             for name, rows in of_kind.items():
-                np.add.at(found[name], objects[rows], part.claim_readings[rows])
+                np.add.at(found[name], objects[rows], part.hypothesis_observations[rows])
         return found
 
-    def _refitted(self, objects: IntArray, group: IntArray, fits: StateFits, suspicious: BoolArray) -> StateFits:
-        """The fits with those of the suspicious from their readings."""
-        again = np.flatnonzero(suspicious)
+    def _refitted(self, objects: IntArray, group: IntArray, fits: StateFits, needs_refit: BoolArray) -> StateFits:
+        """The fits, with those that need it fitted from their observations."""
+        again = np.flatnonzero(needs_refit)
         if not len(again):
             return fits
         number = np.full(len(objects) + 1, -1, dtype=np.int64)
@@ -219,18 +222,18 @@ class Window:
         rows = np.flatnonzero(number[group] >= 0)
         starts = np.cumsum([0, *(len(part.observations) for part in self._slices)])
         cuts = np.split(rows, np.searchsorted(rows, starts[1:-1]))
-        taken = [
+        parts = [
             part.observations.take(cut - start) for part, cut, start in zip(self._slices, cuts, starts, strict=False)
         ]
         middle_ns = np.full(len(again), self._mid_time_ns)
-        fresh = fit_windows(stacked(taken), number[group[rows]], self._propagator, objects[again], middle_ns)
+        fresh = fit_windows(stacked(parts), number[group[rows]], self._propagator, objects[again], middle_ns)
         for field in dataclasses.fields(fits):
             getattr(fits, field.name)[rows if field.name == "used" else again] = getattr(fresh, field.name)
         return fits
 
 
-_UNIT_COLUMNS = ("source", "named", "time_ns", "readings")
-_CLAIM_COLUMNS = ("unit", "candidate", "doubted")
+_CLUSTER_COLUMNS = ("source", "named", "time_ns", "observations")
+_HYPOTHESIS_COLUMNS = ("cluster", "candidate", "clock_uncertain")
 
 
 def _extended(columns: dict[str, IntArray], more: Mapping[str, Any]) -> dict[str, IntArray]:

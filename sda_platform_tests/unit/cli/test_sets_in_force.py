@@ -16,7 +16,7 @@ from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms
 from sda_platform.orbits.screening.parallel import screen_elements
-from sda_platform.orbits.screening.search import Screening
+from sda_platform.orbits.screening.search import ScreeningResult
 from sda_platform.orbits.screening.volumes import Volume
 
 CATALOGUE = Path(__file__).parents[2] / "data/screening/supplemental_sets_2025-01-12.omm.csv"
@@ -97,7 +97,7 @@ def pair() -> tuple[ElementSets, int]:
     return rows, int(found.events.tca_time_ns[0])
 
 
-def found_by(elements: ElementSets, from_ns: np.ndarray, until_ns: np.ndarray) -> Screening:
+def found_by(elements: ElementSets, from_ns: np.ndarray, until_ns: np.ndarray) -> ScreeningResult:
     rows = np.arange(len(elements))
     terms = Terms(rows, from_ns, until_ns)
     work = [(Volume.sphere(20.0), rows)]

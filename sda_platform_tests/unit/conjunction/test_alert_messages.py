@@ -12,7 +12,7 @@ from sda_platform.formats.cdm import Encoding, read_cdm
 from sda_platform.formats.cdm_keywords import COVARIANCE
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.orbits.risk.best_probability import METHODS, best_probabilities
-from sda_platform.orbits.risk.validity import Passes
+from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import relative_states
 
 TCA_NS = 1_730_419_200_123_456_789
@@ -25,7 +25,7 @@ def assessment() -> dict[str, Any]:
     r2, v2 = r1 + np.array([[0.05, 0.002, 0.205]]), np.array([[0.02, -5.2, 5.4]])
     root = np.random.default_rng(3).normal(size=(2, 6, 6)) * np.array([0.2, 0.2, 0.2, 2e-4, 2e-4, 2e-4])[:, None]
     c1, c2 = root @ root.swapaxes(-1, -2)
-    best = best_probabilities(Passes(r1, v1, c1[None], r2, v2, c2[None], np.array([0.01])))
+    best = best_probabilities(Encounters(r1, v1, c1[None], r2, v2, c2[None], np.array([0.01])))
     relative = relative_states(r1, v1, r2, v2)
     geometry = [*relative.position_rtn_km[0], *relative.velocity_rtn_km_s[0]]
     names = ["radial_miss_km", "in_track_miss_km", "cross_track_miss_km"]

@@ -140,7 +140,7 @@ def test_a_bounded_shuffle_changes_no_byte__DP3_Q1_G2_E11(seed: int) -> None:
 
 
 @pytest.mark.parametrize("batches", [1, 2, 3, 4, 8])
-def test_nor_does_one_where_clocks_are_corrected_however_it_comes_in_batches__DP3_G2_I4(batches: int) -> None:
+def test_arrival_order_changes_nothing_where_biases_are_corrected__DP3_G2_I4(batches: int) -> None:
     in_order = played(arriving(stamped_ahead(), 0, 0), watched_satellites())
     shuffled = played(arriving(stamped_ahead(), FORGIVEN_NS, batches), watched_satellites(), batches)
     assert shuffled.late == 0

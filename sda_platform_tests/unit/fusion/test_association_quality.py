@@ -6,16 +6,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sda_platform.fusion.association_quality import AMBIGUOUS, ASSOCIATED, OUTCOMES, UNMATCHED, Verdicts, told
+from sda_platform.fusion.association_quality import (
+    AMBIGUOUS,
+    ASSOCIATED,
+    OUTCOMES,
+    UNMATCHED,
+    AssociationOutcomes,
+    told,
+)
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.support.windows import WINDOW_NS, some_catalogue, tracked_windows
 
 
-def verdicts(ahead_deg: float = 0.0) -> Verdicts:
+def verdicts(ahead_deg: float = 0.0) -> AssociationOutcomes:
     """On what radars see in two windows of objects that err as elements do, by elements that are so far ahead."""
     elements = some_catalogue().elements
     moved = Propagator(replace(elements, mean_anomaly_deg=(elements.mean_anomaly_deg + ahead_deg) % 360))
-    return Verdicts.of(pa.concat_tables(tracked_windows(150, 2, readings=4)[0]), moved, WINDOW_NS)
+    return AssociationOutcomes.of(pa.concat_tables(tracked_windows(150, 2, readings=4)[0]), moved, WINDOW_NS)
 
 
 def test_honest_elements_give_distances_spread_as_chi_square_is() -> None:
@@ -28,7 +35,7 @@ def test_honest_elements_give_distances_spread_as_chi_square_is() -> None:
     assert all(f"| {name} |" in text for name, _ in found.of_sensors())
 
 
-def test_elements_that_err_more_than_they_claim_are_seen_by_the_distances() -> None:
+def test_elements_with_larger_errors_than_modelled_show_in_the_distances() -> None:
     (problem,) = verdicts(ahead_deg=0.012).problems()
     assert "are beyond the 95 % point of their distance, 5 % should be" in problem
 
@@ -38,7 +45,7 @@ def test_a_catalogue_of_other_orbits_matches_nothing() -> None:
     assert problems and all("readings match no object" in problem for problem in problems)
 
 
-def test_readings_that_fit_two_objects_alike_are_told() -> None:
+def test_observations_that_fit_two_objects_alike_are_reported() -> None:
     found = verdicts()
     doubled = replace(found, outcome=np.where(np.arange(len(found.outcome)) % 3 == 0, AMBIGUOUS, ASSOCIATED))
     assert doubled.problems() == ["33% of the readings fit several objects about as well"]

@@ -64,7 +64,7 @@ def assert_replayed(lake: Lake, table: Table) -> None:
     assert found.rows > 0
 
 
-def test_clock_offsets__F_replay(lake: Lake) -> None:
+def test_time_tag_biases__F_replay(lake: Lake) -> None:
     """The second commit is believed because of the first: two terms say the same."""
     commit(lake, ORBITAL_CATALOG, published(satellites()))
     for number in (0, 1):

@@ -64,7 +64,7 @@ def test_sound_fusion_is_shown_in_small_pictures_and_checked(tmp_path: Path) -> 
         assert len(picture) < 60_000
 
 
-def test_a_clock_that_is_off_by_more_than_it_claims_is_named__DP3_I4(tmp_path: Path) -> None:
+def test_a_bias_above_the_bound_of_its_clock_quality_is_reported__DP3_I4(tmp_path: Path) -> None:
     failed = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS, ahead_ms=80.0)), WINDOW_NS))
     text = failed["clocks_keep_their_bounds"] or ""
     assert "optical-" in text and "its clock claims 10 ms" in text
@@ -72,7 +72,7 @@ def test_a_clock_that_is_off_by_more_than_it_claims_is_named__DP3_I4(tmp_path: P
     assert np.median(offsets) == pytest.approx(80.0, abs=3.0)
 
 
-def test_readings_are_associated_by_the_clocks_that_the_fits_had__CS(tmp_path: Path) -> None:
+def test_observations_are_associated_with_the_bias_corrections_of_the_fits__CS(tmp_path: Path) -> None:
     right, wrong = (watched_beacons(20, 1, ahead_ms, kind="radar") for ahead_ms in (0.0, 80.0))
     lake = lake_with(tmp_path, wrong)
 
@@ -92,12 +92,12 @@ def test_fits_that_noise_cannot_explain_are_seen(tmp_path: Path) -> None:
     assert "chi-square per degree of freedom is" in (outcome(report(worse, WINDOW_NS))["association_is_sound"] or "")
 
 
-def test_many_rejected_readings_are_seen(tmp_path: Path) -> None:
+def test_many_rejected_observations_are_reported(tmp_path: Path) -> None:
     worse = lake_with(tmp_path, watched_beacons(5, WINDOWS), rejected_count=40)
     assert "of the readings in fits are rejected" in (outcome(report(worse, WINDOW_NS))["association_is_sound"] or "")
 
 
-def test_a_sensor_whose_readings_match_nothing_is_named(tmp_path: Path) -> None:
+def test_a_sensor_with_uncorrelated_observations_is_named(tmp_path: Path) -> None:
     text = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS), unknown=15), WINDOW_NS))
     said = text["readings_find_their_objects"] or ""
     assert "optical-" in said and "readings match no object" in said

@@ -53,7 +53,7 @@ def test_lag_is_split_into_the_sources_and_ours__DP3_I2_O2() -> None:
     assert found == {"skewed": 0, "radar_source_lag_ms": 80, "radar_pipeline_lag_ms": 2920}
 
 
-def test_what_was_received_before_it_was_measured_is_a_skewed_clock_and_no_negative_lag__DP3_I3() -> None:
+def test_reception_before_measurement_is_a_skewed_clock_and_no_negative_lag__DP3_I3() -> None:
     found = lags_ms(heard({"isl-1": 10.0}, delay_s=-0.25), after(13))
     assert (found["skewed"], found["isl_source_lag_ms"]) == (1, 0)
 
@@ -119,7 +119,7 @@ def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Pa
     assert "; ".join(told) == red.description
 
 
-def test_the_open_span_is_told_and_bounded__DP3_Q5(lake: Lake) -> None:
+def test_the_open_span_is_reported_and_bounded__DP3_Q5(lake: Lake) -> None:
     marks = followed((ALL, 3.0), (dict.fromkeys(ALL, 60.0), 61.0))
     commit(lake, OBSERVATIONS, [{"observation_id": "o", "sensor_time_ns": after(60)}])
     commit(lake, FUSED_TRACKS, watermarks=marks)
@@ -128,7 +128,7 @@ def test_the_open_span_is_told_and_bounded__DP3_Q5(lake: Lake) -> None:
     assert (fine.metadata["open_observations"].value, fine.metadata["open_s"].value) == (3, 60.0)
 
 
-def test_a_kind_that_never_reported_makes_what_is_open_grow_and_that_is_told__DP3_Q5(lake: Lake) -> None:
+def test_a_kind_that_never_reported_grows_the_open_span_and_is_reported__DP3_Q5(lake: Lake) -> None:
     seen = {"radar-1": 200.0, "isl-44713": 200.0}
     commit(lake, FUSED_TRACKS, watermarks=followed(({"radar-1": 1.0}, 3.0), (seen, 201.0)))
     stalled = told_state(lake, FusionResource())

@@ -52,17 +52,17 @@ def test_one_term_is_not_believed_and_two_that_agree_are_corrected_in_the_next_b
     }
 
 
-def test_a_clock_that_jumps_is_not_corrected_before_it_is_steady_again__DP3_I4() -> None:
+def test_a_bias_that_jumps_is_not_corrected_before_it_is_steady_again__DP3_I4() -> None:
     assert corrections(told(observed(0.0)[0], observed(50.0)[1])) == {}
 
 
-def test_clocks_that_are_right_are_told_and_left_alone__DP3_I4() -> None:
+def test_insignificant_biases_are_estimated_and_not_corrected__DP3_I4() -> None:
     rows = told(*observed(0.0)[:2])
     assert rows.num_rows >= 4
     assert corrections(rows) == {}
 
 
-def test_without_anchors_enough_an_offset_is_told_and_not_taken_out__DP3_I4() -> None:
+def test_a_bias_with_too_few_anchors_is_estimated_and_not_corrected__DP3_I4() -> None:
     links = sorted(name for name in set(observed(50.0)[0]["source_id"].to_pylist()) if name.startswith("isl-"))
     fewer = [rows.filter(pc.invert(pc.is_in(rows["source_id"], pa.array(links[4:])))) for rows in observed(50.0)[:2]]
     rows = told(*fewer)
@@ -71,7 +71,7 @@ def test_without_anchors_enough_an_offset_is_told_and_not_taken_out__DP3_I4() ->
     assert corrections(rows) == {}
 
 
-def test_a_corrected_window_is_as_near_to_the_truth_as_that_of_right_clocks__CS() -> None:
+def test_a_corrected_window_is_as_accurate_as_one_of_unbiased_clocks__CS() -> None:
     clocks = corrections(told(*observed(50.0)[:2]))
     start = observed(50.0)[3]["window_start_ns"][0].as_py()
     radars = pa.array(clocks[TERM + 3 * TERM_NS].source_id.tolist())
@@ -88,12 +88,12 @@ def test_a_corrected_window_is_as_near_to_the_truth_as_that_of_right_clocks__CS(
     assert error_km(observed(50.0)[3], clocks) < 1.3 * right_km
 
 
-def test_a_term_without_links_tells_nothing() -> None:
+def test_a_term_without_links_gives_no_estimate() -> None:
     window = observed(0.0)[0]
     assert told(window.filter(pc.equal(window["source_kind"], "radar"))).num_rows == 0
 
 
-def test_readings_of_nobody_are_corrected_as_those_of_the_fits_are__CS() -> None:
+def test_uncorrelated_observations_are_corrected_like_those_of_the_fits__CS() -> None:
     right, wrong = observed(0.0)[3], observed(50.0)[3]
     clocks = corrections(told(*observed(50.0)[:2]))
     known = pc.is_in(wrong["source_id"], pa.array(clocks[TERM + 3 * TERM_NS].source_id.tolist()))

@@ -54,14 +54,14 @@ def test_the_states_of_a_track(windows: list[int], now: float, expected: str) ->
     assert state(windows, now) == expected
 
 
-def test_a_state_is_dated_to_when_it_began_not_to_when_somebody_looked() -> None:
+def test_a_state_is_dated_to_its_beginning_not_to_the_evaluation() -> None:
     life = life_of([0, WINDOW, 2 * WINDOW], 10 * HOUR)
     assert (life.state, life.since_ns) == (COASTING, 2 * WINDOW + 2 * MINUTE)
     assert life_of([0, WINDOW, 2 * WINDOW], 3 * MINUTE).since_ns == 2 * WINDOW, "confirmed with its third window"
 
 
 @given(histories, st.integers(0, 3 * 24 * 60).map(lambda m: m * MINUTE))
-def test_looking_in_between_changes_nothing(history: list[int], later: int) -> None:
+def test_evaluations_in_between_change_nothing(history: list[int], later: int) -> None:
     life = life_of(history, history[-1])
     looked = passed(passed(life, history[-1] + later // 2, RULES), history[-1] + later, RULES)
     assert looked == life_of(history, history[-1] + later)
@@ -75,7 +75,7 @@ def test_time_alone_never_makes_a_track_better(history: list[int], later: int) -
 
 
 @given(histories)
-def test_nobody_is_confirmed_without_three_windows_close_together(history: list[int]) -> None:
+def test_no_track_is_confirmed_without_three_windows_close_together(history: list[int]) -> None:
     life = born(history[0])
     for time_ns in history[1:]:
         before, life = life, seen(life, time_ns, RULES)

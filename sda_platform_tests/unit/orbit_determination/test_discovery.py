@@ -68,7 +68,7 @@ def test_each_unknown_object_gets_one_orbit_which_is_the_true_one() -> None:
         assert row["position_sigma_m"] < 5_000
 
 
-def test_the_orbit_of_a_long_track_is_of_readings_from_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_orbit_of_a_long_track_uses_observations_from_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_of_tracklets, "_MOST_DETECTIONS", 20)
     of_all = {tracklet.name: tracklet for tracklet in found()}
     pairs = [(short, of_all[short.name]) for short in tracklets(readings()) if short.name in of_all]
@@ -82,7 +82,7 @@ def test_the_orbit_of_a_long_track_is_of_readings_from_all_of_it(monkeypatch: py
         assert np.linalg.norm(apart) < 5 * np.sqrt(np.trace(short.orbit.covariance_teme[:3, :3]))
 
 
-def test_a_clock_that_was_corrected_leaves_its_doubt_in_the_orbit__CS() -> None:
+def test_a_bias_correction_adds_its_uncertainty_to_the_orbit__CS() -> None:
     (sure, *_) = found()
     doubt = pa.array(np.full(sure.readings.num_rows, 0.05))
     (doubted,) = tracklets(sure.readings.append_column("clock_correction_sigma_s", doubt))
@@ -91,7 +91,7 @@ def test_a_clock_that_was_corrected_leaves_its_doubt_in_the_orbit__CS() -> None:
     assert np.sqrt(np.trace(grown)) > 0.3 * along_km, "of 32 readings that err alike, not of independent ones"
 
 
-def test_an_object_that_only_a_telescope_sees_gets_an_orbit_though_nobody_names_its_sightings() -> None:
+def test_untagged_observations_of_one_telescope_give_an_orbit() -> None:
     index, observations = night(120)
     rows = as_rows(observations)
     sightings = rows.append_column("native_track_id", rows["observation_id"]).select(OBSERVATION_COLUMNS)
@@ -141,18 +141,18 @@ def test_a_number_in_use_is_never_given_again() -> None:
     assert rows["norad_id"].to_pylist()[:2] == [80_001, 80_003]
 
 
-def test_one_window_confirms_nobody() -> None:
+def test_one_window_confirms_no_object() -> None:
     early = readings().filter(pc.less(readings()["sensor_time_ns"], START_NS + WINDOW_NS))
     assert numbered(chosen=tuple(tracklets(early))).num_rows == 0
 
 
-def test_the_order_of_the_readings_changes_nothing() -> None:
+def test_the_order_of_the_observations_changes_nothing() -> None:
     order = np.random.default_rng(4).permutation(readings().num_rows)
     shuffled = tuple(tracklets(readings().take(pa.array(order))))
     assert numbered(chosen=shuffled).equals(numbered())
 
 
-def test_the_check_sees_readings_behind_two_objects_and_foreign_numbers(tmp_path: Path) -> None:
+def test_the_check_reports_observations_of_two_objects_and_foreign_numbers(tmp_path: Path) -> None:
     lake = lake_at(tmp_path, now_ns=START_NS + 200 * SECOND_NS)
     rows = numbered().to_pylist()
     commit(lake, PROVISIONAL_ELEMENTS, rows)

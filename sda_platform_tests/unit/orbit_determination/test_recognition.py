@@ -91,7 +91,7 @@ def test_pieces_keep_their_numbers_and_neighbours_that_may_be_confused_get_new_o
         assert again[piece]["degrees_of_freedom"] == 4 * 50, "the earlier set determines as many numbers as are unknown"
 
 
-def test_both_passes_together_tell_the_period_by_far_better_than_one() -> None:
+def test_both_passes_together_determine_the_period_far_better_than_one() -> None:
     first = numbered(met(0))
     joined, alone = numbered(met(1), table(first)), numbered(met(1))
     day_ns = meetings()[1] + 86_400 * SECOND_NS
@@ -116,14 +116,14 @@ def test_an_orbit_is_not_continued_by_what_flies_elsewhere_and_not_while_its_obj
     assert not {row["norad_id"] for row in numbered(met(1), first, seen_now).values()} & seen_now
 
 
-def test_what_was_numbered_before_covariances_were_kept_is_continued_by_nobody() -> None:
+def test_a_set_without_a_covariance_is_not_continued() -> None:
     first = table(numbered(met(0)))
     place = first.column_names.index("covariance")
     old = first.set_column(place, "covariance", pa.nulls(first.num_rows, first.schema.field(place).type))
     assert not {row["norad_id"] for row in numbered(met(1), old).values()} & set(first["norad_id"].to_pylist())
 
 
-def test_readings_that_go_on_count_once_beside_the_earlier_pass() -> None:
+def test_continued_observations_count_once_with_the_earlier_pass() -> None:
     first = table(numbered(met(0)))
     again = numbered(met(1), first)
     known = pa.concat_tables([first, table(again)])

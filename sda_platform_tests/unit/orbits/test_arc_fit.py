@@ -26,7 +26,7 @@ def test_real_ranges_of_w3b_are_met_to_four_metres_and_the_orbit_is_the_publishe
     np.testing.assert_allclose(found.bias[:, 0] * 1000, published_m, atol=50)
 
 
-def test_made_readings_give_back_orbit_and_biases() -> None:
+def test_simulated_observations_give_back_orbit_and_biases() -> None:
     measurements, station, _ = w3b.readings()
     forces = Forces(4, 4, own_km_s2=(3e-9, -2e-9, 1e-9), own_rate_km_s3=(1e-13, 0.0, -1e-13))
     truth = w3b.in_frame(w3b.PUBLISHED)

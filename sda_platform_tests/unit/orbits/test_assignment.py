@@ -14,7 +14,7 @@ pairs = st.dictionaries(
 
 
 def _total(chosen: tuple[int, ...], costs: dict[tuple[int, int], float]) -> float:
-    return sum(costs[unit, candidate] for unit, candidate in enumerate(chosen) if candidate >= 0)
+    return sum(costs[cluster, candidate] for cluster, candidate in enumerate(chosen) if candidate >= 0)
 
 
 @settings(max_examples=150, deadline=None)
@@ -22,9 +22,9 @@ def _total(chosen: tuple[int, ...], costs: dict[tuple[int, int], float]) -> floa
 def test_the_total_cost_is_the_least_of_all_ways_and_no_object_is_seen_twice(
     costs: dict[tuple[int, int], float], slots: list[int]
 ) -> None:
-    unit, candidate = (np.array(part, dtype=np.int64) for part in zip(*costs, strict=True))
-    slot = np.array(slots, dtype=np.int64)
-    found = assign(unit, candidate, np.array(list(costs.values())), slot)
+    cluster, candidate = (np.array(part, dtype=np.int64) for part in zip(*costs, strict=True))
+    exclusion_group = np.array(slots, dtype=np.int64)
+    found = assign(cluster, candidate, np.array(list(costs.values())), exclusion_group)
     choices = [[-1, *(c for u, c in costs if u == number)] for number in range(6)]
     allowed = [
         way
@@ -36,12 +36,12 @@ def test_the_total_cost_is_the_least_of_all_ways_and_no_object_is_seen_twice(
 
 
 def test_two_that_want_one_object_are_sorted_out_by_what_the_other_could_have() -> None:
-    unit, candidate = np.array([0, 0, 1, 1]), np.array([7, 8, 7, 8])
+    cluster, candidate = np.array([0, 0, 1, 1]), np.array([7, 8, 7, 8])
     cost = np.array([-10.0, -9.0, -9.5, -1.0])
-    alone = assign(unit, candidate, cost, np.array([0, 1]))
+    alone = assign(cluster, candidate, cost, np.array([0, 1]))
     assert alone.candidate.tolist() == [7, 7], "different slots: each its best"
-    together = assign(unit, candidate, cost, np.array([0, 0]))
+    together = assign(cluster, candidate, cost, np.array([0, 0]))
     assert together.candidate.tolist() == [8, 7], "not first come, first served"
     assert together.runner_up.tolist() == [7, 8]
-    nothing = assign(unit[:0], candidate[:0], cost[:0], np.array([0, 0]))
+    nothing = assign(cluster[:0], candidate[:0], cost[:0], np.array([0, 0]))
     assert nothing.candidate.tolist() == [-1, -1]

@@ -75,7 +75,7 @@ def test_radar_detections_find_their_object_in_the_real_catalogue() -> None:
     assert np.mean(right) == pytest.approx(4.0, abs=0.2)
 
 
-def test_sightings_find_their_object_or_say_they_are_ambiguous() -> None:
+def test_angles_only_observations_find_their_object_or_are_ambiguous() -> None:
     truth, observations = _spread_over_a_window("optical", 600, seed=2)
     verdict = associate(observations, catalogue())
     assert (verdict.index == truth).mean() > 0.95
@@ -96,7 +96,7 @@ def test_link_beacons_are_believed_only_where_their_state_fits_their_name() -> N
     honest = associate(link_reports(names, time_ns, r, v, rng), catalogue())
     np.testing.assert_array_equal(honest.index, index)
     lying = associate(link_reports(np.roll(names, 1), time_ns, r, v, rng), catalogue())
-    assert (lying.reason == Reason.CLAIM_REFUTED).all() and (lying.index == -1).all()
+    assert (lying.reason == Reason.REPORTED_ID_REFUTED).all() and (lying.index == -1).all()
     nameless = associate(link_reports(np.full(len(index), "isl-999999999"), time_ns, r, v, rng), catalogue())
     assert (nameless.index == index).mean() > 0.97
 
@@ -179,7 +179,7 @@ def test_docked_objects_are_flagged_as_ambiguous() -> None:
     assert (np.linalg.norm(r_found - np.tile(r[up], (2, 1)), axis=1) < 5.0).all()
 
 
-def test_a_bad_clock_widens_the_gate_by_the_motion_it_hides() -> None:
+def test_time_tag_error_widens_the_gate_by_the_objects_motion() -> None:
     truth, observations = _spread_over_a_window("radar", 200, seed=10)
     late = changed(observations, sensor_time_ns=observations.sensor_time_ns + 1_500_000_000)
     trusted = associate(late, catalogue())

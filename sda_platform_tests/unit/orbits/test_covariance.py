@@ -88,7 +88,7 @@ def test_energy_error_is_that_of_the_semi_major_axis_alone(orbit: State, age: fl
     assert min(abs(drift_km_per_day - growth) for growth in (0.392, 0.25, 0.3, 1.0)) < 1e-2
 
 
-def test_a_prior_carried_one_day_without_new_elements_drifts_as_its_axis_error_says() -> None:
+def test_a_prior_propagated_one_day_drifts_by_its_axis_error() -> None:
     r, v = circular(7000.0)
     start = rtn_to_teme(prior_covariance_rtn(r, v, 0.0), r, v)
     _, later = transport(np.zeros((1, 6)), start, r, v, 86400.0)

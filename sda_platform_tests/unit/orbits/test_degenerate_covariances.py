@@ -10,7 +10,7 @@ from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.risk.best_probability import EXHAUSTED, FOSTER, UNRESOLVED, UNUSABLE, best_probabilities
 from sda_platform.orbits.risk.degenerate import is_rank_deficient
-from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, VELOCITY_MISSING, Passes, concerns
+from sda_platform.orbits.risk.validity import COVARIANCE_MISSING, VELOCITY_MISSING, Encounters, concerns
 from sda_platform_tests.support.cara_conjunctions import conjunction
 
 SOUND = ("full", "large", "underflow")
@@ -44,7 +44,7 @@ def covariance(kind: str, random: np.random.Generator) -> FloatArray:
     }[kind]
 
 
-def passes(kinds: tuple[str, str], random: np.random.Generator) -> Passes:
+def passes(kinds: tuple[str, str], random: np.random.Generator) -> Encounters:
     """One pass at 7,000 km, up to 10 km apart, at any angle."""
     angle = random.uniform(0, 3)
     r1, v1 = np.array([7000.0, 0, 0]), np.array([0, 7.5, 0])
@@ -52,12 +52,12 @@ def passes(kinds: tuple[str, str], random: np.random.Generator) -> Passes:
     across = np.cross(v2 - v1, random.normal(size=3))
     r2 = r1 + across / np.linalg.norm(across) * 10 ** random.uniform(-3, 1)
     first, second = (covariance(kind, random) for kind in kinds)
-    return Passes(r1[None], v1[None], first[None], r2[None], v2[None], second[None], np.array([0.01]))
+    return Encounters(r1[None], v1[None], first[None], r2[None], v2[None], second[None], np.array([0.01]))
 
 
-def together(parts: list[Passes]) -> Passes:
-    names = Passes.__dataclass_fields__
-    return Passes(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+def together(parts: list[Encounters]) -> Encounters:
+    names = Encounters.__dataclass_fields__
+    return Encounters(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,12 +81,12 @@ def test_every_pass_has_an_answer_or_a_reason_and_never_raises_A3(kind: str) -> 
     assert alone.flags[0] == found.flags[0]
 
 
-def test_a_computation_over_its_budget_leaves_2d_and_says_so_A3() -> None:
+def test_a_computation_over_its_budget_leaves_2d_and_a_flag_A3() -> None:
     sides = []
     for each in read_cdm(conjunction("000026980")).objects:
         r, v = each.position_km[None], each.velocity_km_s[None]
         sides.append((r, v, rtn_to_teme(each.covariance_rtn[None], r, v)))
-    slow = Passes(*sides[0], *sides[1], np.array([0.02]))
+    slow = Encounters(*sides[0], *sides[1], np.array([0.02]))
     assert concerns(slow)["curved_motion"].all()
     short, again = (best_probabilities(slow, most_evaluations=1_000) for _ in range(2))
     assert {UNRESOLVED, EXHAUSTED} <= set(short.flags[0])

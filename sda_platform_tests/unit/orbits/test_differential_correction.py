@@ -69,7 +69,7 @@ def test_equinoctial_and_published_form_say_the_same() -> None:
     assert np.isnan(equinoctial([[7000.0, 0, 0]], [[0, 12.0, 0]])).all(), "not closed"
 
 
-def test_an_unknown_object_gets_an_orbit_as_good_as_its_covariance_says() -> None:
+def test_an_initial_orbit_has_errors_of_the_size_of_its_covariance() -> None:
     arcs = _low_arcs(60, 60, seed=3)
     fits = [(index, first_orbit(arc)) for index, arc in arcs]
     errors = [_error(index, fit) for index, fit in fits]
@@ -79,7 +79,7 @@ def test_an_unknown_object_gets_an_orbit_as_good_as_its_covariance_says() -> Non
     assert all(fit.used.all() for _, fit in fits)
 
 
-def test_sightings_alone_determine_a_low_orbit() -> None:
+def test_angles_only_observations_determine_a_low_orbit() -> None:
     rng = np.random.default_rng(8)
     every = visible("optical", START_NS, margin_deg=20)
     every = every.take(np.isin(every.index, LOW))
@@ -108,7 +108,7 @@ def test_outliers_are_left_out_of_a_correction() -> None:
     assert error @ np.linalg.solve(fit.covariance_teme, error) < 25
 
 
-def test_a_prior_makes_a_single_reading_count() -> None:
+def test_a_prior_makes_a_single_observation_count() -> None:
     index, arc = _low_arcs(1, 60, seed=5)[0]
     start = catalogue().elements.take([index])
     with pytest.raises(NoOrbit, match="4 measured numbers cannot determine six elements"):
@@ -119,7 +119,7 @@ def test_a_prior_makes_a_single_reading_count() -> None:
     assert np.linalg.det(fit.covariance / np.sqrt(np.outer(np.diag(prior), np.diag(prior)))) < 0.1
 
 
-def test_what_a_prior_adds_to_the_misfit_is_its_distance_from_what_the_readings_say() -> None:
+def test_a_prior_adds_its_distance_from_the_observations_to_chi_square() -> None:
     index, arc = _low_arcs(1, 60, seed=5)[0]
     _, r, v = catalogue().at([index], [START_NS])
     alone = correct_elements(arc, mean_elements(r, v, START_NS))

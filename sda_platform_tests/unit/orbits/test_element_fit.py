@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
-from sda_platform.orbits.determination.element_fit import Unfit, fit_elements
+from sda_platform.orbits.determination.element_fit import NoFit, fit_elements
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import WindowFits
@@ -66,7 +66,7 @@ def test_states_of_known_elements_give_them_back(norad_id: int) -> None:
         bstar_per_earth_radius=0.5 * float(true.bstar_per_earth_radius[0]),
     )
     fitted = fit_elements(windows_of(true, published, np.linspace(0, 48, 97), 1e-3, 3), published)
-    assert fitted.settled
+    assert fitted.converged
     drag = float(fitted.elements.bstar_per_earth_radius[0])
     assert drag == pytest.approx(float(true.bstar_per_earth_radius[0]), rel=0.05)
     now = START_NS + 48 * HOUR_NS
@@ -100,5 +100,5 @@ def test_a_short_arc_leaves_drag_and_period_as_they_were_published() -> None:
 def test_a_published_set_that_decayed_is_refused_with_the_reason() -> None:
     true = elements_of(25544)
     fits = windows_of(true, true, np.linspace(0, 1, 5), 0.1, 6)
-    with pytest.raises(Unfit, match="SGP4 refuses the published set"):
+    with pytest.raises(NoFit, match="SGP4 refuses the published set"):
         fit_elements(fits, with_changes(true, bstar_per_earth_radius=5.0, epoch_time_ns=-40 * DAY_NS))

@@ -78,7 +78,7 @@ def test_without_observations_the_fit_is_the_prior() -> None:
 
 
 @pytest.mark.parametrize(("kind", "windows"), [("radar", 500), ("optical", 400)])
-def test_error_and_chi_square_are_what_the_covariance_claims(kind: str, windows: int) -> None:
+def test_error_and_chi_square_are_consistent_with_the_covariance(kind: str, windows: int) -> None:
     taken = scene(kind, windows, 10, seed=2)
     fits = taken.fit()
     assert fits.converged.all() and not fits.unusable.any()
@@ -153,7 +153,7 @@ def test_four_outliers_of_ten_are_dropped_and_a_majority_is_believed() -> None:
     assert (taken.fit(range_m=range_m).outliers_rejected < 5).all()
 
 
-def test_lone_reading_that_contradicts_the_prior_is_dropped() -> None:
+def test_single_observation_that_contradicts_the_prior_is_rejected() -> None:
     taken = scene("radar", 1, 1, seed=7)
     fit = taken.fit(azimuth_rad=taken.observations.azimuth_rad + 0.7)
     assert fit.outliers_rejected[0] == 1 and fit.degrees_of_freedom[0] == 0
@@ -174,7 +174,7 @@ def test_kinds_combine_and_are_counted() -> None:
     assert np.sqrt(np.trace(fit.covariance_teme[:3, :3])) < 0.03
 
 
-def test_readings_of_one_doubtful_clock_do_not_average_its_error_away() -> None:
+def test_observations_of_one_uncertain_clock_do_not_average_its_error_away() -> None:
     taken = scene("optical", 60, 10, seed=10)
     doubted = taken.fit(clock_quality=np.full(600, "onboard_drift"), clock_age_s=np.full(600, 100.0))
     one = np.arange(0, 600, 10)
@@ -204,7 +204,9 @@ def test_refused_object_gives_no_state_and_harms_no_other() -> None:
     scale=st.sampled_from([1.0, 1e3, 1e6]),
     bad=st.sampled_from([np.nan, 0.0, 1e9]),
 )
-def test_any_readings_give_a_finite_state_and_a_positive_covariance(rows: list[int], scale: float, bad: float) -> None:
+def test_any_observations_give_a_finite_state_and_a_positive_covariance(
+    rows: list[int], scale: float, bad: float
+) -> None:
     taken = scene("radar", 30, 10, seed=3)
     chosen = taken.observations.take(np.array(rows, dtype=np.int64))
     range_m = np.where(np.arange(len(rows)) % 5 == 4, bad, chosen.range_m * scale)

@@ -50,7 +50,7 @@ def test_the_field_is_the_gradient_of_its_potential(degree: int, order: int) -> 
     np.testing.assert_allclose(ours, gradient, atol=1e-11)
 
 
-def test_a_point_mass_moves_as_kepler_says() -> None:
+def test_a_point_mass_gives_keplerian_motion() -> None:
     times = T + np.array([-7000, 0, 300, 86_000, 40]) * SECOND_NS
     found = integrate(HIGH, T, times, Forces(0, 0, third_bodies=False))
     # Another constant of gravity is another time scale.

@@ -82,7 +82,7 @@ def test_three_exact_directions_give_back_their_orbit_light_time_and_all() -> No
     np.testing.assert_allclose(v, expected[1][0], atol=1e-5)
 
 
-def test_looks_that_determine_no_orbit_are_refused_with_the_reason() -> None:
+def test_observations_that_determine_no_orbit_are_rejected_with_the_reason() -> None:
     good = _positions([0.0, 60.0, 120.0])
     with pytest.raises(NoOrbit, match="order of time"):
         orbit_from_positions(good, [0.0, 120.0, 60.0])

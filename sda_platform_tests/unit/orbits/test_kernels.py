@@ -8,18 +8,18 @@ from sda_platform.orbits import two_body
 from sda_platform.orbits.kernels import compile_all
 from sda_platform.orbits.risk import probability
 from sda_platform.orbits.screening import cell_list
-from sda_platform.orbits.sensing import linearisation, quadratic_forms
+from sda_platform.orbits.sensing import accumulated_equations, measurement_model
 
 # What the pools call by themselves; what these call in turn is compiled with them.
 KERNELS = [
     two_body._transitions,
     two_body._lagrange_coefficients,
-    linearisation.innovations,
-    linearisation.normal_equations,
-    linearisation.surprises,
-    quadratic_forms.add,
-    quadratic_forms.summed,
-    quadratic_forms.surprises,
+    measurement_model.innovations,
+    measurement_model.normal_equations,
+    measurement_model.deletion_residuals,
+    accumulated_equations.add,
+    accumulated_equations.accumulate,
+    accumulated_equations.deletion_residuals,
     cell_list._search,
     probability._quadrature,
 ]
@@ -31,5 +31,5 @@ def _compiled() -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: f"{kernel.__module__}.{kernel.__name__}")
-def test_every_kernel_of_the_lanes_is_compiled(kernel: Any) -> None:
+def test_every_kernel_of_the_pools_is_compiled(kernel: Any) -> None:
     assert kernel.signatures

@@ -11,7 +11,7 @@ from sda_platform.orbits.equinoctial import UncertainOrbit, states_at, uncertain
 from sda_platform.orbits.risk.best_probability import FOSTER, HALL, PERSISTENT, best_probabilities
 from sda_platform.orbits.risk.collision_rate import expected_collisions
 from sda_platform.orbits.risk.monte_carlo import count_collisions
-from sda_platform.orbits.risk.validity import Passes, concerns
+from sda_platform.orbits.risk.validity import Encounters, concerns
 from sda_platform.orbits.two_body import two_body_state, two_body_stm
 
 ALFANO = json.loads((Path(__file__).parents[2] / "data" / "probability" / "alfano_2009_cases.json").read_text())
@@ -24,12 +24,12 @@ HALL_EXPECTED = [
 WINDOW_S = [21600, 21600, 21600, 21600, 1419, 1419, 1419, 10135, 10800, 21600, 1420, 1420]
 
 
-def passes_of(*cases: dict[str, Any]) -> Passes:
+def passes_of(*cases: dict[str, Any]) -> Encounters:
     def column(name: str, scale: float) -> Any:
         return np.array([case["tca"][name] for case in cases]) / scale
 
     sides = [(column(f"r{n}_m", 1e3), column(f"v{n}_mps", 1e3), column(f"cov{n}_eci", 1e6)) for n in (1, 2)]
-    return Passes(*sides[0], *sides[1], np.array([case["combined_hard_body_radius_m"] for case in cases]) / 1e3)
+    return Encounters(*sides[0], *sides[1], np.array([case["combined_hard_body_radius_m"] for case in cases]) / 1e3)
 
 
 def orbits_of(case: dict[str, Any]) -> tuple[UncertainOrbit, UncertainOrbit, float]:
@@ -73,7 +73,7 @@ def test_the_best_probability_is_the_published_monte_carlo_one(
 
 
 @pytest.mark.parametrize("number", [11, 12])
-def test_a_pair_that_never_separates_is_told_apart(number: int) -> None:
+def test_a_pair_that_never_separates_is_recognised(number: int) -> None:
     # The published spans of these two are not known: their value depends on the span, within a third here.
     case = ALFANO[number - 1]
     best = best_probabilities(passes_of(case))

@@ -75,7 +75,7 @@ def test_partials_are_the_derivative_of_the_residual(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["radar", "optical"])
-def test_clock_error_moves_the_reading_as_the_object_moves(kind: str) -> None:
+def test_time_tag_error_shifts_the_observation_along_the_objects_motion(kind: str) -> None:
     every = visible(kind, START_NS)
     seen = every.take(np.random.default_rng(1).choice(len(every.index), 60, replace=False))
     _, r, v = catalogue().at(seen.index, seen.time_ns)
@@ -137,7 +137,7 @@ def test_target_at_the_zenith_or_behind_the_sensor_stays_finite() -> None:
 
 
 @pytest.mark.parametrize("kind", ["radar", "optical"])
-def test_what_a_sensor_sees_is_what_sgp4_says_of_the_time_the_light_left(kind: str) -> None:
+def test_a_sensor_observes_the_sgp4_state_at_light_emission(kind: str) -> None:
     every = visible(kind, START_NS)
     seen = every.take(np.random.default_rng(2).choice(len(every.index), 200, replace=False))
     places = np.array([place(sensor_registry()[name]) for name in seen.source_id.tolist()]).T
@@ -161,7 +161,7 @@ def test_what_a_sensor_sees_is_what_sgp4_says_of_the_time_the_light_left(kind: s
         np.testing.assert_allclose(measurements.value[:, 0], way, atol=3e-4)
 
 
-def test_a_telescope_points_where_an_independent_program_says() -> None:
+def test_telescope_pointing_agrees_with_an_independent_program() -> None:
     satellite_of = api.EarthSatellite.from_satrec
     timescale = api.load.timescale(builtin=True)
     sensor = sensor_registry()["optical-diego-garcia"]

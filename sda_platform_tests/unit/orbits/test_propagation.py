@@ -114,7 +114,7 @@ def test_unpickling_the_same_elements_twice_initialises_once() -> None:
         ("mean_anomaly_deg", np.inf, NOT_FINITE),
     ],
 )
-def test_refused_element_set_says_why_and_leaves_its_neighbours_alone(
+def test_rejected_element_set_has_a_reason_and_does_not_affect_its_neighbours(
     column: str, value: float, code: int | None
 ) -> None:
     columns = {name: getattr(ELEMENTS, name).copy() for name in ELEMENTS.__dataclass_fields__}

@@ -15,8 +15,14 @@ from sgp4.api import WGS72, Satrec
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.broad_phase import KNOT_S, STEP_S, Tracks, error_bounds_km, step_time_ns
-from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, Screening, screen
+from sda_platform.orbits.screening.broad_phase import (
+    KNOT_S,
+    STEP_S,
+    InterpolatedEphemerides,
+    error_bounds_km,
+    step_time_ns,
+)
+from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, ScreeningResult, screen
 from sda_platform_tests.support.scenes import catalogue
 
 DATA = Path(__file__).parents[2] / "data" / "screening"
@@ -49,7 +55,7 @@ def positions(norad_ids: list[int]) -> np.ndarray:
     return np.flatnonzero(np.isin(catalogue().elements.norad_id, norad_ids))
 
 
-def rows(screening: Screening, propagator: Propagator) -> list[tuple[int, int, int, float, float]]:
+def rows(screening: ScreeningResult, propagator: Propagator) -> list[tuple[int, int, int, float, float]]:
     events, norad_id = screening.events, propagator.elements.norad_id
     columns = (norad_id[events.lo], norad_id[events.hi], events.tca_time_ns)
     return list(
@@ -60,7 +66,7 @@ def rows(screening: Screening, propagator: Propagator) -> list[tuple[int, int, i
     )
 
 
-def columns(screening: Screening) -> tuple[np.ndarray, ...]:
+def columns(screening: ScreeningResult) -> tuple[np.ndarray, ...]:
     return screening.events.lo, screening.events.hi, screening.events.tca_time_ns
 
 
@@ -110,7 +116,7 @@ def test_docked_and_formation_pairs_are_reported_once_each_and_never_as_events()
 
 
 @cache
-def six_hours() -> tuple[Screening, np.ndarray]:
+def six_hours() -> tuple[ScreeningResult, np.ndarray]:
     fleet = positions([member.norad_id for member in protected_fleet()])
     return screen(catalogue(), fleet, partners(), START_NS, START_NS + 6 * HOUR_NS, 20.0), fleet
 
@@ -182,7 +188,7 @@ def test_iridium_33_and_cosmos_2251_are_seen_to_collide() -> None:
     assert speed_km_s == pytest.approx(expected["rel_speed_km_s"], abs=1e-4)
 
 
-def test_an_object_sgp4_refuses_is_reported_with_its_first_refusal_and_hurts_nobody_else() -> None:
+def test_an_object_sgp4_rejects_is_reported_once_and_does_not_affect_others() -> None:
     whole, fleet = six_hours()
     chosen = catalogue().elements.take(partners())
     columns = {name: getattr(chosen, name).copy() for name in ElementSets.__dataclass_fields__}
@@ -209,7 +215,7 @@ def test_interpolation_stays_within_its_bound_for_every_kind_of_orbit() -> None:
     ]
     index = np.unique(np.concatenate(kinds))
     knots = START_NS + np.arange(0, 6 * 3600 + 1, KNOT_S) * SECOND_NS
-    tracks = Tracks.propagate(catalogue(), index, knots)
+    tracks = InterpolatedEphemerides.propagate(catalogue(), index, knots)
     bound_km = error_bounds_km(catalogue(), tracks)
     interval, row = np.meshgrid(np.arange(len(knots) - 1), np.arange(len(index)))
     for step in range(KNOT_S // STEP_S):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.search import Screening, joined, screen
+from sda_platform.orbits.screening.search import ScreeningResult, joined, screen
 from sda_platform_tests.support.scenes import DAY_NS, catalogue
 
 HOUR_NS = 3_600_000_000_000
@@ -36,20 +36,20 @@ def shell() -> ElementSets:
     return elements.take(np.unique(np.concatenate([low, station, crossing])))
 
 
-def found(screening: Screening, elements: ElementSets) -> Found:
+def found(screening: ScreeningResult, elements: ElementSets) -> Found:
     events = screening.events
     columns = (elements.norad_id[events.lo], elements.norad_id[events.hi], events.tca_time_ns)
     numbers = (events.miss_distance_km, events.relative_speed_km_s)
     return list(zip(*(c.tolist() for c in (*columns, *numbers)), strict=True))
 
 
-def pairs_together(screening: Screening, elements: ElementSets) -> set[tuple[int, int]]:
+def pairs_together(screening: ScreeningResult, elements: ElementSets) -> set[tuple[int, int]]:
     ids, pairs = elements.norad_id, screening.colocated
     return set(zip(ids[pairs.lo].tolist(), ids[pairs.hi].tolist(), strict=True))
 
 
 @cache
-def whole() -> Screening:
+def whole() -> ScreeningResult:
     everyone = np.arange(len(shell()))
     return screen(Propagator(shell()), everyone, everyone, BEGIN_NS, END_NS, THRESHOLD_KM)
 

@@ -68,11 +68,11 @@ def test_planted_offsets_are_found_within_their_sigma_and_no_others() -> None:
     assert np.mean(deviation**2) == pytest.approx(1.0, abs=1.0)
     assert found.sigma_s[np.isin(found.source_id, list(PLANTED_S))].max() < 0.03
     assert "radar-4" in surely_off(found) <= set(PLANTED_S)
-    assert found.readings.sum() > 0.99 * len(readings)
+    assert found.observation_count.sum() > 0.99 * len(readings)
     assert not found.anchors.any(), "the catalogue alone is no reference"
 
 
-def test_taking_50_ms_out_brings_the_fits_as_near_to_the_truth_as_if_the_clock_were_right() -> None:
+def test_correcting_50_ms_gives_fits_as_accurate_as_an_unbiased_clock() -> None:
     seen = scene("radar", 200, 3)
     readings, group, links = with_links(seen, {"radar-4": 0.05})
     found = estimated(readings, group, seen, links)
@@ -91,13 +91,13 @@ def test_taking_50_ms_out_brings_the_fits_as_near_to_the_truth_as_if_the_clock_w
 
 @pytest.mark.parametrize("kind", ["radar", "optical"])
 @pytest.mark.parametrize("ahead_ms", [-40.0, 0.0, 50.0])
-def test_reference_links_tell_each_sensors_offset_to_milliseconds__CS(kind: str, ahead_ms: float) -> None:
+def test_reference_links_determine_each_bias_to_milliseconds__CS(kind: str, ahead_ms: float) -> None:
     seen = scene(kind, 200, 3)
     every = dict.fromkeys(seen.observations.source_id.tolist(), ahead_ms / 1e3)
     readings, group, links = with_links(seen, every)
     found = estimated(readings, group, seen, links)
     assert set(found.source_id.tolist()) <= set(every), "the references' clocks are not asked for"
-    sensors = found.readings >= 40
+    sensors = found.observation_count >= 40
     off = (found.offset_s[sensors] - ahead_ms / 1e3) / found.sigma_s[sensors]
     assert np.sqrt(np.mean(off**2)) < 2.0
     assert (found.sigma_s[sensors] < 0.005).all()

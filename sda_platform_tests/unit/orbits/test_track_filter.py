@@ -9,11 +9,11 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.tracking.estimation import fit_windows
-from sda_platform.orbits.tracking.track_filter import PropagatedStates, WindowFits, carry
+from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
-    VisibleArcs,
+    VisiblePairs,
     catalogue,
     displaced,
     observe,
@@ -34,17 +34,17 @@ class Pass:
     index: IntArray
     truth: FloatArray
 
-    def first(self, windows: int) -> PropagatedStates:
+    def first(self, windows: int) -> FilteredStates:
         """The states after so many windows of each."""
         chosen = np.concatenate([np.arange(windows) + g * WINDOWS for g in range(OBJECTS)])
         taken = {f.name: getattr(self.fits, f.name)[chosen] for f in dataclasses.fields(WindowFits)}
-        return carry(WindowFits(**taken), catalogue(), self.index)
+        return filter_tracks(WindowFits(**taken), catalogue(), self.index)
 
     def miss_km(self, state: FloatArray, window: int) -> FloatArray:
         return np.linalg.norm((state - self.truth[window::WINDOWS])[:, :3], axis=1)
 
 
-def seen_throughout(span_ns: int) -> VisibleArcs:
+def seen_throughout(span_ns: int) -> VisiblePairs:
     """Pairs of an object and a radar that sees it at the beginning and at the end, one of each object."""
     begin, end = visible("radar", START_NS), visible("radar", START_NS + span_ns)
     both = set(zip(end.index.tolist(), end.source_id.tolist(), strict=True))
@@ -101,7 +101,7 @@ def rms(values: FloatArray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def test_one_window_is_carried_as_it_was_fitted() -> None:
+def test_one_window_is_filtered_to_its_own_fit() -> None:
     scene, alone = passes(), passes().first(1)
     assert np.allclose(alone.state, scene.fits.state[::WINDOWS], atol=1e-7)
     assert np.allclose(alone.covariance, scene.fits.covariance[::WINDOWS], rtol=1e-4, atol=1e-10)
@@ -117,7 +117,7 @@ def test_the_position_error_falls_with_every_doubling_of_the_windows() -> None:
     assert misses[-1] < 0.6 * alone, "the same window, fitted alone"
 
 
-def test_the_carried_covariance_is_as_large_as_the_errors_are() -> None:
+def test_the_filtered_covariance_is_as_large_as_the_errors() -> None:
     """The mean squared normalised error is near one per component, and rather below."""
     scene = passes()
     last = scene.first(WINDOWS)
@@ -126,7 +126,7 @@ def test_the_carried_covariance_is_as_large_as_the_errors_are() -> None:
     assert 0.7 < total / (6 * OBJECTS) < chi2.ppf(0.975, 6 * OBJECTS) / (6 * OBJECTS)
 
 
-def test_innovations_are_as_large_as_they_claim() -> None:
+def test_innovations_are_as_large_as_their_covariance() -> None:
     scene = passes()
     found = [scene.first(n) for n in range(2, WINDOWS + 1)]
     squares = float(np.sum([f.innovation.sum() for f in found]))
@@ -135,7 +135,7 @@ def test_innovations_are_as_large_as_they_claim() -> None:
     assert chi2.ppf(0.001, freedom) < squares < chi2.ppf(0.999, freedom), squares / freedom
 
 
-def test_nobody_is_suspected_who_did_not_manoeuvre() -> None:
+def test_no_manoeuvre_is_detected_without_one() -> None:
     last = passes().first(WINDOWS)
     assert not last.manoeuvre_ns.any()
     assert np.isnan(last.manoeuvre_km_s).all()
@@ -176,13 +176,13 @@ def test_one_stray_window_is_set_aside_and_is_no_manoeuvre() -> None:
     )
 
 
-def test_what_the_catalogue_says_now_changes_the_reference_and_not_the_evidence() -> None:
+def test_a_new_catalogue_changes_the_reference_and_not_the_information() -> None:
     """A carried state after the catalogue was replaced is the same, but for what its first prior was worth."""
     scene = passes()
     elements = catalogue().elements
     newer = type(catalogue())(
         dataclasses.replace(elements, mean_anomaly_deg=elements.mean_anomaly_deg + 0.002)  # 250 m along the track
     )
-    then, now = scene.first(WINDOWS), carry(scene.fits, newer, scene.index)
+    then, now = scene.first(WINDOWS), filter_tracks(scene.fits, newer, scene.index)
     sigma = np.sqrt(np.einsum("gii->g", then.covariance[:, :3, :3]))
     assert np.median(np.linalg.norm((then.state - now.state)[:, :3], axis=1) / sigma) < 0.5

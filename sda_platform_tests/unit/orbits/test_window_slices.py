@@ -14,8 +14,8 @@ from sda_platform.orbits.tracking import progress
 from sda_platform.orbits.tracking.association import associate
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
-from sda_platform.orbits.tracking.slices import SLICE_NS, Reference, Slice, weigh
-from sda_platform.orbits.tracking.window import Fused, Window
+from sda_platform.orbits.tracking.slices import SLICE_NS, Reference, Slice, accumulate_slices
+from sda_platform.orbits.tracking.window import FusedWindow, Window
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
@@ -40,7 +40,7 @@ class Scene:
     truth: IntArray
     catalogue: Propagator
 
-    def fused(self, rows: IntArray, **columns: np.ndarray) -> Fused:
+    def fused(self, rows: IntArray, **columns: np.ndarray) -> FusedWindow:
         taken = changed(self.observations, **columns).take(rows)
         if columns:
             forget()
@@ -84,7 +84,7 @@ def scene(kind: str = "radar", objects: int = 30, readings: int = 10) -> Scene:
     return Scene(stacked(parts).take(order), tracks[order], truth[order], catalogue().take(part))
 
 
-def as_bytes(fused: Fused) -> list[bytes]:
+def as_bytes(fused: FusedWindow) -> list[bytes]:
     arrays = [getattr(fused.fits, field.name) for field in dataclasses.fields(fused.fits)]
     return [array.tobytes() for array in (fused.objects, fused.group, fused.refitted, *arrays)]
 
@@ -96,7 +96,7 @@ def sigmas_apart(left: StateFits, right: StateFits) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", ["radar", "optical"])
-def test_slices_find_the_same_objects_and_states_as_all_readings_at_once(kind: str) -> None:
+def test_slices_give_the_same_objects_and_states_as_all_observations_at_once(kind: str) -> None:
     taken = scene(kind)
     fused = taken.fused(taken.every)
     index, fits = taken.whole()
@@ -109,7 +109,7 @@ def test_slices_find_the_same_objects_and_states_as_all_readings_at_once(kind: s
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_was_weighed_before_the_end_and_what_came_late_change_no_byte__DP3_G2(seed: int) -> None:
+def test_early_accumulation_and_late_observations_change_no_byte__DP3_G2(seed: int) -> None:
     taken, rng = scene(), np.random.default_rng(seed)
     forget()
     at_once = as_bytes(taken.fused(taken.every))
@@ -122,14 +122,14 @@ def test_what_was_weighed_before_the_end_and_what_came_late_change_no_byte__DP3_
     assert as_bytes(taken.fused(taken.every)) == at_once
 
 
-def test_only_what_is_new_and_what_a_late_reading_fell_into_is_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_slices_and_those_with_late_observations_are_accumulated(monkeypatch: pytest.MonkeyPatch) -> None:
     weighed = []
 
     def noting(observations: ObservationArrays, *rest: Any) -> list[Slice]:
         weighed.append(sorted({*((observations.sensor_time_ns - START_NS) // SLICE_NS).tolist()}))
-        return weigh(observations, *rest)
+        return accumulate_slices(observations, *rest)
 
-    monkeypatch.setattr(progress, "weigh", noting)
+    monkeypatch.setattr(progress, "accumulate_slices", noting)
     taken = scene()
     slices = (taken.observations.sensor_time_ns - START_NS) // SLICE_NS
     late = np.flatnonzero(slices == slices[len(slices) // 3])[0]
@@ -141,27 +141,27 @@ def test_only_what_is_new_and_what_a_late_reading_fell_into_is_weighed(monkeypat
     assert weighed[1:] == [[slices[late], slices[-1]]]
 
 
-def test_a_window_cut_short_while_it_was_summed_up_counts_no_reading_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_accumulation_counts_no_observation_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = scene()
     forget()
     at_once = as_bytes(taken.fused(taken.every))
     forget()
     taken.fused(taken.every[: len(taken.tracks) // 2])
-    absorb, absorbed = Window.absorb, []
+    add, absorbed = Window.add, []
 
     def failing(self: Window, part: Slice) -> None:
         absorbed.append(part)
         if len(absorbed) == 3:
             raise MemoryError
-        absorb(self, part)
+        add(self, part)
 
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
-        patch.setattr(Window, "absorb", failing)
+        patch.setattr(Window, "add", failing)
         taken.fused(taken.every)
     assert as_bytes(taken.fused(taken.every)) == at_once
 
 
-def test_outliers_are_left_out_as_from_all_readings_at_once() -> None:
+def test_outliers_are_rejected_as_from_all_observations_at_once() -> None:
     taken = scene()
     rows = np.flatnonzero((taken.observations.source_kind == "radar") & (taken.tracks != ""))
     spoiled = rows[np.unique(taken.truth[rows], return_index=True)[1]]
@@ -176,7 +176,7 @@ def test_outliers_are_left_out_as_from_all_readings_at_once() -> None:
 
 
 @pytest.mark.parametrize(("readings", "looked_at"), [(30, True), (150, False)])
-def test_sound_readings_leave_with_an_outlier_only_where_they_are_not_missed(readings: int, looked_at: bool) -> None:
+def test_sound_observations_are_rejected_with_an_outlier_only_where_negligible(readings: int, looked_at: bool) -> None:
     taken = scene(objects=4, readings=readings)
     tracked = np.flatnonzero(taken.tracks != "")
     together = taken.observations.sensor_time_ns[tracked] // SLICE_NS * len(taken.catalogue) + taken.truth[tracked]
@@ -191,7 +191,7 @@ def test_sound_readings_leave_with_an_outlier_only_where_they_are_not_missed(rea
     assert sigmas_apart(fused.fits, fits)[whose] < (1e-9 if looked_at else 0.5)
 
 
-def test_a_doubted_clock_is_weighed_with_all_its_readings() -> None:
+def test_an_uncertain_clock_is_fitted_with_all_its_observations() -> None:
     taken = scene()
     quality = np.full(len(taken.tracks), "ntp_synced")
     fused, (_, fits) = taken.fused(taken.every, clock_quality=quality), taken.whole(clock_quality=quality)

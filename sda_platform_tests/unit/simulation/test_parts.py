@@ -10,7 +10,7 @@ from sda_platform.formats.observations import decode_observations
 from sda_platform.simulation.corruption import damaged
 from sda_platform.simulation.randomness import keyed_uniform, stream
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
-from sda_platform.simulation.time_tag_biases import clock_reading
+from sda_platform.simulation.time_tag_biases import stamped_times
 from sda_platform.simulation.visibility import tick_times
 from sda_platform_tests.support.observations import SEALED_TIME_NS, RadarReading, isl_payload
 from sda_platform_tests.unit.formats.test_observations import GOLDEN_OPTICAL
@@ -36,10 +36,10 @@ def test_streams_of_different_labels_differ() -> None:
         ("onboard_drift", lambda age_s: 1e-4 * age_s),
     ],
 )
-def test_a_clock_is_off_by_no_more_than_its_quality_promises__DP3(quality: str, bound_s: object) -> None:
+def test_time_tag_bias_is_within_the_bound_of_its_quality__DP3(quality: str, bound_s: object) -> None:
     true_ns = REFERENCE_TIME_NS + np.arange(500) * 7_000_000_000
     names = [f"s{number % 50}" for number in range(500)]
-    shown_ns, age_s = clock_reading(3, quality, names, true_ns)
+    shown_ns, age_s = stamped_times(3, quality, names, true_ns)
     assert np.all(age_s >= 0)
     assert np.all(np.abs(shown_ns - true_ns) <= bound_s(age_s) * 1e9 + 1)  # type: ignore[operator]
     assert np.any(shown_ns != true_ns)

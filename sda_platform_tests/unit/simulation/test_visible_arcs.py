@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from sda_platform.orbits.determination.angles_only_arcs import LEAST_SIGHTINGS, angles_only_arcs
+from sda_platform.orbits.determination.angles_only_arcs import MIN_ARC_OBSERVATIONS, angles_only_arcs
 from sda_platform.orbits.determination.differential_correction import first_orbit
 from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.elements import IntArray
@@ -61,7 +61,7 @@ def test_an_arc_of_a_minute_of_a_low_object_is_an_honest_orbit(seconds: int, typ
     """The shortest arcs here are of six sightings in fifty seconds; what is told is told with its uncertainty."""
     index, observations = night(seconds)
     errors, found = [], arcs(observations)
-    assert min(map(len, found)) == LEAST_SIGHTINGS or seconds > 60
+    assert min(map(len, found)) == MIN_ARC_OBSERVATIONS or seconds > 60
     for arc in found:
         try:
             orbit = first_orbit(observations.take(arc))

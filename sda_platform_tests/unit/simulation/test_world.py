@@ -155,7 +155,7 @@ def test_no_faults_asked_none_made() -> None:
 
 
 @pytest.mark.parametrize("scenario", ["nominal", "fragmentation"])
-def test_every_reading_arrives_within_its_source_lateness_bound(scenario: str) -> None:
+def test_every_observation_arrives_within_its_source_lateness_bound(scenario: str) -> None:
     for segment in sensor_segments(world(scenario)):
         rows = decoded(segment)
         rows = rows.filter(rows["error"].is_null())
@@ -165,7 +165,7 @@ def test_every_reading_arrives_within_its_source_lateness_bound(scenario: str) -
         assert np.all(column(segment.truth, "received_time_ns") < segment.available_time_ns)
 
 
-def test_no_reading_is_older_than_the_watermark_of_an_earlier_segment_of_its_feed() -> None:
+def test_no_observation_is_older_than_the_watermark_of_an_earlier_segment_of_its_feed() -> None:
     watermark = dict.fromkeys(LATENESS_BOUND_NS, 0)
     for segment in sensor_segments(world()):
         assert (segment.meta.first_event_time_ns or 0) >= watermark[segment.feed]
@@ -207,7 +207,7 @@ def states(rows: pa.Table) -> tuple[Any, Any, Any]:
     return r_km, v_km_s, column(rows, "true_time_ns")
 
 
-def test_radar_readings_scatter_about_the_truth_by_their_own_sigma() -> None:
+def test_radar_observations_scatter_about_the_truth_by_their_own_sigma() -> None:
     residuals = []
     for segment in world():
         if segment.feed != "radar":
@@ -228,7 +228,7 @@ def test_radar_readings_scatter_about_the_truth_by_their_own_sigma() -> None:
     assert np.std(scatter) == pytest.approx(1.0, abs=0.1)
 
 
-def test_readings_do_not_name_the_object_they_saw() -> None:
+def test_observations_do_not_name_their_object() -> None:
     for segment in world():
         if segment.feed == "isl":
             continue

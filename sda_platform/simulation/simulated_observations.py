@@ -1,4 +1,4 @@
-"""What the sensors saw in one stretch of time: wire payloads side by side with the truth behind each."""
+"""Simulated observations of one span: payloads and their truth."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,8 +10,8 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class VisibleArcs:
-    """n good readings of one feed, in order of true time; `payloads` carry no reception stamp yet."""
+class SimulatedObservations:
+    """n undamaged observations of one feed, in order of true time; `payloads` have no reception stamp yet."""
 
     feed: str
     payloads: list[bytes]
@@ -28,5 +28,5 @@ class VisibleArcs:
         return len(self.payloads)
 
     def received_at(self, received_time_ns: IntArray) -> Self:
-        """The same readings with other reception times (n,)."""
+        """The same observations with other reception times (n,)."""
         return type(self)(**{**self.__dict__, "received_time_ns": received_time_ns})

@@ -47,7 +47,7 @@ def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     yield ""
     yield (
         f"  delivered {len(trace.deliveries)} times; rests on {len(trace.elements)} element sets, "
-        f"{len({row['track_id'] for row in trace.tracks})} tracks and {len(trace.observations)} observations: "
+        f"{len({row['fit_id'] for row in trace.tracks})} tracks and {len(trace.observations)} observations: "
         f"sda trace {trace.alert_id[:8]}"
     )
 

@@ -1,4 +1,4 @@
-"""Assets of the fusion room: observations → fused_tracks → tracks."""
+"""Assets of package fusion: observations → fused_tracks → tracks."""
 
 from collections import Counter
 from typing import Any
@@ -13,7 +13,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, remembered
+from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, source_watermarks
 from sda_platform.fusion.tables import (
     FIRST_OPEN_WINDOW,
     FUSED_TRACKS,
@@ -38,11 +38,11 @@ from sda_platform.recovery.verification import current_keys
 
 @table_asset(FUSED_TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
 def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
-    """State and covariance of every observed object, one fit per 30 s window, from all sensors that saw it.
+    """State and covariance of every observed object: one least-squares fit per 30 s window, from all sensors.
 
-    A first fit is inserted as soon as there is evidence; every later observation of the window corrects it by a
-    retract and an insert, until the watermark closes the window. What comes back from dead letters has its window
-    fitted again even then, and so have windows that `time_tag_biases` tells a correction of.
+    A first fit is inserted with the first observations. Every later observation of the window replaces it by a
+    retract and an insert, until the watermark closes the window. Closed windows are fitted again for reprocessed dead
+    letters and for new corrections in `time_tag_biases`.
     """
     store = lake.open()
     plan = store.plan(FUSED_TRACKS, settings={"fusion": fusion.recorded()})
@@ -55,8 +55,8 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     arrived = store.new_rows(plan, OBSERVATIONS, [*ARRIVAL_COLUMNS, "reprocess_count"])
     landed = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns", "reprocess_count"])
     starts_ns, late = windows_to_fit(arrived, landed, first_open_ns, fusion.window_ns)
-    told = store.new_rows(plan, TIME_TAG_BIASES, ["is_applied", "holds_from_ns"])
-    starts_ns = sorted({*starts_ns, *corrected_windows(told, fusion.window_ns)})
+    estimated = store.new_rows(plan, TIME_TAG_BIASES, ["is_applied", "holds_from_ns"])
+    starts_ns = sorted({*starts_ns, *corrected_windows(estimated, fusion.window_ns)})
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
     entries = track_corrections(
         store.snapshot(plan, OBSERVATIONS),
@@ -65,23 +65,24 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
         starts_ns=starts_ns or [0],
         window_ns=fusion.window_ns,
         as_of_ns=plan.as_of_ns,
-        clocks=known_corrections(store, plan.window(TIME_TAG_BIASES).upto_sequence, starts_ns, fusion.window_ns),
+        biases=known_corrections(store, plan.window(TIME_TAG_BIASES).upto_sequence, starts_ns, fusion.window_ns),
         sensors=fusion.network(),
     )
     marks = advance(before, arrivals(arrived), fusion.lateness, plan.as_of_ns)
-    sources = remembered(before, arrived, marks, fusion.lateness.bound_ns, plan.as_of_ns)
+    sources = source_watermarks(before, arrived, marks, fusion.lateness.bound_ns, plan.as_of_ns)
     counts = {"late": late, "windows": len(starts_ns), **lags_ms(arrived, plan.as_of_ns)}
     watermarks = {**marks, **sources, FIRST_OPEN_WINDOW: first_open_ns}
     receipt = store.append(plan, entries, counts=counts, watermarks=watermarks)
-    return materialized(store, receipt, **_facts(store, plan, marks, counts))
+    return materialized(store, receipt, **_metadata(store, plan, marks, counts))
 
 
 @table_asset(TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
 def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """Where each object is by all its windows together: one state carried through them, and whether the track lives.
+    """Filtered state of each object over all its windows, and the state of its track: new, confirmed, coasting or
+    lost.
 
-    new → confirmed → coasting → lost, with hysteresis. An object whose windows break the carried covariance twice in a
-    row is suspected of a manoeuvre, with time and size.
+    State changes have hysteresis. An object whose windows contradict the filtered covariance twice in a row has a
+    suspected manoeuvre, with time and size.
     """
     store = lake.open()
     plan = store.plan(TRACKS)
@@ -95,17 +96,17 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     rows = live_tracks(windows, touched, previous, propagator, plan.as_of_ns)
     counts = {"touched": len(touched), "windows": windows.num_rows}
     receipt = store.replace(plan, rows)
-    return materialized(store, receipt, **counts, **_lives(store))
+    return materialized(store, receipt, **counts, **_track_counts(store))
 
 
 def current_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:
-    """The window fits of these objects since then that hold, by the commits up to ``upto_sequence``."""
+    """The current window fits of these objects since ``since_ns``, by the commits up to ``upto_sequence``."""
     known = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
     return current_keys(store.log(FUSED_TRACKS), WINDOW_COLUMNS, where=known & ds.field("norad_id").isin(numbers))
 
 
-def _lives(store: Lake) -> dict[str, Any]:
-    """How many tracks are in each state, and which objects are suspected of a manoeuvre."""
+def _track_counts(store: Lake) -> dict[str, Any]:
+    """Number of tracks in each state, and the objects with a suspected manoeuvre."""
     rows = store.log(TRACKS).rows(["norad_id", "state", "manoeuvre_time_ns", "manoeuvre_speed_m_s", "position_sigma_m"])
     states = Counter(rows["state"].to_pylist())
     suspected = rows.filter(rows["manoeuvre_time_ns"].is_valid()).sort_by([("manoeuvre_time_ns", "descending")])
@@ -118,10 +119,10 @@ def _lives(store: Lake) -> dict[str, Any]:
 
 
 def windows_to_fit(arrived: pa.Table, landed: pa.Table, first_open_ns: int, window_ns: int) -> tuple[list[int], int]:
-    """Starts of the windows to fit again, and how many new observations came too late for theirs (DP3-Q4).
+    """Starts of the windows to fit again, and the number of new observations that are too late (DP3-Q4).
 
-    ``arrived`` are the new observations, ``landed`` the new raw records. A closed window is fitted again for what was
-    reprocessed (E26), be it new as an observation or known as a late one.
+    ``arrived`` are the new observations, ``landed`` the new raw records. A closed window is fitted again for
+    reprocessed records (E26), whether they are new observations or known late ones.
     """
     returned = pa.concat_tables(rows.select(["sensor_time_ns", "reprocess_count"]) for rows in (arrived, landed))
     returned = returned.filter(pc.is_valid(returned["reprocess_count"])).column("sensor_time_ns").drop_null()
@@ -131,7 +132,7 @@ def windows_to_fit(arrived: pa.Table, landed: pa.Table, first_open_ns: int, wind
     return sorted({window_start(time_ns, window_ns) for time_ns in times}), pc.sum(is_late).as_py() or 0
 
 
-def _facts(store: Lake, plan: Plan, marks: dict[str, int], counts: dict[str, int]) -> dict[str, Any]:
+def _metadata(store: Lake, plan: Plan, marks: dict[str, int], counts: dict[str, int]) -> dict[str, Any]:
     written = store.log(FUSED_TRACKS).rows_of((plan.sequence - 1, plan.sequence), ["op", "norad_id"])
     inserts = pc.sum(pc.equal(written.column("op"), "insert")).as_py() or 0
     lag = (
@@ -150,10 +151,12 @@ def _facts(store: Lake, plan: Plan, marks: dict[str, int], counts: dict[str, int
 
 
 def _trail(marks: dict[str, int], counts: dict[str, int]) -> str:
-    """How complete each kind is, and whose lag it is: the source's until reception, ours since then (DP3-O2)."""
+    """Markdown table: each kind's watermark, its source lag until reception, and the pipeline lag since then
+    (DP3-O2).
+    """
     lines = ["| kind | complete up to | source lag | pipeline lag |", "|---|---|---|---|"]
     for kind, mark in marks.items():
         lags = [counts.get(f"{kind}_{whose}_lag_ms") for whose in ("source", "pipeline")]
-        told = ["–" if lag is None else f"{lag / 1000:.1f} s" for lag in lags]
-        lines.append(f"| {kind} | {iso(mark)} | {told[0]} | {told[1]} |")
+        texts = ["–" if lag is None else f"{lag / 1000:.1f} s" for lag in lags]
+        lines.append(f"| {kind} | {iso(mark)} | {texts[0]} | {texts[1]} |")
     return "\n".join(lines)

@@ -1,5 +1,4 @@
-"""How well readings are told apart: of each sensor how many find their object, and whether they are as near as they
-should be."""
+"""Association quality: shares of associated, ambiguous and unmatched observations per sensor, and their distances."""
 
 from __future__ import annotations
 
@@ -21,34 +20,37 @@ from sda_platform.orbits.tracking.association import Reason
 
 ASSOCIATED, AMBIGUOUS, UNMATCHED = OUTCOMES = ("associated", "ambiguous", "unmatched")
 _LEAST = 20
-# More than this is worth a look: a sensor out of line, a break-up, elements that err more than their model says.
+# Above these shares a cause is likely: a biased sensor, a break-up, or element sets less accurate than modelled.
 _MOST_UNMATCHED = 0.5
 _MOST_AMBIGUOUS = 0.2
-# Of true pairs one in twenty lies beyond the 95 % point.
+# One true pair in twenty lies beyond the 95 % point.
 _TAIL, _MOST_IN_TAIL = 0.95, 0.15
 
 
 @dataclass(frozen=True, eq=False)
 class AssociationOutcomes:
-    """What was found of ``m`` readings, each array (m,)."""
+    """Association outcomes of ``m`` observations, each array (m,)."""
 
     source_id: TextArray
-    """All links together are one: they name their objects themselves."""
+    """All links count as one source, because they name their objects."""
     window_start_ns: IntArray
     outcome: TextArray
     """One of OUTCOMES."""
     index: IntArray
     """Position of the object in the catalogue, -1: none."""
     level: FloatArray
-    """Share of true pairs that are nearer than this one, by chi-square: spread evenly over 0 to 1 where noise and
-    elements err as they claim; NaN for a reading without object."""
+    """Chi-square level of the distance: uniform over 0 to 1 where noise and element errors match their models. NaN
+    for an observation without object.
+    """
 
     @classmethod
     def of(
-        cls, readings: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None = None
+        cls, table: pa.Table, propagator: Propagator, window_ns: int, sensors: SensorNetwork | None = None
     ) -> AssociationOutcomes:
-        """The verdicts on ``readings`` against this catalogue, found as the fusion finds them."""
-        rows = in_order(readings)
+        """The outcomes of ``table`` (rows of `observations`) against this catalogue, with the association of the
+        fusion.
+        """
+        rows = in_order(table)
         observations = ObservationArrays.from_columns(arrays(rows), sensors)
         verdict = associated(rows, observations, propagator)
         size = prepare(observations).dimension
@@ -63,53 +65,56 @@ class AssociationOutcomes:
         )
 
     def of_sensors(self, at_least: int = 1) -> Iterator[tuple[str, AssociationOutcomes]]:
-        """The verdicts of each sensor that has as many, by name."""
+        """Name and outcomes of each sensor with at least ``at_least`` observations, by name."""
         names, count = np.unique(self.source_id, return_counts=True)
         for name in names[count >= at_least].tolist():
             mine = self.source_id == name
             yield name, AssociationOutcomes(*(getattr(self, field)[mine] for field in self.__dataclass_fields__))
 
     def share(self, outcome: str) -> float:
-        """How many of the readings ended so, in [0, 1]; none of no readings."""
+        """Share of the observations with this outcome, in [0, 1]; 0 without observations."""
         return float(np.mean(self.outcome == outcome)) if len(self.outcome) else 0.0
 
     def shares(self) -> dict[str, float]:
-        """The shares of all outcomes, and of objects far out in the tail."""
+        """The shares of all outcomes, and of objects in the tail."""
         return {**{outcome: self.share(outcome) for outcome in OUTCOMES}, "beyond_95_percent": self.tail}
 
     @property
     def levels(self) -> FloatArray:
-        """The level of each object's first reading: its later ones share the error of its elements."""
+        """The level of each object's first observation; its later ones share the error of its elements."""
         _, first = np.unique(self.index[self.index >= 0], return_index=True)
         return self.level[self.index >= 0][first]
 
     @property
     def tail(self) -> float:
-        """Share of the objects whose reading lies beyond the 95 % point of its distance; 0.05 is expected."""
+        """Share of the objects whose observation lies beyond the 95 % point of its distance; 0.05 is expected."""
         return float(np.mean(self.levels > _TAIL)) if len(self.levels) else 0.0
 
     def problems(self) -> list[str]:
-        """What is wrong, in words."""
+        """Texts of all problems found."""
         found = [
-            f"{name}: {sensor.share(UNMATCHED):.0%} of its {len(sensor.outcome)} readings match no object"
+            f"{name}: {sensor.share(UNMATCHED):.0%} of its {len(sensor.outcome)} observations match no object"
             for name, sensor in self.of_sensors(_LEAST)
             if sensor.share(UNMATCHED) > _MOST_UNMATCHED
         ]
         if self.share(AMBIGUOUS) > _MOST_AMBIGUOUS:
-            found.append(f"{self.share(AMBIGUOUS):.0%} of the readings fit several objects about as well")
+            found.append(f"{self.share(AMBIGUOUS):.0%} of the observations fit several objects about as well")
         if len(self.levels) >= _LEAST and self.tail > _MOST_IN_TAIL:
             found.append(f"{self.tail:.0%} of the objects are beyond the 95 % point of their distance, 5 % should be")
         return found
 
 
-def told(verdicts: AssociationOutcomes) -> str:
-    """The shares of each sensor, and of the windows of each, as a Markdown table."""
-    lines = ["| sensor | readings | associated | ambiguous | unmatched | unmatched by window | beyond 95 % |"]
+def sensor_table(verdicts: AssociationOutcomes) -> str:
+    """Markdown table: the shares of each sensor, and its unmatched share in each window."""
+    lines = ["| sensor | observations | associated | ambiguous | unmatched | unmatched by window | beyond 95 % |"]
     lines.append("|---|---|---|---|---|---|---|")
     starts_ns = np.unique(verdicts.window_start_ns).tolist()
     for name, sensor in verdicts.of_sensors():
         shares = " | ".join(f"{sensor.share(outcome):.1%}" for outcome in OUTCOMES)
         unmatched = [sensor.outcome[sensor.window_start_ns == start] == UNMATCHED for start in starts_ns]
-        trail = ", ".join(f"{np.mean(lost):.0%}" if len(lost) else "–" for lost in unmatched)
+        trail = ", ".join(
+            f"{np.mean(unmatched_in_window):.0%}" if len(unmatched_in_window) else "–"
+            for unmatched_in_window in unmatched
+        )
         lines.append(f"| {name} | {len(sensor.outcome)} | {shares} | {trail} | {sensor.tail:.0%} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What must hold for the fusion room's tables."""
+"""Checks of the tables of package fusion."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,17 +29,17 @@ MAX_CLOCK_AGE_S = 3600.0
 
 @dg.asset_check(
     asset=FUSED_TRACKS.name,
-    description="Every kind of source has reported, and no source is silent for longer than a healthy one would be.",
+    description="Every kind of source has reported, and no source is silent for longer than its feed allows.",
 )
 def sources_report(lake: LakeResource) -> dg.AssetCheckResult:
-    """Names the dead: a kind that never reported holds all windows open, a sensor that fell silent sees nothing."""
-    return told_silences(lake.open())
+    """Lists kinds that never reported, which hold all windows open, and sensors that are silent."""
+    return check_silent_sensors(lake.open())
 
 
-def told_silences(store: Lake) -> dg.AssetCheckResult:
+def check_silent_sensors(store: Lake) -> dg.AssetCheckResult:
     """The outcome of `sources_report` for the newest commit, at the mission clock's time."""
     commit, now_ns = store.log(FUSED_TRACKS).head().commit, store.clock.now_ns()
-    found = [each.told(now_ns) for each in silences(commit.manifest.watermarks if commit else {}, now_ns)]
+    found = [each.describe(now_ns) for each in silences(commit.manifest.watermarks if commit else {}, now_ns)]
     return dg.AssetCheckResult(
         passed=not found,
         severity=dg.AssetCheckSeverity.ERROR,
@@ -54,14 +54,14 @@ def told_silences(store: Lake) -> dg.AssetCheckResult:
 )
 def state_is_bounded(lake: LakeResource, fusion: FusionResource) -> dg.AssetCheckResult:
     """The span of event time that is still open, and the observations in it (DP3-Q5, I21)."""
-    return told_state(lake.open(), fusion)
+    return check_open_state(lake.open(), fusion)
 
 
-def told_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
-    """The outcome of `state_is_bounded`: what is open ends at the newest event, and is no longer than promised.
+def check_open_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
+    """The outcome of `state_is_bounded`: compares the open span, up to the newest event, with its limit.
 
-    The promise is window + allowed lateness + the slowest kind's own lateness; one window more for alignment, and the
-    idle time for a kind that has just fallen silent.
+    The limit is window + allowed lateness + the slowest kind's own lateness, plus one window for alignment and the
+    idle time of a kind that has just become silent.
     """
     commit, lateness = store.log(FUSED_TRACKS).head().commit, fusion.lateness
     marks = commit.manifest.watermarks if commit else {}
@@ -73,7 +73,7 @@ def told_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
     open_s, promised_s = (span / NANOSECONDS_PER_SECOND for span in (newest_ns - open_from_ns, promised_ns))
     facts: dict[str, Any] = {"open_s": open_s, "promised_s": promised_s, "open_from": iso(open_from_ns)}
     if open_s > promised_s:
-        description = f"{open_s:,.0f} s of observations are open, no more than {promised_s:g} s may be"
+        description = f"{open_s:,.0f} s of observations are open, the limit is {promised_s:g} s"
         return dg.AssetCheckResult(
             passed=False, severity=dg.AssetCheckSeverity.WARN, description=description, metadata=facts
         )
@@ -82,19 +82,19 @@ def told_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(passed=True, metadata={**facts, "open_observations": held, "observations_per_s": rate})
 
 
-def unfounded_corrections(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """What is taken out of times is larger than its doubt."""
+def insignificant_corrections(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Texts of applied corrections that are no larger than their uncertainty."""
     rows = log.rows_of(reviewed_span(commits), ["source_id", "offset_s", "correction_sigma_s", "is_applied"])
     prior_sigma_s = pc.fill_null(rows["correction_sigma_s"], float("inf"))
     unsure = rows.filter(pc.and_(rows["is_applied"], pc.less_equal(pc.abs(rows["offset_s"]), prior_sigma_s)))
     names = sorted(set(unsure["source_id"].to_pylist()))
-    return [f"clocks are corrected by less than is known of them: {', '.join(names)}"] if names else []
+    return [f"sensors corrected by insignificant biases: {', '.join(names)}"] if names else []
 
 
-def unfolded_windows(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """The current view is the fold of the journal: no object whose newest standing window is not its track's.
+def stale_tracks(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Texts of tracks that are older than the newest current window fit of their object.
 
-    The view as it is now is compared, for the objects whose windows these commits consumed.
+    Compares the current view, for the objects whose windows these commits consumed.
     """
     head = log.head()
     window = head.commit.manifest.window(FUSED_TRACKS.name) if head.commit else None
@@ -120,12 +120,12 @@ checks = [
     ),
     table_checks(
         TRACKS,
-        balance=[unfolded_windows],
+        balance=[stale_tracks],
         freshness=DataFreshness("no window waits", MAX_WATERMARK_LAG_S, nothing_waits([FUSED_TRACKS])),
     ),
     table_checks(
         TIME_TAG_BIASES,
-        balance=[unfounded_corrections],
+        balance=[insignificant_corrections],
         freshness=DataFreshness("no closed term waits", MAX_CLOCK_AGE_S, watermark(TERMS_UNTIL)),
     ),
     sources_report,

@@ -1,4 +1,4 @@
-"""One fusion window: which object each observation is of, and one fit per object. Arrow in, Arrow out, no Spark."""
+"""Fuses one window: association of its observations, and one fit per object. Arrow in, Arrow out, no Spark."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -23,8 +23,8 @@ from sda_platform.orbits.tracking.progress import fuse_window
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected
 
 OBSERVATION_COLUMNS = ("observation_id", "native_track_id", *REPORTED_COLUMNS)
-"""The columns of `observations` that estimation needs."""
-_TRACKS = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
+"""The columns of `observations` that estimation reads."""
+_FIT_NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:sda-platform:fused-track:1")
 
 _FACTS = {FUSED_TRACKS.key[0], *content(FUSED_TRACKS)}
 TRACK_SCHEMA = pa.schema([field for field in FUSED_TRACKS.arrow_schema if field.name in _FACTS])
@@ -33,15 +33,15 @@ TRACK_SCHEMA = pa.schema([field for field in FUSED_TRACKS.arrow_schema if field.
 def window_fuser(
     propagator: Propagator,
     window_ns: int,
-    clocks: Mapping[int, TimeTagBiases] | None = None,
+    biases: Mapping[int, TimeTagBiases] | None = None,
     sensors: SensorNetwork | None = None,
 ) -> Callable[[pa.Table], pa.Table]:
     """The function that fuses the observations of one window, in the columns of TRACK_SCHEMA.
 
-    ``clocks``: time-tag corrections to apply, by the start of the term (`clocks.corrections`).
-    ``sensors``: the network that made the observations; the shipped one if not given.
+    ``biases``: time-tag corrections to apply, by the start of the term (`time_bias.corrections`). ``sensors``: the
+    network that made the observations; the shipped one if not given.
     """
-    known = clocks or {}
+    known = biases or {}
 
     def fuse(rows: pa.Table) -> pa.Table:
         start_ns = int(rows.column("window_start_ns")[0].as_py())
@@ -56,17 +56,17 @@ def window_fuser(
 
 
 def in_order(rows: pa.Table) -> pa.Table:
-    """Observations in their canonical order: what follows must not depend on files, partitions or arrival."""
+    """Observations in canonical order, so that results do not depend on files, partitions or arrival."""
     return rows.sort_by([("sensor_time_ns", "ascending"), ("observation_id", "ascending")])
 
 
 def associated(rows: pa.Table, observations: ObservationArrays, propagator: Propagator) -> Association:
-    """Which object each observation is of; ``rows`` name the sensors' own tracks."""
+    """The association of each observation; ``rows`` contain the sensors' own track names."""
     return associate(observations, propagator, tracks=track_names(rows))
 
 
 def track_names(rows: pa.Table) -> TextArray:
-    """What sensors call their own tracks, empty where they have none."""
+    """The sensors' own track names, empty where there is none."""
     return np.asarray(pc.fill_null(rows["native_track_id"], "").to_pylist(), dtype=np.str_)
 
 
@@ -81,7 +81,7 @@ def _fuse(
     used = found.fits.used
     members = _members(ids[used], found.group[used], len(found.objects))
     middle_ns = np.full(len(found.objects), start_ns + window_ns // 2, dtype=np.int64)
-    return _tracks(found.fits, propagator.elements.take(found.objects), start_ns, middle_ns, members)
+    return _fits(found.fits, propagator.elements.take(found.objects), start_ns, middle_ns, members)
 
 
 def _members(ids: npt.NDArray[np.str_], group: npt.NDArray[np.int64], groups: int) -> list[list[str]]:
@@ -91,7 +91,7 @@ def _members(ids: npt.NDArray[np.str_], group: npt.NDArray[np.int64], groups: in
     return [part.tolist() for part in np.split(ids[order], cuts)]
 
 
-def _tracks(
+def _fits(
     fits: StateFits,
     elements: ElementSets,
     start_ns: int,
@@ -104,7 +104,7 @@ def _tracks(
     offset_km = np.einsum("gij,gj->gi", basis, fits.r_teme_km - fits.predicted_r_teme_km)
     state = np.concatenate([fits.r_teme_km, fits.v_teme_km_s], axis=1)
     columns = {
-        "track_id": [str(uuid.uuid5(_TRACKS, f"{n}/{start_ns}")) for n in norad_id.tolist()],
+        "fit_id": [str(uuid.uuid5(_FIT_NAMESPACE, f"{n}/{start_ns}")) for n in norad_id.tolist()],
         "norad_id": norad_id,
         "window_start_ns": np.full(len(norad_id), start_ns),
         "epoch_time_ns": middle_ns,
@@ -120,6 +120,6 @@ def _tracks(
         "rejected_count": fits.outliers_rejected,
         "observation_ids": members,
     }
-    settled = fits.converged & np.array([len(m) > 0 for m in members])
-    told = [pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA]
-    return pa.Table.from_arrays(told, schema=TRACK_SCHEMA).filter(pa.array(settled))
+    is_accepted = fits.converged & np.array([len(m) > 0 for m in members])
+    fields = [pa.array(columns[field.name], field.type) for field in TRACK_SCHEMA]
+    return pa.Table.from_arrays(fields, schema=TRACK_SCHEMA).filter(pa.array(is_accepted))

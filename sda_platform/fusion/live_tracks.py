@@ -1,4 +1,4 @@
-"""The current view of every tracked object: its windows folded into one state and one life. Arrow in, Arrow out."""
+"""Current state of every tracked object: its window fits, filtered, and its track state. Arrow in, Arrow out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,27 +23,28 @@ _RULES = LifeRules()
 def live_tracks(
     windows: pa.Table, touched: pa.Array, previous: pa.Table, propagator: Propagator, as_of_ns: int
 ) -> pa.Table:
-    """The rows of `tracks` that change: objects whose windows did, and those whose state ends with time.
+    """The rows of `tracks` that change: objects with changed windows, and objects whose track state changes with
+    time.
 
     Args:
-        windows: standing fits of the ``touched`` objects, with ``track_id`` and WINDOW_COLUMNS.
-        touched: catalogue numbers of which some window was inserted or retracted.
+        windows: current fits of the ``touched`` objects, with ``fit_id`` and WINDOW_COLUMNS.
+        touched: catalogue numbers with an inserted or retracted window.
         previous: the current rows.
         propagator: the catalogue.
         as_of_ns: mission time of the commit.
     """
     before = {row["norad_id"]: row for row in previous.to_pylist()}
-    followed = _followed(windows, before, propagator, as_of_ns)
-    known = set(followed.column("norad_id").to_pylist())
+    filtered_rows = _filtered_rows(windows, before, propagator, as_of_ns)
+    known = set(filtered_rows.column("norad_id").to_pylist())
     others = [_aged(row, set(touched.to_pylist()), as_of_ns) for number, row in before.items() if number not in known]
     aged = pa.Table.from_pylist([row for row in others if row is not None], TRACK_SCHEMA)
-    return pa.concat_tables([followed, aged]).sort_by("norad_id")
+    return pa.concat_tables([filtered_rows, aged]).sort_by("norad_id")
 
 
-def _followed(
+def _filtered_rows(
     windows: pa.Table, before: Mapping[int, Mapping[str, Any]], propagator: Propagator, as_of_ns: int
 ) -> pa.Table:
-    """Rows of the objects that have windows; an object that left the catalogue is followed no further."""
+    """Rows of the objects with windows, without objects that left the catalogue."""
     usable = pc.and_(
         windows["predicted_state"].is_valid(), pc.is_in(windows["norad_id"], pa.array(propagator.elements.norad_id))
     )
@@ -64,13 +65,13 @@ def _followed(
         )
         for g, number in enumerate(numbers.tolist())
     ]
-    ids = rows["track_id"].take(pa.array(last)).to_pylist()
-    told = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, as_of_ns)
-    return told.filter(pa.array(np.isfinite(filtered.state).all(axis=1)))
+    ids = rows["fit_id"].take(pa.array(last)).to_pylist()
+    found = _rows(numbers.tolist(), lives, np.bincount(fits.group).tolist(), ids, filtered, as_of_ns)
+    return found.filter(pa.array(np.isfinite(filtered.state).all(axis=1)))
 
 
 def window_fits(rows: pa.Table) -> WindowFits:
-    """Rows with WINDOW_COLUMNS, in order of object and time, as the physics wants them."""
+    """Rows with WINDOW_COLUMNS, in order of object and time, as arrays."""
     columns = arrays(rows, ("epoch_time_ns", *STATE_COLUMNS, "elements_epoch_ns"))
     _, group = np.unique(rows["norad_id"].to_numpy(), return_inverse=True)
     return WindowFits(
@@ -84,7 +85,7 @@ def window_fits(rows: pa.Table) -> WindowFits:
 
 
 def _earlier(row: Mapping[str, Any] | None, first_ns: int) -> Life | None:
-    """The life before the windows at hand, if it ended before them: those of a row within them are told by them."""
+    """The track's state before these windows; None if its last window is one of them, because it is then recomputed."""
     if row is None or row["last_seen_ns"] >= first_ns:
         return None
     return _life(row)
@@ -95,7 +96,7 @@ def _life(row: Mapping[str, Any]) -> Life:
 
 
 def _aged(row: Mapping[str, Any], touched: set[int], as_of_ns: int) -> dict[str, Any] | None:
-    """The row with what time made of its state, or None where that is nothing; retracted altogether is lost."""
+    """The row with its state changed by time, or None if unchanged; lost if all its windows were retracted."""
     life = _life(row)
     gone = row["norad_id"] in touched and life.state != LOST
     after = Life(LOST, as_of_ns, life.last_seen_ns, 0) if gone else passed(life, as_of_ns, _RULES)
@@ -138,5 +139,5 @@ def _rows(
 
 
 def _where(known: npt.NDArray[np.bool_], values: npt.NDArray[Any]) -> list[Any]:
-    """The values that are known; None elsewhere."""
+    """The values where known; None elsewhere."""
     return [value if is_known else None for value, is_known in zip(values.tolist(), known.tolist(), strict=True)]

@@ -1,4 +1,4 @@
-"""Small pictures for the UI: PNG inside Markdown, a few kilobytes each."""
+"""Plots for the UI: PNG inside Markdown, a few kilobytes each."""
 
 import base64
 import io
@@ -17,27 +17,27 @@ _OUTCOMES = dict(zip(OUTCOMES, ("tab:green", "tab:orange", "tab:gray"), strict=T
 _COLOURS = dict(zip(STATES, ("tab:orange", "tab:green", "tab:blue", "tab:gray"), strict=True))
 
 
-def residuals(clocks: TimeTagBiases) -> str:
-    """Each sensor's residuals in units of their noise, and how far its clock is off."""
+def residuals(biases: TimeTagBiases) -> str:
+    """Each sensor's residuals in units of their noise, and its time-tag bias."""
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    place = np.arange(len(clocks.source_id))
-    left.bar(place, clocks.residual_rms, color="tab:blue")
+    place = np.arange(len(biases.source_id))
+    left.bar(place, biases.residual_rms, color="tab:blue")
     left.axhline(1.0, color="black", linewidth=0.8)
     left.set_ylabel("residual, in sigmas of its noise")
-    right.errorbar(place, clocks.offset_s * 1e3, yerr=3 * clocks.sigma_s * 1e3, fmt="o", markersize=3, capsize=2)
+    right.errorbar(place, biases.offset_s * 1e3, yerr=3 * biases.sigma_s * 1e3, fmt="o", markersize=3, capsize=2)
     right.axhline(0.0, color="black", linewidth=0.8)
-    right.set_ylabel("clock ahead, ms (3 sigma)")
+    right.set_ylabel("time-tag bias, ms (3 sigma)")
     for axes in (left, right):
-        axes.set_xticks(place, clocks.source_id.tolist(), rotation=60, ha="right", fontsize=7)
-    return _markdown(figure, "residuals and clocks of each sensor")
+        axes.set_xticks(place, biases.source_id.tolist(), rotation=60, ha="right", fontsize=7)
+    return _markdown(figure, "residuals and time-tag bias of each sensor")
 
 
-def association(verdicts: AssociationOutcomes) -> str:
-    """Of each sensor, window by window, how many readings found their object; and how near to it they were."""
+def association(associations: AssociationOutcomes) -> str:
+    """Shares of association outcomes per sensor and window, and the histogram of chi-square levels."""
     figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    sensors, starts_ns = dict(verdicts.of_sensors()), np.unique(verdicts.window_start_ns)
+    sensors, starts_ns = dict(associations.of_sensors()), np.unique(associations.window_start_ns)
     width = 0.8 / len(starts_ns)
     for number, start_ns in enumerate(starts_ns.tolist()):
         place = np.arange(len(sensors)) - 0.4 + (number + 0.5) * width
@@ -48,16 +48,16 @@ def association(verdicts: AssociationOutcomes) -> str:
             left.bar(place, share, 0.9 * width, bottom, color=colour, label=outcome if number == 0 else None)
             bottom += share
     left.set_xticks(np.arange(len(sensors)), list(sensors), rotation=60, ha="right", fontsize=6)
-    left.set_ylabel(f"share of readings in each of {len(starts_ns)} windows")
+    left.set_ylabel(f"share of observations in each of {len(starts_ns)} windows")
     left.legend(fontsize=6, ncols=3, loc="lower left")
-    right.hist(verdicts.levels, bins=20, range=(0, 1), color="tab:blue")
-    right.axhline(len(verdicts.levels) / 20, color="black", linewidth=0.8)
+    right.hist(associations.levels, bins=20, range=(0, 1), color="tab:blue")
+    right.axhline(len(associations.levels) / 20, color="black", linewidth=0.8)
     right.set(xlabel="chi-square level of the distance", ylabel="objects (line: as expected)")
-    return _markdown(figure, "association of each sensor's readings")
+    return _markdown(figure, "association of each sensor's observations")
 
 
 def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequence[str]) -> str:
-    """Below which places the tracked objects were last seen, by the state of their tracks."""
+    """Ground positions (deg) of the tracked objects, by track state."""
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = figure.subplots()
     states = np.asarray(state)
@@ -68,14 +68,14 @@ def track_map(longitude_deg: FloatArray, latitude_deg: FloatArray, state: Sequen
     axes.set(xlim=(-180, 180), ylim=(-90, 90), xlabel="longitude, deg", ylabel="latitude, deg")
     axes.grid(linewidth=0.3)
     axes.legend(loc="lower left", fontsize=7, ncols=4)
-    return _markdown(figure, "tracks by place and state")
+    return _markdown(figure, "tracks by position and state")
 
 
 def watermark_trail(minutes: FloatArray, lag_s: Mapping[str, FloatArray], split: Mapping[str, FloatArray]) -> str:
-    """How far each kind's watermark trails the mission clock, commit by commit, and whose lag the newest data has.
+    """Lag of each kind's watermark behind the mission clock, commit by commit, and the split of the newest lag.
 
     ``minutes`` (n,) before the newest commit; ``lag_s`` by kind (n,), NaN where a kind has no watermark; ``split`` by
-    kind (2,): the source's lag and ours.
+    kind (2,): source lag and pipeline lag, s.
     """
     figure = Figure(figsize=(7.2, 3.0), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(2, 1))

@@ -1,4 +1,4 @@
-"""How the fusion cuts time: windows and lateness, as a Dagster resource whose settings commits record."""
+"""Dagster resource of the fusion: windows, lateness and sensors; commits record its settings."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ class FusionResource(FusionSettings, RecordedResource["FusionResource"]):
 
     @property
     def lateness(self) -> Lateness:
-        """The bounds that the watermarks obey."""
+        """Lateness bounds for the watermarks."""
         return Lateness(
             {feed.name: feed.max_lateness_ns for feed in OBSERVATION_FEEDS if feed.name in self.sources},
             round(self.allowed_lateness_s * NANOSECONDS_PER_SECOND),

@@ -1,7 +1,7 @@
-"""The sources as the fusion hears them: what a commit brought, how late it was, and who has fallen silent.
+"""State of the sources: what a commit received, how late it was, and which sources are silent.
 
-What must be remembered from commit to commit travels among its watermarks: ``heard/<source>`` is the newest event time
-of one sensor, ``awaited/<kind>`` the time since which a kind that never reported holds the windows open.
+The state between commits is stored among the watermarks. ``heard/<source>`` is the newest event time of one sensor;
+``awaited/<kind>`` the time since which a kind that never reported holds the windows open.
 """
 
 from collections.abc import Mapping
@@ -17,23 +17,23 @@ from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 
 HEARD, AWAITED = "heard/", "awaited/"
 ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_ns")
-# From here on, a kind that never reported is told: the windows that it holds open stall (DP3-G3).
+# After this time a kind that never reported is an error: the windows that it holds open stall (DP3-G3).
 AWAITED_GRACE_NS = 60 * NANOSECONDS_PER_SECOND
-# A source that fell silent so long ago is taken to be gone, so that the list stays bounded.
+# A source silent for this long is dropped, so that the list stays bounded.
 _FORGOTTEN_AFTER_NS = 7 * 86_400 * NANOSECONDS_PER_SECOND
 _NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
 class Silence:
-    """A source, or a kind of source, that should have reported; ``since_ns`` is when it was last heard or awaited."""
+    """A silent source or kind; ``since_ns`` is its last report or the start of waiting."""
 
     source: str
     since_ns: int
     never_reported: bool
 
-    def told(self, now_ns: int) -> str:
-        """For a person: who, how long, and what follows."""
+    def describe(self, now_ns: int) -> str:
+        """Text with source, duration and consequence."""
         silent_s = (now_ns - self.since_ns) / NANOSECONDS_PER_SECOND
         if self.never_reported:
             return (
@@ -53,15 +53,15 @@ def arrivals(arrived: pa.Table) -> Arrivals:
     )
 
 
-def remembered(
+def source_watermarks(
     previous: Mapping[str, int], arrived: pa.Table, marks: Mapping[str, int], awaited: Mapping[str, int], as_of_ns: int
 ) -> dict[str, int]:
-    """What the next commit must know of the sources: who was heard when, and which ``awaited`` kinds were not yet."""
+    """Source state for the next commit: newest event time by source, and ``awaited`` kinds without a report."""
     newest = arrived.group_by("source_id").aggregate([("sensor_time_ns", "max")]).to_pylist()
     heard = {name: at for name, at in previous.items() if name.startswith(HEARD)}
     for row in newest:
         name = f"{HEARD}{row['source_id']}"
-        # A clock that runs ahead does not keep its source alive.
+        # A clock that runs ahead does not keep its source from being silent.
         heard[name] = max(heard.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
     known = {name: at for name, at in heard.items() if as_of_ns - at < _FORGOTTEN_AFTER_NS}
     missing = {f"{AWAITED}{kind}" for kind in awaited if kind not in marks}
@@ -69,7 +69,7 @@ def remembered(
 
 
 def silences(marks: Mapping[str, int], now_ns: int) -> list[Silence]:
-    """Who has been silent for longer than a healthy source would be, by the watermarks of the newest commit."""
+    """Sources silent for longer than their feed allows, by the watermarks of the newest commit."""
     found = [
         Silence(name.removeprefix(AWAITED), since_ns, True)
         for name, since_ns in sorted(marks.items())
@@ -84,9 +84,9 @@ def silences(marks: Mapping[str, int], now_ns: int) -> list[Silence]:
 
 
 def lags_ms(arrived: pa.Table, as_of_ns: int) -> dict[str, int]:
-    """Of each kind, the median lags of what arrived: the source's own, and ours since reception (DP3-I2).
+    """Median lags of the arrived observations by kind: source lag until reception and pipeline lag since (DP3-I2).
 
-    An observation received before it was measured counts as one of ``skewed``, and its lag as zero (DP3-I3).
+    An observation received before it was measured counts as ``skewed``, with zero lag (DP3-I3).
     """
     source_ns = pc.subtract(arrived["received_time_ns"], arrived["sensor_time_ns"])
     counts = {"skewed": pc.sum(pc.less(source_ns, 0)).as_py() or 0}

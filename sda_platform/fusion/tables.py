@@ -1,4 +1,4 @@
-"""Tables of tracks: one orbit fit per object and 30 s window, and where each object is by all of them together."""
+"""Tables of tracks: one window fit per object and 30 s window, and the filtered state of each object."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,20 +7,20 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.fusion.time_bias_tables import ClockOffset
+from sda_platform.fusion.time_bias_tables import TimeTagBias
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Table, TableModel
 
 FIRST_OPEN_WINDOW = "first_open_window"
-"""Among the watermarks of each commit: observations from before it came too late, unless they were reprocessed."""
+"""Watermark of each commit: observations from before it are late, unless they were reprocessed."""
 
 ALIVE = (CONFIRMED, COASTING)
-"""States of tracks that have been seen often enough, and not too long ago, to be built upon."""
+"""Track states with enough and recent enough observations to be used downstream."""
 
 TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
-"""How far back, in event time, an object's windows count: what older ones said is in the elements refined from them."""
+"""Span of windows that a track is filtered from, event time; older information is in the refined elements."""
 
 STATE_COLUMNS = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 STATE_AND_COVARIANCE = (*STATE_COLUMNS, "covariance")
@@ -33,7 +33,7 @@ class ObjectState(TableModel):
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number of the object.")
     epoch_time_ns: T.LongType = pa.Field(
-        description="Epoch of the state: the middle of the newest window behind it.", metadata={"unit": "ns"}
+        description="Epoch of the state: the middle of its newest window.", metadata={"unit": "ns"}
     )
     x_km: T.DoubleType = pa.Field(description="Position x, TEME.", metadata={"unit": "km"})
     y_km: T.DoubleType = pa.Field(description="Position y, TEME.", metadata={"unit": "km"})
@@ -48,19 +48,19 @@ class ObjectState(TableModel):
 
 
 class FusedTrack(ObjectState, CorrectionLogModel):
-    """State and covariance of an object at the middle of a window, from every sensor's observations in it."""
+    """State and covariance of an object at the middle of a window, fitted to all sensors' observations in it."""
 
-    track_id: T.StringType = pa.Field(description="UUIDv5 of object and window.")
+    fit_id: T.StringType = pa.Field(description="Identity of the window fit: UUIDv5 of object and window.")
     window_start_ns: T.LongType = pa.Field(
         description="Start of the window in event time, aligned to the Unix epoch.", metadata={"unit": "ns"}
     )
     predicted_state: T.ArrayType = pa.Field(
         nullable=True,
         dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
-        description="What the catalogue predicted for the epoch: x, y, z, vx, vy, vz, TEME (km, km/s).",
+        description="The catalogue's prediction for the epoch: x, y, z, vx, vy, vz, TEME (km, km/s).",
     )
     elements_epoch_ns: T.LongType = pa.Field(
-        nullable=True, description="Epoch of the element set that predicted it.", metadata={"unit": "ns"}
+        nullable=True, description="Epoch of the element set of the prediction.", metadata={"unit": "ns"}
     )
     offset_radial_km: T.DoubleType = pa.Field(
         description="Fitted minus predicted position, radial.", metadata={"unit": "km"}
@@ -87,7 +87,7 @@ FUSED_TRACKS = Table(
     "fused_tracks",
     "fusion",
     FusedTrack,
-    ("track_id", "sequence", "op"),
+    ("fit_id", "sequence", "op"),
     "window_start_ns",
     lineage={
         "observation_ids": [("observations", "observation_id")],
@@ -106,7 +106,7 @@ FUSED_TRACKS = Table(
 TIME_TAG_BIASES: Table = Table(
     "time_tag_biases",
     "fusion",
-    ClockOffset,
+    TimeTagBias,
     ("source_id", "term_start_ns"),
     "term_start_ns",
     lineage={
@@ -124,7 +124,7 @@ TIME_TAG_BIASES: Table = Table(
 
 
 class Track(ObjectState):
-    """Where an object is by all its windows together, and how alive its track is; one row per object."""
+    """Filtered state of an object over all its windows, and the state of its track; one row per object."""
 
     state: T.StringType = pa.Field(
         isin=list(STATES),
@@ -133,27 +133,27 @@ class Track(ObjectState):
     )
     state_since_ns: T.LongType = pa.Field(description="When the state began, event time.", metadata={"unit": "ns"})
     last_seen_ns: T.LongType = pa.Field(
-        description="Middle of the newest window in which it was seen.", metadata={"unit": "ns"}
+        description="Middle of the newest window in which the object was observed.", metadata={"unit": "ns"}
     )
     streak: T.LongType = pa.Field(ge=0, description="Its latest windows without a gap of 2 min (new, returning).")
-    windows: T.LongType = pa.Field(ge=0, description="Windows that the state is carried through.")
-    track_id: T.StringType = pa.Field(description="The newest of them, in fused_tracks.")
+    windows: T.LongType = pa.Field(ge=0, description="Windows that the state is filtered over.")
+    track_id: T.StringType = pa.Field(description="The track's newest window fit: fit_id in fused_tracks.")
     position_sigma_m: T.DoubleType = pa.Field(ge=0, description="1-sigma of the position.", metadata={"unit": "m"})
     innovation: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="How the newest window disagreed with the others: squared, normalised."
+        nullable=True, ge=0, description="Squared normalised innovation of the newest window."
     )
-    innovation_size: T.LongType = pa.Field(ge=0, description="Its degrees of freedom.")
-    unexplained_windows: T.LongType = pa.Field(ge=0, description="Windows set aside: the others cannot explain them.")
+    innovation_size: T.LongType = pa.Field(ge=0, description="Degrees of freedom of the innovation.")
+    unexplained_windows: T.LongType = pa.Field(ge=0, description="Windows set aside as inconsistent with the others.")
     manoeuvre_time_ns: T.LongType = pa.Field(
         nullable=True,
-        description="Suspected manoeuvre: middle of the first of the windows that broke the covariance.",
+        description="Suspected manoeuvre: middle of the first window that contradicts the covariance.",
         metadata={"unit": "ns"},
     )
     manoeuvre_speed_m_s: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="By how much its velocity changed.", metadata={"unit": "m/s"}
+        nullable=True, ge=0, description="Magnitude of the velocity change.", metadata={"unit": "m/s"}
     )
     manoeuvre_sigma_m_s: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="1-sigma of that.", metadata={"unit": "m/s"}
+        nullable=True, ge=0, description="1-sigma of that magnitude.", metadata={"unit": "m/s"}
     )
     as_of_ns: T.LongType = pa.Field(
         description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
@@ -168,7 +168,7 @@ TRACKS = Table(
     "epoch_time_ns",
     lineage={
         "norad_id": [("fused_tracks", "norad_id")],
-        "track_id": [("fused_tracks", "track_id")],
+        "track_id": [("fused_tracks", "fit_id")],
         **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in STATE_AND_COVARIANCE},
         **{name: [("fused_tracks", "window_start_ns")] for name in ("state", "state_since_ns", "last_seen_ns")},
     },

@@ -1,4 +1,4 @@
-"""The asset of sensor clocks, between two commits of fused_tracks: told by closed windows, used by those to come."""
+"""Asset of time-tag biases: estimated from closed windows, applied to later ones."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from sda_platform.clock import iso
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS, TIME_TAG_BIASES
-from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrections, estimated
+from sda_platform.fusion.time_bias import BIAS_SCHEMA, corrections, estimated
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of, window_start
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
@@ -26,18 +26,18 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 
 TERMS_UNTIL = "terms_until"
-"""Among the watermarks of each commit: clocks are estimated up to here."""
+"""Watermark of each commit: biases are estimated up to here."""
 _MOST_TERMS = 12
-# So many readings tell a clock to a millisecond; the rest of a term would only cost time.
-_ENOUGH_READINGS = 100_000
+# This many observations determine a bias to a millisecond; more would only cost time.
+_ENOUGH_OBSERVATIONS = 100_000
 
 
 @table_asset(TIME_TAG_BIASES, jobs=[ORBIT_DETERMINATION])
 def time_tag_biases(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
-    """How far each sensor's clock is off, by terms of ten closed windows, against satellites that tell their own state.
+    """Time-tag bias of each sensor, per term of ten closed windows, from satellites that report their own state.
 
-    fused_tracks takes the certain ones out of the times of the next term but one. It reads this table, which Dagster
-    can't be told, as the two depend on each other in turns.
+    fused_tracks corrects significant biases two terms later. That feedback is not an edge of the asset graph, which
+    is acyclic.
     """
     store = lake.open()
     plan = store.plan(TIME_TAG_BIASES, settings={"fusion": fusion.recorded()})
@@ -50,23 +50,24 @@ def time_tag_biases(lake: LakeResource, fusion: FusionResource) -> dg.Materializ
     if not terms or plan.snapshot(ORBITAL_CATALOG).sequence == 0:
         return nothing_new(store, plan, "no term of windows has closed since")
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
-    last_told = ds.field("term_start_ns") == terms[0] - term_length_ns
-    before = store.earlier_rows(plan, CLOCK_SCHEMA.names, last_told)
-    told = []
-    for term_ns, readings in zip(terms, _readings(store, known, terms, fusion.window_ns), strict=True):
-        before = estimated(readings, before, propagator, term_ns, fusion.window_ns, plan.as_of_ns, fusion.network())
-        told.append(before)
-    rows = pa.concat_tables(told)
+    is_last_term = ds.field("term_start_ns") == terms[0] - term_length_ns
+    before = store.earlier_rows(plan, BIAS_SCHEMA.names, is_last_term)
+    estimates = []
+    for term_ns, observations in zip(terms, _observations(store, known, terms, fusion.window_ns), strict=True):
+        before = estimated(observations, before, propagator, term_ns, fusion.window_ns, plan.as_of_ns, fusion.network())
+        estimates.append(before)
+    rows = pa.concat_tables(estimates)
     marks = {TERMS_UNTIL: terms[-1] + term_length_ns}
     receipt = store.append(plan, store.frame(TIME_TAG_BIASES, rows), counts={"terms": len(terms)}, watermarks=marks)
     applied = sorted(rows.filter(rows["is_applied"])["source_id"].to_pylist())
-    return materialized(store, receipt, sensors=rows.num_rows, applied=applied, told_until=iso(marks[TERMS_UNTIL]))
+    return materialized(store, receipt, sensors=rows.num_rows, applied=applied, estimated_until=iso(marks[TERMS_UNTIL]))
 
 
 def closed_before(store: Lake, plan: Plan) -> tuple[int, int]:
-    """When the first open window starts by the newest commit of fused_tracks in the plan, ns; and what that one knew.
+    """Start (ns) of the first open window by the plan's newest commit of fused_tracks, and its sequence of
+    `observations`.
 
-    That is the sequence of `observations`; both are zero while nothing is closed.
+    Both are zero while no window is closed.
     """
     commit = store.log(FUSED_TRACKS).end_of(plan.window(FUSED_TRACKS))
     observed = commit.manifest.window(OBSERVATIONS.name) if commit else None
@@ -78,14 +79,14 @@ def closed_before(store: Lake, plan: Plan) -> tuple[int, int]:
 def known_corrections(
     store: Lake, upto_sequence: int, starts_ns: Sequence[int], window_ns: int
 ) -> dict[int, TimeTagBiases]:
-    """What is taken out of the times of these windows, by term, as the commits up to ``upto_sequence`` tell."""
+    """The applied biases of these windows' terms, by the commits up to ``upto_sequence``."""
     terms = sorted({term_of(start_ns, window_ns) for start_ns in starts_ns})
-    told = (ds.field(COMMIT_SEQUENCE) <= upto_sequence) & ds.field("holds_from_ns").isin(terms)
-    return corrections(store.log(TIME_TAG_BIASES).rows(CLOCK_SCHEMA.names, told))
+    estimates = (ds.field(COMMIT_SEQUENCE) <= upto_sequence) & ds.field("holds_from_ns").isin(terms)
+    return corrections(store.log(TIME_TAG_BIASES).rows(BIAS_SCHEMA.names, estimates))
 
 
-def _readings(store: Lake, upto_sequence: int, terms: range, window_ns: int) -> Iterator[pa.Table]:
-    """Whole windows of each term, enough of them."""
+def _observations(store: Lake, upto_sequence: int, terms: range, window_ns: int) -> Iterator[pa.Table]:
+    """Observations of whole windows of each term, up to a sufficient number."""
     log, time_ns = store.log(OBSERVATIONS), ds.field("sensor_time_ns")
     known = ds.field(COMMIT_SEQUENCE) <= upto_sequence
     within = (time_ns >= terms[0]) & (time_ns < terms[-1] + terms.step)
@@ -95,6 +96,6 @@ def _readings(store: Lake, upto_sequence: int, terms: range, window_ns: int) -> 
         if first == end:
             yield OBSERVATIONS.arrow_schema.empty_table().select(OBSERVATION_COLUMNS)
             continue
-        last_ns = int(times[min(first + _ENOUGH_READINGS, end) - 1])
+        last_ns = int(times[min(first + _ENOUGH_OBSERVATIONS, end) - 1])
         until_ns = window_start(last_ns, window_ns) + window_ns
         yield log.rows(OBSERVATION_COLUMNS, known & (time_ns >= term_ns) & (time_ns < until_ns))

@@ -1,4 +1,4 @@
-"""The table of clocks: how far each sensor's was off, term by term."""
+"""The table of time-tag biases of sensors, per term."""
 
 import pandera.pyspark as pa
 from pyspark.sql import types as T
@@ -6,33 +6,35 @@ from pyspark.sql import types as T
 from sda_platform.lake.table import TableModel
 
 
-class ClockOffset(TableModel):
-    """How far a sensor's clock was off during a term of closed windows, and whether that is taken out later."""
+class TimeTagBias(TableModel):
+    """Time-tag bias of a sensor during a term of closed windows, and whether a later term is corrected by it."""
 
     source_id: T.StringType = pa.Field(description="The sensor.")
     term_start_ns: T.LongType = pa.Field(
-        description="Start of the term, ten windows long, that it was estimated from.", metadata={"unit": "ns"}
+        description="Start of the term of ten windows that the bias was estimated from.", metadata={"unit": "ns"}
     )
     holds_from_ns: T.LongType = pa.Field(
-        description="Start of the term whose windows it is for: the next but one.", metadata={"unit": "ns"}
+        description="Start of the term that the bias corrects: two terms later.", metadata={"unit": "ns"}
     )
-    offset_s: T.DoubleType = pa.Field(description="How far the clock was ahead.", metadata={"unit": "s"})
-    sigma_s: T.DoubleType = pa.Field(gt=0, description="1-sigma of that.", metadata={"unit": "s"})
+    offset_s: T.DoubleType = pa.Field(
+        description="Time-tag bias: positive where the clock was ahead.", metadata={"unit": "s"}
+    )
+    sigma_s: T.DoubleType = pa.Field(gt=0, description="1-sigma of the bias.", metadata={"unit": "s"})
     correction_sigma_s: T.DoubleType = pa.Field(
         nullable=True,
         gt=0,
-        description="1-sigma of it as a correction, with its change since the term before; null: that tells none.",
+        description="1-sigma as a correction, with the change since the term before; null: no estimate there.",
         metadata={"unit": "s"},
     )
-    is_applied: T.BooleanType = pa.Field(description="Whether it is taken out of the times of the term it is for.")
+    is_applied: T.BooleanType = pa.Field(description="Whether the times of that term are corrected by the bias.")
     bound_s: T.DoubleType = pa.Field(
-        ge=0, description="The largest skew that the clock's quality allows.", metadata={"unit": "s"}
+        ge=0, description="Largest time-tag error that the clock's quality allows.", metadata={"unit": "s"}
     )
     residual_rms: T.DoubleType = pa.Field(
-        ge=0, description="Root mean square of residuals in units of their noise, the clock as it is."
+        ge=0, description="Root mean square of the residuals in units of their noise, before correction."
     )
-    readings: T.LongType = pa.Field(ge=1, description="Observations that it was estimated from.")
-    anchors: T.LongType = pa.Field(ge=0, description="Satellites with good clocks among what the sensor saw.")
+    readings: T.LongType = pa.Field(ge=1, description="Observations that the bias was estimated from.")
+    anchors: T.LongType = pa.Field(ge=0, description="Satellites with good clocks among the observed objects.")
     as_of_ns: T.LongType = pa.Field(
         description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
     )

@@ -1,7 +1,7 @@
-"""The life of a track: new, confirmed, coasting, lost. Pure: a fold over the windows in which the object was seen.
+"""Track states: new, confirmed, coasting, lost. A pure fold over the windows in which the object was observed.
 
-With hysteresis: one stray window neither confirms a track nor brings a coasting one back, and a gap of a window or two
-does not make it coast. Time alone moves a track towards lost; only windows move it towards confirmed.
+With hysteresis: a single window neither confirms a track nor ends its coasting, and a gap of one or two windows does
+not start it. Time alone moves a track towards lost; only windows move it towards confirmed.
 """
 
 from collections.abc import Iterable
@@ -14,19 +14,19 @@ NEW, CONFIRMED, COASTING, LOST = STATES = ("new", "confirmed", "coasting", "lost
 
 @dataclass(frozen=True)
 class LifeRules:
-    """When a track changes; all nanoseconds of event time, and counts of windows."""
+    """Conditions of state changes: nanoseconds of event time, and counts of windows."""
 
     confirming_windows: int = 3
     returning_windows: int = 2
     streak_gap_ns: int = 120 * NANOSECONDS_PER_SECOND
-    """Windows further apart than this belong to two streaks; a confirmed track unseen for this long coasts."""
+    """A longer gap between windows ends a streak; a confirmed track unobserved for this long coasts."""
     new_lost_after_ns: int = 600 * NANOSECONDS_PER_SECOND
     lost_after_ns: int = 24 * 3600 * NANOSECONDS_PER_SECOND
 
 
 @dataclass(frozen=True)
 class Life:
-    """Where a track stands; ``streak`` counts its latest windows without a gap."""
+    """State of a track; ``streak`` counts its latest windows without a gap."""
 
     state: str
     since_ns: int
@@ -35,9 +35,9 @@ class Life:
 
 
 def life_of(seen_ns: Iterable[int], now_ns: int, before: Life | None = None, rules: LifeRules = LifeRules()) -> Life:
-    """The life, at ``now_ns``, of a track that was seen at these times, ascending, after the life ``before``.
+    """The state, at ``now_ns``, of a track observed at these times, ascending, after the state ``before``.
 
-    Raises ValueError for a track that was never seen.
+    Raises ValueError for a track without observations and without a state before.
     """
     life = before
     for time_ns in seen_ns:
@@ -53,7 +53,7 @@ def born(time_ns: int) -> Life:
 
 
 def seen(life: Life, time_ns: int, rules: LifeRules) -> Life:
-    """After one more window; a lost track begins anew."""
+    """After one more window; a lost track starts again."""
     before = passed(life, time_ns, rules)
     if before.state == LOST:
         return born(time_ns)
@@ -66,7 +66,7 @@ def seen(life: Life, time_ns: int, rules: LifeRules) -> Life:
 
 
 def passed(life: Life, now_ns: int, rules: LifeRules) -> Life:
-    """After nothing but time; a state that began meanwhile is dated to when it did."""
+    """After time alone; a new state is dated to its beginning."""
     lost_ns = life.last_seen_ns + (rules.new_lost_after_ns if life.state == NEW else rules.lost_after_ns)
     if life.state != LOST and now_ns > lost_ns:
         return replace(life, state=LOST, since_ns=lost_ns)

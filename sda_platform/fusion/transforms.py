@@ -1,4 +1,4 @@
-"""Transforms of the fusion room: DataFrames in, a DataFrame out."""
+"""Transforms of package fusion: DataFrames in, a DataFrame out."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,39 +18,39 @@ def fused(
     propagator: Propagator,
     *,
     window_ns: int,
-    clocks: Mapping[int, TimeTagBiases] | None = None,
+    biases: Mapping[int, TimeTagBiases] | None = None,
     sensors: SensorNetwork | None = None,
 ) -> DataFrame:
-    """One fit per object and window of ``observations``, which must hold whole windows.
+    """One fit per object and window of ``observations``, which must contain whole windows.
 
-    ``clocks``: time-tag corrections by the start of the term (`clocks.corrections`).
-    ``sensors``: the network that made the observations; the shipped one if not given.
+    ``biases``: time-tag corrections by the start of the term (`time_bias.corrections`). ``sensors``: the network that
+    made the observations; the shipped one if not given. Returns the columns of `fuse.TRACK_SCHEMA`.
     """
     windowed = observations.withColumn("window_start_ns", _window_start(window_ns))
     return windowed.groupBy("window_start_ns").applyInArrow(
-        window_fuser(propagator, window_ns, clocks, sensors), fact_types(FUSED_TRACKS)
+        window_fuser(propagator, window_ns, biases, sensors), fact_types(FUSED_TRACKS)
     )
 
 
 def track_corrections(
     observations: DataFrame,
-    journal: DataFrame,
+    correction_log: DataFrame,
     propagator: Propagator,
     *,
     starts_ns: Sequence[int],
     window_ns: int,
     as_of_ns: int,
-    clocks: Mapping[int, TimeTagBiases] | None = None,
+    biases: Mapping[int, TimeTagBiases] | None = None,
     sensors: SensorNetwork | None = None,
 ) -> DataFrame:
-    """What the touched windows now say, as retracts and inserts against the journal."""
+    """The fits of the touched windows, as retracts and inserts against the correction log."""
     touched = observations.where(
         F.col("sensor_time_ns").between(min(starts_ns), max(starts_ns) + window_ns - 1)
         & _window_start(window_ns).isin(list(starts_ns))
     )
-    known = journal.where(F.col("window_start_ns").isin(list(starts_ns)))
-    fresh = fused(touched, propagator, window_ns=window_ns, clocks=clocks, sensors=sensors)
-    return corrections(known, fresh, key="track_id", content=content(FUSED_TRACKS), as_of_ns=as_of_ns)
+    known = correction_log.where(F.col("window_start_ns").isin(list(starts_ns)))
+    fresh = fused(touched, propagator, window_ns=window_ns, biases=biases, sensors=sensors)
+    return corrections(known, fresh, key="fit_id", content=content(FUSED_TRACKS), as_of_ns=as_of_ns)
 
 
 def _window_start(window_ns: int) -> Column:

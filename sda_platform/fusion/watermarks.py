@@ -1,9 +1,9 @@
-"""Watermarks: up to which event time each kind of source, and so the fusion, is complete.
+"""Watermarks: the event time up to which each kind of source, and the fusion, is complete.
 
-The watermark of a kind is its newest event time less its lateness bound. While a kind is silent, it advances with what
-the others still bring (E20); one that never reported has none, and until each has one, nothing is closed (DP3-F4). The
-pipeline's watermark is the least of them. A window is closed once the watermark has passed its end by the allowed
-lateness; what arrives for it later is counted, left out, and told as a dead letter (DP3-I15, E12).
+The watermark of a kind is its newest event time less its lateness bound. While a kind is silent, it advances with the
+receptions of the others (E20). A kind that never reported has none, and until each has one, no window closes
+(DP3-F4). The pipeline's watermark is the least of them. A window is closed once the watermark has passed its end by
+the allowed lateness. Later observations of it are counted, left out, and become dead letters (DP3-I15, E12).
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ WINDOWS_IN_TERM = 10
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late each awaited kind may be, and from when a silent one counts as idle; all nanoseconds."""
+    """Lateness bound of each awaited kind, allowed lateness, and silence before a kind counts as idle; nanoseconds."""
 
     bound_ns: Mapping[str, int]
     allowed_ns: int
@@ -24,17 +24,17 @@ class Lateness:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """What a commit brought of each kind of source: newest event time and newest time of reception, ns."""
+    """Newest event time and newest time of reception of each kind of source in a commit, ns."""
 
     event_ns: Mapping[str, int]
     received_ns: Mapping[str, int]
 
 
 def advance(previous: Mapping[str, int], arrived: Arrivals, lateness: Lateness, as_of_ns: int) -> dict[str, int]:
-    """The watermarks by source kind, and ``pipeline`` once every awaited kind has reported, after ``arrived``.
+    """The watermarks by source kind after ``arrived``, and ``pipeline`` once every awaited kind has reported.
 
-    None ever moves back (DP3-I10), and none passes the mission clock. A kind is silent as measured by receptions, not
-    by the clock: a platform that was down and works off its backlog must not close windows whose data still waits.
+    None ever moves back (DP3-I10), and none passes the mission clock. Silence is measured by receptions, not by the
+    clock: a platform that works off a backlog must not close windows with pending data.
     """
     frontier_ns = max(arrived.received_ns.values(), default=0)
     marks: dict[str, int] = {}
@@ -58,10 +58,10 @@ def window_start(event_ns: int, window_ns: int) -> int:
 
 
 def term_of(event_ns: int, window_ns: int) -> int:
-    """Start of the term that holds ``event_ns``: clocks are estimated from, and corrected over, so many windows."""
+    """Start of the term (ten windows) that contains ``event_ns``; biases are estimated and corrected per term."""
     return window_start(event_ns, WINDOWS_IN_TERM * window_ns)
 
 
 def first_open_window(watermark_ns: int, window_ns: int, lateness: Lateness) -> int:
-    """Start of the first window that still takes late data: what was measured before belongs to closed ones."""
+    """Start of the first window that still accepts late data; earlier windows are closed."""
     return window_start(watermark_ns - lateness.allowed_ns, window_ns)

@@ -97,7 +97,7 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
         tuple(_zone(LandingZone(landing_root, feed), fates[feed], wall_s) for feed in ZONES),
         tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
         tuple(_letters(lake, now_ns)),
-        tuple(silence.told(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),
+        tuple(silence.describe(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),
         red_tables(lake),
     )
 

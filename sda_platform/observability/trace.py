@@ -71,8 +71,8 @@ def _complete(lake: Lake, prefix: str) -> str:
 
 
 def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:
-    """Every window that the tracks with these ``newest`` windows were carried through."""
-    last = _rows(lake, FUSED_TRACKS, "track_id", newest)
+    """Every window fit in the tracks whose ``newest`` window fits these are."""
+    last = _rows(lake, FUSED_TRACKS, "fit_id", newest)
     if not last:
         return []
     epochs_ns, epoch_ns = [row["epoch_time_ns"] for row in last], ds.field("epoch_time_ns")

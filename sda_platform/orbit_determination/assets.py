@@ -45,15 +45,15 @@ from sda_platform.replay.history import History
 
 @table_asset(REFINED_ELEMENTS, jobs=[ORBIT_DETERMINATION])
 def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """Mean elements of tracked objects, corrected by their own windows of the last day, where that tells clearly more.
+    """Mean elements of tracked objects, fitted to their own windows of the last day, where clearly more accurate.
 
-    `element_publications` publishes them to the catalogue as one more source, below the surveillance network's priority
-    and above republished sets.
+    `element_publications` publishes them to the catalogue as one more source, below the surveillance network's
+    priority and above republished sets.
     """
     store = lake.open()
     plan = store.plan(REFINED_ELEMENTS)
     if plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns < TOGETHER_NS:
-        return nothing_new(store, plan, "what is due within ten minutes is refined, and screened, together")
+        return nothing_new(store, plan, "refinements are grouped over ten minutes, so that they are screened together")
     columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
     chosen = due(store.new_rows(plan, TRACKS, columns), store.earlier_rows(plan, ["norad_id", "epoch_time_ns"]))
     if not chosen.num_rows:
@@ -76,36 +76,36 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
 
 @table_asset(PROVISIONAL_ELEMENTS, jobs=[ORBIT_DETERMINATION])
 def provisional_elements(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult[Any]:
-    """Objects that no catalogue knows: orbits of the readings that match nothing, once they are confirmed.
+    """Uncatalogued objects: confirmed orbits of uncorrelated tracks.
 
-    They get an analyst satellite number from 80000 on. `element_publications` publishes them to the catalogue, and from
+    They get an analyst satellite number from 80000 on. `element_publications` publishes them to the catalogue; from
     then on they are tracked and screened like any other object.
     """
     store = lake.open()
     plan = store.plan(PROVISIONAL_ELEMENTS, settings={"fusion": fusion.recorded()})
-    readings, followed = closed_readings(store, plan, fusion.window_ns)
-    if not readings.num_rows:
-        return nothing_new(store, plan, "no reading of the last closed windows is without an object")
-    found = list(tracklets(readings, fusion.network()))
+    observations, followed = closed_observations(store, plan, fusion.window_ns)
+    if not observations.num_rows:
+        return nothing_new(store, plan, "no uncorrelated observation in the last closed windows")
+    found = list(tracklets(observations, fusion.network()))
     entries = store.log(ORBITAL_CATALOG).rows(["norad_id"], version=plan.snapshot(ORBITAL_CATALOG).version)
     numbers = store.earlier_rows(plan, ["norad_id"])["norad_id"].combine_chunks()
-    since_ns = pc.min(readings["sensor_time_ns"]).as_py() - REACH_NS
+    since_ns = pc.min(observations["sensor_time_ns"]).as_py() - REACH_NS
     known = store.earlier_rows(plan, PROVISIONAL_SCHEMA.names, ds.field("epoch_time_ns") >= since_ns)
     taken = [*entries["norad_id"].to_pylist(), *numbers.to_pylist()]
     rows = discovered(found, known, taken, followed, fusion.window_ns, plan.as_of_ns)
-    facts = {"uncorrelated_observations": readings.num_rows, "tracklets": len(found)}
+    facts = {"uncorrelated_observations": observations.num_rows, "tracklets": len(found)}
     if not rows.num_rows:
-        return nothing_new(store, plan, "no unknown object is confirmed that was not before", **facts)
+        return nothing_new(store, plan, "no newly confirmed unknown object", **facts)
     receipt = store.append(plan, store.frame(PROVISIONAL_ELEMENTS, rows), counts=facts)
     new = pc.sum(pc.invert(pc.is_in(rows["norad_id"], numbers))).as_py()
     met_again = rows.num_rows - rows["earlier_epoch_ns"].null_count
     return materialized(store, receipt, new_objects=new, met_again=met_again, **facts)
 
 
-def closed_readings(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, set[int]]:
-    """The readings of the last closed windows that no standing fit uses, as the newest commit of fused_tracks saw.
+def closed_observations(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, set[int]]:
+    """Observations of the last closed windows that no current fit uses, as of the newest commit of fused_tracks.
 
-    Their clocks are corrected as those of the fits are. With the numbers of the objects that have fits there.
+    Their times are corrected like those of the fits. Also returns the numbers of the objects with fits there.
     """
     upto = plan.window(FUSED_TRACKS).upto_sequence
     open_from_ns, observed = closed_before(store, plan)
@@ -115,12 +115,13 @@ def closed_readings(store: Lake, plan: Plan, window_ns: int) -> tuple[pa.Table, 
     time_ns, start_ns = ds.field("sensor_time_ns"), ds.field("window_start_ns")
     is_angles_only = (ds.field("source_kind") == "optical") & (time_ns >= angles_only_since_ns)
     known = (ds.field(COMMIT_SEQUENCE) <= observed) & (time_ns < open_from_ns)
-    readings = store.log(OBSERVATIONS).rows(OBSERVATION_COLUMNS, known & (is_angles_only | (time_ns >= since_ns)))
-    # A fit that has no sighting any more was retracted by an entry that has, so none is taken for standing.
+    observations = store.log(OBSERVATIONS).rows(OBSERVATION_COLUMNS, known & (is_angles_only | (time_ns >= since_ns)))
+    # A fit that lost its last angles-only observation was retracted by an entry that has one, so it is not current
+    # here.
     has_angles_only = (ds.field("optical_count") > 0) & (start_ns >= angles_only_since_ns)
     fitted = (ds.field(COMMIT_SEQUENCE) <= upto) & (has_angles_only | (start_ns >= since_ns))
     fits = current_keys(store.log(FUSED_TRACKS), ["norad_id", "window_start_ns", "observation_ids"], where=fitted)
-    left = uncorrelated(readings, pc.list_flatten(fits["observation_ids"]))
+    left = uncorrelated(observations, pc.list_flatten(fits["observation_ids"]))
     followed = fits.filter(pc.greater_equal(fits["window_start_ns"], since_ns))["norad_id"]
     starts_ns = range(window_start(angles_only_since_ns, window_ns), open_from_ns, window_ns)
     corrections = known_corrections(store, plan.snapshot(TIME_TAG_BIASES).sequence, starts_ns, window_ns)
@@ -134,7 +135,7 @@ def _scratch_zone(resources: Mapping[str, Any], _live: Lake, _replayed: History,
 
 @table_asset(ELEMENT_PUBLICATIONS, jobs=[ORBIT_DETERMINATION], priority=-5, stand_ins=_scratch_zone)
 def element_publications(lake: LakeResource, landing: LandingResource) -> dg.MaterializeResult[Any]:
-    """The ledger of published element sets: which commit became which segment of the landing zone of element sets.
+    """Ledger of published element sets: the landing segment of each commit.
 
     The segment is sealed before the ledger's commit. A repeated run seals the same bytes under the same name, which
     changes nothing. The zone feeds `element_sets`; that feedback is not an edge of the graph, which is acyclic.

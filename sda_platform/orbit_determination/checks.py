@@ -11,7 +11,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
-from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_IDS
+from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS
 from sda_platform.orchestration.freshness import newest, nothing_waits, watermark
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span
@@ -21,30 +21,33 @@ MAX_PUBLICATION_LAG_S = 300.0
 
 
 def unsound_refinements(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every refined set is clearly better than what it refined, by their covariances."""
+    """Texts of refined sets that are not more accurate than the published ones, by their covariances."""
     rows = log.rows_of(reviewed_span(commits), ["norad_id", "position_sigma_m", "published_sigma_m"])
     worse = pc.sum(pc.greater_equal(rows["position_sigma_m"], rows["published_sigma_m"])).as_py() or 0
-    return [f"{worse} sets are no better than what they refine"] if worse else []
+    return [f"{worse} sets are no better than the published ones"] if worse else []
 
 
-def shared_readings(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """No reading stands behind two unknown objects, and their numbers are analysts' numbers."""
+def shared_observations(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
+    """Texts of observations used by two unknown objects, and of numbers outside the analyst satellites' range."""
     rows = log.rows_of(reviewed_span(commits), ["norad_id", "observation_ids"]).sort_by("norad_id").to_pylist()
-    owners = [(reading, row["norad_id"]) for row in rows for reading in row["observation_ids"]]
+    owners = [(observation_id, row["norad_id"]) for row in rows for observation_id in row["observation_ids"]]
     owner = dict(reversed(owners))
-    twice = sorted({number for reading, number in owners if owner[reading] != number})
-    foreign = sorted({row["norad_id"] for row in rows} - set(ANALYST_IDS))
-    told = ((twice, "objects share readings with another"), (foreign, "numbers are not an analyst's"))
-    return [f"{len(numbers)} {what}, such as {numbers[0]}" for numbers, what in told if numbers]
+    twice = sorted({number for observation_id, number in owners if owner[observation_id] != number})
+    foreign = sorted({row["norad_id"] for row in rows} - set(ANALYST_SATELLITE_IDS))
+    problems = (
+        (twice, "objects share observations with another"),
+        (foreign, "numbers are not those of analyst satellites"),
+    )
+    return [f"{len(numbers)} {what}, such as {numbers[0]}" for numbers, what in problems if numbers]
 
 
-def discovery_looked(store: Lake, _log: TableLog) -> int | None:
-    """When unknown objects could last have been found: a quiet sky leaves the table as it is."""
+def last_discovery_time(store: Lake, _log: TableLog) -> int | None:
+    """When uncorrelated tracks were last processed: without any, the table does not change."""
     return watermark(PIPELINE)(store, store.log(FUSED_TRACKS))
 
 
 def unpublished_commits(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every consumed commit with element sets has one row in the ledger."""
+    """Texts of consumed commits with element sets that have no row in the ledger."""
     written = log.rows_of(reviewed_span(commits), ["source_table", "source_commit_sequence"])
     found = joined_keys(written, ["source_table", "source_commit_sequence"])
     expected = []
@@ -59,18 +62,18 @@ checks = [
     table_checks(
         REFINED_ELEMENTS,
         balance=[unsound_refinements],
-        freshness=DataFreshness("tracks are still refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
+        freshness=DataFreshness("tracks are refined", MAX_REFINEMENT_AGE_S, newest("epoch_time_ns")),
     ),
     table_checks(
         PROVISIONAL_ELEMENTS,
-        balance=[shared_readings],
-        freshness=DataFreshness("no unknown object waits for its number", MAX_REFINEMENT_AGE_S, discovery_looked),
+        balance=[shared_observations],
+        freshness=DataFreshness("uncorrelated tracks are processed", MAX_REFINEMENT_AGE_S, last_discovery_time),
     ),
     table_checks(
         ELEMENT_PUBLICATIONS,
         balance=[unpublished_commits],
         freshness=DataFreshness(
-            "no element set waits", MAX_PUBLICATION_LAG_S, nothing_waits(ELEMENT_PUBLICATIONS.consumes)
+            "no element set is unpublished", MAX_PUBLICATION_LAG_S, nothing_waits(ELEMENT_PUBLICATIONS.consumes)
         ),
     ),
 ]

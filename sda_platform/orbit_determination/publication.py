@@ -17,17 +17,17 @@ from sda_platform.lake.log import Commit
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.zone import LandingZone
-from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, OwnElements
+from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, DeterminedElements
 
 _SHORT_HASH = 12
-_FIELDS = [name for name in OwnElements.to_schema().columns if name in ElementSet.__dataclass_fields__]
+_FIELDS = [name for name in DeterminedElements.to_schema().columns if name in ElementSet.__dataclass_fields__]
 _SCHEMA = pa.schema([field for field in ELEMENT_PUBLICATIONS.arrow_schema if field.name != COMMIT_SEQUENCE])
 
 
 def publish(store: Lake, plan: Plan, zone: LandingZone) -> pa.Table:
     """Seal every commit of the plan's windows into ``zone``; returns the ledger's rows, one a segment.
 
-    Raises SegmentConflict when other bytes wait under the name of a segment.
+    Raises SegmentConflict when other bytes are pending under the name of a segment.
     """
     rows = []
     for source in ELEMENT_PUBLICATIONS.consumes:

@@ -1,7 +1,7 @@
-"""Unknown objects that are met again: the earlier set that a new orbit goes on, and the orbit by both.
+"""Recognises an unknown object on a later pass: the earlier set that a new orbit continues, and the orbit from both.
 
-An orbit of one pass of 100 s is kilometres off a revolution later, which is further than association looks, but its own
-covariance says so. What is met there belongs to it if neither could belong to another, and if both fit as one.
+An orbit of one pass of 100 s is kilometres off after a revolution, outside the association gate but within its own
+covariance. A new orbit continues it if the match is unique in both directions, and if both fit as one orbit.
 """
 
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.sensing.observations import ObservationArrays
 
 REACH_NS = 3 * 3600 * NANOSECONDS_PER_SECOND
-"""How old an earlier set may be, event time: more than a revolution of a low orbit."""
+"""Largest age of an earlier set, event time: more than a revolution of a low orbit."""
 
 
 @dataclass(frozen=True, eq=False)
 class EarlierSet(UncertainElements):
-    """A row of `provisional_elements`, and which readings are behind it."""
+    """A row of `provisional_elements`, and the observations that it was estimated from."""
 
-    readings: frozenset[str]
+    observation_ids: frozenset[str]
 
     @property
     def number(self) -> int:
@@ -40,30 +40,32 @@ class EarlierSet(UncertainElements):
 
 
 def earlier_sets(known: pa.Table) -> dict[int, list[EarlierSet]]:
-    """By number, the rows of `provisional_elements` that say how far they are to be believed, in order of epoch."""
+    """The rows of `provisional_elements` with a covariance, by number, in order of epoch."""
     sets: dict[int, list[EarlierSet]] = {}
     for row in known.filter(pc.is_valid(known["covariance"])).sort_by("epoch_time_ns").to_pylist():
         one = EarlierSet(
             elements=ElementSets.from_columns({name: [value] for name, value in row.items()}),
             covariance=covariance_from_lower(row["covariance"])[0],
-            readings=frozenset(row["observation_ids"]),
+            observation_ids=frozenset(row["observation_ids"]),
         )
         sets.setdefault(one.number, []).append(one)
     return sets
 
 
 def set_before(sets: Sequence[EarlierSet], chain: Sequence[Tracklet]) -> EarlierSet | None:
-    """The last of one number's sets that is older than the chain and from none of its readings: none counts twice."""
-    first_ns = min(tracklet.readings["sensor_time_ns"][0].as_py() for tracklet in chain)
-    ids = {reading for tracklet in chain for reading in tracklet.readings["observation_id"].to_pylist()}
-    before = [one for one in sets if one.epoch_ns < first_ns and ids.isdisjoint(one.readings)]
+    """The last of one number's sets that is older than the chain and shares no observation with it."""
+    first_ns = min(tracklet.observations["sensor_time_ns"][0].as_py() for tracklet in chain)
+    ids = {
+        observation_id for tracklet in chain for observation_id in tracklet.observations["observation_id"].to_pylist()
+    }
+    before = [one for one in sets if one.epoch_ns < first_ns and ids.isdisjoint(one.observation_ids)]
     return before[-1] if before else None
 
 
 def continued(before: EarlierSet, observations: ObservationArrays, alone: Correction) -> Correction | None:
-    """The orbit by these observations and ``before``; None if it fits them worse than chance would once in 1,000.
+    """The orbit from these observations and ``before``; None if the joint fit is less likely than 1 in 1,000.
 
-    ``alone`` is the orbit by the observations alone: the earlier set adds six degrees of freedom to its chi-square.
+    ``alone`` is the orbit from the observations alone: the earlier set adds six degrees of freedom to its chi-square.
     """
     prior = propagated(before, int(alone.elements.epoch_time_ns[0]))
     try:

@@ -1,4 +1,4 @@
-"""Element sets of our own: which tracks are worth refining now, and what their windows say. Arrow in, Arrow out."""
+"""Refinement: which tracks to refine now, and the element sets from their windows. Arrow in, Arrow out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,35 +17,35 @@ from sda_platform.orbits.elements import ElementSets
 
 REFINED_SCHEMA = pa.schema([field for field in REFINED_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
 ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
-"""How far back the windows of a fit reach, event time."""
+"""Span of the windows of a fit, event time."""
 TOGETHER_NS = 600 * NANOSECONDS_PER_SECOND
-"""Refined sets come no more often than this, mission time: screening one costs almost as much as screening many."""
-# A set that follows the last one of the object sooner tells little that is new, and has it screened again.
-_PAUSE_NS = 1800 * NANOSECONDS_PER_SECOND
-_LEAST_WINDOWS = 6
-# What is not clearly better than what is published is not offered.
+"""Smallest interval of refinements, mission time: screening one set costs almost as much as screening many."""
+# An earlier successor adds little information, and causes another screening.
+_MIN_INTERVAL_NS = 1800 * NANOSECONDS_PER_SECOND
+_MIN_WINDOWS = 6
+# Share of the published sigma that a refined set must not exceed to be published.
 _BETTER = 0.5
 
 
 def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
-    """The tracks to refine: alive, seen often enough, and some time after the object's last refined set.
+    """The tracks to refine: alive, observed often enough, and some time after the object's last refined set.
 
-    ``tracks`` are rows of `tracks`; ``refined`` what was refined before, with ``norad_id`` and ``epoch_time_ns``.
+    ``tracks`` are rows of `tracks`; ``refined`` earlier refinements, with ``norad_id`` and ``epoch_time_ns``.
     """
     last: dict[int, int] = {}
     for row in refined.to_pylist():
         last[row["norad_id"]] = max(row["epoch_time_ns"], last.get(row["norad_id"], 0))
     numbers, epochs_ns = tracks["norad_id"].to_pylist(), tracks["epoch_time_ns"].to_pylist()
-    rested = [epoch - last.get(number, 0) >= _PAUSE_NS for number, epoch in zip(numbers, epochs_ns, strict=True)]
+    is_due = [epoch - last.get(number, 0) >= _MIN_INTERVAL_NS for number, epoch in zip(numbers, epochs_ns, strict=True)]
     alive = pc.is_in(tracks["state"], pa.array(ALIVE))
-    enough = pc.greater_equal(tracks["windows"], _LEAST_WINDOWS)
-    return tracks.filter(pc.and_(pc.and_(alive, enough), pa.array(rested, pa.bool_()))).sort_by("norad_id")
+    enough = pc.greater_equal(tracks["windows"], _MIN_WINDOWS)
+    return tracks.filter(pc.and_(pc.and_(alive, enough), pa.array(is_due, pa.bool_()))).sort_by("norad_id")
 
 
 def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping[str, Any]], as_of_ns: int) -> pa.Table:
     """Element sets that are clearly better than the ``published`` rows (by catalogue number) of these tracks.
 
-    Of an object that is suspected of a manoeuvre only the windows since then count.
+    Of an object with a suspected manoeuvre only the windows since then count.
     """
     found = []
     for track in tracks.to_pylist():
@@ -53,20 +53,20 @@ def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping
         since_ns = max(track["manoeuvre_time_ns"] or 0, track["epoch_time_ns"] - ARC_NS)
         own = windows.filter(pc.equal(windows["norad_id"], track["norad_id"]))
         own = own.filter(pc.greater_equal(own["epoch_time_ns"], since_ns))
-        if row is None or own.num_rows < _LEAST_WINDOWS:
+        if row is None or own.num_rows < _MIN_WINDOWS:
             continue
         fits = window_fits(own.sort_by("epoch_time_ns"))
         try:
             fitted = fit_elements(fits, ElementSets.from_columns({name: [value] for name, value in row.items()}))
         except NoFit:
             continue
-        told = _told(fitted, row, fits.epoch_ns)
-        if fitted.converged and told["position_sigma_m"] < _BETTER * told["published_sigma_m"]:
-            found.append({**told, "as_of_ns": as_of_ns})
+        row_of_fit = _row(fitted, row, fits.epoch_ns)
+        if fitted.converged and row_of_fit["position_sigma_m"] < _BETTER * row_of_fit["published_sigma_m"]:
+            found.append({**row_of_fit, "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, REFINED_SCHEMA)
 
 
-def _told(fitted: FittedElements, published: Mapping[str, Any], epoch_ns: Any) -> dict[str, Any]:
+def _row(fitted: FittedElements, published: Mapping[str, Any], epoch_ns: Any) -> dict[str, Any]:
     elements = {name: getattr(fitted.elements, name)[0].item() for name in ElementSets.__dataclass_fields__}
     return {
         **elements,

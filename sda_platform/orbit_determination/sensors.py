@@ -1,4 +1,4 @@
-"""The schedule of orbit determination: every two minutes, unless work for the catalogue is waiting or under way."""
+"""The schedule of orbit determination: every two minutes, unless work for the catalogue is pending or running."""
 
 import time
 from collections.abc import Sequence
@@ -33,7 +33,9 @@ def build_schedules(*, running: bool, assets: Sequence[dg.AssetKey]) -> list[dg.
         waiting = zone.pending_names()
         # Older segments are not being consumed, which the zone's check reports: they must not delay this job for ever.
         if waiting and (backlog_of(zone, time.time()).oldest_s or 0.0) <= landing.backlog_max_age_s:
-            return dg.SkipReason(f"the catalogue takes what waits for it first: {', '.join(sorted(waiting)[:3])}")
+            return dg.SkipReason(
+                f"segments of element sets are pending for the catalogue: {', '.join(sorted(waiting)[:3])}"
+            )
         active = unfinished_run(context.instance, [ORBIT_DETERMINATION.pool])
         if active is not None:
             return dg.SkipReason(f"run {active[:8]} of the pool has not ended")

@@ -1,4 +1,4 @@
-"""Tables of element sets that the platform determined itself: of tracked objects, and of those that nobody knows."""
+"""Tables of orbit determination (OD) products: element sets of tracked objects and of uncatalogued ones."""
 
 import pandera.pyspark as pa
 from pyspark.sql import types as T
@@ -9,8 +9,8 @@ from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.table import Table, TableModel
 
 
-class OwnElements(TableModel):
-    """An element set that the platform determined itself; it is offered to the catalogue like any other."""
+class DeterminedElements(TableModel):
+    """A locally determined element set; it is published to the catalogue like any other."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
     object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
@@ -37,20 +37,20 @@ class OwnElements(TableModel):
     )
 
 
-class RefinedElements(OwnElements):
+class RefinedElements(DeterminedElements):
     """Mean elements of a tracked object, from its own windows."""
 
     published_epoch_ns: T.LongType = pa.Field(
         description="Epoch of the element set that was refined.", metadata={"unit": "ns"}
     )
     published_sigma_m: T.DoubleType = pa.Field(
-        ge=0, description="1-sigma of its position, by the catalogue's model.", metadata={"unit": "m"}
+        ge=0,
+        description="1-sigma of the published set's position, by the prior covariance model.",
+        metadata={"unit": "m"},
     )
     windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
-    arc_s: T.DoubleType = pa.Field(ge=0, description="From the first to the last of them.", metadata={"unit": "s"})
-    innovation: T.DoubleType = pa.Field(
-        ge=0, description="How far the set moved from the published one: squared, normalised."
-    )
+    arc_s: T.DoubleType = pa.Field(ge=0, description="Span from the first to the last window.", metadata={"unit": "s"})
+    innovation: T.DoubleType = pa.Field(ge=0, description="Squared normalised distance from the published set.")
 
 
 REFINED_ELEMENTS = Table(
@@ -73,20 +73,22 @@ REFINED_ELEMENTS = Table(
 )
 
 
-class ProvisionalElements(OwnElements):
-    """Mean elements of an object that no catalogue knows, from readings that match nothing; numbered from 80000."""
+class ProvisionalElements(DeterminedElements):
+    """Mean elements of an uncatalogued object, from uncorrelated tracks; numbered from 80000."""
 
     tracklets: T.ArrayType = pa.Field(
         dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
-        description="The tracks that it was seen in, by source and the source's own number.",
+        description="The tracklets, by source and the source's own track number.",
     )
-    readings: T.LongType = pa.Field(ge=1, description="Observations in them.")
+    readings: T.LongType = pa.Field(ge=1, description="Observations in the tracklets.")
     observation_ids: T.ArrayType = pa.Field(
-        dtype_kwargs={"elementType": T.StringType(), "containsNull": True}, description="These, sorted."
+        dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
+        description="Ids of these observations, sorted.",
     )
-    first_seen_ns: T.LongType = pa.Field(description="Event time of the first of them.", metadata={"unit": "ns"})
+    first_seen_ns: T.LongType = pa.Field(description="Event time of the first observation.", metadata={"unit": "ns"})
     chi_square: T.DoubleType = pa.Field(
-        ge=0, description="Weighted sum of squared residuals after the fit, with the misfit of an earlier set if any."
+        ge=0,
+        description="Weighted sum of squared residuals after the fit, with that of an earlier set if any.",
     )
     degrees_of_freedom: T.LongType = pa.Field(
         ge=0, description="Measured components less the six unknowns, or all where an earlier set counts as evidence."
@@ -99,7 +101,7 @@ class ProvisionalElements(OwnElements):
     )
     earlier_epoch_ns: T.LongType = pa.Field(
         nullable=True,
-        description="Epoch of the number's earlier set that counts as evidence, from other readings; null: none.",
+        description="Epoch of the number's earlier set that counts as evidence, from other observations; null: none.",
         metadata={"unit": "ns"},
     )
 

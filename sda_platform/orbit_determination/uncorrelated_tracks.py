@@ -1,7 +1,8 @@
-"""Objects that nobody knows yet: readings that match nothing become tracklets, orbits, and numbers once confirmed.
+"""Processing of uncorrelated tracks (UCT): observations become tracklets, orbits, and analyst satellites once
+confirmed.
 
-Tracklets whose orbits meet are linked and fitted together, unless one sensor followed both at once. An object is
-confirmed when it was seen in three windows, or by two tracklets; one that was numbered before and is met again keeps
+Tracklets with consistent orbits are linked and fitted together, unless one sensor tracked both at once. An object is
+confirmed when it was observed in three windows, or by two tracklets. A numbered object that is recognised again keeps
 its number. Arrow in, Arrow out.
 """
 
@@ -29,28 +30,28 @@ from sda_platform.orbits.sensing.observations import ObservationArrays
 
 PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
 MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
-"""How far back readings that match nothing are looked at again, event time."""
+"""Span of uncorrelated observations that are processed again, event time."""
 ANGLES_ONLY_MEMORY_NS = 3600 * NANOSECONDS_PER_SECOND
-"""The same of telescopes' sightings: it takes the better part of an hour to tell how far a geostationary object is."""
-ANALYST_IDS = range(80_000, 90_000)
-"""Catalogue numbers that the surveillance network sets aside for objects without a name."""
+"""The same for angles-only observations: the distance of a geostationary object takes most of an hour to determine."""
+ANALYST_SATELLITE_IDS = range(80_000, 90_000)
+"""Catalogue numbers that the surveillance network reserves for analyst satellites."""
 _CONFIRMING_WINDOWS = 3
-# An orbit that is refined by less than this is not worth a new set.
-_MORE_READINGS = 1.5
-# A position that is known no better than this cannot be met again, nor screened.
-_VAGUEST_M = 50_000.0
+# A smaller increase in observations is not worth a new set.
+_MORE_OBSERVATIONS = 1.5
+# An orbit with a larger position sigma can be neither recognised nor screened.
+_LARGEST_SIGMA_M = 50_000.0
 
 
 def discovered(
     found: Sequence[Tracklet], known: pa.Table, taken: Sequence[int], followed: Set[int], window_ns: int, as_of_ns: int
 ) -> pa.Table:
-    """Element sets of confirmed objects: new ones with the next free numbers, known ones where much was added.
+    """Element sets of confirmed objects: new ones with the next free numbers, known ones with many more observations.
 
     Args:
-        found: tracklets of now.
-        known: rows of `provisional_elements` that may be from some of the same readings, or of the same objects.
+        found: the current tracklets.
+        known: rows of `provisional_elements` that may share observations or objects with them.
         taken: catalogue numbers in use.
-        followed: those of objects that other readings of now are of.
+        followed: catalogue numbers with current fits.
         window_ns: length of a window.
         as_of_ns: mission time of the commit.
     """
@@ -58,27 +59,28 @@ def discovered(
     numbers, counts = _known(known, found)
     owners = [_owner(numbers, chain) for chain, _ in confirmed]
     earlier = _earlier(confirmed, owners, known, followed)
-    free = iter(sorted(set(ANALYST_IDS) - set(taken) - set(known["norad_id"].to_pylist())))
+    free = iter(sorted(set(ANALYST_SATELLITE_IDS) - set(taken) - set(known["norad_id"].to_pylist())))
     rows = []
     for (chain, alone), owner, before in zip(confirmed, owners, earlier, strict=True):
-        if owner is not None and sum(t.readings.num_rows for t in chain) < _MORE_READINGS * counts[owner]:
+        if owner is not None and sum(t.observations.num_rows for t in chain) < _MORE_OBSERVATIONS * counts[owner]:
             continue
         joined = None if before is None else continued(before, _observations(chain), alone)
         basis = None if joined is None else before
         number = owner if owner is not None else basis.number if basis is not None else next(free, None)
         if number is not None:
-            rows.append(_told(number, chain, joined or alone, basis, as_of_ns))
+            rows.append(_row(number, chain, joined or alone, basis, as_of_ns))
     return pa.Table.from_pylist(sorted(rows, key=lambda row: row["norad_id"]), PROVISIONAL_SCHEMA)
 
 
 def _known(known: pa.Table, found: Sequence[Tracklet]) -> tuple[dict[str, int], dict[int, int]]:
-    """The number of each tracklet and reading that has one, and how many readings the newest set of a number is from.
+    """The number of each tracklet and observation that has one, and each number's observation count in its newest
+    set.
 
-    By readings, too: the sightings of a telescope are called by the first of them, which is forgotten one day. What
-    these tracklets cannot share a reading with is left out: a radar may have called others the same before.
+    Observations are keys too, because a telescope's tracklet is named after its first observation, which expires.
+    Sets too old to share an observation are left out: a radar may have reused their track names.
     """
-    first_ns = min((t.readings["sensor_time_ns"][0].as_py() for t in found), default=0)
-    # An epoch lies among the set's readings, and these are no further apart than is remembered.
+    first_ns = min((t.observations["sensor_time_ns"][0].as_py() for t in found), default=0)
+    # An epoch lies within the span of its set's observations, which the memory limits.
     shared = known.filter(pc.greater_equal(known["epoch_time_ns"], first_ns - ANGLES_ONLY_MEMORY_NS))
     numbers: dict[str, int] = {}
     counts: dict[int, int] = {}
@@ -89,7 +91,7 @@ def _known(known: pa.Table, found: Sequence[Tracklet]) -> tuple[dict[str, int], 
 
 
 def _owner(numbers: Mapping[str, int], chain: Sequence[Tracklet]) -> int | None:
-    names = (name for t in chain for name in (t.name, *t.readings["observation_id"].to_pylist()))
+    names = (name for t in chain for name in (t.name, *t.observations["observation_id"].to_pylist()))
     return next((numbers[name] for name in names if name in numbers), None)
 
 
@@ -99,7 +101,9 @@ def _earlier(
     known: pa.Table,
     followed: Set[int],
 ) -> list[EarlierSet | None]:
-    """What each orbit may go on: its own number's last set from other readings, or that of an object not seen now."""
+    """The set that each orbit may continue: its own number's last set from other observations, or that of an
+    unobserved object.
+    """
     sets = earlier_sets(known)
     gone = [of_one[-1] for number, of_one in sets.items() if number not in followed and number not in owners]
     again = {met: gone[which] for met, which in recognise(gone, [orbit for _, orbit in confirmed]).items()}
@@ -110,12 +114,12 @@ def _earlier(
 
 
 def _confirmed(found: Sequence[Tracklet], window_ns: int) -> list[tuple[list[Tracklet], Correction]]:
-    """Chains of linked tracklets that were seen often enough, each with the orbit through all of it; earliest first.
+    """Chains of linked tracklets observed often enough, each with the orbit through all of it; earliest first.
 
-    What is linked and turns out not to be one object counts as several.
+    A chain whose joint fit fails is split into its tracklets.
     """
     sure: list[tuple[list[Tracklet], Correction]] = []
-    waiting = [[found[n] for n in chain] for chain in link([t.orbit for t in found], _apart(found))]
+    waiting = [[found[n] for n in chain] for chain in link([t.orbit for t in found], _distinct(found))]
     while waiting:
         chain = waiting.pop()
         if len(chain) == 1 and _windows(chain[0], window_ns) < _CONFIRMING_WINDOWS:
@@ -125,31 +129,31 @@ def _confirmed(found: Sequence[Tracklet], window_ns: int) -> list[tuple[list[Tra
             sure.append((chain, orbit))
         elif len(chain) > 1:
             waiting += [[tracklet] for tracklet in chain]
-    return sorted(sure, key=lambda each: (each[0][0].readings["sensor_time_ns"][0].as_py(), each[0][0].name))
+    return sorted(sure, key=lambda each: (each[0][0].observations["sensor_time_ns"][0].as_py(), each[0][0].name))
 
 
-def _apart(found: Sequence[Tracklet]) -> npt.NDArray[np.bool_]:
-    """Which pairs (n, n) are of two objects: a sensor follows none in two tracks at once."""
-    source = np.array([t.readings["source_id"][0].as_py() for t in found], dtype=np.str_)
-    first = np.array([t.readings["sensor_time_ns"][0].as_py() for t in found], dtype=np.int64)
-    last = np.array([t.readings["sensor_time_ns"][-1].as_py() for t in found], dtype=np.int64)
+def _distinct(found: Sequence[Tracklet]) -> npt.NDArray[np.bool_]:
+    """Which pairs (n, n) are two objects: a sensor never tracks one object in two tracks at once."""
+    source = np.array([t.observations["source_id"][0].as_py() for t in found], dtype=np.str_)
+    first = np.array([t.observations["sensor_time_ns"][0].as_py() for t in found], dtype=np.int64)
+    last = np.array([t.observations["sensor_time_ns"][-1].as_py() for t in found], dtype=np.int64)
     overlap = (first[:, None] <= last) & (first <= last[:, None])
     return np.asarray((source[:, None] == source) & overlap)
 
 
 def _windows(tracklet: Tracklet, window_ns: int) -> int:
-    return len({window_start(time_ns, window_ns) for time_ns in tracklet.readings["sensor_time_ns"].to_pylist()})
+    return len({window_start(time_ns, window_ns) for time_ns in tracklet.observations["sensor_time_ns"].to_pylist()})
 
 
 def _fitted(chain: Sequence[Tracklet]) -> Correction | None:
-    """The orbit through all of the chain, or None where that is not of one object after all."""
+    """The orbit through all of the chain, or None where the joint fit is implausible."""
     orbit = chain[-1].orbit
     if len(chain) > 1:
         try:
             orbit = correct_elements(_observations(chain), orbit.elements)
         except NoOrbit:
             return None
-    return orbit if orbit.is_plausible and _sigma_m(orbit) < _VAGUEST_M else None
+    return orbit if orbit.is_plausible and _sigma_m(orbit) < _LARGEST_SIGMA_M else None
 
 
 def _observations(chain: Sequence[Tracklet]) -> ObservationArrays:
@@ -161,21 +165,21 @@ def _sigma_m(orbit: Correction) -> float:
     return float(np.sqrt(np.trace(orbit.covariance_teme[:3, :3]))) * 1e3
 
 
-def _told(
+def _row(
     number: int, chain: Sequence[Tracklet], orbit: Correction, before: EarlierSet | None, as_of_ns: int
 ) -> dict[str, Any]:
     epoch_ns = orbit.elements.epoch_time_ns // 1000 * 1000  # an OMM's epoch has microseconds
     elements = replace(orbit.elements, norad_id=np.array([number]), epoch_time_ns=epoch_ns)
-    readings = pa.concat_tables(t.readings for t in chain)
+    observations = pa.concat_tables(t.observations for t in chain)
     return {
         **{name: getattr(elements, name)[0].item() for name in ElementSets.__dataclass_fields__},
         "object_name": f"UNKNOWN {number}",
         "international_designator": None,
         "position_sigma_m": _sigma_m(orbit),
         "tracklets": [t.name for t in chain],
-        "readings": readings.num_rows,
-        "observation_ids": sorted(readings["observation_id"].to_pylist()),
-        "first_seen_ns": pc.min(readings["sensor_time_ns"]).as_py(),
+        "readings": observations.num_rows,
+        "observation_ids": sorted(observations["observation_id"].to_pylist()),
+        "first_seen_ns": pc.min(observations["sensor_time_ns"]).as_py(),
         "chi_square": orbit.chi_square,
         "degrees_of_freedom": orbit.degrees_of_freedom,
         "covariance": lower_triangles(orbit.covariance[None])[0].tolist(),

@@ -99,7 +99,7 @@ def tracks(platform: Platform) -> pa.Table:
     """The standing fused tracks, without sequence and times of processing (E11)."""
     last: dict[str, dict[str, Any]] = {}
     for row in sorted(platform.rows(FUSED_TRACKS).to_pylist(), key=lambda r: (r["sequence"], r["op"])):
-        last[row["track_id"]] = row
+        last[row["fit_id"]] = row
     standing = [last[track] for track in sorted(last) if last[track]["op"] == "insert"]
     rows = pa.Table.from_pylist(standing, schema=FUSED_TRACKS.arrow_schema)
     return rows.drop_columns(["commit_sequence", "sequence", "op", "as_of_ns"])
@@ -330,7 +330,7 @@ def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Pla
     platform.run("observations_to_alerts", must_succeed=False)
     sound = sum(fault == "none" for s in simulated() for fault in s.truth.column("fault").to_pylist())
     assert platform.rows(OBSERVATIONS, "observation_id").num_rows == sound
-    assert platform.rows(FUSED_TRACKS, "track_id").num_rows > 0
+    assert platform.rows(FUSED_TRACKS, "fit_id").num_rows > 0
     assert platform.rows(ALERT_DELIVERIES, "alert_id").num_rows == 0
 
     platform.subscriber.path.rmdir()

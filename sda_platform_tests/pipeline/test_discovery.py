@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
-from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_IDS
+from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orchestration.replaying import replay_lake
@@ -58,7 +58,7 @@ def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platf
     seen = {row["norad_id"]: {owner.get(reading) for reading in row["observation_ids"]} for row in rows.to_pylist()}
     assert all(len(objects) == 1 for objects in seen.values()), "no orbit mixes two objects"
     assert len({min(objects) for objects in seen.values()}) == FRAGMENTS
-    assert set(seen) <= set(ANALYST_IDS)
+    assert set(seen) <= set(ANALYST_SATELLITE_IDS)
     assert max(misses_m(rows)) < 1_000
     resources = platform.definitions.resources or {}
     (again,) = replay_lake(platform.lake, str(platform.home / "shadow"), resources, tables=[PROVISIONAL_ELEMENTS])

@@ -133,7 +133,7 @@ def test_observations_of_an_object_change_its_alerts(platform: RunningPlatform) 
     assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), PATIENCE_S)
     assert eventually(platform.is_idle, PATIENCE_S)
     assert_all_landed_once(platform, until_s=70)
-    assert platform.rows(FUSED_TRACKS, "track_id").num_rows > 0
+    assert platform.rows(FUSED_TRACKS, "fit_id").num_rows > 0
     updated = [alert for alert in platform.alerts() if alert.from_tracks and alert.alert_id in before]
     assert updated
     assert all(alert.sequence > before[alert.alert_id].sequence for alert in updated)

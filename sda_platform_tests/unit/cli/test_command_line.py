@@ -135,7 +135,7 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     seen = [(25544, 0.0), (25544, 600.0), (5, 600.0), (25544, 8_000.0)]
     windows = [
         {
-            "track_id": f"track-{n}",
+            "fit_id": f"track-{n}",
             "norad_id": norad_id,
             "epoch_time_ns": after(seconds),
             "observation_ids": [f"obs-{n}"],

@@ -51,7 +51,7 @@ def opinion(hours: float, stated: float | None) -> dict[str, Any]:
 
 def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any]) -> str:
     alerts = [{**assessments[0], "op": op}]
-    trace = Trace(EVENT, alerts, [{}], assessments, [], [{}, {}], [{"track_id": "t"}], [{}] * 7, others)
+    trace = Trace(EVENT, alerts, [{}], assessments, [], [{}, {}], [{"fit_id": "t"}], [{}] * 7, others)
     console = Console(width=140, record=True, file=io.StringIO())
     for line in alert_lines(trace):
         console.print(line)

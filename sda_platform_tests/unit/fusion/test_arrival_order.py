@@ -13,7 +13,7 @@ from sda_platform.fusion.assets import windows_to_fit
 from sda_platform.fusion.fuse import TRACK_SCHEMA, window_fuser
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.sources import arrivals
-from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrected_windows, corrections, estimated
+from sda_platform.fusion.time_bias import BIAS_SCHEMA, corrected_windows, corrections, estimated
 from sda_platform.fusion.watermarks import PIPELINE, WINDOWS_IN_TERM, advance, first_open_window, term_of
 from sda_platform.orbits.propagation import Propagator
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS, catalogue
@@ -71,7 +71,7 @@ class Played:
     propagator: Propagator
     marks: dict[str, int] = field(default_factory=dict)
     standing: dict[int, pa.Table] = field(default_factory=dict)
-    clocks: pa.Table = field(default_factory=CLOCK_SCHEMA.empty_table)
+    clocks: pa.Table = field(default_factory=BIAS_SCHEMA.empty_table)
     read_clocks: int = 0
     terms_until_ns: int = term_of(START_NS, WINDOW_NS)
     corrections: int = 0

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sda_platform.fusion.checks import unfolded_windows
+from sda_platform.fusion.checks import stale_tracks
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
@@ -93,5 +93,5 @@ def test_the_check_sees_a_track_that_did_not_follow_its_windows(windows: pa.Tabl
     rows[3]["epoch_time_ns"] -= 30 * SECOND_NS
     commit(lake, TRACKS, rows[1:], windows=[genesis_window(FUSED_TRACKS)])
     log = lake.log(TRACKS)
-    (problem,) = unfolded_windows(lake, log, log.commits())
+    (problem,) = stale_tracks(lake, log, log.commits())
     assert problem == f"2 objects have newer windows than their tracks, such as {rows[0]['norad_id']}"

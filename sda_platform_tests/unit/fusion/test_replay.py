@@ -28,7 +28,7 @@ from sda_platform_tests.support.delta_tables import commit, genesis_window, lake
 from sda_platform_tests.support.scenes import START_NS
 from sda_platform_tests.support.windows import WINDOW_NS, beacons, published, some_catalogue
 from sda_platform_tests.unit.fusion.test_time_bias import TERM, TERM_NS, observed, satellites
-from sda_platform_tests.unit.orbit_determination.test_discovery import readings
+from sda_platform_tests.unit.orbit_determination.test_discovery import observations
 from sda_platform_tests.unit.orbit_determination.test_recognition import TOLD_APART, TWINS, meetings, seen
 
 RESOURCES = {"fusion": FusionResource(window_s=30)}
@@ -78,8 +78,8 @@ def test_time_tag_biases__F_replay(lake: Lake) -> None:
 def test_provisional_elements__F_replay(lake: Lake) -> None:
     """The second commit numbers only whom the first did not."""
     commit(lake, ORBITAL_CATALOG, published(satellites()))
-    first = pc.is_in(readings()["native_track_id"], pa.array(["0", "1", "2"]))
-    for rows in (readings().filter(first), readings().filter(pc.invert(first))):
+    first = pc.is_in(observations()["native_track_id"], pa.array(["0", "1", "2"]))
+    for rows in (observations().filter(first), observations().filter(pc.invert(first))):
         observe(lake, rows, START_NS + 4 * WINDOW_NS)
         materialize(lake, PROVISIONAL_ELEMENTS)
     assert_replayed(lake, PROVISIONAL_ELEMENTS)
@@ -88,7 +88,7 @@ def test_provisional_elements__F_replay(lake: Lake) -> None:
 def test_provisional_elements_of_what_is_met_again__F_replay(lake: Lake) -> None:
     """The second commit goes on under the numbers of the first, but that of an object which a fit follows elsewhere."""
     elsewhere = 80_000 + min(TOLD_APART)
-    fit = {"track_id": "followed", "norad_id": elsewhere, "observation_ids": [], "optical_count": 0, "sequence": 0}
+    fit = {"fit_id": "followed", "norad_id": elsewhere, "observation_ids": [], "optical_count": 0, "sequence": 0}
     for meeting, middle_ns in enumerate(meetings()):
         fits = [{**fit, "op": "insert", "window_start_ns": middle_ns - WINDOW_NS}] if meeting else []
         observe(lake, seen(meeting), middle_ns + 4 * WINDOW_NS, fits)

@@ -12,9 +12,9 @@ import pytest
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, live_tracks
-from sda_platform.fusion.report import recent_verdicts, report
+from sda_platform.fusion.report import recent_outcomes, report
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES, TRACKS
-from sda_platform.fusion.time_bias import CLOCK_SCHEMA, estimated
+from sda_platform.fusion.time_bias import BIAS_SCHEMA, estimated
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.orbits.propagation import Propagator
@@ -41,7 +41,7 @@ def lake_with(root: Path, observed: list[pa.Table], unknown: int = 0, **altered:
     counts = {**lags, "isl_pipeline_lag_ms": 2_400}
     commit(lake, FUSED_TRACKS, journal, watermarks=marks, counts=counts, as_of_ns=AS_OF_NS)
     touched = pa.array(sorted(set(fits["norad_id"].to_pylist())))
-    told = estimated(pa.concat_tables(observed), CLOCK_SCHEMA.empty_table(), propagator, START_NS, WINDOW_NS, AS_OF_NS)
+    told = estimated(pa.concat_tables(observed), BIAS_SCHEMA.empty_table(), propagator, START_NS, WINDOW_NS, AS_OF_NS)
     commit(lake, TIME_TAG_BIASES, told.to_pylist())
     tracks = live_tracks(fits, touched, TRACK_SCHEMA.empty_table(), propagator, AS_OF_NS)
     commit(lake, TRACKS, tracks.to_pylist())
@@ -67,7 +67,7 @@ def test_sound_fusion_is_shown_in_small_pictures_and_checked(tmp_path: Path) -> 
 def test_a_bias_above_the_bound_of_its_clock_quality_is_reported__DP3_I4(tmp_path: Path) -> None:
     failed = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS, ahead_ms=80.0)), WINDOW_NS))
     text = failed["clocks_keep_their_bounds"] or ""
-    assert "optical-" in text and "its clock claims 10 ms" in text
+    assert "optical-" in text and "the bound of its clock quality is 10 ms" in text
     offsets = [float(part.split(" ")[2]) for part in text.split("; ")]
     assert np.median(offsets) == pytest.approx(80.0, abs=3.0)
 
@@ -77,12 +77,12 @@ def test_observations_are_associated_with_the_bias_corrections_of_the_fits__CS(t
     lake = lake_with(tmp_path, wrong)
 
     def levels(observed: list[pa.Table]) -> np.ndarray:
-        found = recent_verdicts(lake, pa.concat_tables(observed), WINDOW_NS)
+        found = recent_outcomes(lake, pa.concat_tables(observed), WINDOW_NS)
         return np.sort(found.level[found.source_id != "isl"])
 
     true, off = levels(right), levels(wrong)
     this_term = {"term_start_ns": 0, "holds_from_ns": START_NS, "is_applied": True, "correction_sigma_s": 1e-4}
-    told = lake.log(TIME_TAG_BIASES).rows(CLOCK_SCHEMA.names).to_pylist()
+    told = lake.log(TIME_TAG_BIASES).rows(BIAS_SCHEMA.names).to_pylist()
     commit(lake, TIME_TAG_BIASES, [{**row, **this_term} for row in told])
     assert np.nanmax(np.abs(levels(wrong) - true)) < 0.1 * np.nanmax(np.abs(off - true))
 
@@ -94,7 +94,9 @@ def test_fits_that_noise_cannot_explain_are_seen(tmp_path: Path) -> None:
 
 def test_many_rejected_observations_are_reported(tmp_path: Path) -> None:
     worse = lake_with(tmp_path, watched_beacons(5, WINDOWS), rejected_count=40)
-    assert "of the readings in fits are rejected" in (outcome(report(worse, WINDOW_NS))["association_is_sound"] or "")
+    assert "of the observations in fits are rejected" in (
+        outcome(report(worse, WINDOW_NS))["association_is_sound"] or ""
+    )
 
 
 def test_a_sensor_with_uncorrelated_observations_is_named(tmp_path: Path) -> None:

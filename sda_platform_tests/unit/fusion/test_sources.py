@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
-from sda_platform.fusion.checks import told_silences, told_state
+from sda_platform.fusion.checks import check_open_state, check_silent_sensors
 from sda_platform.fusion.resource import FusionResource
-from sda_platform.fusion.sources import arrivals, lags_ms, remembered, silences
+from sda_platform.fusion.sources import arrivals, lags_ms, silences, source_watermarks
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, advance
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -44,7 +44,7 @@ def followed(*batches: tuple[Mapping[str, float], float]) -> dict[str, int]:
     for events, at in batches:
         table = heard(events)
         fresh = advance(marks, arrivals(table), LATENESS, after(at))
-        marks = {**fresh, **remembered(marks, table, fresh, LATENESS.bound_ns, after(at))}
+        marks = {**fresh, **source_watermarks(marks, table, fresh, LATENESS.bound_ns, after(at))}
     return marks
 
 
@@ -63,7 +63,7 @@ def test_a_kind_that_never_reported_is_named_after_a_minute__DP3_G3() -> None:
     assert silences(marks, after(61)) == []
     (found,) = silences(marks, after(63))
     assert found.source == "optical"
-    assert found.told(after(63)).startswith("optical never reported, awaited since 2024-11-01T00:00:02")
+    assert found.describe(after(63)).startswith("optical never reported, awaited since 2024-11-01T00:00:02")
 
 
 def test_a_kind_is_no_longer_awaited_once_it_has_reported() -> None:
@@ -107,23 +107,23 @@ def later(lake: Lake, seconds: float) -> Lake:
 
 
 def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Path) -> None:
-    assert told_silences(later(lake, 60)).passed
-    red = told_silences(later(lake, 640))
+    assert check_silent_sensors(later(lake, 60)).passed
+    red = check_silent_sensors(later(lake, 640))
     assert not red.passed
     assert [text.split(" ")[0] for text in (red.description or "").split("; ") if "-" in text] == [
         "optical",
         "isl-44713",
         "radar-1",
     ]
-    told = platform_status(later(lake, 640), str(tmp_path / "landing"), orphan_grace_s=0.0).failures
-    assert "; ".join(told) == red.description
+    describe = platform_status(later(lake, 640), str(tmp_path / "landing"), orphan_grace_s=0.0).failures
+    assert "; ".join(describe) == red.description
 
 
 def test_the_open_span_is_reported_and_bounded__DP3_Q5(lake: Lake) -> None:
     marks = followed((ALL, 3.0), (dict.fromkeys(ALL, 60.0), 61.0))
     commit(lake, OBSERVATIONS, [{"observation_id": "o", "sensor_time_ns": after(60)}])
     commit(lake, FUSED_TRACKS, watermarks=marks)
-    fine = told_state(lake, FusionResource())
+    fine = check_open_state(lake, FusionResource())
     assert fine.passed
     assert (fine.metadata["open_observations"].value, fine.metadata["open_s"].value) == (3, 60.0)
 
@@ -131,9 +131,9 @@ def test_the_open_span_is_reported_and_bounded__DP3_Q5(lake: Lake) -> None:
 def test_a_kind_that_never_reported_grows_the_open_span_and_is_reported__DP3_Q5(lake: Lake) -> None:
     seen = {"radar-1": 200.0, "isl-44713": 200.0}
     commit(lake, FUSED_TRACKS, watermarks=followed(({"radar-1": 1.0}, 3.0), (seen, 201.0)))
-    stalled = told_state(lake, FusionResource())
+    stalled = check_open_state(lake, FusionResource())
     assert not stalled.passed
-    assert stalled.description == "197 s of observations are open, no more than 155 s may be"
+    assert stalled.description == "197 s of observations are open, the limit is 155 s"
 
 
 def test_state_stays_within_window_and_lateness_of_a_steady_stream__DP3_Q5() -> None:

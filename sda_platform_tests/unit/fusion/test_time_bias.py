@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.fusion.fuse import window_fuser
-from sda_platform.fusion.time_bias import CLOCK_SCHEMA, corrected_rows, corrected_windows, corrections, estimated
+from sda_platform.fusion.time_bias import BIAS_SCHEMA, corrected_rows, corrected_windows, corrections, estimated
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM, term_of
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
@@ -33,7 +33,7 @@ def satellites() -> Propagator:
 
 def told(*windows: pa.Table) -> pa.Table:
     """The rows of consecutive terms, a window of each given."""
-    rows = [CLOCK_SCHEMA.empty_table()]
+    rows = [BIAS_SCHEMA.empty_table()]
     for number, window in enumerate(windows):
         rows.append(estimated(window, rows[-1], satellites(), TERM + number * TERM_NS, WINDOW_NS, 0))
     return pa.concat_tables(rows)

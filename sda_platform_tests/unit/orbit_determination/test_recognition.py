@@ -23,7 +23,7 @@ TWINS, NEIGHBOURS = (7, 8), (0, 9)
 TOLD_APART = set(range(10)) - {*TWINS}
 # In the catalogue, some 850 km up; the radar sees it twice, 105 minutes apart.
 PARENT = 763
-NOBODY = PROVISIONAL_SCHEMA.empty_table()
+NO_ROWS = PROVISIONAL_SCHEMA.empty_table()
 UNSEEN: frozenset[int] = frozenset()
 
 
@@ -65,7 +65,7 @@ def met(meeting: int, seconds: int = 100) -> tuple[Tracklet, ...]:
 
 
 def numbered(
-    found: tuple[Tracklet, ...], known: pa.Table = NOBODY, followed: frozenset[int] = UNSEEN
+    found: tuple[Tracklet, ...], known: pa.Table = NO_ROWS, followed: frozenset[int] = UNSEEN
 ) -> dict[int, dict[str, object]]:
     """The rows by the piece that all their readings are of."""
     rows = discovered(found, known, known["norad_id"].to_pylist(), followed, WINDOW_NS, 0)

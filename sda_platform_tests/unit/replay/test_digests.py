@@ -15,14 +15,14 @@ from sda_platform_tests.support.delta_tables import rows_of
 
 VALUES = st.fixed_dictionaries(
     {
-        "track_id": st.text(max_size=3),
+        "fit_id": st.text(max_size=3),
         "sequence": st.integers(0, 3),
         "x_km": st.one_of(st.none(), st.floats(allow_nan=True)),
         "covariance": st.one_of(st.none(), st.lists(st.floats(allow_nan=False), max_size=3)),
         "observation_ids": st.lists(st.text(max_size=2), max_size=2),
     }
 )
-TRACKS = st.lists(VALUES, max_size=6, unique_by=lambda r: (r["track_id"], r["sequence"]))
+TRACKS = st.lists(VALUES, max_size=6, unique_by=lambda r: (r["fit_id"], r["sequence"]))
 
 
 def tracks(*rows: dict[str, Any]) -> pa.Table:
@@ -30,7 +30,7 @@ def tracks(*rows: dict[str, Any]) -> pa.Table:
 
 
 def track(name: str, **values: Any) -> dict[str, Any]:
-    return {"track_id": name, "sequence": 0, "op": "insert", "covariance": [1.0, 2.0], **values}
+    return {"fit_id": name, "sequence": 0, "op": "insert", "covariance": [1.0, 2.0], **values}
 
 
 def other_layout(rows: pa.Table) -> pa.Table:
@@ -40,8 +40,8 @@ def other_layout(rows: pa.Table) -> pa.Table:
     named = pa.list_(pa.field("element", pa.float64()))
     at = parted.column_names.index("covariance")
     parted = parted.set_column(at, "covariance", parted.column("covariance").cast(named))
-    at = parted.column_names.index("track_id")
-    return parted.set_column(at, "track_id", parted.column("track_id").cast(pa.large_string()))
+    at = parted.column_names.index("fit_id")
+    return parted.set_column(at, "fit_id", parted.column("fit_id").cast(pa.large_string()))
 
 
 @given(TRACKS, st.randoms(use_true_random=False))
@@ -78,10 +78,10 @@ def test_lists_are_told_apart_by_where_they_end() -> None:
 def test_missing_surplus_and_repeated_rows_are_named_by_key() -> None:
     live = tracks(track("kept"), track("invented"), track("twice"), track("twice"))
     (missing, surplus) = differences(FUSED_TRACKS, live, tracks(track("kept"), track("lost"), track("twice")))
-    assert missing == "1 rows are missing, such as track_id='lost', sequence=0, op='insert'"
-    assert surplus.startswith("2 rows are too many or unfounded, such as track_id='invented'") and "twice" in surplus
+    assert missing == "1 rows are missing, such as fit_id='lost', sequence=0, op='insert'"
+    assert surplus.startswith("2 rows are too many or unfounded, such as fit_id='invented'") and "twice" in surplus
 
 
 def test_a_value_that_differs_is_named_with_key_column_and_both_values() -> None:
     (told,) = differences(FUSED_TRACKS, tracks(track("t", x_km=1.5)), tracks(track("t", x_km=2.5)))
-    assert told == "1 rows differ in x_km, such as track_id='t', sequence=0, op='insert': stored 1.5, replayed 2.5"
+    assert told == "1 rows differ in x_km, such as fit_id='t', sequence=0, op='insert': stored 1.5, replayed 2.5"

@@ -102,7 +102,7 @@ def test_many_rejected_observations_are_reported(tmp_path: Path) -> None:
 def test_a_sensor_with_uncorrelated_observations_is_named(tmp_path: Path) -> None:
     text = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS), unknown=15), WINDOW_NS))
     said = text["readings_find_their_objects"] or ""
-    assert "optical-" in said and "readings match no object" in said
+    assert "optical-" in said and "observations match no object" in said
 
 
 def test_an_empty_lake_is_reported_without_pictures(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ _WINDOW = (
     kinds={"matplotlib"},
     check_specs=[
         dg.AssetCheckSpec(
-            "clocks_keep_their_bounds",
+            "biases_within_bounds",
             asset=KEY,
             description="No time-tag bias exceeds the bound of the clock's stated quality.",
         ),
@@ -65,7 +65,7 @@ _WINDOW = (
             "association_is_sound", asset=KEY, description="Residuals are consistent with the noise model."
         ),
         dg.AssetCheckSpec(
-            "readings_find_their_objects",
+            "observations_match_objects",
             asset=KEY,
             description="Most observations match one object, at distances consistent with noise and element errors.",
         ),
@@ -109,9 +109,9 @@ def report(store: Lake, window_ns: int, sensors: SensorNetwork | None = None) ->
     return dg.MaterializeResult(
         metadata=facts,
         check_results=[
-            _checked("clocks_keep_their_bounds", wrong, {"sensors": len(biases.source_id), **_bias_texts(biases)}),
+            _checked("biases_within_bounds", wrong, {"sensors": len(biases.source_id), **_bias_texts(biases)}),
             _checked("association_is_sound", quality.problems(), {"windows": quality.windows}),
-            _checked("readings_find_their_objects", outcomes.problems(), outcomes.shares()),
+            _checked("observations_match_objects", outcomes.problems(), outcomes.shares()),
         ],
     )
 

@@ -1,11 +1,11 @@
 """Screening: finds all pairs of objects that pass within a threshold during a window of time.
 
 Complete by construction for closed orbits. Samples are thirty seconds apart. At the sample nearest to its closest
-approach, a pair is no farther apart than a bound: the threshold plus, for each object, its interpolation error and
-its motion in fifteen seconds. Every pair within that bound is tested. The error is bounded by the fourth derivative
-of the orbit, or measured (``broad_phase``); the result itself always comes from SGP4. Samples are at fixed instants,
-so that the events of a window are the union of the events of its parts, for any division. docs/explanation/screening.md has the
-full argument.
+approach, a pair is no farther apart than a bound: the threshold plus, for each object, its interpolation error and its
+motion in fifteen seconds. Every pair within that bound is tested. The error is bounded by the fourth derivative of the
+orbit, or measured (``broad_phase``); the result itself always comes from SGP4. Samples are at fixed instants, so that
+the events of a window are the union of the events of its parts, for any division. docs/explanation/screening.md has
+the full argument.
 """
 
 from __future__ import annotations

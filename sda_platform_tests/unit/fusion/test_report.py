@@ -66,7 +66,7 @@ def test_sound_fusion_is_shown_in_small_pictures_and_checked(tmp_path: Path) -> 
 
 def test_a_bias_above_the_bound_of_its_clock_quality_is_reported__DP3_I4(tmp_path: Path) -> None:
     failed = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS, ahead_ms=80.0)), WINDOW_NS))
-    text = failed["clocks_keep_their_bounds"] or ""
+    text = failed["biases_within_bounds"] or ""
     assert "optical-" in text and "the bound of its clock quality is 10 ms" in text
     offsets = [float(part.split(" ")[2]) for part in text.split("; ")]
     assert np.median(offsets) == pytest.approx(80.0, abs=3.0)
@@ -101,7 +101,7 @@ def test_many_rejected_observations_are_reported(tmp_path: Path) -> None:
 
 def test_a_sensor_with_uncorrelated_observations_is_named(tmp_path: Path) -> None:
     text = outcome(report(lake_with(tmp_path, watched_beacons(20, WINDOWS), unknown=15), WINDOW_NS))
-    said = text["readings_find_their_objects"] or ""
+    said = text["observations_match_objects"] or ""
     assert "optical-" in said and "observations match no object" in said
 
 

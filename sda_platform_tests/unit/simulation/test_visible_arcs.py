@@ -1,4 +1,4 @@
-"""VisibleArcs without names become arcs of one object each, and arcs of a minute honest orbits."""
+"""Untagged angles-only observations form arcs of one object each; arcs of a minute have sound covariances."""
 
 from functools import cache
 

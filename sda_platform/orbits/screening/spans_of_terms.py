@@ -10,7 +10,7 @@ from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.piecewise import REACH_NS, within_terms
-from sda_platform.orbits.screening.search import Screening
+from sda_platform.orbits.screening.search import ScreeningResult
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume
 
@@ -26,7 +26,7 @@ def screen_span(
     start_ns: int,
     end_ns: int,
     volume: Volume,
-) -> Screening:
+) -> ScreeningResult:
     """As `screen_volume` over [start, end), where each row counts in its term only.
 
     ``terms``: when each row of the propagator is in force (row 0 … n-1).

@@ -63,7 +63,7 @@ def _allocations() -> dict[str, int]:
         for name, work in stages(BATCH, Path(directory)).items():
             work()
             report = Path(directory) / f"{len(found)}.bin"
-            with memray.Tracker(report, native_traces=False):
+            with memray.Tracker(report, trace_python_allocators=True):
                 work()
             found[name] = memray.FileReader(report).metadata.total_allocations
     return found

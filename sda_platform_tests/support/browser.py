@@ -22,15 +22,8 @@ _ARGUMENTS = [
 # The lineage page shortens the names of what it has to draw small.
 _WIDE = (7200, 3600)
 _PATIENCE_MS = 30_000
-_POLL_MS = 1_000
-# Whether the page has the same text and layout as at the poll before.
-_HAS_STOPPED = """() => {
-  const boxes = [...document.querySelectorAll("svg, foreignObject, table")].map(e => e.getBoundingClientRect());
-  const now = document.body.innerText.length + JSON.stringify(boxes.slice(0, 200));
-  const same = window.sdaBefore === now;
-  window.sdaBefore = now;
-  return same;
-}"""
+# A picture is taken when the page has drawn what it loaded; a live page never stops loading.
+_DRAWING_MS = 4_000
 
 
 class Page:
@@ -58,13 +51,13 @@ class Page:
         """Everything on the page."""
         return str(self._tab.inner_text("body"))
 
-    def settle(self) -> None:
-        """Wait until nothing loads any more and what the page draws has stopped moving."""
-        self._tab.wait_for_load_state("networkidle")
-        self._tab.wait_for_function(_HAS_STOPPED, polling=_POLL_MS)
+    def loses(self, text: str) -> None:
+        """Wait until this text is not on the page."""
+        self._tab.get_by_text(text).first.wait_for(state="detached")
 
     def save(self, path: Path) -> None:
-        """Write the visible part of the page as a PNG."""
+        """Write the visible part of the page as a PNG, once it is drawn."""
+        self._tab.wait_for_timeout(_DRAWING_MS)
         self._tab.screenshot(path=path)
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 import dagster as dg
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
 from sda_platform.registry import TABLES
 from sda_platform.runtime import guardian, platform_home
 from sda_platform_tests.support.browser import Page, opened
@@ -26,7 +26,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 _READY = "Ctrl-C stops the platform"
 _PATIENCE_S = 1800.0
 _STOP_S = 60.0
-_WIDE, _NORMAL = (2400, 1200), (1600, 1100)
+_VIEWPORT = (1600, 1100)
 
 
 def take(home: Path) -> None:
@@ -34,24 +34,21 @@ def take(home: Path) -> None:
     url = str(platform_home.read_state(home)["addresses"]["webserver"])
     with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
         groups = sorted({table.group for table in TABLES})
-        finished = dg.RunsFilter(job_name=OBSERVATIONS_TO_ALERTS.name, statuses=[dg.DagsterRunStatus.SUCCESS])
+        finished = dg.RunsFilter(job_name=CATALOG_TO_ALERTS.name, statuses=[dg.DagsterRunStatus.SUCCESS])
         run_id = instance.get_runs(finished, limit=1)[0].run_id
     asset = f"/assets/{CONJUNCTION_ALERTS.name}"
-    with opened(url, viewport=_WIDE) as page:
-        expanded = ",".join(f"global@global:{group}" for group in groups)
-        _picture(page, f"/asset-groups?expanded={expanded}", "lineage", *(table.name for table in TABLES))
-    with opened(url, viewport=_NORMAL) as page:
-        _picture(page, "/asset-groups", "lineage_folded", *groups)
+    with opened(url, viewport=_VIEWPORT) as page:
+        _picture(page, "/asset-groups", "lineage", *groups)
         _picture(page, f"{asset}?view=events", "conjunction_alerts", "Materialized in run", "rows_written", "preview")
         _picture(page, f"{asset}?view=checks", "checks", "exactly_once", "contract")
-        _picture(page, f"/runs/{run_id}", "run", "raw_records", "RUN_SUCCESS")
+        _picture(page, f"/runs/{run_id}", "run", "conjunction_alerts", "RUN_SUCCESS")
         _picture(page, "/automation", "automation", "observations_landing", "run_failures")
 
 
 def _picture(page: Page, path: str, name: str, *texts: str) -> None:
     page.goto(path)
     page.sees(*texts)
-    page.settle()
+    page.loses("fetching statuses")
     page.save(IMAGES / f"{name}.png")
     print(f"docs/images/{name}.png")  # noqa: T201
 

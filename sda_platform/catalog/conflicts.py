@@ -16,7 +16,7 @@ from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.protocols.edits import Edit, reconcile
 
 _COLUMNS = [c.name for c in CATALOG_CONFLICTS.columns if c.name != COMMIT_SEQUENCE]
-_SCHEMA = pa.schema([field for field in CATALOG_CONFLICTS.arrow_schema if field.name != COMMIT_SEQUENCE])
+_SCHEMA = CATALOG_CONFLICTS.content_schema
 # The order of `protocols.element_order.rank`.
 _PARTS = {
     "in_force": "its epoch is ahead",

@@ -6,6 +6,7 @@ Elements are mean elements for SGP4 in TEME of date, with the names and units of
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Landed, Provenance, Table
 from sda_platform.protocols.edits import ATTRIBUTES
 
@@ -33,31 +34,19 @@ class Elements(Provenance):
 
     object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
     international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
-    epoch_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Epoch of the elements, Unix time UTC.", metadata={"unit": "ns"}
-    )
-    mean_motion_rev_per_day: T.DoubleType = pa.Field(
-        nullable=True, gt=0, lt=20, description="Mean motion (Kozai).", metadata={"unit": "rev/day"}
-    )
+    epoch_time_ns: T.LongType = quantity("ns", "Epoch of the elements, Unix time UTC.", nullable=True)
+    mean_motion_rev_per_day: T.DoubleType = quantity("rev/day", "Mean motion (Kozai).", nullable=True, gt=0, lt=20)
     eccentricity: T.DoubleType = pa.Field(nullable=True, ge=0, lt=1, description="Eccentricity.")
-    inclination_deg: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=180, description="Inclination.", metadata={"unit": "deg"}
+    inclination_deg: T.DoubleType = quantity("deg", "Inclination.", nullable=True, ge=0, le=180)
+    raan_deg: T.DoubleType = quantity("deg", "Right ascension of the ascending node.", nullable=True)
+    arg_of_pericenter_deg: T.DoubleType = quantity("deg", "Argument of pericentre.", nullable=True)
+    mean_anomaly_deg: T.DoubleType = quantity("deg", "Mean anomaly.", nullable=True)
+    bstar_per_earth_radius: T.DoubleType = quantity("1/earth radius", "SGP4 drag term B*.", nullable=True)
+    mean_motion_dot_rev_per_day2: T.DoubleType = quantity(
+        "rev/day²", "First derivative of mean motion, OMM convention.", nullable=True
     )
-    raan_deg: T.DoubleType = pa.Field(
-        nullable=True, description="Right ascension of the ascending node.", metadata={"unit": "deg"}
-    )
-    arg_of_pericenter_deg: T.DoubleType = pa.Field(
-        nullable=True, description="Argument of pericentre.", metadata={"unit": "deg"}
-    )
-    mean_anomaly_deg: T.DoubleType = pa.Field(nullable=True, description="Mean anomaly.", metadata={"unit": "deg"})
-    bstar_per_earth_radius: T.DoubleType = pa.Field(
-        nullable=True, description="SGP4 drag term B*.", metadata={"unit": "1/earth radius"}
-    )
-    mean_motion_dot_rev_per_day2: T.DoubleType = pa.Field(
-        nullable=True, description="First derivative of mean motion, OMM convention.", metadata={"unit": "rev/day²"}
-    )
-    mean_motion_ddot_rev_per_day3: T.DoubleType = pa.Field(
-        nullable=True, description="Second derivative of mean motion, OMM convention.", metadata={"unit": "rev/day³"}
+    mean_motion_ddot_rev_per_day3: T.DoubleType = quantity(
+        "rev/day³", "Second derivative of mean motion, OMM convention.", nullable=True
     )
     element_set_number: T.LongType = pa.Field(nullable=True, description="The originator's number of the set.")
     originator: T.StringType = pa.Field(nullable=True, description="Organisation that published the set.")
@@ -97,22 +86,12 @@ class EphemerisRow(Provenance, Landed):
     )
     originator: T.StringType = pa.Field(nullable=True, description="Who made the ephemeris.")
     message_id: T.StringType = pa.Field(nullable=True, description="The originator's id of the message.")
-    created_time_ns: T.LongType = pa.Field(
-        nullable=True, description="When the message was made, Unix time UTC.", metadata={"unit": "ns"}
-    )
+    created_time_ns: T.LongType = quantity("ns", "When the message was made, Unix time UTC.", nullable=True)
     reference_frame: T.StringType = pa.Field(nullable=True, description="Frame of the states as they came.")
-    first_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Time of the first state, Unix time UTC.", metadata={"unit": "ns"}
-    )
-    last_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Time of the last state, Unix time UTC.", metadata={"unit": "ns"}
-    )
-    usable_from_ns: T.LongType = pa.Field(
-        nullable=True, description="Begin of the span to interpolate in, Unix time UTC.", metadata={"unit": "ns"}
-    )
-    usable_until_ns: T.LongType = pa.Field(
-        nullable=True, description="End of the span to interpolate in, Unix time UTC.", metadata={"unit": "ns"}
-    )
+    first_time_ns: T.LongType = quantity("ns", "Time of the first state, Unix time UTC.", nullable=True)
+    last_time_ns: T.LongType = quantity("ns", "Time of the last state, Unix time UTC.", nullable=True)
+    usable_from_ns: T.LongType = quantity("ns", "Begin of the span to interpolate in, Unix time UTC.", nullable=True)
+    usable_until_ns: T.LongType = quantity("ns", "End of the span to interpolate in, Unix time UTC.", nullable=True)
     state_time_ns: T.ArrayType = pa.Field(
         dtype_kwargs=_TIMES, nullable=True, description="Times of the n states, ascending, Unix time UTC, ns."
     )
@@ -148,9 +127,7 @@ class CatalogEdit(Provenance, Landed):
         nullable=True, description="Version vector as JSON: edits of this attribute that it had seen, by site."
     )
     editor: T.StringType = pa.Field(nullable=True, description="Who made it.")
-    edited_time_ns: T.LongType = pa.Field(
-        nullable=True, description="The editor's clock, which decides nothing.", metadata={"unit": "ns"}
-    )
+    edited_time_ns: T.LongType = quantity("ns", "The editor's clock, which decides nothing.", nullable=True)
     feed: T.StringType = pa.Field(description="The landing zone.")
     payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
     error_kind: T.StringType = pa.Field(nullable=True, description="Why the edit is unusable; null: it is usable.")
@@ -168,12 +145,8 @@ class Claim(Provenance):
     lamport: T.LongType = pa.Field(nullable=True, description="Of an edit: Lamport time, for display only.")
     vector: T.StringType = pa.Field(nullable=True, description="Of an edit: its version vector, as JSON.")
     editor: T.StringType = pa.Field(nullable=True, description="Of an edit: who made it.")
-    edited_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Of an edit: the editor's clock.", metadata={"unit": "ns"}
-    )
-    epoch_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Of elements: epoch of the claimant's best set.", metadata={"unit": "ns"}
-    )
+    edited_time_ns: T.LongType = quantity("ns", "Of an edit: the editor's clock.", nullable=True)
+    epoch_time_ns: T.LongType = quantity("ns", "Of elements: epoch of the claimant's best set.", nullable=True)
     element_set_number: T.LongType = pa.Field(nullable=True, description="Of elements: the originator's set number.")
     source_priority: T.IntegerType = pa.Field(nullable=True, description="Of elements: rank of the originator.")
     outcome: T.StringType = pa.Field(

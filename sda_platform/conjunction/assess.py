@@ -11,7 +11,9 @@ import pyarrow as pa
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import lower_triangles
+from sda_platform.lake.correction_log import fact_names
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
 from sda_platform.orbits.risk.validity import Encounters
@@ -21,44 +23,8 @@ from sda_platform.orbits.screening.volumes import Volumes, by_volume
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
 _REFINEMENTS = 3
 
-_NUMBER, _TEXT, _FLAG = pa.float64(), pa.string(), pa.bool_()
 ASSESSED_SCHEMA = pa.schema(
-    [
-        ("event_id", _TEXT),
-        ("norad_id_1", pa.int64()),
-        ("norad_id_2", pa.int64()),
-        ("tca_time_ns", pa.int64()),
-        ("miss_distance_km", _NUMBER),
-        ("relative_speed_km_s", _NUMBER),
-        ("object_name_1", _TEXT),
-        ("object_name_2", _TEXT),
-        ("radial_miss_km", _NUMBER),
-        ("in_track_miss_km", _NUMBER),
-        ("cross_track_miss_km", _NUMBER),
-        ("relative_velocity_radial_km_s", _NUMBER),
-        ("relative_velocity_in_track_km_s", _NUMBER),
-        ("relative_velocity_cross_track_km_s", _NUMBER),
-        ("time_in_volume_s", _NUMBER),
-        ("mahalanobis_distance", _NUMBER),
-        ("collision_probability", _NUMBER),
-        ("probability_method", _TEXT),
-        ("probability_standard_error", _NUMBER),
-        ("probability_2d", _NUMBER),
-        ("is_2d_valid", _FLAG),
-        ("risk_flags", _TEXT),
-        ("maximum_probability", _NUMBER),
-        ("maximum_sigma_scale", _NUMBER),
-        ("hard_body_radius_m", _NUMBER),
-        ("object_type_1", _TEXT),
-        ("object_type_2", _TEXT),
-        ("is_screening_only", _FLAG),
-        ("risk", _TEXT),
-        ("state_source_1", _TEXT),
-        ("state_source_2", _TEXT),
-        ("track_id_1", _TEXT),
-        ("track_id_2", _TEXT),
-        *((f"{name}_{number}", pa.list_(_NUMBER)) for number in (1, 2) for name in ("state", "covariance")),
-    ]
+    [CONJUNCTION_ASSESSMENTS.arrow_schema.field(name) for name in fact_names(CONJUNCTION_ASSESSMENTS)]
 )
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Landed, Provenance, Table
 
 MESSAGES_FEED = "messages"
@@ -30,24 +31,16 @@ class Approach(CorrectionLogModel):
     event_id: T.StringType = pa.Field(description="UUIDv5 of the pair and the time slot of the encounter.")
     norad_id_1: T.LongType = pa.Field(ge=1, description="The protected object; of two alike, the lower number.")
     norad_id_2: T.LongType = pa.Field(ge=1, description="The object that approaches it.")
-    tca_time_ns: T.LongType = pa.Field(
-        description="Time of closest approach (TCA), Unix time UTC.", metadata={"unit": "ns"}
-    )
-    miss_distance_km: T.DoubleType = pa.Field(ge=0, description="Distance at TCA.", metadata={"unit": "km"})
-    relative_speed_km_s: T.DoubleType = pa.Field(
-        ge=0, lt=20, description="Relative speed at TCA.", metadata={"unit": "km/s"}
-    )
+    tca_time_ns: T.LongType = quantity("ns", "Time of closest approach (TCA), Unix time UTC.")
+    miss_distance_km: T.DoubleType = quantity("km", "Distance at TCA.", ge=0)
+    relative_speed_km_s: T.DoubleType = quantity("km/s", "Relative speed at TCA.", ge=0, lt=20)
 
 
 class Candidate(Approach):
     """An approach below the screening threshold, by both objects' element sets."""
 
-    elements_epoch_1_ns: T.LongType = pa.Field(
-        description="Epoch of the primary's element set.", metadata={"unit": "ns"}
-    )
-    elements_epoch_2_ns: T.LongType = pa.Field(
-        description="Epoch of the secondary's element set.", metadata={"unit": "ns"}
-    )
+    elements_epoch_1_ns: T.LongType = quantity("ns", "Epoch of the primary's element set.")
+    elements_epoch_2_ns: T.LongType = quantity("ns", "Epoch of the secondary's element set.")
 
 
 class Assessment(Approach):
@@ -55,23 +48,19 @@ class Assessment(Approach):
 
     object_name_1: T.StringType = pa.Field(nullable=True, description="The primary's name.")
     object_name_2: T.StringType = pa.Field(nullable=True, description="The secondary's name.")
-    radial_miss_km: T.DoubleType = pa.Field(description="Relative position, radial.", metadata={"unit": "km"})
-    in_track_miss_km: T.DoubleType = pa.Field(description="Relative position, in-track.", metadata={"unit": "km"})
-    cross_track_miss_km: T.DoubleType = pa.Field(description="Relative position, cross-track.", metadata={"unit": "km"})
-    relative_velocity_radial_km_s: T.DoubleType = pa.Field(
-        nullable=True, description="Relative velocity, radial.", metadata={"unit": "km/s"}
+    radial_miss_km: T.DoubleType = quantity("km", "Relative position, radial.")
+    in_track_miss_km: T.DoubleType = quantity("km", "Relative position, in-track.")
+    cross_track_miss_km: T.DoubleType = quantity("km", "Relative position, cross-track.")
+    relative_velocity_radial_km_s: T.DoubleType = quantity("km/s", "Relative velocity, radial.", nullable=True)
+    relative_velocity_in_track_km_s: T.DoubleType = quantity("km/s", "Relative velocity, in-track.", nullable=True)
+    relative_velocity_cross_track_km_s: T.DoubleType = quantity(
+        "km/s", "Relative velocity, cross-track.", nullable=True
     )
-    relative_velocity_in_track_km_s: T.DoubleType = pa.Field(
-        nullable=True, description="Relative velocity, in-track.", metadata={"unit": "km/s"}
-    )
-    relative_velocity_cross_track_km_s: T.DoubleType = pa.Field(
-        nullable=True, description="Relative velocity, cross-track.", metadata={"unit": "km/s"}
-    )
-    time_in_volume_s: T.DoubleType = pa.Field(
+    time_in_volume_s: T.DoubleType = quantity(
+        "s",
+        "How long the other is inside the screening volume of the protected one, on a straight path.",
         nullable=True,
         ge=0,
-        description="How long the other is inside the screening volume of the protected one, on a straight path.",
-        metadata={"unit": "s"},
     )
     mahalanobis_distance: T.DoubleType = pa.Field(ge=0, description="Miss over the combined covariance.")
     collision_probability: T.DoubleType = pa.Field(
@@ -100,9 +89,7 @@ class Assessment(Approach):
         ge=0,
         description="The sigmas' factor that gives it; below 1: better knowledge could raise Pc.",
     )
-    hard_body_radius_m: T.DoubleType = pa.Field(
-        gt=0, description="Sum of the radii that both objects' types suggest.", metadata={"unit": "m"}
-    )
+    hard_body_radius_m: T.DoubleType = quantity("m", "Sum of the radii that both objects' types suggest.", gt=0)
     object_type_1: T.StringType = pa.Field(
         nullable=True, isin=_OBJECT_TYPES, description="The primary's type, by its name."
     )
@@ -164,24 +151,16 @@ class Message(Provenance, Landed):
 
     originator: T.StringType = pa.Field(nullable=True, description="Organisation that created the message.")
     message_id: T.StringType = pa.Field(nullable=True, description="The originator's id of the message.")
-    created_time_ns: T.LongType = pa.Field(
-        nullable=True, description="When it was created, Unix time UTC.", metadata={"unit": "ns"}
-    )
+    created_time_ns: T.LongType = quantity("ns", "When it was created, Unix time UTC.", nullable=True)
     object_designator_1: T.StringType = pa.Field(nullable=True, description="OBJECT1 as the message designates it.")
     object_designator_2: T.StringType = pa.Field(nullable=True, description="OBJECT2 as the message designates it.")
     norad_id_1: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
     norad_id_2: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
     object_name_1: T.StringType = pa.Field(nullable=True, description="OBJECT1's name.")
     object_name_2: T.StringType = pa.Field(nullable=True, description="OBJECT2's name.")
-    tca_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Time of closest approach (TCA), Unix time UTC.", metadata={"unit": "ns"}
-    )
-    miss_distance_km: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="Distance at TCA, as stated.", metadata={"unit": "km"}
-    )
-    relative_speed_km_s: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="Relative speed at TCA, of the states.", metadata={"unit": "km/s"}
-    )
+    tca_time_ns: T.LongType = quantity("ns", "Time of closest approach (TCA), Unix time UTC.", nullable=True)
+    miss_distance_km: T.DoubleType = quantity("km", "Distance at TCA, as stated.", nullable=True, ge=0)
+    relative_speed_km_s: T.DoubleType = quantity("km/s", "Relative speed at TCA, of the states.", nullable=True, ge=0)
     stated_probability: T.DoubleType = pa.Field(
         nullable=True, ge=0, le=1, description="Pc as stated; null: the message has none."
     )
@@ -201,9 +180,7 @@ class Message(Provenance, Landed):
         nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
     )
     mahalanobis_distance: T.DoubleType = pa.Field(nullable=True, ge=0, description="Miss over the combined covariance.")
-    hard_body_radius_m: T.DoubleType = pa.Field(
-        nullable=True, gt=0, description="The combined radius that was used.", metadata={"unit": "m"}
-    )
+    hard_body_radius_m: T.DoubleType = quantity("m", "The combined radius that was used.", nullable=True, gt=0)
     hard_body_radius_source: T.StringType = pa.Field(
         nullable=True, description="Source of the radius, or the default that was assumed."
     )

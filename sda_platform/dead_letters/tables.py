@@ -7,6 +7,7 @@ from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
 from sda_platform.conjunction.tables import RECEIVED_CDMS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Provenance, Table
 from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
@@ -35,9 +36,7 @@ class DeadLetter(Provenance):
     )
     source_id: T.StringType = pa.Field(nullable=True, description="Sensor, if the record names it.")
     segment_format: T.StringType = pa.Field(nullable=True, description="Format of the record.")
-    rejected_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Mission time of the rejection.", metadata={"unit": "ns"}
-    )
+    rejected_time_ns: T.LongType = quantity("ns", "Mission time of the rejection.", nullable=True)
     retry_count: T.LongType = pa.Field(
         nullable=True, ge=0, description="Number of times it was reprocessed before this rejection."
     )

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, SAME_EVENT_NS
-from sda_platform.delivery.outbox import LEDGER_SCHEMA, entries, ledger_row
+from sda_platform.delivery.outbox import entries, ledger_row
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.correction_log import INSERT, RETRACT
@@ -59,7 +59,9 @@ def recording(plan: Plan) -> Plan:
 def inherited_rows(held: Sequence[AlertEntry], subscriber: str, as_of_ns: int) -> tuple[pa.Table, dict[str, int]]:
     """The ledger's rows and counts for what a subscriber holds of an earlier lake."""
     rows = [ledger_row(entry, "inherited", "inherited", subscriber=subscriber, as_of_ns=as_of_ns) for entry in held]
-    return pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA), counts_of_first(max(e.sequence for e in held) + 1)
+    return pa.Table.from_pylist(rows, schema=ALERT_DELIVERIES.content_schema), counts_of_first(
+        max(e.sequence for e in held) + 1
+    )
 
 
 def inherited_keys(store: Lake, first: int, where: ds.Expression | None = None) -> dict[str, EntryKey]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from sda_platform import failpoints
 from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, canonical, mark_of
+from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.lake.table import COMMIT_SEQUENCE
 
@@ -94,7 +95,7 @@ def ledger(sent: Sequence[Batch], outcomes: Sequence[Outcome], *, subscriber: st
         ledger_row(entry, outcome, batch_id, subscriber=subscriber, as_of_ns=as_of_ns)
         for (entry, batch_id), outcome in zip(grouped, outcomes, strict=True)
     ]
-    return pa.Table.from_pylist(rows, schema=LEDGER_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=ALERT_DELIVERIES.content_schema)
 
 
 def ledger_row(entry: AlertEntry, outcome: str, batch_id: str, *, subscriber: str, as_of_ns: int) -> dict[str, object]:
@@ -119,17 +120,3 @@ def _replaced(key: EntryKey) -> EntryKey:
     """The entry of the same alert that comes before the one with ``key``, which is not the first."""
     alert_id, sequence, op = key
     return (alert_id, sequence, INSERT) if op == RETRACT else (alert_id, sequence - 1, RETRACT)
-
-
-LEDGER_SCHEMA = pa.schema(
-    [
-        ("subscriber", pa.string()),
-        ("alert_id", pa.string()),
-        ("sequence", pa.int64()),
-        ("op", pa.string()),
-        ("outcome", pa.string()),
-        ("batch_id", pa.string()),
-        ("tca_time_ns", pa.int64()),
-        ("as_of_ns", pa.int64()),
-    ]
-)

@@ -4,6 +4,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table, TableModel
 
 
@@ -23,8 +24,8 @@ class AlertDelivery(TableModel):
         "before this rebuilt lake began to deliver.",
     )
     batch_id: T.StringType = pa.Field(description="The batch that the subscriber recorded with it.")
-    tca_time_ns: T.LongType = pa.Field(description="TCA of the alert.", metadata={"unit": "ns"})
-    as_of_ns: T.LongType = pa.Field(description="Mission time of the delivery.", metadata={"unit": "ns"})
+    tca_time_ns: T.LongType = quantity("ns", "TCA of the alert.")
+    as_of_ns: T.LongType = quantity("ns", "Mission time of the delivery.")
 
 
 ALERT_DELIVERIES = Table(

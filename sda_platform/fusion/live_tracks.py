@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 from sda_platform.fusion.tables import STATE_COLUMNS, TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays
-from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
 
 WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "elements_epoch_ns")
-TRACK_SCHEMA = pa.schema([field for field in TRACKS.arrow_schema if field.name != COMMIT_SEQUENCE])
+TRACK_SCHEMA = TRACKS.content_schema
 _RULES = LifeRules()
 
 

@@ -11,6 +11,7 @@ from sda_platform.fusion.time_bias_tables import TimeTagBias
 from sda_platform.fusion.track_states import COASTING, CONFIRMED, STATES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.correction_log import CorrectionLogModel
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table, TableModel
 
 FIRST_OPEN_WINDOW = "first_open_window"
@@ -32,15 +33,13 @@ class ObjectState(TableModel):
     """State and covariance of an object at an instant."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number of the object.")
-    epoch_time_ns: T.LongType = pa.Field(
-        description="Epoch of the state: the middle of its newest window.", metadata={"unit": "ns"}
-    )
-    x_km: T.DoubleType = pa.Field(description="Position x, TEME.", metadata={"unit": "km"})
-    y_km: T.DoubleType = pa.Field(description="Position y, TEME.", metadata={"unit": "km"})
-    z_km: T.DoubleType = pa.Field(description="Position z, TEME.", metadata={"unit": "km"})
-    vx_km_s: T.DoubleType = pa.Field(description="Velocity x, TEME.", metadata={"unit": "km/s"})
-    vy_km_s: T.DoubleType = pa.Field(description="Velocity y, TEME.", metadata={"unit": "km/s"})
-    vz_km_s: T.DoubleType = pa.Field(description="Velocity z, TEME.", metadata={"unit": "km/s"})
+    epoch_time_ns: T.LongType = quantity("ns", "Epoch of the state: the middle of its newest window.")
+    x_km: T.DoubleType = quantity("km", "Position x, TEME.")
+    y_km: T.DoubleType = quantity("km", "Position y, TEME.")
+    z_km: T.DoubleType = quantity("km", "Position z, TEME.")
+    vx_km_s: T.DoubleType = quantity("km/s", "Velocity x, TEME.")
+    vy_km_s: T.DoubleType = quantity("km/s", "Velocity y, TEME.")
+    vz_km_s: T.DoubleType = quantity("km/s", "Velocity z, TEME.")
     covariance: T.ArrayType = pa.Field(
         dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
         description="6×6 covariance of the state, TEME, lower triangle by rows (21 terms; km², km²/s, km²/s²).",
@@ -51,26 +50,16 @@ class FusedTrack(ObjectState, CorrectionLogModel):
     """State and covariance of an object at the middle of a window, fitted to all sensors' observations in it."""
 
     fit_id: T.StringType = pa.Field(description="Identity of the window fit: UUIDv5 of object and window.")
-    window_start_ns: T.LongType = pa.Field(
-        description="Start of the window in event time, aligned to the Unix epoch.", metadata={"unit": "ns"}
-    )
+    window_start_ns: T.LongType = quantity("ns", "Start of the window in event time, aligned to the Unix epoch.")
     predicted_state: T.ArrayType = pa.Field(
         nullable=True,
         dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
         description="The catalogue's prediction for the epoch: x, y, z, vx, vy, vz, TEME (km, km/s).",
     )
-    elements_epoch_ns: T.LongType = pa.Field(
-        nullable=True, description="Epoch of the element set of the prediction.", metadata={"unit": "ns"}
-    )
-    offset_radial_km: T.DoubleType = pa.Field(
-        description="Fitted minus predicted position, radial.", metadata={"unit": "km"}
-    )
-    offset_in_track_km: T.DoubleType = pa.Field(
-        description="Fitted minus predicted position, in-track.", metadata={"unit": "km"}
-    )
-    offset_cross_track_km: T.DoubleType = pa.Field(
-        description="Fitted minus predicted position, cross-track.", metadata={"unit": "km"}
-    )
+    elements_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set of the prediction.", nullable=True)
+    offset_radial_km: T.DoubleType = quantity("km", "Fitted minus predicted position, radial.")
+    offset_in_track_km: T.DoubleType = quantity("km", "Fitted minus predicted position, in-track.")
+    offset_cross_track_km: T.DoubleType = quantity("km", "Fitted minus predicted position, cross-track.")
     chi_square: T.DoubleType = pa.Field(ge=0, description="Weighted sum of squared residuals after the fit.")
     degrees_of_freedom: T.LongType = pa.Field(ge=0, description="Measured components in the fit.")
     radar_count: T.LongType = pa.Field(ge=0, description="Radar observations in the fit.")
@@ -131,33 +120,23 @@ class Track(ObjectState):
         description="new: fewer than three windows; confirmed; coasting: not seen for 2 min; lost: not for 24 h (a new "
         "one: 10 min).",
     )
-    state_since_ns: T.LongType = pa.Field(description="When the state began, event time.", metadata={"unit": "ns"})
-    last_seen_ns: T.LongType = pa.Field(
-        description="Middle of the newest window in which the object was observed.", metadata={"unit": "ns"}
-    )
+    state_since_ns: T.LongType = quantity("ns", "When the state began, event time.")
+    last_seen_ns: T.LongType = quantity("ns", "Middle of the newest window in which the object was observed.")
     streak: T.LongType = pa.Field(ge=0, description="Its latest windows without a gap of 2 min (new, returning).")
     windows: T.LongType = pa.Field(ge=0, description="Windows that the state is filtered over.")
     track_id: T.StringType = pa.Field(description="The track's newest window fit: fit_id in fused_tracks.")
-    position_sigma_m: T.DoubleType = pa.Field(ge=0, description="1-sigma of the position.", metadata={"unit": "m"})
+    position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position.", ge=0)
     innovation: T.DoubleType = pa.Field(
         nullable=True, ge=0, description="Squared normalised innovation of the newest window."
     )
     innovation_size: T.LongType = pa.Field(ge=0, description="Degrees of freedom of the innovation.")
     unexplained_windows: T.LongType = pa.Field(ge=0, description="Windows set aside as inconsistent with the others.")
-    manoeuvre_time_ns: T.LongType = pa.Field(
-        nullable=True,
-        description="Suspected manoeuvre: middle of the first window that contradicts the covariance.",
-        metadata={"unit": "ns"},
+    manoeuvre_time_ns: T.LongType = quantity(
+        "ns", "Suspected manoeuvre: middle of the first window that contradicts the covariance.", nullable=True
     )
-    manoeuvre_speed_m_s: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="Magnitude of the velocity change.", metadata={"unit": "m/s"}
-    )
-    manoeuvre_sigma_m_s: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="1-sigma of that magnitude.", metadata={"unit": "m/s"}
-    )
-    as_of_ns: T.LongType = pa.Field(
-        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
-    )
+    manoeuvre_speed_m_s: T.DoubleType = quantity("m/s", "Magnitude of the velocity change.", nullable=True, ge=0)
+    manoeuvre_sigma_m_s: T.DoubleType = quantity("m/s", "1-sigma of that magnitude.", nullable=True, ge=0)
+    as_of_ns: T.LongType = quantity("ns", "Mission time at which the platform concluded this.")
 
 
 TRACKS = Table(

@@ -16,13 +16,12 @@ from sda_platform.fusion.fuse import associated, in_order
 from sda_platform.fusion.tables import TIME_TAG_BIASES
 from sda_platform.fusion.watermarks import WINDOWS_IN_TERM
 from sda_platform.lake.arrow import arrays
-from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases, corrected, estimate_time_tag_biases
 
-BIAS_SCHEMA = pa.schema([field for field in TIME_TAG_BIASES.arrow_schema if field.name != COMMIT_SEQUENCE])
+BIAS_SCHEMA = TIME_TAG_BIASES.content_schema
 _HOLDS_AFTER_TERMS = 2
 _MIN_ANCHORS = 5
 _MIN_OBSERVATIONS = 20

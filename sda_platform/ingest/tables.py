@@ -9,6 +9,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.ingest.feeds import LANDING_FEEDS
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Landed, Provenance, Table
 
 EARLIEST_EVENT_NS = -631_152_000_000_000_000  # 1950-01-01: nothing was in orbit before
@@ -25,61 +26,37 @@ class Envelope(Provenance):
     native_track_id: T.StringType = pa.Field(
         nullable=True, description="The source's own id of what it tracked; not a catalogue id (E3)."
     )
-    sensor_time_ns: T.LongType = pa.Field(
+    sensor_time_ns: T.LongType = quantity(
+        "ns",
+        "Event time by the sensor's clock, Unix time UTC; never replaced by arrival time.",
         nullable=True,
         ge=EARLIEST_EVENT_NS,
-        description="Event time by the sensor's clock, Unix time UTC; never replaced by arrival time.",
-        metadata={"unit": "ns"},
     )
-    range_m: T.DoubleType = pa.Field(nullable=True, gt=0, lt=1e9, description="Slant range.", metadata={"unit": "m"})
-    range_sigma_m: T.DoubleType = pa.Field(nullable=True, gt=0, description="1-sigma of range.", metadata={"unit": "m"})
-    range_rate_m_s: T.DoubleType = pa.Field(
-        nullable=True, gt=-3e8, lt=3e8, description="Range rate, positive receding.", metadata={"unit": "m/s"}
+    range_m: T.DoubleType = quantity("m", "Slant range.", nullable=True, gt=0, lt=1e9)
+    range_sigma_m: T.DoubleType = quantity("m", "1-sigma of range.", nullable=True, gt=0)
+    range_rate_m_s: T.DoubleType = quantity("m/s", "Range rate, positive receding.", nullable=True, gt=-3e8, lt=3e8)
+    range_rate_sigma_m_s: T.DoubleType = quantity("m/s", "1-sigma of range rate.", nullable=True, gt=0)
+    azimuth_rad: T.DoubleType = quantity("rad", "Azimuth, clockwise from north.", nullable=True)
+    elevation_rad: T.DoubleType = quantity(
+        "rad", "Elevation above the horizon.", nullable=True, ge=-math.pi / 2, le=math.pi / 2
     )
-    range_rate_sigma_m_s: T.DoubleType = pa.Field(
-        nullable=True, gt=0, description="1-sigma of range rate.", metadata={"unit": "m/s"}
+    right_ascension_rad: T.DoubleType = quantity("rad", "Topocentric right ascension, TEME of date.", nullable=True)
+    declination_rad: T.DoubleType = quantity(
+        "rad", "Topocentric declination, TEME of date.", nullable=True, ge=-math.pi / 2, le=math.pi / 2
     )
-    azimuth_rad: T.DoubleType = pa.Field(
-        nullable=True, description="Azimuth, clockwise from north.", metadata={"unit": "rad"}
-    )
-    elevation_rad: T.DoubleType = pa.Field(
-        nullable=True,
-        ge=-math.pi / 2,
-        le=math.pi / 2,
-        description="Elevation above the horizon.",
-        metadata={"unit": "rad"},
-    )
-    right_ascension_rad: T.DoubleType = pa.Field(
-        nullable=True, description="Topocentric right ascension, TEME of date.", metadata={"unit": "rad"}
-    )
-    declination_rad: T.DoubleType = pa.Field(
-        nullable=True,
-        ge=-math.pi / 2,
-        le=math.pi / 2,
-        description="Topocentric declination, TEME of date.",
-        metadata={"unit": "rad"},
-    )
-    angle_sigma_rad: T.DoubleType = pa.Field(
-        nullable=True, gt=0, description="1-sigma of either angle.", metadata={"unit": "rad"}
-    )
-    x_m: T.DoubleType = pa.Field(nullable=True, description="Position x, TEME.", metadata={"unit": "m"})
-    y_m: T.DoubleType = pa.Field(nullable=True, description="Position y, TEME.", metadata={"unit": "m"})
-    z_m: T.DoubleType = pa.Field(nullable=True, description="Position z, TEME.", metadata={"unit": "m"})
-    vx_m_s: T.DoubleType = pa.Field(nullable=True, description="Velocity x, TEME.", metadata={"unit": "m/s"})
-    vy_m_s: T.DoubleType = pa.Field(nullable=True, description="Velocity y, TEME.", metadata={"unit": "m/s"})
-    vz_m_s: T.DoubleType = pa.Field(nullable=True, description="Velocity z, TEME.", metadata={"unit": "m/s"})
-    position_sigma_m: T.DoubleType = pa.Field(
-        nullable=True, gt=0, description="1-sigma of each position component.", metadata={"unit": "m"}
-    )
-    velocity_sigma_m_s: T.DoubleType = pa.Field(
-        nullable=True, gt=0, description="1-sigma of each velocity component.", metadata={"unit": "m/s"}
-    )
+    angle_sigma_rad: T.DoubleType = quantity("rad", "1-sigma of either angle.", nullable=True, gt=0)
+    x_m: T.DoubleType = quantity("m", "Position x, TEME.", nullable=True)
+    y_m: T.DoubleType = quantity("m", "Position y, TEME.", nullable=True)
+    z_m: T.DoubleType = quantity("m", "Position z, TEME.", nullable=True)
+    vx_m_s: T.DoubleType = quantity("m/s", "Velocity x, TEME.", nullable=True)
+    vy_m_s: T.DoubleType = quantity("m/s", "Velocity y, TEME.", nullable=True)
+    vz_m_s: T.DoubleType = quantity("m/s", "Velocity z, TEME.", nullable=True)
+    position_sigma_m: T.DoubleType = quantity("m", "1-sigma of each position component.", nullable=True, gt=0)
+    velocity_sigma_m_s: T.DoubleType = quantity("m/s", "1-sigma of each velocity component.", nullable=True, gt=0)
     clock_quality: T.StringType = pa.Field(
         nullable=True, description="What the sensor's clock is synchronised to (DP3-I4)."
     )
-    clock_age_s: T.DoubleType = pa.Field(
-        nullable=True, ge=0, description="Time since the clock's last synchronisation.", metadata={"unit": "s"}
-    )
+    clock_age_s: T.DoubleType = quantity("s", "Time since the clock's last synchronisation.", nullable=True, ge=0)
 
 
 class RawRecord(Envelope, Landed):

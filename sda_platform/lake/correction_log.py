@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table, TableModel
 
 INSERT, RETRACT = "insert", "retract"
@@ -26,9 +27,7 @@ class CorrectionLogModel(TableModel):
     op: T.StringType = pa.Field(
         isin=[INSERT, RETRACT], description="insert: holds from now on; retract: no longer holds."
     )
-    as_of_ns: T.LongType = pa.Field(
-        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
-    )
+    as_of_ns: T.LongType = quantity("ns", "Mission time at which the platform concluded this.")
 
 
 def content(table: Table) -> list[str]:
@@ -36,9 +35,15 @@ def content(table: Table) -> list[str]:
     return [c.name for c in table.columns if c.name not in {*CorrectionLogModel.to_schema().columns, table.key[0]}]
 
 
+def fact_names(table: Table) -> list[str]:
+    """Names of the key and the content of a correction log, in the order of its columns."""
+    chosen = {table.key[0], *content(table)}
+    return [column.name for column in table.columns if column.name in chosen]
+
+
 def fact_types(table: Table) -> str:
     """Key and content of a journal as a DDL schema: what a kernel that makes its facts must return."""
-    chosen = {table.key[0], *content(table)}
+    chosen = fact_names(table)
     return ", ".join(f"{c.name} {c.data_type.simpleString()}" for c in table.columns if c.name in chosen)
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from sda_platform.lake.errors import SchemaMismatch
+from sda_platform.lake.quantities import quantity
 
 COMMIT_SEQUENCE = "commit_sequence"
 
@@ -37,9 +38,7 @@ class Provenance(TableModel):
     record_number: T.LongType = pa.Field(
         ge=-1, description="Position of the record in its segment, from 0; -1: the segment as a whole."
     )
-    received_time_ns: T.LongType = pa.Field(
-        description="When the record reached us, Unix time UTC.", metadata={"unit": "ns"}
-    )
+    received_time_ns: T.LongType = quantity("ns", "When the record reached us, Unix time UTC.")
 
 
 class Landed(TableModel):
@@ -129,6 +128,11 @@ class Table:
     def arrow_schema(self) -> arrow.Schema:
         """The Arrow schema of the same columns."""
         return to_arrow_schema(self.schema)
+
+    @cached_property
+    def content_schema(self) -> arrow.Schema:
+        """The Arrow schema without the column that a commit adds."""
+        return arrow.schema([field for field in self.arrow_schema if field.name != COMMIT_SEQUENCE])
 
     def check_schema(self, actual: T.StructType) -> None:
         """Raise SchemaMismatch, naming every difference, unless ``actual`` has the declared columns and types."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from sda_platform.failpoints import InjectedFault
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.manifest import SegmentRef
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import Table
 from sda_platform.landing.segments import (
     UNDECODABLE,
     LoadedSegment,
@@ -82,7 +82,7 @@ def fate_of(segment: SegmentRef) -> str:
 
 def decode_batch(table: Table, segments: Sequence[LoadedSegment], decoder: Decoder) -> DecodedBatch:
     """Decode ``segments`` into rows with the columns of ``table``; those that state a defect come first."""
-    schema = pa.schema([f for f in table.arrow_schema if f.name != COMMIT_SEQUENCE])
+    schema = table.content_schema
     duplicates = [s for s in segments if s.is_duplicate]
     rows, whole, undecodable = _decoded([s for s in segments if s.defect is None], decoder)
     defective = [*(s for s in segments if s.defect is not None and not s.is_duplicate), *undecodable]

@@ -15,13 +15,13 @@ from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit
 from sda_platform.lake.planning import Plan
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, DeterminedElements
 
 _SHORT_HASH = 12
 _FIELDS = [name for name in DeterminedElements.to_schema().columns if name in ElementSet.__dataclass_fields__]
-_SCHEMA = pa.schema([field for field in ELEMENT_PUBLICATIONS.arrow_schema if field.name != COMMIT_SEQUENCE])
+_SCHEMA = ELEMENT_PUBLICATIONS.content_schema
 
 
 def publish(store: Lake, plan: Plan, zone: LandingZone) -> pa.Table:

@@ -10,12 +10,11 @@ import pyarrow.compute as pc
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
-from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
 from sda_platform.orbits.determination.element_fit import FittedElements, NoFit, fit_elements
 from sda_platform.orbits.elements import ElementSets
 
-REFINED_SCHEMA = pa.schema([field for field in REFINED_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
+REFINED_SCHEMA = REFINED_ELEMENTS.content_schema
 ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 """Span of the windows of a fit, event time."""
 TOGETHER_NS = 600 * NANOSECONDS_PER_SECOND

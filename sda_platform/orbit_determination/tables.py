@@ -6,6 +6,7 @@ from pyspark.sql import types as T
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.fusion.tables import FUSED_TRACKS, STATE_AND_COVARIANCE, TIME_TAG_BIASES, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table, TableModel
 
 
@@ -15,41 +16,27 @@ class DeterminedElements(TableModel):
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
     object_name: T.StringType = pa.Field(nullable=True, description="Common name.")
     international_designator: T.StringType = pa.Field(nullable=True, description="COSPAR designator: 1998-067A.")
-    epoch_time_ns: T.LongType = pa.Field(
-        description="Epoch of the elements: the newest window.", metadata={"unit": "ns"}
-    )
-    mean_motion_rev_per_day: T.DoubleType = pa.Field(
-        gt=0, lt=20, description="Mean motion (Kozai).", metadata={"unit": "rev/day"}
-    )
+    epoch_time_ns: T.LongType = quantity("ns", "Epoch of the elements: the newest window.")
+    mean_motion_rev_per_day: T.DoubleType = quantity("rev/day", "Mean motion (Kozai).", gt=0, lt=20)
     eccentricity: T.DoubleType = pa.Field(ge=0, lt=1, description="Eccentricity.")
-    inclination_deg: T.DoubleType = pa.Field(ge=0, le=180, description="Inclination.", metadata={"unit": "deg"})
-    raan_deg: T.DoubleType = pa.Field(description="Right ascension of the ascending node.", metadata={"unit": "deg"})
-    arg_of_pericenter_deg: T.DoubleType = pa.Field(description="Argument of pericentre.", metadata={"unit": "deg"})
-    mean_anomaly_deg: T.DoubleType = pa.Field(description="Mean anomaly.", metadata={"unit": "deg"})
-    bstar_per_earth_radius: T.DoubleType = pa.Field(
-        description="SGP4 drag term B*.", metadata={"unit": "1/earth radius"}
-    )
-    position_sigma_m: T.DoubleType = pa.Field(
-        ge=0, description="1-sigma of the position at the epoch.", metadata={"unit": "m"}
-    )
-    as_of_ns: T.LongType = pa.Field(
-        description="Mission time at which the platform concluded this.", metadata={"unit": "ns"}
-    )
+    inclination_deg: T.DoubleType = quantity("deg", "Inclination.", ge=0, le=180)
+    raan_deg: T.DoubleType = quantity("deg", "Right ascension of the ascending node.")
+    arg_of_pericenter_deg: T.DoubleType = quantity("deg", "Argument of pericentre.")
+    mean_anomaly_deg: T.DoubleType = quantity("deg", "Mean anomaly.")
+    bstar_per_earth_radius: T.DoubleType = quantity("1/earth radius", "SGP4 drag term B*.")
+    position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position at the epoch.", ge=0)
+    as_of_ns: T.LongType = quantity("ns", "Mission time at which the platform concluded this.")
 
 
 class RefinedElements(DeterminedElements):
     """Mean elements of a tracked object, from its own windows."""
 
-    published_epoch_ns: T.LongType = pa.Field(
-        description="Epoch of the element set that was refined.", metadata={"unit": "ns"}
-    )
-    published_sigma_m: T.DoubleType = pa.Field(
-        ge=0,
-        description="1-sigma of the published set's position, by the prior covariance model.",
-        metadata={"unit": "m"},
+    published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set that was refined.")
+    published_sigma_m: T.DoubleType = quantity(
+        "m", "1-sigma of the published set's position, by the prior covariance model.", ge=0
     )
     windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
-    arc_s: T.DoubleType = pa.Field(ge=0, description="Span from the first to the last window.", metadata={"unit": "s"})
+    arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)
     innovation: T.DoubleType = pa.Field(ge=0, description="Squared normalised distance from the published set.")
 
 
@@ -85,7 +72,7 @@ class ProvisionalElements(DeterminedElements):
         dtype_kwargs={"elementType": T.StringType(), "containsNull": True},
         description="Ids of these observations, sorted.",
     )
-    first_seen_ns: T.LongType = pa.Field(description="Event time of the first observation.", metadata={"unit": "ns"})
+    first_seen_ns: T.LongType = quantity("ns", "Event time of the first observation.")
     chi_square: T.DoubleType = pa.Field(
         ge=0,
         description="Weighted sum of squared residuals after the fit, with that of an earlier set if any.",
@@ -99,10 +86,10 @@ class ProvisionalElements(DeterminedElements):
         description="6×6 covariance of the mean elements in equinoctial form (mean motion in rad/s, e sin, e cos, "
         "tan(i/2) sin, tan(i/2) cos, mean longitude in rad), lower triangle by rows (21 terms); null: not recorded.",
     )
-    earlier_epoch_ns: T.LongType = pa.Field(
+    earlier_epoch_ns: T.LongType = quantity(
+        "ns",
+        "Epoch of the number's earlier set that counts as evidence, from other observations; null: none.",
         nullable=True,
-        description="Epoch of the number's earlier set that counts as evidence, from other observations; null: none.",
-        metadata={"unit": "ns"},
     )
 
 
@@ -135,9 +122,7 @@ class ElementPublication(TableModel):
     segment_name: T.StringType = pa.Field(description="Name of the segment in its landing zone.")
     segment_sha256: T.StringType = pa.Field(description="SHA-256 of the sealed segment's bytes.")
     element_sets: T.LongType = pa.Field(ge=1, description="How many element sets it holds.")
-    sealed_time_ns: T.LongType = pa.Field(
-        description="Mission time of the published commit, Unix time UTC.", metadata={"unit": "ns"}
-    )
+    sealed_time_ns: T.LongType = quantity("ns", "Mission time of the published commit, Unix time UTC.")
 
 
 ELEMENT_PUBLICATIONS = Table(

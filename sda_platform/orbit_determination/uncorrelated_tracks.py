@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.fusion.watermarks import window_start
-from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbit_determination.recognition import EarlierSet, continued, earlier_sets, set_before
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orbit_determination.tracklets import Tracklet, observations_of
@@ -28,7 +27,7 @@ from sda_platform.orbits.determination.linking import link, recognise
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.sensing.observations import ObservationArrays
 
-PROVISIONAL_SCHEMA = pa.schema([field for field in PROVISIONAL_ELEMENTS.arrow_schema if field.name != COMMIT_SEQUENCE])
+PROVISIONAL_SCHEMA = PROVISIONAL_ELEMENTS.content_schema
 MEMORY_NS = 1200 * NANOSECONDS_PER_SECOND
 """Span of uncorrelated observations that are processed again, event time."""
 ANGLES_ONLY_MEMORY_NS = 3600 * NANOSECONDS_PER_SECOND

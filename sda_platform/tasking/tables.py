@@ -7,6 +7,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
+from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 
@@ -37,11 +38,9 @@ class Demand(CorrectionLogModel):
     )
     owner: T.StringType = pa.Field(description="On whose behalf: the operator of a protected object, or catalogue.")
     event_id: T.StringType = pa.Field(nullable=True, description="The conjunction; null: the reason is another.")
-    requested_time_ns: T.LongType = pa.Field(
-        description="Mission time at which the platform first asked for it.", metadata={"unit": "ns"}
-    )
-    deadline_time_ns: T.LongType = pa.Field(
-        description="When the observation must be done; for a conjunction before its TCA.", metadata={"unit": "ns"}
+    requested_time_ns: T.LongType = quantity("ns", "Mission time at which the platform first asked for it.")
+    deadline_time_ns: T.LongType = quantity(
+        "ns", "When the observation must be done; for a conjunction before its TCA."
     )
     information_gain: T.DoubleType = pa.Field(
         ge=0,
@@ -59,30 +58,17 @@ class PassWindow(CorrectionLogModel):
     pass_id: T.StringType = pa.Field(description="UUIDv5 of object, sensor, acquisition and loss.")
     norad_id: T.LongType = pa.Field(ge=1, description="The object.")
     source_id: T.StringType = pa.Field(description="The ground sensor.")
-    aos_time_ns: T.LongType = pa.Field(
-        description="Acquisition: the object rises above the mask, or comes into range or light.",
-        metadata={"unit": "ns"},
+    aos_time_ns: T.LongType = quantity(
+        "ns", "Acquisition: the object rises above the mask, or comes into range or light."
     )
-    tca_time_ns: T.LongType = pa.Field(description="Culmination: the greatest elevation.", metadata={"unit": "ns"})
-    los_time_ns: T.LongType = pa.Field(
-        description="Loss: the object sets, or leaves range or light.", metadata={"unit": "ns"}
-    )
-    max_elevation_deg: T.DoubleType = pa.Field(
-        ge=-5, le=90, description="Elevation at culmination.", metadata={"unit": "deg"}
-    )
-    azimuth_aos_deg: T.DoubleType = pa.Field(
-        ge=0, le=360, description="Azimuth at acquisition, from north by east.", metadata={"unit": "deg"}
-    )
-    azimuth_tca_deg: T.DoubleType = pa.Field(
-        ge=0, le=360, description="Azimuth at culmination, from north by east.", metadata={"unit": "deg"}
-    )
-    azimuth_los_deg: T.DoubleType = pa.Field(
-        ge=0, le=360, description="Azimuth at loss, from north by east.", metadata={"unit": "deg"}
-    )
-    range_tca_km: T.DoubleType = pa.Field(ge=0, description="Range at culmination.", metadata={"unit": "km"})
-    elements_epoch_ns: T.LongType = pa.Field(
-        description="Epoch of the element set that predicted it.", metadata={"unit": "ns"}
-    )
+    tca_time_ns: T.LongType = quantity("ns", "Culmination: the greatest elevation.")
+    los_time_ns: T.LongType = quantity("ns", "Loss: the object sets, or leaves range or light.")
+    max_elevation_deg: T.DoubleType = quantity("deg", "Elevation at culmination.", ge=-5, le=90)
+    azimuth_aos_deg: T.DoubleType = quantity("deg", "Azimuth at acquisition, from north by east.", ge=0, le=360)
+    azimuth_tca_deg: T.DoubleType = quantity("deg", "Azimuth at culmination, from north by east.", ge=0, le=360)
+    azimuth_los_deg: T.DoubleType = quantity("deg", "Azimuth at loss, from north by east.", ge=0, le=360)
+    range_tca_km: T.DoubleType = quantity("km", "Range at culmination.", ge=0)
+    elements_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set that predicted it.")
 
 
 class ScheduledTask(CorrectionLogModel):
@@ -93,7 +79,7 @@ class ScheduledTask(CorrectionLogModel):
     reason: T.StringType = pa.Field(isin=list(REASONS), description="Why it should be observed.")
     priority_class: T.LongType = pa.Field(isin=list(PRIORITY_CLASSES), description="Class of the request.")
     owner: T.StringType = pa.Field(description="On whose behalf.")
-    deadline_time_ns: T.LongType = pa.Field(description="When the observation must be done.", metadata={"unit": "ns"})
+    deadline_time_ns: T.LongType = quantity("ns", "When the observation must be done.")
     status: T.StringType = pa.Field(
         isin=[SCHEDULED, UNSERVED], description="Whether a sensor will observe it before the deadline."
     )
@@ -104,19 +90,11 @@ class ScheduledTask(CorrectionLogModel):
     )
     pass_id: T.StringType = pa.Field(nullable=True, description="The pass window that is used.")
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor.")
-    start_time_ns: T.LongType = pa.Field(
-        nullable=True, description="Beginning of the observation, antenna on target.", metadata={"unit": "ns"}
-    )
-    end_time_ns: T.LongType = pa.Field(nullable=True, description="End of the observation.", metadata={"unit": "ns"})
-    azimuth_start_deg: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=360, description="Where the antenna begins, about.", metadata={"unit": "deg"}
-    )
-    azimuth_end_deg: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=360, description="Where the antenna ends, about.", metadata={"unit": "deg"}
-    )
-    max_elevation_deg: T.DoubleType = pa.Field(
-        nullable=True, ge=-5, le=90, description="Greatest elevation of the pass.", metadata={"unit": "deg"}
-    )
+    start_time_ns: T.LongType = quantity("ns", "Beginning of the observation, antenna on target.", nullable=True)
+    end_time_ns: T.LongType = quantity("ns", "End of the observation.", nullable=True)
+    azimuth_start_deg: T.DoubleType = quantity("deg", "Where the antenna begins, about.", nullable=True, ge=0, le=360)
+    azimuth_end_deg: T.DoubleType = quantity("deg", "Where the antenna ends, about.", nullable=True, ge=0, le=360)
+    max_elevation_deg: T.DoubleType = quantity("deg", "Greatest elevation of the pass.", nullable=True, ge=-5, le=90)
     information_gain: T.DoubleType = pa.Field(ge=0, description="Expected gain of the request.")
 
 

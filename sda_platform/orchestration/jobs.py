@@ -46,7 +46,9 @@ ORBIT_DETERMINATION = Job(
 SENSOR_TASKING = Job(
     "sensor_tasking", Pool.CATALOG, "What should be observed, when each sensor can, and the schedule of the sensors."
 )
-JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, ORBIT_DETERMINATION, SENSOR_TASKING)
+SCHEDULED_JOBS = (ORBIT_DETERMINATION, SENSOR_TASKING)
+"""Jobs that a schedule starts; unconsumed commits start the others."""
+JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, *SCHEDULED_JOBS)
 
 
 def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefinition] = ()) -> Any:

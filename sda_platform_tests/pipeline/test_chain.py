@@ -33,7 +33,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.observability.trace import trace_alert
-from sda_platform.orchestration.jobs import ORBIT_DETERMINATION, SENSOR_TASKING
+from sda_platform.orchestration.jobs import SCHEDULED_JOBS
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
@@ -113,7 +113,7 @@ def standing_assessments(platform: Platform) -> list[dict[str, Any]]:
 def unread(platform: Platform) -> set[str]:
     """The tables with commits that wait for one of their readers, a table without any commit among these."""
     heads = {table.name: platform.lake.head(table) for table in TABLES}
-    scheduled = (*tables_of(ORBIT_DETERMINATION), *tables_of(SENSOR_TASKING))
+    scheduled = [table for job in SCHEDULED_JOBS for table in tables_of(job)]
     readers = [table for table in TABLES if table not in scheduled]
     return {name for table in readers for name in unconsumed_commits(table, heads)}
 

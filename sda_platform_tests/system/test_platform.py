@@ -27,7 +27,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CAND
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.jobs import SCHEDULED_JOBS
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
@@ -219,7 +219,7 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
 
 def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) -> None:
     outcomes = check_outcomes(platform)
-    by_the_clock = {table.name for table in tables_of(ORBIT_DETERMINATION)}
+    by_the_clock = {table.name for job in SCHEDULED_JOBS for table in tables_of(job)}
     assert {name for name, blocks, _ in outcomes if blocks} == {
         f"{table.name}:{check}"
         for table in TABLES

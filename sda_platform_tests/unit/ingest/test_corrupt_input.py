@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
-from sda_platform.catalog import decoding, ephemeris_decoding
-from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES
+from sda_platform.catalog import decoding, edit_decoding, ephemeris_decoding
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
 from sda_platform.conjunction import cdm_decoding
 from sda_platform.conjunction.tables import RECEIVED_CDMS
+from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.omm import encode_omm
@@ -26,6 +27,7 @@ from sda_platform.lake.table import Table
 from sda_platform.landing import intake
 from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.landing.zone import LandingZone
+from sda_platform.protocols.edits import Edit
 from sda_platform.registry import FEEDS
 from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.observations import isl_payload
@@ -69,9 +71,14 @@ SOUND = {
     "tdm-xml": convert(TRACKING, "tdm-kvn", "tdm-xml"),
     "cdm-kvn": messages_of([Told()] * RECORDS, "kvn"),
     "cdm-xml": messages_of([Told()] * RECORDS, "xml"),
+    "edits-jsonl": encode_edits(
+        Edit(norad_id=5, attribute="name", value=f"name {n}", origin="north", lamport=n, vector={"north": n})
+        for n in range(1, RECORDS + 1)
+    ),
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
+    "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
     "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),
     "messages": (RECEIVED_CDMS, one_by_one(cdm_decoding.decode)),
 }

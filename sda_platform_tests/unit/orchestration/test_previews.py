@@ -12,6 +12,13 @@ SHOWN_IN_PLACE = 1000  # characters; the UI puts a link instead of longer Markdo
 EVENT = "3f2a6c1e-9a7b-5c7d-8e21-0c4b7a9d1e55"
 
 
+def long_list(element: pa.DataType) -> list[float] | list[int] | list[str]:
+    """More elements of this type than a preview shows."""
+    if pa.types.is_floating(element):
+        return [1.5] * 21
+    return [1_730_419_200_000_000_000] * 21 if pa.types.is_integer(element) else [EVENT] * 9
+
+
 def full_rows(table: Table) -> pa.Table:
     """Five rows with a long value in every column."""
     values = {
@@ -21,12 +28,11 @@ def full_rows(table: Table) -> pa.Table:
         "double": -1.234567890123e-5,
         "bool": True,
     }
-    long_list, some_bytes = [1.5] * 21, bytes(range(64))
+    some_bytes = bytes(range(64))
     row = {
         f.name: values.get(str(f.type), some_bytes if pa.types.is_binary(f.type) else None) for f in table.arrow_schema
     }
-    lists = {f.name: long_list if pa.types.is_floating(f.type.value_type) else [EVENT] * 9
-             for f in table.arrow_schema if pa.types.is_list(f.type)}  # fmt: skip
+    lists = {f.name: long_list(f.type.value_type) for f in table.arrow_schema if pa.types.is_list(f.type)}
     return pa.Table.from_pylist([{**row, **lists}] * PREVIEW_ROWS, schema=table.arrow_schema)
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.runtime.processes import free_port
+from sda_platform_tests.support import injections
 from sda_platform_tests.support.segments import START_NS
 from sda_platform_tests.support.small_catalogue import small_catalogue
 
@@ -29,7 +29,7 @@ class Endpoint:
         self.injection_file = home / "injection"
         port = free_port(0)
         command = [sys.executable, "-m", "sda_platform.cli.main", "--home", str(home), "serve", "--port", str(port)]
-        environment = {**os.environ, failpoints.INJECTION_FILE: str(self.injection_file)}
+        environment = {**os.environ, **injections.armed(self.injection_file)}
         self._log = (home / "serve.log").open("ab")
         self.process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
@@ -94,10 +94,10 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
             assert running.put(70_000 + number)
             acknowledged.append(70_000 + number)
             assert running.served(70_000 + number) is not None, "served when it is acknowledged"
-            failpoints.Injection(point, "kill").arm(running.injection_file)
+            injections.Injection(point, "kill").arm(running.injection_file)
             assert not running.put(80_000 + number), "a put that was killed is not acknowledged"
             assert running.process.wait(_PATIENCE_S) == -signal.SIGKILL
-            assert point in failpoints.hits(running.injection_file)
+            assert point in injections.hits(running.injection_file)
     with endpoint(home) as running:
         assert all(running.served(number) for number in acknowledged)
         sealed = [running.served(80_000 + number) is not None for number in range(len(points))]

@@ -117,19 +117,19 @@ def unconsumed_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
     readers = served_by(job)
 
     @dg.sensor(
-        name=f"{job.name}_unread",
+        name=f"{job.name}_unconsumed",
         job_name=job.name,
         minimum_interval_seconds=_UNREAD_INTERVAL_S,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Starts a run of {job.name} if its tables have unconsumed commits and no run is coming.",
     )
     def sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
-        return request_unread(context, lake.open(), job.pool, readers, tables)
+        return request_unconsumed(context, lake.open(), job.pool, readers, tables)
 
     return sensor
 
 
-def request_unread(
+def request_unconsumed(
     context: dg.SensorEvaluationContext,
     store: Lake,
     pool: str,

@@ -20,7 +20,7 @@ _ARGUMENTS = [
     "--disable-sync",
 ]
 # The lineage page shortens the names of what it has to draw small.
-_WIDE = (7200, 3600)
+_WIDE = (14_400, 7_200)
 _PATIENCE_MS = 30_000
 # A picture is taken when the page has drawn what it loaded; a live page never stops loading.
 _DRAWING_MS = 4_000

@@ -207,8 +207,13 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
     with platform.instance as instance:
         states = [s for s in instance.all_instigator_state() if s.instigator_type.value == "SENSOR"]
         ticks = {s.instigator_name: instance.get_ticks(s.instigator_origin_id, s.selector_id, limit=50) for s in states}
-    own = {"run_failures", "waiting_alerts", "hot_unread", "catalog_unread"}
-    zones = {"observations": "radar+optical+isl", "elements": "elements", "messages": "messages"}
+    own = {"run_failures", "waiting_alerts", "observations_to_alerts_unconsumed", "catalog_to_alerts_unconsumed"}
+    zones = {
+        "observations": "+".join(RAW_RECORDS.zones),
+        "elements": "elements+edits",
+        "ephemerides": "ephemerides",
+        "messages": "messages",
+    }
     assert ticks.keys() == {*own, *(f"{name}_landing" for name in zones)}
     for name, where in zones.items():
         assert f"{where}: no sealed segment is pending" in {tick.skip_reason for tick in ticks[f"{name}_landing"]}

@@ -13,7 +13,7 @@ from typing import Any
 from sda_platform.lake.errors import OtherSchemaVersion, UnreadableManifest
 
 # The only version that is read and written. A change of the stored form raises it.
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 GENESIS = "genesis"
 CHANGED_ROWS = "changed_rows"
 """Among the counts of a commit that overwrites its table: how many rows are new or replaced."""

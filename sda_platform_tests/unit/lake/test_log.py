@@ -48,7 +48,7 @@ def test_a_torn_commit_is_reported_by_table_and_version(lake: Lake) -> None:
         list(lake.log(OBSERVATIONS).commits_from(0))
 
 
-@pytest.mark.parametrize("text", ["", "{torn", "null", '{"schema_version": 5}'])
+@pytest.mark.parametrize("text", ["", "{torn", "null", f'{{"schema_version": {SCHEMA_VERSION}}}'])
 def test_a_damaged_manifest_is_refused_by_name_with_the_remedy(lake: Lake, text: str) -> None:
     observe(lake, "a", "b", "c")
     damage_checkpoint(lake, OBSERVATIONS, 2, text)

@@ -18,9 +18,9 @@ from sda_platform.lake.manifest import (
 )
 
 GOLDEN = Path(__file__).parents[2] / "data" / "manifests"
-V5_SHA256 = "9a362427486896a68a8d1af934ba41c95f5f3a78fa68b225536cf3384f6f5587"
+V6_SHA256 = "008e0d68acca6ca27115aa5c111ec7c2575a7aabb4be481db8342c043d3dfb93"
 
-CHECKPOINT = CommitManifest(
+MANIFEST = CommitManifest(
     table="fused_tracks",
     sequence=42,
     previous_sha256="ab" * 32,
@@ -62,7 +62,7 @@ manifests = st.builds(
 
 
 @given(manifests)
-def test_a_checkpoint_survives_its_json(manifest: CommitManifest) -> None:
+def test_a_manifest_survives_its_json(manifest: CommitManifest) -> None:
     text = manifest.to_json()
     again = CommitManifest.from_json(text)
     assert again == manifest
@@ -70,10 +70,10 @@ def test_a_checkpoint_survives_its_json(manifest: CommitManifest) -> None:
 
 
 def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() -> None:
-    text = (GOLDEN / "v5.json").read_text(encoding="utf-8").strip()
-    assert CommitManifest.from_json(text) == CHECKPOINT
-    assert CHECKPOINT.to_json() == text, "the stored form changed: raise SCHEMA_VERSION"
-    assert CHECKPOINT.sha256 == V5_SHA256, "every stored chain would break at its newest commit"
+    text = (GOLDEN / "v6.json").read_text(encoding="utf-8").strip()
+    assert CommitManifest.from_json(text) == MANIFEST
+    assert MANIFEST.to_json() == text, "the stored form changed: raise SCHEMA_VERSION"
+    assert MANIFEST.sha256 == V6_SHA256, "every stored chain would break at its newest commit"
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_the_stored_form_and_its_hash_do_not_change_within_a_schema_version() ->
     [(SCHEMA_VERSION + 1, "update the platform"), (SCHEMA_VERSION - 1, "use the version of the platform that wrote")],
 )
 def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37(version: int, remedy: str) -> None:
-    text = replace(CHECKPOINT, schema_version=version).to_json()
+    text = replace(MANIFEST, schema_version=version).to_json()
     with pytest.raises(
-        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 5: {remedy}"
+        OtherSchemaVersion, match=f"manifest of fused_tracks has schema version {version}, .* reads 6: {remedy}"
     ):
         CommitManifest.from_json(text)
 
@@ -97,10 +97,10 @@ def test_a_manifest_of_another_schema_version_is_refused_with_the_remedy_spec_37
         "not json",
         "{}",
         '{"schema_version": "one"}',
-        json.dumps({**json.loads(CHECKPOINT.to_json()), "surprise": 1}),
-        json.dumps({k: v for k, v in json.loads(CHECKPOINT.to_json()).items() if k != "nonce"}),
-        json.dumps({**json.loads(CHECKPOINT.to_json()), "windows": [{"table": "x"}]}),
-        json.dumps({**json.loads(CHECKPOINT.to_json()), "segments": None}),
+        json.dumps({**json.loads(MANIFEST.to_json()), "surprise": 1}),
+        json.dumps({k: v for k, v in json.loads(MANIFEST.to_json()).items() if k != "nonce"}),
+        json.dumps({**json.loads(MANIFEST.to_json()), "windows": [{"table": "x"}]}),
+        json.dumps({**json.loads(MANIFEST.to_json()), "segments": None}),
     ],
 )
 def test_text_that_is_no_manifest_is_an_invariant_error(text: str) -> None:
@@ -115,6 +115,6 @@ def test_the_hash_covers_every_field() -> None:
         "settings": None, "fencing_token": 7, "code_version": "x",
         "schema_version": 0,
     }  # fmt: skip
-    hashes = {replace(CHECKPOINT, **{name: value}).sha256 for name, value in changed.items()}
-    assert len(hashes | {CHECKPOINT.sha256}) == len(changed) + 1
+    hashes = {replace(MANIFEST, **{name: value}).sha256 for name, value in changed.items()}
+    assert len(hashes | {MANIFEST.sha256}) == len(changed) + 1
     assert set(changed) == set(CommitManifest.__dataclass_fields__)

@@ -1,8 +1,8 @@
 """A break-up through the whole platform: what radars send lands as it comes, and the pools' own jobs do the rest.
 
 The catalogue is the real one, on an engine in this process. Mission time moves by the minute; each time, what the
-sensors have sent by then is landed and the hot pool runs. Elements of our own are asked for every two minutes, offered,
-and taken in by the catalogue pool, as schedules and sensors do it on a running platform.
+sensors have sent by then is landed and processed in the alerts pool. Every two minutes orbit determination publishes
+element sets, and the catalogue pool takes them in, as schedules and sensors do it on a running platform.
 """
 
 import os

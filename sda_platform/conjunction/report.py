@@ -1,6 +1,6 @@
 """Plots of the active alerts with the highest risk, and received CDMs compared with our assessments.
 
-Drawn outside the hot pool: a picture costs a second, and may fail, which no alert should wait for.
+Drawn outside the alerts pool: a picture costs a second, and may fail, which no alert should wait for.
 """
 
 from typing import Any

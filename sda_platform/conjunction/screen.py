@@ -103,7 +103,7 @@ def findings(
 ) -> DataFrame:
     """Everything that screening ``work`` over [start, end) finds, each finding once, in the columns of `_FOUND`.
 
-    In no more than ``at_once`` tasks of Spark's: the engine has as many slots again, which a hot stage finds free.
+    Uses at most ``at_once`` tasks of Spark. The engine has as many more slots, which stay free for the alerts pool.
     """
     tasks = [(number, *span) for number in range(len(work)) for span in spans(start_ns, end_ns)]
     frame = session.createDataFrame(tasks, "sweep bigint, start_ns bigint, end_ns bigint")

@@ -1,4 +1,4 @@
-"""The lake as the rooms see it: plan what is new, read it, commit what follows.
+"""The lake as an asset uses it: plan what is new, read it, commit what follows.
 
 An asset's body is these verbs in this order. The class joins the pieces of the kernel (`planning`, `log`,
 `commit`) for one place, one clock and one run; it decides nothing itself.

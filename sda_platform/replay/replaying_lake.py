@@ -1,6 +1,6 @@
 """Replay: a commit made again, from what its manifest says it consumed, into a shadow of its table.
 
-The room's own code runs; only the lake it sees is another. There the plan is the recorded one (same windows, same
+The asset's own code runs on another lake. There the plan is the recorded one (same windows, same
 segments, same predecessor, and its ``as_of`` instead of any clock), inputs are the live tables within those windows,
 and the target is the shadow. What depends on nothing else writes the same rows and the same manifest again.
 """

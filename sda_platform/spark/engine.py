@@ -53,7 +53,7 @@ def spark_conf() -> dict[str, str]:
         "spark.sql.shuffle.partitions": partitions,
         # VACUUM lists directories in ten thousand tasks by default: minutes, for tables that have one directory.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": partitions,
-        # A hot batch is small: planning again between the stages of a query costs more than it can ever save there.
+        # A batch of the alerts pool is small: planning again between the stages of a query costs more than it saves.
         "spark.sql.adaptive.enabled": "false",
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": _LANES.as_uri(),

@@ -2,7 +2,7 @@
 
 import os
 
-# A third of the share of what has not given way: enough to come to an end beside a hot pool that never rests.
+# A third of the share of what has not given way: enough to come to an end while the alerts pool always has work.
 _LESS_URGENT = 5
 
 

@@ -26,7 +26,7 @@ from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.world import simulate
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
-from sda_platform_tests.campaign.lane import RunFailed, run_tables
+from sda_platform_tests.campaign.job_process import RunFailed, run_job
 from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.support.injections import Injection, armed, hits
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
@@ -149,4 +149,4 @@ class _Lakes:
         return Lake(str(home / "lake"), MissionClock.load(home), without_session)
 
     def _run(self, job: str, home: Path, more: Mapping[str, str] | None = None) -> None:
-        run_tables(job, home, self.engine_address, {**_SETTINGS, **(more or {})})
+        run_job(job, home, self.engine_address, {**_SETTINGS, **(more or {})})

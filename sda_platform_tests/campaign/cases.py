@@ -55,7 +55,7 @@ _ALSO = {
     "commit.sent:fused_tracks": "CP-29",
     "commit.sent:conjunction_candidates": "CP-33",
 }
-# Of the workers that the sample kills: tables of every pool and room, each at another stage.
+# Of the workers that the sample kills: tables of every pool and package, each at another stage.
 SAMPLED_WORKERS = {
     "commit.sent:time_tag_biases",
     "commit.landed:refined_elements",

@@ -30,7 +30,7 @@ from sda_platform.simulation.world import simulate
 from sda_platform.spark.engine import python_path
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.cases import Case
-from sda_platform_tests.campaign.lane import RunFailed, run_tables
+from sda_platform_tests.campaign.job_process import RunFailed, run_job
 from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.campaign.strikes import Kill
 from sda_platform_tests.campaign.world import Delivery, RecordId
@@ -171,7 +171,7 @@ class _Lakes:
 
     def _run(self, job: Job, home: Path, now_s: float, more: Mapping[str, str] | None = None) -> None:
         MissionClock(after(now_s), 0, 0.0).save(home)
-        run_tables(job.name, home, self.engine_address, {**_SETTINGS, **(more or {})})
+        run_job(job.name, home, self.engine_address, {**_SETTINGS, **(more or {})})
 
     def _environment(self, home: Path) -> dict[str, str]:
         return {

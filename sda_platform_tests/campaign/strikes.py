@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from pyspark.sql.connect.session import SparkSession
 
 from sda_platform.lake.table import Table
-from sda_platform_tests.campaign.lane import run_tables
+from sda_platform_tests.campaign.job_process import run_job
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim, frozen_until
 from sda_platform_tests.support.injections import Injection
 from sda_platform_tests.support.running_platform import eventually
@@ -213,15 +213,14 @@ class Rot:
 
 @dataclass(frozen=True)
 class Zombie:
-    """A worker of the hot pool is stopped at ``point`` for so long that another takes over and commits; then it goes on
-    (CP-27)."""
+    """A worker of the alerts pool is stopped at ``point`` until another has committed; then it goes on (CP-27)."""
 
     point: str
 
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         worker = _stopped_at(victim, land, self.point, "readings")
-        run_tables("observations_to_alerts", victim.home, victim.engine_address, SETTINGS)
+        run_job("observations_to_alerts", victim.home, victim.engine_address, SETTINGS)
         os.kill(worker, signal.SIGCONT)
         return time.monotonic()
 

@@ -12,7 +12,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform_tests.campaign import by_the_clock, damage, moving_clock, oracle
 from sda_platform_tests.campaign.cases import Case
-from sda_platform_tests.campaign.lane import RunFailed, run_tables
+from sda_platform_tests.campaign.job_process import RunFailed, run_job
 from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim
 from sda_platform_tests.campaign.report import Report, joined, t2_command
 from sda_platform_tests.campaign.strikes import Input
@@ -100,7 +100,7 @@ class Campaign:
             problems.append("counting sees it: then O4 need not open files")
         World(self._seed).deliver(self._world.next_stretch(), str(home / "landing"))
         with contextlib.suppress(RunFailed):
-            run_tables("observations_to_alerts", home, self._victim.engine_address, SETTINGS)
+            run_job("observations_to_alerts", home, self._victim.engine_address, SETTINGS)
             problems.append("a run went on with what is left")
         return problems
 

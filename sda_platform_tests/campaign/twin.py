@@ -20,7 +20,7 @@ from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE, Provenance, Table
 from sda_platform.registry import TABLES
-from sda_platform_tests.campaign.lane import run_tables
+from sda_platform_tests.campaign.job_process import run_job
 from sda_platform_tests.campaign.platform import SETTINGS, standing_clock
 from sda_platform_tests.campaign.world import Delivery
 
@@ -37,7 +37,7 @@ def run_twin(home: Path, deliveries: Sequence[Delivery], engine_address: str) ->
         delivery.land(str(home / "landing"))
     standing_clock(home)
     for job in ("catalog_to_alerts", "observations_to_alerts"):
-        run_tables(job, home, engine_address, {**SETTINGS, "SDA_BATCH_MAX_SEGMENTS": "1000000"})
+        run_job(job, home, engine_address, {**SETTINGS, "SDA_BATCH_MAX_SEGMENTS": "1000000"})
     return lake_of(home)
 
 

@@ -1,4 +1,4 @@
-"""The conjunction room's checks, each shown to turn red: what they guard, whole and then broken."""
+"""The checks of conjunction, each shown to turn red: what they guard, whole and then broken."""
 
 from pathlib import Path
 from typing import Any

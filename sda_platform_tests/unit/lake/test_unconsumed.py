@@ -20,7 +20,7 @@ from sda_platform_tests.support.delta_tables import commit, lake_at
 
 
 class Ticker:
-    """The hot pool's sensor on an instance and a lake of its own."""
+    """The alerts pool's sensor on an instance and a lake of its own."""
 
     def __init__(self, home: Path, instance: dg.DagsterInstance) -> None:
         self.instance, self.lake, self.wall_s = instance, lake_at(home), 2e9

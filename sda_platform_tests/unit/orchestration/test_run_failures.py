@@ -45,7 +45,7 @@ class Ticks:
         return [record.getMessage() for record in self._caplog.records if record.levelno == logging.ERROR]
 
     def fail(self, error: Exception) -> str:
-        """A run of the hot pool that fails with ``error``; its id."""
+        """A run of the alerts pool that fails with ``error``; its id."""
 
         def body() -> None:
             raise error

@@ -1,6 +1,6 @@
-"""A pool run in a process of its own, without daemon or queue: a second driver beside a platform, or a twin's only one.
+"""A run of a job in a process of its own, without daemon or queue: a second driver of a platform, or a twin's only one.
 
-SDA_HOME=… SDA_SPARK_REMOTE=… python -m sda_platform_tests.campaign.lane JOB
+SDA_HOME=… SDA_SPARK_REMOTE=… python -m sda_platform_tests.campaign.job_process JOB
 """
 
 import os
@@ -19,21 +19,21 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class RunFailed(RuntimeError):
-    """A run of a pool failed; the text has the steps' errors."""
+    """A run of a job failed; the text has the steps' errors."""
 
 
-def run_tables(job: str, home: Path, engine_address: str, settings: Mapping[str, str]) -> None:
-    """Run the pool ``job`` of the platform in ``home`` on a running engine. Raises RunFailed."""
+def run_job(job: str, home: Path, engine_address: str, settings: Mapping[str, str]) -> None:
+    """Run ``job`` of the platform in ``home`` on a running engine. Raises RunFailed."""
     environment = {**os.environ, "PYTHONPATH": python_path(), **settings}
     environment |= {"SDA_HOME": str(home), "SDA_SPARK_REMOTE": engine_address}
-    command = [sys.executable, "-m", "sda_platform_tests.campaign.lane", job]
+    command = [sys.executable, "-m", "sda_platform_tests.campaign.job_process", job]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RunFailed(f"{job} in {home}: {done.stderr[-2000:]}")
 
 
 def main(job: str) -> int:
-    """Run the pool as the environment says; the exit code is 1 where a step failed."""
+    """Run the job in the platform that the environment names; the exit code is 1 where a step failed."""
     definition = defs.resolve_job_def(job)
     pool = {POOL_TAG: definition.run_tags[POOL_TAG]}
     with dg.DagsterInstance.ephemeral() as instance:

@@ -42,7 +42,7 @@ from sda_platform.orchestration.log_cleanup import clean_log
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery.examination import Depth, examine
 
-# Delta writes a manifest of its own every ten commits.
+# Delta writes a checkpoint of its own every ten commits.
 _SINCE_CHECKPOINT = 5
 _WHOLE_COMMITS = 200
 # ext4 allows 65,000 links to a file.
@@ -179,15 +179,15 @@ def _move_up(log: Path, whole: int, by: int) -> None:
         return
     for version in reversed(range(whole)):
         _commit_file(log, version).rename(_commit_file(log, version + by))
-    (manifest,) = log.glob("*.checkpoint.parquet")
-    number = int(manifest.name.partition(".")[0]) + by
-    manifest = manifest.rename(log / f"{number:020d}.checkpoint.parquet")
+    (checkpoint,) = log.glob("*.checkpoint.parquet")
+    number = int(checkpoint.name.partition(".")[0]) + by
+    checkpoint = checkpoint.rename(log / f"{number:020d}.checkpoint.parquet")
     pointer = log / "_last_checkpoint"
     pointer.write_text(json.dumps({**json.loads(pointer.read_text()), "version": number}))
     recent = (_NOW_MS - _EXPIRED_MS) // _COMMIT_EVERY_MS * (_FOREIGN_EVERY + 1) // _FOREIGN_EVERY
     border = max(by + whole - recent, 0)
     if 0 < border < by:
-        os.link(manifest, log / f"{border:020d}.checkpoint.parquet")
+        os.link(checkpoint, log / f"{border:020d}.checkpoint.parquet")
     text = _commit_file(log, by + 1).read_text()
     old = text.replace(str(_NOW_MS), str(_EXPIRED_MS - 1))
     for version in range(by):

@@ -102,7 +102,7 @@ class TableLog:
         known = delta.transaction_version(self.table.app_id) if delta else None
         if (known or 0) != sequence:
             raise InvariantError(
-                f"{self.table.name}: the log has sequence {known} was committed, but its newest manifest is "
+                f"{self.table.name}: the log records that sequence {known} was committed, but its newest manifest is "
                 f"{sequence or 'none'}: a commit was lost or emptied; restore {self.uri} from a backup"
             )
 

@@ -198,7 +198,7 @@ def _damaged_files(
     """
     newest = _newest_additions(files, first)
     added_by = {path: version for path, (version, _) in newest.items()}
-    # What came since the manifest is in the commits themselves: Delta's view costs more the more files are live.
+    # What came since that checkpoint is in the commits themselves: Delta's view costs more the more files are live.
     chosen = log.live_files().to_pylist() if depth > Depth.NEWEST else [add for _, add in newest.values()]
 
     def depth_of(name: str) -> Depth:

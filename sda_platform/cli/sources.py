@@ -1,17 +1,13 @@
-"""`sda sources`: what the running collector says of its sources, as a table for people."""
+"""`sda sources`: the report of the running collector on its sources, as a table for people."""
 
-import os
 from pathlib import Path
 from typing import Any
 
-import httpx
 from rich.table import Table as Grid
 
 from sda_platform.edge.published import published
+from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.runtime.supervisor import PlatformError
-
-TOKEN_VARIABLE = "SDA_COLLECT_TOKEN"  # noqa: S105 - the name of a variable
-_PATIENCE_S = 5.0
 
 
 def read_report(home: Path) -> dict[str, Any]:
@@ -19,17 +15,10 @@ def read_report(home: Path) -> dict[str, Any]:
     control = published(home)
     if control is None:
         raise PlatformError(f"no collector runs in {home}; `sda collect` or `sda up` starts one")
-    token = os.environ.get(TOKEN_VARIABLE, "")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        answer = httpx.get(f"http://{control}/sources", headers=headers, timeout=_PATIENCE_S)
-        answer.raise_for_status()
-    except httpx.HTTPStatusError as error:
-        hint = f"; set {TOKEN_VARIABLE}" if error.response.status_code == httpx.codes.UNAUTHORIZED else ""
-        raise PlatformError(f"the collector at {control} answered {error.response.status_code}{hint}") from None
-    except httpx.HTTPError as error:
-        raise PlatformError(f"the collector at {control} does not answer: {error}") from None
-    return dict(answer.json())
+        return fetch_report(control)
+    except NoReport as error:
+        raise PlatformError(str(error)) from None
 
 
 def source_grid(report: dict[str, Any]) -> Grid:

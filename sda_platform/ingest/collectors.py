@@ -1,18 +1,14 @@
 """The collectors in Dagster: a check that says what is wrong with a source, with the rates of all."""
 
-import os
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import httpx
 
 from sda_platform.edge.published import published
+from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.orchestration.resources import LakeResource
-
-_PATIENCE_S = 3.0
-_TOKEN_VARIABLE = "SDA_COLLECT_TOKEN"  # noqa: S105 - the name of a variable
 
 
 @dg.asset_check(asset=RAW_RECORDS.name, description="Every source of the collector runs; passes where none is used.")
@@ -31,15 +27,11 @@ def collectors_are_healthy(lake: LakeResource) -> dg.AssetCheckResult:
 
 
 def collector_report(control: str) -> tuple[list[str], dict[str, Any]]:
-    """What the collector at ``control`` says is wrong, and the figures of all its sources."""
-    token = os.environ.get(_TOKEN_VARIABLE, "")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    """What is wrong by the report of the collector at ``control``, and the figures of all its sources."""
     try:
-        answer = httpx.get(f"http://{control}/sources", headers=headers, timeout=_PATIENCE_S)
-        answer.raise_for_status()
-        report = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
-        return [f"the collector at {control} does not answer: {error}"], {}
+        report = fetch_report(control)
+    except NoReport as error:
+        return [str(error)], {}
     names = ("rate_per_s", "sealed", "deferred", "dropped", "kernel_drops")
     facts = {
         f"{each['name']}_{name}": each[name] for each in report["sources"] for name in names if each[name] is not None

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import grpc
 
+from sda_platform.edge.published import published
 from sda_platform.runtime import worker_socket
 from sda_platform.runtime.processes import Service
 from sda_platform.spark import statements
@@ -154,12 +155,14 @@ def collector_answers(home: Path) -> Question:
     """Whether the collector of ``home`` answers at its control plane; what it says of its sources is not asked here."""
 
     def ask(deadline_s: float) -> bool:
+        control = published(home)
+        if control is None:
+            return False
         try:
-            control = json.loads((home / "collector.json").read_text())["control"]
             urllib.request.urlopen(f"http://{control}/health", timeout=deadline_s).close()
         except urllib.error.HTTPError:
             return True
-        except (OSError, KeyError, ValueError, http.client.HTTPException):
+        except (OSError, ValueError, http.client.HTTPException):
             return False
         return True
 

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from sda_platform.cli.main import main
-from sda_platform.cli.sources import TOKEN_VARIABLE
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.dead_letters.growth import GrowthResource
 from sda_platform.definitions import build_defs
+from sda_platform.edge.report_client import TOKEN_VARIABLE
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.runtime import guardian, platform_home

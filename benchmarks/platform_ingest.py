@@ -123,7 +123,7 @@ class PlatformIngest:
         zone.waiting([*zone.pending_names(), *orphaned_names(zone, orphaned_before_s)])
         head = self.lake.head(RAW_RECORDS)
         inputs = self._landing.zones_of(replace(RAW_RECORDS, zones=("optical",)))
-        return inputs.take(self.lake.log(RAW_RECORDS), head, orphaned_before_s=orphaned_before_s)
+        return inputs.take(self.lake.log(RAW_RECORDS), head)
 
 
 def archive_of(directory: Path, count: int) -> Path:

@@ -23,7 +23,7 @@ class TableZones:
     """The zones of a table and the bounds of a batch.
 
     ``attempts_file`` names the segments whose decoding has begun; None where no attempt is recorded. ``owners`` are the
-    processes that write it.
+    processes that write it. A lone file that has not changed since the wall time ``orphaned_before_s`` is an orphan.
     """
 
     zones: Sequence[LandingZone]
@@ -31,10 +31,9 @@ class TableZones:
     max_bytes: int
     attempts_file: UPath | None = None
     owners: Owners = field(default_factory=Owners)
+    orphaned_before_s: float = 0.0
 
-    def take(
-        self, log: TableLog, head: Head, *, max_segments: int | None = None, orphaned_before_s: float = 0.0
-    ) -> list[LoadedSegment]:
+    def take(self, log: TableLog, head: Head, *, max_segments: int | None = None) -> list[LoadedSegment]:
         """Take the next segments for the table of ``log`` at ``head``; see `intake.take`.
 
         Raises TableLost where there is no table, but the zones gave it records before.
@@ -47,7 +46,7 @@ class TableZones:
             head,
             max_segments=max_segments or self.max_segments,
             max_bytes=self.max_bytes,
-            orphaned_before_s=orphaned_before_s,
+            orphaned_before_s=self.orphaned_before_s,
         )
 
     def clear(self, head: Head) -> None:

@@ -35,7 +35,7 @@ def land(
     note = inputs.attempts_file
     trials = DecodeAttempts.load(note, inputs.owners) if note else DecodeAttempts()
     most = trials.bounded(inputs.max_segments)
-    taken = inputs.take(store.log(table), head, max_segments=most, orphaned_before_s=landing.orphaned_before_s())
+    taken = inputs.take(store.log(table), head, max_segments=most)
     failpoints.hit("bronze.taken", table.name)
     batch = _decoded(inputs, table, trials.judged(taken), decoder, trials)
     plan = store.plan_landing(table, head, batch.segments)

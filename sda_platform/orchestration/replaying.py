@@ -113,9 +113,6 @@ class _RecordedZones:
         segments = self._commit.manifest.segments
         return RecordedZones(self._landing.zones(table.zones), len(segments), 0, segments=segments)
 
-    def orphaned_before_s(self) -> float:
-        return 0.0
-
 
 class _SilentContext:
     """A context for assets that report what they did to their inputs: a replay changes no input."""

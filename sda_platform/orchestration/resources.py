@@ -65,7 +65,13 @@ class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]
     def zones_of(self, table: Table) -> TableZones:
         """The zones of ``table``, as its asset empties them."""
         attempts = UPath(self.root) / ".decoding" / f"{table.name}.json"
-        return TableZones(self.zones(table.zones), self.max_segments, self.max_bytes, attempts)
+        return TableZones(
+            self.zones(table.zones),
+            self.max_segments,
+            self.max_bytes,
+            attempts,
+            orphaned_before_s=self.orphaned_before_s(),
+        )
 
     def orphaned_before_s(self) -> float:
         """The wall time before which a lone file must have changed last to count as an orphan now."""

@@ -18,9 +18,7 @@ class RecordedZones(TableZones):
     segments: Sequence[SegmentRef] = ()
 
     @override
-    def take(
-        self, log: TableLog, head: Head, *, max_segments: int | None = None, orphaned_before_s: float = 0.0
-    ) -> list[LoadedSegment]:
+    def take(self, log: TableLog, head: Head, *, max_segments: int | None = None) -> list[LoadedSegment]:
         """Return the recorded segments."""
         by_feed = {zone.feed: zone for zone in self.zones}
         return [by_feed[segment.zone].archived(segment) for segment in self.segments]

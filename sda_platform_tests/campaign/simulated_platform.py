@@ -139,10 +139,6 @@ class Zones:
     def __init__(self, root: str, now_s: float, owners: Owners | None = None) -> None:
         self._root, self._now_s, self._owners = root, now_s, owners or Owners()
 
-    def orphaned_before_s(self) -> float:
-        """When a lone file must have changed last to count as an orphan."""
-        return self._now_s - ORPHAN_GRACE_S
-
     def zones(self, feeds: Sequence[str]) -> list[LandingZone]:
         """The zones of these feeds."""
         return [LandingZone(self._root, feed) for feed in feeds]
@@ -150,7 +146,8 @@ class Zones:
     def zones_of(self, table: Table) -> TableZones:
         """The zones of ``table``."""
         attempts = UPath(self._root) / ".decoding" / f"{table.name}.json"
-        return TableZones(self.zones(table.zones), 2, 10**6, attempts, self._owners)
+        before_s = self._now_s - ORPHAN_GRACE_S
+        return TableZones(self.zones(table.zones), 2, 10**6, attempts, self._owners, before_s)
 
 
 class World:

@@ -219,9 +219,6 @@ class _Zones:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def orphaned_before_s(self) -> float:
-        return 0.0
-
     def zones_of(self, table: Table) -> TableZones:
         return TableZones([LandingZone(str(self._root), feed) for feed in table.zones], **BOUNDS)
 

@@ -50,10 +50,7 @@ class Platform:
 
     def zones_of(self, table: Table) -> TableZones:
         attempts = UPath(self.root) / ".decoding" / f"{table.name}.json"
-        return TableZones(self.zones(table.zones), 8, 2**27, attempts, self.owners)
-
-    def orphaned_before_s(self) -> float:
-        return FUTURE_S
+        return TableZones(self.zones(table.zones), 8, 2**27, attempts, self.owners, FUTURE_S)
 
     def deliver(self, feed: str, name: str, data: bytes, *, segment_format: str | None = None, at: float = 1.0) -> None:
         zone = LandingZone(str(self.root), feed)

@@ -120,6 +120,7 @@ class ReplayingLake(Lake):
             snapshots=recorded.snapshots,
             segments=recorded.segments,
             settings=recorded.settings,
+            fencing_token=recorded.fencing_token,
             previous=self._before.manifest if self._before else None,
             nonce=recorded.nonce,
         )

@@ -18,11 +18,13 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.errors import NotReplayable, SegmentLost
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.leases import LeaseResource
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.comparison import Comparison
-from sda_platform.replay.history import EVERY_COMMIT, Span
+from sda_platform.replay.history import EVERY_COMMIT, Span, history
 from sda_platform.settings import Settings
+from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform_tests.support.delta_tables import commit, genesis_window, no_engine, with_delta_rs
 from sda_platform_tests.support.segments import after, land, radar_segment
 
@@ -53,10 +55,12 @@ class _At:
 
     home: Path
     now_ns: int
+    fencing_token: int | None = None
 
     def open(self) -> Lake:
         lake = Lake(str(self.home / "lake"), MissionClock(self.now_ns, 0, 0.0), no_engine, "run")
         lake.reads_unverified = True
+        lake.fencing_token = self.fencing_token
         return lake
 
     def log_event(self, event: Any) -> None: ...
@@ -131,6 +135,25 @@ def test_what_a_platform_with_other_inputs_wrote_is_refused_by_name_and_what_fol
     )
     (_, deliveries) = replayed(home, "later", Span(from_sequence=2))
     assert (deliveries.first_sequence, deliveries.rows) == (2, 4)
+
+
+def test_what_was_written_under_a_lease_is_made_again_with_its_token(home: Path) -> None:
+    leased = _At(home, after(40), fencing_token=7)
+    commit(leased.open(), CONJUNCTION_ALERTS, [{"event_id": "b", "sequence": 0, "op": "insert"}])
+    declared(ALERT_DELIVERIES).body(lake=leased, subscriber=resources_of(home)["subscriber"])
+    newest = leased.open().log(ALERT_DELIVERIES).head().commit
+    assert newest is not None and newest.manifest.fencing_token == 7
+    assert [each.differences for each in replayed(home, "shadow")] == [(), ()]
+
+
+def test_a_replay_of_the_schedule_takes_no_lease(home: Path) -> None:
+    lake = _At(home, after(40)).open()
+    commit(lake, PASS_SCHEDULE, [])
+    resources = {"leases": LeaseResource(endpoints=["http://127.0.0.1:9"])}
+    made, stand_ins = history(lake.log(PASS_SCHEDULE), EVERY_COMMIT), declared(PASS_SCHEDULE).stand_ins
+    assert made is not None and stand_ins is not None
+    with stand_ins(resources, lake, made, home)["leases"].guarded(lake, PASS_SCHEDULE.name) as store:
+        assert store.fencing_token is None
 
 
 def test_a_shadow_needs_a_place_of_its_own(home: Path) -> None:

@@ -155,11 +155,14 @@ class CatalogueIndex:
         return binding
 
     def _pointed_at(self, found: Iterable[bytes]) -> Iterator[StoredElements]:
+        """The objects to which search keys lead, as they are now; an update may have moved some during the scan."""
         for key in found:
             record = self.get(keys.norad_id_at_end(key))
-            if record is None or key not in [pointer for pointer, _ in _pointers(record)]:
+            leads_there = record is not None and key in [pointer for pointer, _ in _pointers(record)]
+            if not leads_there and self.engine.get(key) is not None:
                 raise DamagedIndex(f"search key {key.hex()} leads to no such object; rebuild the index")
-            yield record
+            if record is not None:
+                yield record
 
 
 def records(table: pa.Table) -> list[StoredElements]:

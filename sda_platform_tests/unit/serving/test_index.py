@@ -89,6 +89,16 @@ def test_an_update_replaces_rows_and_moves_the_binding_in_one_step(index: Catalo
     assert index.verify().version == 5
 
 
+def test_an_update_during_a_search_is_no_damage(index: CatalogueIndex) -> None:
+    loaded(index, 1, 2, 3)
+    by_name, by_epoch = index.named("object"), index.by_epoch(EPOCH_NS, EPOCH_NS + DAY_NS)
+    assert next(by_name).norad_id == next(by_epoch).norad_id == 1
+    changed = [row(2, object_name="RENAMED", epoch_time_ns=EPOCH_NS + DAY_NS // 2)]
+    index.update(bound_to(4), table(changed), table(changed))
+    expected = records(table([*changed, row(3)]))
+    assert list(by_name) == list(by_epoch) == expected
+
+
 def test_a_reader_refuses_an_index_of_another_version(index: CatalogueIndex) -> None:
     with pytest.raises(IndexMismatch, match="holds nothing, version 3"):
         index.require(3)

@@ -34,6 +34,8 @@ class GroupCommit:
     def put(self, element_sets: Sequence[ElementSet]) -> Future[None]:
         """A future that ends when the sets are durable and shown. Raises Busy; the future raises what sealing does."""
         acknowledged: Future[None] = Future()
+        # A put cannot be withdrawn: a sender that goes away must not end the thread of the others.
+        acknowledged.set_running_or_notify_cancel()
         try:
             self._waiting.put_nowait((element_sets, acknowledged))
         except queue.Full:

@@ -94,6 +94,18 @@ def test_a_put_is_not_acknowledged_after_a_failure_at_any_point__WL9(point: str)
     group.close()
 
 
+def test_a_sender_that_goes_away_does_not_end_the_puts_of_others() -> None:
+    zone = Zone()
+    group = GroupCommit(zone.seal)
+    left = group.put([element_set(1)])
+    zone.is_sealing.wait(10)
+    assert not left.cancel(), "what may be durable already cannot be withdrawn"
+    zone.is_open.set()
+    group.put([element_set(2)]).result(10)
+    group.close()
+    assert zone.events == ["sealed [1]", "shown [1]", "sealed [2]", "shown [2]"]
+
+
 def test_more_puts_than_may_wait_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sda_platform.serving.group_commit.MOST_WAITING", 2)
     zone = Zone()

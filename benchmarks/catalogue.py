@@ -30,8 +30,8 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.protocols.columnar_merge import best_rows
-from sda_platform.protocols.element_order import merge_sorted_sources
+from sda_platform.orbits.columnar_merge import best_rows
+from sda_platform.orbits.element_order import merge_sorted_sources
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving.engine import ENGINES, open_engine
 from sda_platform.serving.index import Binding, CatalogueIndex
@@ -107,7 +107,7 @@ def five_sources() -> pa.Table:
 
 
 def ours(table: pa.Table) -> list[int]:
-    """`protocols.columnar_merge`; text is only read where numbers are equal."""
+    """`orbits.columnar_merge`; text is only read where numbers are equal."""
     names = ("source_priority", "element_set_number", "originator", "record_number")
     ties = [partial(lambda name, rows: table[name].take(rows).to_numpy(), name) for name in names]
     chosen = best_rows(table["norad_id"].to_numpy(), table["epoch_time_ns"].to_numpy(), ties, AS_OF_NS)

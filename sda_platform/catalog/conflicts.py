@@ -17,7 +17,7 @@ from sda_platform.protocols.edits import Edit, reconcile
 
 _COLUMNS = [c.name for c in CATALOG_CONFLICTS.columns if c.name != COMMIT_SEQUENCE]
 _SCHEMA = CATALOG_CONFLICTS.content_schema
-# The order of `protocols.element_order.rank`.
+# The order of `orbits.element_order.rank`.
 _PARTS = {
     "in_force": "its epoch is ahead",
     "if(in_force, epoch_time_ns, -epoch_time_ns)": "older epoch",

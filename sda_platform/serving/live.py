@@ -6,7 +6,7 @@ from heapq import merge
 from itertools import chain
 from typing import Any
 
-from sda_platform.protocols.element_order import rank
+from sda_platform.orbits.element_order import rank
 from sda_platform.serving import keys
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.index import ALWAYS_NS, FOREVER_NS, Binding, CatalogueIndex

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sda_platform.protocols.element_order import rank
+from sda_platform.orbits.element_order import rank
 from sda_platform.serving.index import Binding
 from sda_platform.serving.source import Rows
 from sda_platform_tests.unit.serving.catalogues import bound_to, table

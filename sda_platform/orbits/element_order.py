@@ -2,7 +2,7 @@
 
 Of sets that are in force the one with the latest epoch, of sets that are all ahead the first. Source priority, set
 number and source decide ties (CM-14). Segment and record decide the last ones, so that the result does not depend on
-the order of arrival. `catalog.transforms` states the same order for Spark; a test holds both to each other.
+the order of arrival. `catalog.transforms` has the same order for Spark; a test compares both.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The merge of element sets by columns, in process: what `element_order` says row by row, in numpy."""
+"""The merge of element sets by columns, in process: the order of `element_order`, in numpy."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -7,9 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.columnar_merge import best_rows
-from sda_platform.protocols.element_order import rank
-from sda_platform_tests.unit.protocols.test_element_order import NOW_NS, rows
+from sda_platform.orbits.columnar_merge import best_rows
+from sda_platform.orbits.element_order import rank
+from sda_platform_tests.unit.orbits.test_element_order import NOW_NS, rows
 
 
 def merged(found: list[dict[str, Any]]) -> list[dict[str, Any]]:

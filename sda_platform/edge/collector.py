@@ -154,12 +154,17 @@ class Collector:
                 self.rates.add(name, self.ledger.of_source(name).received, now_s)
 
     async def _watch_backlog(self) -> None:
-        """What waits for the intake, as a share of what may wait, once a second."""
+        """What waits for the intake, as a share of what may wait, once a second.
+
+        While a zone cannot be listed its last figure stays: records in memory must not be lost for it.
+        """
+        loop = asyncio.get_running_loop()
         while True:
             for zone, entry in list(self._entries.items()):
-                entry.pressure.backlog = await asyncio.get_running_loop().run_in_executor(
-                    self._executor, self._backlog, zone
-                )
+                try:
+                    entry.pressure.backlog = await loop.run_in_executor(self._executor, self._backlog, zone)
+                except OSError as error:
+                    self.log.warning("backlog not read", zone=zone, reason=str(error))
             await asyncio.sleep(_BACKLOG_S)
 
     def _backlog(self, zone: str) -> float:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from upath import UPath
 
+from sda_platform.edge.sources.source import SourceGone
 from sda_platform.lake import durable
 
 
-class MarkUnreadable(ValueError):
+class MarkUnreadable(SourceGone):
     """The file is no mark; the text says what to do."""
 
 
@@ -18,11 +19,14 @@ class Mark:
     def __init__(self, path: Path) -> None:
         self._path = UPath(path)
         self.time_ns = 0
+
+    def load(self) -> None:
+        """Read the file, if there is one. Raises MarkUnreadable."""
         if self._path.exists():
             try:
                 self.time_ns = int(json.loads(self._path.read_bytes())["time_ns"])
             except (KeyError, TypeError, ValueError) as error:
-                raise MarkUnreadable(f"{path}: is no mark: {error}; remove it to read everything again") from None
+                raise MarkUnreadable(f"{self._path}: is no mark: {error}; remove it to read everything again") from None
 
     def move(self, time_ns: int) -> None:
         """Put it at ``time_ns``, for good on return; never back."""

@@ -58,7 +58,8 @@ class OpticalSource(Source):
         return self._client.breaker_state if self._client else None
 
     async def run(self) -> None:
-        """See `Source.run`. Raises SourceFailed."""
+        """See `Source.run`. Raises SourceFailed, MarkUnreadable."""
+        self._mark.load()
         self._client = client = HttpClient(self._patience)
         try:
             failures = 0

@@ -1,6 +1,7 @@
 """What happens when more comes than can be sealed: deferred by policy, counted exactly, and nothing fresh lost."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sda_platform.edge import collector as collector_module
 from sda_platform.edge.batch import BATCH_OVERHEAD, Batch, Receipt
 from sda_platform.edge.channel import Channel, ChannelClosed, Policy
 from sda_platform.edge.ledger import Account, Ledger
@@ -18,6 +20,7 @@ from sda_platform.edge.topology import MIB, Topology, declared_edges
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.lake import durable
+from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.collectors import address, beacons, collecting, framed, landed, payloads, until
 from sda_platform_tests.unit.edge.test_sources import LINKS
 
@@ -181,6 +184,28 @@ def test_a_disk_that_refuses_stalls_the_socket_and_loses_nothing__DP4_I17(
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "isl") == frames
+
+
+def test_a_zone_that_cannot_be_listed_ends_nothing__DP4_I16(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk that refuses a seal refuses the listing too: neither may cost records that are in memory."""
+    asked: list[str] = []
+
+    def refuse(_: LandingZone) -> list[str]:
+        asked.append("")
+        raise OSError(errno.EIO, "Input/output error")
+
+    async def scenario() -> None:
+        monkeypatch.setattr(collector_module, "_BACKLOG_S", 0.01)
+        monkeypatch.setattr(LandingZone, "pending_names", refuse)
+        async with collecting(tmp_path, LINKS) as collector:
+            _, writer = await asyncio.open_connection(*address(collector, "links"))
+            await until(lambda: len(asked) > 2)
+            writer.write(framed(beacons(3)))
+            await until(lambda: collector.ledger.of_source("links").sealed == 3)
+            assert collector.faults.empty()
+            writer.close()
+
+    asyncio.run(scenario())
 
 
 def test_a_fault_of_a_sealer_ends_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from sda_platform.edge.sources.source import State
 from sda_platform.formats.optical import parse_optical_record
 from sda_platform_tests.support.collectors import NOW_NS, collecting, payloads, until
 from sda_platform_tests.unit.edge.servers import serving
+from sda_platform_tests.unit.edge.test_sources import LINKS
 
 TLE = (
     "ISS (ZARYA)",
@@ -75,6 +76,21 @@ def test_the_mark_survives_a_restart__DP1_I12(tmp_path: Path) -> None:
             async with collecting(tmp_path, optical(remote.url)):
                 await until(lambda: bool(remote.asked))
             assert int(remote.asked[0].query_params["since"]) == NOW_NS - 70_000_000_000
+
+    asyncio.run(scenario())
+
+
+def test_a_damaged_mark_fails_its_source_and_no_other__DP2_F5(tmp_path: Path) -> None:
+    (tmp_path / "collector").mkdir()
+    (tmp_path / "collector" / "archive.mark.json").write_text("{")
+
+    async def scenario() -> None:
+        sources = {**optical("http://127.0.0.1:9"), **LINKS}
+        async with collecting(tmp_path, sources) as collector:
+            assert collector.supervised["links"].source.state is State.RUNNING
+            (problem,) = collector.health
+            assert problem.startswith("source archive: ")
+            assert "archive.mark.json: is no mark" in problem
 
     asyncio.run(scenario())
 

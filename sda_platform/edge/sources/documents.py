@@ -3,7 +3,6 @@
 import asyncio
 import time
 
-from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Source
 from sda_platform.formats.segments import describe_segment
 from sda_platform.landing.lander import seal
@@ -27,8 +26,5 @@ async def land_document(source: Source, data: bytes, *, zone: str, segment_forma
         await loop.run_in_executor(
             services.executor, lambda: seal(data, meta, services.landing_root, stem=f"{zone}-{source.name}")
         )
-        account = services.ledger.account(source.name, Priority.HIGH)
-        account.received += meta.records
-        account.sealed += meta.records
-        source.last_received_s = loop.time()
+        source.count_landed(meta.records)
     return meta.records

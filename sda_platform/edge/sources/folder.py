@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Services, Source, SourceFailed, State
 from sda_platform.formats.registry import ZONES
 from sda_platform.landing.lander import Landed, Lander
@@ -79,10 +78,7 @@ class FolderSource(Source):
             self.log.warning("file refused", file=str(path), reason=str(refusal))
             _put_away(path, self._path / REFUSED, reason=str(refusal))
             return
-        account = self.services.ledger.account(self.name, Priority.HIGH)
-        account.received += landed.records
-        account.sealed += landed.records
-        self.last_received_s = loop.time()
+        self.count_landed(landed.records)
         self.log.info("file landed", file=str(path), zone=landed.zone, records=landed.records)
         _put_away(path, self._path / LANDED)
 

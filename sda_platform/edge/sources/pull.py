@@ -17,7 +17,7 @@ from upath import UPath
 
 from sda_platform.edge.http_client import Answer, HttpClient, HttpFailed, HttpPatience, HttpRefused
 from sda_platform.edge.sources.documents import land_document
-from sda_platform.edge.sources.source import Services, Source, SourceFailed, State
+from sda_platform.edge.sources.source import Services, Source, SourceGone, State
 from sda_platform.lake import durable
 from sda_platform.resilience import BreakerState
 
@@ -38,10 +38,10 @@ class Login:
     password_variable: str = "SPACETRACK_PASSWORD"  # noqa: S105 - the name of a variable
 
     def form(self) -> dict[str, str]:
-        """The filled form. Raises SourceFailed, naming the variable that is not set."""
+        """The filled form. Raises SourceGone, naming the variable that is not set: no restart sets it."""
         missing = [name for name in (self.user_variable, self.password_variable) if not os.environ.get(name)]
         if missing:
-            raise SourceFailed(f"set {' and '.join(missing)} in the environment to log in")
+            raise SourceGone(f"set {' and '.join(missing)} in the environment to log in")
         return {
             self.user_field: os.environ[self.user_variable],
             self.password_field: os.environ[self.password_variable],
@@ -84,7 +84,7 @@ class PullSource(Source):
         return self._client.breaker_state if self._client else None
 
     async def run(self) -> None:
-        """See `Source.run`. Raises SourceFailed."""
+        """See `Source.run`. Raises SourceFailed, SourceGone."""
         self._client = client = HttpClient(self._patience)
         try:
             while not self.stopping.is_set():

@@ -18,6 +18,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
 from sda_platform.edge.packets import PacketProcessor
+from sda_platform.edge.priority import Priority
 from sda_platform.edge.redundancy import RecentSamples
 from sda_platform.edge.zone import ZoneEntry
 from sda_platform.resilience import BreakerState, pause_s
@@ -102,6 +103,13 @@ class Source(ABC):
     def stop(self) -> None:
         """Ask it to end: accept nothing new, hand over what was received."""
         self.stopping.set()
+
+    def count_landed(self, records: int) -> None:
+        """Account for ``records`` that were sealed as they came, without an edge."""
+        account = self.services.ledger.account(self.name, Priority.HIGH)
+        account.received += records
+        account.sealed += records
+        self.last_received_s = asyncio.get_running_loop().time()
 
     async def retry_later(self, failures: int, reason: Exception) -> None:
         """Wait after the ``failures``-th failure in a row, with jitter, up to half a minute."""

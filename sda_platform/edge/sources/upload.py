@@ -22,7 +22,6 @@ from starlette.routing import Route
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.http_server import HttpServer
-from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import Services, Source, State
 from sda_platform.formats.registry import ZONES
 from sda_platform.landing.lander import Landed, Lander
@@ -113,10 +112,7 @@ class UploadSource(Source):
         except PartnerFileError as refusal:
             self.errors["refused_file"] += 1
             return _answer(HTTPStatus.BAD_REQUEST, str(refusal).replace(f"{folder}/", ""))
-        account = self.services.ledger.account(self.name, Priority.HIGH)
-        account.received += landed.records
-        account.sealed += landed.records
-        self.last_received_s = loop.time()
+        self.count_landed(landed.records)
         facts = {"zone": landed.zone, "records": landed.records, "segments": list(landed.segments)}
         return JSONResponse(facts, HTTPStatus.CREATED if landed.segments else HTTPStatus.OK)
 

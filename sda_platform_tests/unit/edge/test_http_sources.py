@@ -261,6 +261,7 @@ def test_a_missing_password_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
             source = collector.supervised["sets"].source
             await until(lambda: "SPACETRACK_USER and SPACETRACK_PASSWORD" in source.detail)
             assert remote.asked == []
+            assert source.state is State.FAILED
 
     asyncio.run(scenario())
 

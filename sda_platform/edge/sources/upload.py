@@ -2,7 +2,7 @@
 
     201 landed, with the number of records and the segments · 200 these bytes were landed before
     400 refused, with the reason · 401 no or a wrong token · 404 no such zone · 411, 413 without a length, or too long
-    408 too slow · 503 with Retry-After: too many uploads at once, or shutting down
+    408 too slow · 503 with Retry-After: too many uploads at once, shutting down, or the disk refuses
 
 The body is written to a file of its own while it arrives, so that memory does not grow with it.
 """
@@ -27,7 +27,7 @@ from sda_platform.formats.registry import ZONES
 from sda_platform.landing.lander import Landed, Lander
 from sda_platform.landing.partner_files import PartnerFileError
 
-_RETRY_AFTER_S: Final = 2
+_LATER: Final = {"Retry-After": "2"}
 _NAME_LENGTH: Final = 128
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -76,6 +76,10 @@ class UploadSource(Source):
         try:
             with tempfile.TemporaryDirectory(dir=self.services.state_directory) as folder:
                 return await self._land(request, Path(folder))
+        except OSError as error:  # of the disk, not of the file, which may be sent again
+            self.errors["not_stored"] += 1
+            self.log.error("upload not stored", reason=str(error))
+            return _answer(HTTPStatus.SERVICE_UNAVAILABLE, f"cannot be stored now: {error.strerror}", _LATER)
         finally:
             self._running -= 1
 
@@ -91,7 +95,7 @@ class UploadSource(Source):
         if int(length) > self._max_bytes:
             return _answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"at most {self._max_bytes:,} bytes are taken at once")
         if self._running >= self._at_once or self.stopping.is_set():
-            return _answer(HTTPStatus.SERVICE_UNAVAILABLE, "too busy", {"Retry-After": str(_RETRY_AFTER_S)})
+            return _answer(HTTPStatus.SERVICE_UNAVAILABLE, "too busy", _LATER)
         return None
 
     async def _land(self, request: Request, folder: Path) -> Response:
@@ -102,8 +106,6 @@ class UploadSource(Source):
         except (TimeoutError, ClientDisconnect) as error:
             self.errors["slow" if isinstance(error, TimeoutError) else "torn"] += 1
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
-        except OSError as error:
-            return _answer(HTTPStatus.BAD_REQUEST, f"{name}: cannot be stored: {error.strerror}")
         loop = asyncio.get_running_loop()
         try:
             landed: Landed = await loop.run_in_executor(

@@ -1,13 +1,16 @@
 """Files of partners: a watched folder, and uploads over HTTP."""
 
 import asyncio
+import errno
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from upath import UPath
 
 from sda_platform.edge.collector import Collector
+from sda_platform.lake import durable
 from sda_platform_tests.support.collectors import collecting, landed, payloads, until
 from sda_platform_tests.unit.edge.test_http_sources import TLE
 
@@ -110,6 +113,24 @@ def test_a_wrong_upload_is_refused_with_its_reason(tmp_path: Path, path: str, co
     asyncio.run(scenario())
     assert {path.name for path in (tmp_path / "collector").iterdir()} == set()
     assert len(payloads(tmp_path, "elements")) == (1 if status == 201 else 0)
+
+
+def test_an_upload_that_the_disk_refuses_may_be_sent_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: UPath, data: bytes) -> bool:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, UPLOAD) as collector:
+            with monkeypatch.context() as full:
+                full.setattr(durable, "create", refuse)
+                answer = await post(collector, "/land/elements?name=a.tle")
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+            assert answer.json() == {"error": "cannot be stored now: No space left on device"}
+            assert collector.supervised["upload"].source.errors == {"not_stored": 1}
+            assert (await post(collector, "/land/elements?name=a.tle")).status_code == 201
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "elements") == [SETS.strip()]
 
 
 def test_an_upload_without_the_token_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -213,6 +213,13 @@ ZONES: Final = {
     zone: tuple(f.name for f in FORMATS if f.zone == zone) for zone in dict.fromkeys(f.zone for f in FORMATS)
 }
 """The landing zones, and the names of the formats that each may carry."""
+UNREAD_ZONES: Final = tuple(
+    zone
+    for zone in ZONES
+    if not any(isinstance(f, ObservationFormat | RecordFormat) for f in FORMATS if f.zone == zone)
+)
+"""The landing zones of formats without a decoder: no table reads them, and their segments wait until they are removed.
+"""
 
 
 class UnknownFormat(ValueError):

@@ -7,14 +7,14 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.formats.registry import ZONES
+from sda_platform.formats.registry import UNREAD_ZONES, ZONES
 from sda_platform.ingest.collectors import collectors_are_healthy
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
-from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones
+from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones, unread_segments
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import newest
@@ -46,9 +46,9 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
     return missing_or_surplus(expected, found, "observations")
 
 
-@dg.asset_check(asset=RAW_RECORDS.name, description="Every file in the landing zones belongs to a segment.")
+@dg.asset_check(asset=RAW_RECORDS.name, description="Every landed file belongs to a segment that a table reads.")
 def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
-    """Data without metadata, metadata without data, and directories of unknown feeds, with path, reason and age."""
+    """Data without metadata or the reverse, unknown directories, zones that no table reads: path, reason and age."""
     orphans, wall_s = landing_orphans(landing.root, landing.orphaned_before_s()), time.time()
     lines = [orphan.told(wall_s) for orphan in orphans]
     return dg.AssetCheckResult(
@@ -60,10 +60,13 @@ def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
 
 
 def landing_orphans(root: str, before_s: float) -> list[Orphan]:
-    """Everything below ``root`` that no segment accounts for and that has not changed since ``before_s`` (wall)."""
+    """Everything below ``root`` that no table will read: what no segment accounts for and has not changed since
+    ``before_s`` (wall), and the segments of zones without a table."""
     found = unknown_zones(root, ZONES)
     for feed in ZONES:
         found += find_orphans(LandingZone(root, feed), before_s)
+    for feed in UNREAD_ZONES:
+        found += unread_segments(LandingZone(root, feed))
     return found
 
 

@@ -7,6 +7,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.definitions import defs
+from sda_platform.formats.registry import UNREAD_ZONES, ZONES
 from sda_platform.fusion.tables import FUSED_TRACKS, TIME_TAG_BIASES
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import Table
@@ -14,7 +15,7 @@ from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, JOBS, OBSERVATION
 from sda_platform.orchestration.table_asset import DECLARED, served_by, table_asset, tables_of
 from sda_platform.orchestration.zone_asset import zone_key
 from sda_platform.recovery.repair import recover
-from sda_platform.registry import TABLES, in_flow_order
+from sda_platform.registry import FEEDS, TABLES, in_flow_order
 from sda_platform_tests.support.delta_tables import commit, commit_file, genesis_window, lake_at, next_window
 
 EDGES = [(source, reader) for reader in TABLES for source in reader.inputs]
@@ -31,6 +32,10 @@ def test_the_graph_shows_the_declared_inputs(table: Table) -> None:
 def test_columns_come_from_declared_inputs(table: Table) -> None:
     named = {source for columns in table.lineage.values() for source, _ in columns}
     assert named <= {source.name for source in table.inputs}
+
+
+def test_every_zone_has_a_table_or_is_known_to_have_none() -> None:
+    assert set(ZONES) - set(UNREAD_ZONES) == {zone for zones in FEEDS.values() for zone in zones}
 
 
 def test_sources_come_before_the_tables_that_use_them() -> None:

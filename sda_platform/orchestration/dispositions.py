@@ -156,9 +156,11 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
         "late_observation": RecordKind(
             Disposition.TRANSIENT,
             "A sound observation came after its window had closed; it is stored, but is in no track.",
-            "A source was cut off and caught up, or its clock runs behind.",
-            "How late, and is it one source? A constant lag is a clock, a burst is an outage.",
-            "A slow source: raise its lateness bound. A clock: have it repaired.",
+            "A source was cut off and caught up, its clock runs behind, or a collector deferred redundant samples.",
+            "How late, and is it one source? A constant lag is a clock, a burst is an outage. "
+            "Compare those of radars with `records_deferred` of the collector.",
+            "A slow source: raise its lateness bound. A clock: have it repaired. "
+            "Deferred samples: find out why the lake fell behind.",
             "Yes, once the source has caught up: its closed windows are then computed again.",
         ),
     }

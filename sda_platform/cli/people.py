@@ -1,4 +1,4 @@
-"""What every command shares: output, errors in one line, and the lake without an engine."""
+"""What commands share: output, errors in one line, scenarios, and the lake without an engine."""
 
 import sys
 from collections.abc import Callable
@@ -10,6 +10,8 @@ from rich.console import Console
 
 from sda_platform.settings import Settings
 
+SCENARIOS = ("nominal", "fragmentation", "outage")
+"""The scenarios of the simulation that a person may choose."""
 # Piped output keeps its columns.
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
 

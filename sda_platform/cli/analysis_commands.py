@@ -1,0 +1,224 @@
+"""Commands for conjunction analysts: alerts, screening, passes, and messages."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table as Grid
+
+from sda_platform.cli.people import console, for_people, instant, lake_of
+from sda_platform.settings import Settings
+
+
+@click.command(short_help="List the active alerts, highest risk first.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def alerts(settings: Settings, as_json: bool) -> None:
+    """List the active alerts of the subscriber, highest risk first."""
+    from sda_platform.cli.alerts import alert_grid, current_alerts
+
+    found = current_alerts(settings)
+    if as_json:
+        click.echo(json.dumps([asdict(alert) for alert in found], indent=2))
+    else:
+        console.print(alert_grid(found))
+
+
+@click.command(short_help="Follow an alert back to its raw records.")
+@click.argument("alert")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def trace(settings: Settings, alert: str, as_json: bool) -> None:
+    """Follow ALERT (an id or its beginning) back to its segments and raw records."""
+    from sda_platform.cli.alerts import trace_lines
+    from sda_platform.observability.trace import trace_alert
+
+    found = trace_alert(lake_of(settings), alert)
+    if as_json:
+        click.echo(json.dumps(asdict(found), indent=2, default=str))
+    else:
+        for line in trace_lines(found):
+            console.print(line)
+
+
+@click.command(short_help="Show an alert and its history.")
+@click.argument("alert")
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a PNG with the history of risk and miss distance, and the geometry.",
+)
+@click.pass_obj
+@for_people
+def show(settings: Settings, alert: str, plot: Path | None) -> None:
+    """Show ALERT (an id or its beginning): objects, TCA, miss distance, risk, and their history."""
+    from sda_platform.cli.show import alert_lines, write_picture
+    from sda_platform.observability.trace import trace_alert
+
+    found = trace_alert(lake_of(settings), alert)
+    for line in alert_lines(found):
+        console.print(line)
+    if plot:
+        write_picture(found, plot)
+        console.print(f"  drawn: {plot}")
+
+
+@click.command(short_help="Find every close approach in a file of element sets.")
+@click.option(
+    "--catalog", required=True, type=click.Path(path_type=Path), help="Element sets: OMM (.csv .json .kvn .xml) or TLE."
+)
+@click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True),
+    default=168.0,
+    show_default=True,
+    help="Length of the search.",
+)
+@click.option(
+    "--threshold-km",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="Greatest miss distance.",
+)
+@click.option(
+    "--fleet",
+    type=click.Path(path_type=Path),
+    help="CSV of primaries (norad_id,name,operator), screened against all (default: all against all).",
+)
+@click.option(
+    "--fleet-internal/--no-fleet-internal", default=True, show_default=True, help="Report approaches within the fleet."
+)
+@click.option(
+    "--volumes", default="", help="Boxes or ellipsoids by orbit regime instead of the threshold: a CSV, or `standard`."
+)
+@click.option("--processes", type=click.IntRange(min=1), help="Number of processes (default: one per core).")
+@click.option("--out", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Result: .csv or .parquet.")
+@for_people
+def screen(
+    catalog: Path,
+    start: str,
+    hours: float,
+    threshold_km: float,
+    fleet: Path | None,
+    fleet_internal: bool,
+    volumes: str,
+    processes: int | None,
+    out: Path,
+) -> None:
+    """Find every close approach between objects of a file of element sets. Needs no running platform."""
+    from sda_platform.cli.screen import Search, run_screening
+
+    search = Search(instant(start, "--start"), hours, threshold_km, volumes, fleet, fleet_internal)
+    if fleet is None and not fleet_internal:
+        raise click.UsageError("--no-fleet-internal needs --fleet")
+    run_screening(catalog, search, processes, out, console)
+
+
+@click.command(short_help="List when objects pass over a site.")
+@click.option(
+    "--catalog", type=click.Path(path_type=Path), help="Element sets: OMM or TLE (default: the catalogue of the lake)."
+)
+@click.option(
+    "--lat", "latitude_deg", required=True, type=click.FloatRange(-90, 90), help="Latitude, degrees north, WGS84."
+)
+@click.option(
+    "--lon", "longitude_deg", required=True, type=click.FloatRange(-180, 360), help="Longitude, degrees east."
+)
+@click.option(
+    "--alt-m", "altitude_m", type=click.FloatRange(-500, 9000), default=0.0, show_default=True, help="Altitude, metres."
+)
+@click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0, min_open=True, max=168),
+    default=24.0,
+    show_default=True,
+    help="Length of the search.",
+)
+@click.option(
+    "--min-elevation",
+    "mask_deg",
+    type=click.FloatRange(-5, 90),
+    default=10.0,
+    show_default=True,
+    help="Least elevation, degrees.",
+)
+@click.option("--object", "objects", type=int, multiple=True, help="Only this catalogue number; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def passes(
+    settings: Settings,
+    catalog: Path | None,
+    latitude_deg: float,
+    longitude_deg: float,
+    altitude_m: float,
+    start: str,
+    hours: float,
+    mask_deg: float,
+    objects: tuple[int, ...],
+    as_json: bool,
+) -> None:
+    """List when objects pass over a site: rise, culmination and set above an elevation."""
+    from sda_platform.cli.passes import Site, passes_over
+
+    site = Site(latitude_deg, longitude_deg, altitude_m, mask_deg)
+    start_ns = instant(start, "--start")
+    found = passes_over(site, start_ns, hours, catalog=catalog, lake=lake_of(settings), objects=objects)
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return
+    grid = Grid("object", "rise (UTC)", "culmination", "set", "elevation", box=None)
+    for each in found:
+        instants = [each[name][:-5].replace("T", " ") for name in ("aos_utc", "tca_utc", "los_utc")]
+        grid.add_row(str(each["norad_id"]), *instants, f"{each['max_elevation_deg']:.1f}°")
+    console.print(grid)
+
+
+@click.command(short_help="Compute the probability of collision of a message.")
+@click.option(
+    "--cdm", required=True, type=click.Path(path_type=Path), help="Conjunction data message (CCSDS 508.0), KVN or XML."
+)
+@click.option(
+    "--hbr-m",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Combined hard-body radius, metres (default: that of the message, or by object type).",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@for_people
+def pc(cdm: Path, hbr_m: float | None, as_json: bool) -> None:
+    """Compute the probability of collision of a conjunction data message, by the best available method."""
+    from sda_platform.cli.pc import risk_lines, risk_of_file
+
+    found = risk_of_file(cdm, hbr_m)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        for line in risk_lines(found):
+            console.print(line, markup=False)
+
+
+@click.command(short_help="Write the conjunction data message of an alert.")
+@click.argument("alert")
+@click.option(
+    "--format", "encoding", type=click.Choice(["kvn", "xml"]), default="kvn", show_default=True, help="Encoding."
+)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="File (default: standard output).")
+@click.pass_obj
+@for_people
+def cdm(settings: Settings, alert: str, encoding: Any, out: Path | None) -> None:
+    """Write the conjunction data message (CCSDS 508.0) of ALERT (an id or its beginning), as it was assessed."""
+    from sda_platform.cli.cdm import alert_message
+
+    message = alert_message(lake_of(settings), alert, encoding)
+    if out:
+        out.write_bytes(message)
+        console.print(f"written: {out}", markup=False)
+    else:
+        click.echo(message.decode(), nl=False)

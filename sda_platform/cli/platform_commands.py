@@ -1,0 +1,148 @@
+"""Commands that run the platform and watch over it."""
+
+import json
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from sda_platform.cli.people import SCENARIOS, console, for_people, lake_of
+from sda_platform.settings import Settings
+
+
+@click.command(short_help="Run the platform.")
+@click.pass_obj
+@for_people
+def up(settings: Settings) -> None:
+    """Run the platform until Ctrl-C: Spark engine, Dagster webserver and daemon.
+
+    It processes what lands, and lands nothing itself.
+    """
+    from sda_platform.runtime.running import run_platform
+
+    run_platform(settings, console)
+
+
+@click.command(short_help="Serve the catalogue over HTTP.")
+@click.option("--host", help="Address of the server, which has no login (default: SDA_SERVING_HOST, or 127.0.0.1).")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT, or 3100).")
+@click.pass_obj
+@for_people
+def serve(settings: Settings, host: str | None, port: int | None) -> None:
+    """Serve the catalogue over HTTP: objects, history, states, conjunctions, alerts; /openapi.json describes it."""
+    from sda_platform.runtime.serve import run_endpoint
+
+    run_endpoint(settings, host=host or settings.serving_host, port=port or settings.serving_port)
+
+
+@click.command(short_help="Show the platform with one day of real orbits.")
+@click.option("--once", is_flag=True, help="Exit when the alerts are delivered: 0, or 1 and the reason.")
+@click.option("--scenario", type=click.Choice(SCENARIOS), default="nominal", show_default=True, help="What happens.")
+@click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulation.")
+@click.option("--minutes", type=float, default=10.0, show_default=True, help="Mission time to simulate at once.")
+@click.pass_obj
+@for_people
+def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: float) -> None:
+    """Show the platform with one day of real orbits, then serve the UI until Ctrl-C.
+
+    It empties <home>/demo, screens 26,834 objects, simulates observations of them, and delivers the alerts.
+    """
+    from sda_platform.cli.demo import Demo
+
+    sys.exit(Demo(settings, console, scenario=scenario, seed=seed, minutes=minutes).run(once=once))
+
+
+@click.command(short_help="Receive data of sensors and partners.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="File of sources (default: SDA_COLLECT, or collect.toml in the home).",
+)
+@click.pass_obj
+@for_people
+def collect(settings: Settings, config: Path | None) -> None:
+    """Receive data of sensors and partners until Ctrl-C or SIGTERM. `sda up` does this if collect.toml exists."""
+    from sda_platform.edge.service import run_collector
+
+    sys.exit(run_collector(config or settings.collect_path, landing_root=settings.landing_uri, home=settings.home))
+
+
+@click.command(short_help="List the sources of the running collector.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def sources(settings: Settings, as_json: bool) -> None:
+    """List the sources of the running collector: state, rate, last record, dropped records."""
+    from sda_platform.cli.sources import read_report, source_grid
+
+    report = read_report(settings.home)
+    if as_json:
+        click.echo(json.dumps(report, indent=2))
+    else:
+        console.print(source_grid(report))
+
+
+@click.command(short_help="List tables, landing zones, dead letters and failures.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def status(settings: Settings, as_json: bool) -> None:
+    """List tables, landing zones, dead letters, red tables and failures."""
+    from sda_platform.cli.status import show_status
+    from sda_platform.observability.status import platform_status
+
+    found = platform_status(lake_of(settings), settings.landing_uri, orphan_grace_s=settings.intake.orphan_grace_s)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        show_status(settings, found)
+
+
+@click.command(short_help="Accept the findings that make a table red.")
+@click.argument("table")
+@click.option("--reason", default="", help="Why consumers may continue; stored with the decision.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def acknowledge(settings: Settings, table: str, reason: str, as_json: bool) -> None:
+    """Accept the findings that make TABLE (or all) red, so that its consumers continue.
+
+    `sda status` lists the findings. A finding that grows worse is red again.
+    """
+    from sda_platform.observability.red_tables import acknowledge as accept
+    from sda_platform.observability.red_tables import acknowledgement_lines
+
+    accepted = accept(lake_of(settings), table, reason)
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in accepted], indent=2))
+    else:
+        for line in acknowledgement_lines(table, accepted):
+            console.print(line, markup=False)
+
+
+@click.command(short_help="Verify every commit and data file of the lake.")
+@click.option(
+    "--deep", is_flag=True, help="Read every column of every file, and compare consumed segments with the tables."
+)
+@click.option(
+    "--repair", is_flag=True, help="Repair as `sda up` does; refused while a platform uses the home or the lake."
+)
+@click.pass_obj
+@for_people
+def verify(settings: Settings, deep: bool, repair: bool) -> None:
+    """Verify that every commit and data file of the lake is as it was written.
+
+    Exit code 1 means damage.
+    """
+    from sda_platform.recovery.examination import Depth
+    from sda_platform.runtime import verification
+    from sda_platform.runtime.platform_home import take_locks
+
+    depth = Depth.COLUMNS if deep else Depth.FOOTERS
+    with take_locks(settings.home.absolute(), settings.lake_uri) if repair else nullcontext():
+        findings = verification.verify(settings, depth, repair=repair)
+    for line in verification.lines(findings):
+        console.print(line)
+    sys.exit(int(any(finding.outcome == "damaged" for finding in findings)))

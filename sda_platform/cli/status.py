@@ -1,0 +1,46 @@
+"""`sda status`: the state of the platform as tables of text."""
+
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from sda_platform.cli.people import console
+from sda_platform.settings import Settings
+
+
+def show_status(settings: Settings, found: Any) -> None:
+    from sda_platform.landing.decoding import FATES
+    from sda_platform.observability.status import table_lines
+    from sda_platform.runtime.platform_home import running_platform
+    from sda_platform.runtime.verification import last_verification
+
+    state = running_platform(settings.home.absolute())
+    where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
+    console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
+    console.print(f"lake {last_verification(settings.home)}\n")
+    grid = Grid("table", "rows", "version", "committed", "watermark", "backlog", "last run", box=None)
+    for column in grid.columns:
+        column.no_wrap = True
+        column.justify = "right" if column.header in {"rows", "version", "committed", "backlog"} else "left"
+    for line in table_lines(found.tables):
+        grid.add_row(*line)
+    console.print(grid)
+    zones = Grid("\nlanding zone", "\npending", "\nbytes", "\noldest", *(f"{fate}\n(24 h)" for fate in FATES), box=None)
+    for zone in found.zones:
+        backlog = zone.backlog
+        oldest = "–" if backlog.oldest_s is None else f"{backlog.oldest_s:,.0f} s"
+        fates = [f"{getattr(zone, fate):,}" for fate in FATES]
+        zones.add_row(zone.zone, f"{backlog.segments:,}", f"{backlog.bytes:,}", oldest, *fates)
+    console.print(zones)
+    if found.letters:
+        letters = Grid("\ndead letters (24 h)", "\nkind", "\nclass", "\nmostly from", "\nnewest", box=None)
+        for each in found.letters:
+            letters.add_row(f"{each.letters:,}", each.kind, each.disposition, each.source, each.newest_utc)
+        console.print(letters)
+    for orphan in found.orphans:
+        console.print(f"orphan: {orphan}")
+    for each in found.red:
+        console.print(f"[red]red:[/red] {escape(str(each))}\n  {escape(each.remedy)}")
+    for failure in found.failures:
+        console.print(f"[red]failure:[/red] {failure}")

@@ -57,8 +57,9 @@ class ForkingRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
         if context.job_code_origin is None:
             raise dg.DagsterInvariantViolationError(f"run {run.run_id} does not say where its job is defined")
         arguments = ExecuteRunArgs(context.job_code_origin, run.run_id, self._instance.get_ref())
-        self._instance.add_run_tags(run.run_id, {LAUNCHER_TAG: _LAUNCHER})
         self._await_host()
+        # Not before: a host that starts ends the runs with this tag.
+        self._instance.add_run_tags(run.run_id, {LAUNCHER_TAG: _LAUNCHER})
         self._ask("start", run.run_id, arguments=serialize_value(arguments))
 
     def terminate(self, run_id: str) -> bool:

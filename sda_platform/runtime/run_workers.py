@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection, Listener
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -30,12 +31,9 @@ _REQUEST_WITHIN_S = 5.0
 class RunWorkers:
     """The workers of this process, by run."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_process: Callable[..., BaseProcess]) -> None:
         self._workers: dict[str, BaseProcess] = {}
-        self._context = get_context("forkserver")
-        self._context.set_forkserver_preload([PRELOADED])
-        # The imports take seconds: they begin now, not with the first run.
-        forkserver.ensure_running()
+        self._new_process = new_process
 
     def prepare(self) -> bool:
         """End the runs that an earlier host left unfinished, and set up the pools; whether that succeeded."""
@@ -57,12 +55,13 @@ class RunWorkers:
 
     def start(self, run_id: str, arguments: str) -> int | None:
         """Start the worker of a run, unless it has one; returns its process id."""
-        if not self.is_alive(run_id):
-            worker = self._context.Process(target=run_worker.run_worker, args=(arguments,), name=f"run {run_id}")
+        worker = self._workers.get(run_id)
+        if worker is None or not worker.is_alive():
+            worker = self._new_process(target=run_worker.run_worker, args=(arguments,), name=f"run {run_id}")
             worker.start()
             self._workers[run_id] = worker
             threading.Thread(target=self._await_end, args=(run_id, worker), daemon=True).start()
-        return self._workers[run_id].pid
+        return worker.pid
 
     def is_alive(self, run_id: str) -> bool:
         """Whether a worker executes the run."""
@@ -79,12 +78,13 @@ class RunWorkers:
 
     def _await_end(self, run_id: str, worker: BaseProcess) -> None:
         worker.join()
-        del self._workers[run_id]
+        if self._workers.get(run_id) is worker:  # not a later one of the same run
+            del self._workers[run_id]
         if worker.exitcode:
             self._run(run_worker.report_end, run_id, worker.exitcode)
 
     def _run(self, work: Callable[..., None], *arguments: Any) -> int | None:
-        process = self._context.Process(target=work, args=arguments)
+        process = self._new_process(target=work, args=arguments)
         process.start()
         process.join()
         return process.exitcode
@@ -110,6 +110,14 @@ def _answer(connection: "Connection[Any, Any]", workers: RunWorkers) -> None:
     worker_socket.send(connection, answer)
 
 
+def preloaded_context() -> ForkServerContext:
+    """The context whose processes are forked with the platform imported. The imports take seconds and begin here."""
+    context = get_context("forkserver")
+    context.set_forkserver_preload([PRELOADED])
+    forkserver.ensure_running()
+    return context
+
+
 def main() -> int:
     """Hold the workers of the Dagster instance in DAGSTER_HOME; 1 where that fails or another process does it."""
     require_known_variables(os.environ)
@@ -120,7 +128,7 @@ def main() -> int:
         except BlockingIOError:
             sys.stderr.write(f"another process holds the run workers of {home}\n")
             return 1
-        workers = RunWorkers()
+        workers = RunWorkers(preloaded_context().Process)
         try:
             if not workers.prepare():
                 sys.stderr.write(f"the Dagster instance in {home} cannot be prepared; the reason is above\n")

@@ -8,12 +8,12 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from dagster._core.launcher import WorkerStatus
+from dagster._core.launcher import LaunchRunContext, WorkerStatus
 from dagster._core.test_utils import create_run_for_test
 from dagster._daemon import sensor
 
 from sda_platform import failpoints
-from sda_platform.runtime import worker_socket
+from sda_platform.runtime import guardian, run_launcher, worker_socket
 from sda_platform.runtime.run_launcher import LAUNCHER_TAG, ForkingRunLauncher, end_abandoned_runs, reserve_pools
 from sda_platform.runtime.run_worker import dagster_command
 from sda_platform.runtime.worker_socket import NoWorkerHost, WorkerHostError, WorkerHostSilent
@@ -21,6 +21,11 @@ from sda_platform.spark.pools import WARM_POOLS
 from sda_platform_tests.support.armed.sitecustomize import arm_daemon
 
 OURS = {LAUNCHER_TAG: "worker host"}
+
+
+@dg.job
+def labour() -> None:
+    """A job without work."""
 
 
 @pytest.fixture
@@ -120,6 +125,22 @@ def test_a_new_host_ends_the_runs_of_an_earlier_one_and_leaves_the_others_r12(in
     assert set(end_abandoned_runs(instance)) == {gone.run_id, unborn.run_id}
     ended = [run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))]
     assert set(ended) == {gone.run_id, unborn.run_id}
+
+
+def test_a_run_that_waits_for_a_host_is_not_one_that_a_new_host_ends_r12(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(guardian.MARK, "supervised, so no host is started here")
+    monkeypatch.setattr(run_launcher, "_HOST_WITHIN_S", -1.0)
+    origin = dg.reconstructable(labour).get_python_origin()
+    run = create_run_for_test(instance, job_code_origin=origin, status=dg.DagsterRunStatus.STARTING)
+    with pytest.raises(NoWorkerHost):
+        instance.run_launcher.launch_run(LaunchRunContext(run, None))
+    assert end_abandoned_runs(instance) == []
+    with answering(Path(instance.root_directory), {"value": True}) as asked:
+        instance.run_launcher.launch_run(LaunchRunContext(run, None))
+    assert [request["what"] for request in asked] == ["ping", "start"]
+    assert end_abandoned_runs(instance) == [run.run_id]
 
 
 def test_the_pools_exist_before_the_first_run(instance: dg.DagsterInstance) -> None:

@@ -19,6 +19,7 @@ import dagster as dg
 import pytest
 
 from sda_platform.runtime import guardian, platform_home
+from sda_platform.spark.engine import python_path
 from sda_platform.spark.jars import JarsMissing, jar_paths
 
 pytestmark = [pytest.mark.timeout(420), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -63,7 +64,7 @@ class Supervised:
 
     def __init__(self, home: Path, code: Path) -> None:
         self.home, self._output = home, home.with_suffix(".out")
-        path = os.pathsep.join([str(code), str(Path(guardian.__file__).parents[1])])
+        path = os.pathsep.join([str(code), python_path()])
         with self._output.open("w") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", RUNNER, str(home)],
@@ -144,7 +145,7 @@ def test_a_webservers_port_that_is_taken_before_it_is_bound_is_replaced(platform
 
 
 def test_a_second_platform_on_the_home_is_refused(platform: Supervised, workspace: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(guardian.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": python_path()}
     second = subprocess.run(
         [sys.executable, "-c", RUNNER, str(platform.home)], env=environment, capture_output=True, text=True, timeout=60
     )

@@ -147,7 +147,7 @@ _Consumed = Callable[[str, str, str, bool], LoadedSegment | None]
 
 
 def _consumed_segments(landing_root: str) -> _Consumed:
-    """LinesOfSight up consumed segments by feed, name, hash and whether they are defective."""
+    """Look up consumed segments by feed, name, hash and whether they are defective."""
 
     @lru_cache(_REMEMBERED_SEGMENTS)  # letters come in the order of their segments
     def consumed(feed: str, name: str, sha256: str, is_defective: bool) -> LoadedSegment | None:

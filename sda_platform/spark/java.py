@@ -1,6 +1,6 @@
 """Finds a Java runtime that Spark can run on. Stdlib only: set-up uses it before anything is installed.
 
-LinesOfSight in JAVA_HOME, then on PATH, then where package managers put Java. Installs nothing.
+Looks in JAVA_HOME, then on PATH, then where package managers put Java. Installs nothing.
 """
 
 import os

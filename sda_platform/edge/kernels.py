@@ -15,6 +15,8 @@ def compile_kernels() -> None:
     for buffer in (frames.buffer, frames.buffer.copy()):  # received bytes are read-only, a reused buffer is not
         same = type(frames)(buffer, writable.starts, writable.lengths)
         RecentSamples(slots=16).are_high(same)
-        PacketProcessor(remembered=16).process(same)
+        packets = PacketProcessor(remembered=16)
+        packets.process(same)
+        packets.forget(same)
         same.packed(0)
         cut_stream(buffer, is_big_endian=True)

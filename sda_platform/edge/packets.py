@@ -71,11 +71,16 @@ class PacketProcessor:
         others = (np.flatnonzero(verdicts == verdict) for verdict in (_DUPLICATE, _CONFLICT, _INVALID))
         return Processed(new[is_emergency], new[~is_emergency], *others)
 
+    def forget(self, frames: Frames) -> None:
+        """Judge these frames as new when they come again, because they were not kept."""
+        for generation in (self._young, self._old):
+            _forget(frames.buffer, frames.starts, frames.lengths, generation.keys)
+
 
 class _Generation:
     """A hash table of keys, (slots, 2) uint64: the sequence; the satellite and a mark of the header's other fields.
 
-    The second is 0 where the slot is free.
+    The second is 0 where the slot is free; the mark is odd unless the key was forgotten.
     """
 
     def __init__(self, slots: int) -> None:
@@ -108,16 +113,28 @@ def _judge(
         mark = _mark(times_ms[row], byte_count)
         home = _home(satellites[row], sequences[row], mask)
         known = old[_find(home, satellites[row], sequences[row], old, mask), 1]
-        if known == 0:
+        if not known & np.uint64(1):
             slot = _find(home, satellites[row], sequences[row], young, mask)
             known = young[slot, 1]
-        if known != 0:
+        if known & np.uint64(1):
             verdicts[row] = 1 if (known & np.uint64(0xFFFFFFFF)) == mark else 2
             continue
         young[slot, 0], young[slot, 1] = sequences[row], (satellites[row] << np.uint64(32)) | mark
         verdicts[row] = 0
         new += 1
     return new
+
+
+@numba.njit(cache=True, nogil=True)
+def _forget(buffer: Any, starts: Any, lengths: Any, keys: Any) -> None:
+    """Make the marks of these frames even: their slots stay in use, so that no later key is cut off."""
+    mask = np.uint64(len(keys) - 1)
+    for row in range(len(starts)):
+        if lengths[row] >= TELEMETRY_HEADER_BYTES:
+            sequence = load_u64(buffer, starts[row] + 8)
+            satellite = np.uint64(load_u32(buffer, starts[row] + 16))
+            slot = _find(_home(satellite, sequence, mask), satellite, sequence, keys, mask)
+            keys[slot, 1] &= np.uint64(0xFFFFFFFFFFFFFFFE)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -37,15 +37,24 @@ class Intake(ABC):
         source, receipt = self.source, Receipt()
         received_s = source.last_received_s = asyncio.get_running_loop().time()
         received_ns = source.services.clock.now_ns()
-        for start in range(0, len(frames), MAX_BATCH):
-            part = frames.where(np.arange(start, min(start + MAX_BATCH, len(frames))))
-            for priority, rows in self.split(part):
-                chosen = part.where(rows)
-                if len(chosen):
-                    data = chosen.packed(received_ns)
-                    batch = Batch(source.name, priority, data, len(chosen), received_s, receipt)
-                    await self._entry.hand_over(batch)
+        is_kept = False
+        try:
+            for start in range(0, len(frames), MAX_BATCH):
+                part = frames.where(np.arange(start, min(start + MAX_BATCH, len(frames))))
+                for priority, rows in self.split(part):
+                    chosen = part.where(rows)
+                    if len(chosen):
+                        data = chosen.packed(received_ns)
+                        batch = Batch(source.name, priority, data, len(chosen), received_s, receipt)
+                        await self._entry.hand_over(batch)
+            is_kept = receipt.lost == 0
+        finally:
+            if not is_kept:
+                self.forget(frames)
         return receipt
+
+    def forget(self, frames: Frames) -> None:  # noqa: B027 - most remember no frame
+        """Some of ``frames`` were dropped: all of them must be taken when they are sent again."""
 
 
 class RadarIntake(Intake):
@@ -89,3 +98,7 @@ class TelemetryIntake(Intake):
         self.source.errors.update({reason: len(rows) for reason, rows in counts.items() if len(rows)})
         refused = np.concatenate([done.conflicts, done.invalid])
         return [(Priority.EMERGENCY, done.emergency), (Priority.HIGH, done.routine), (Priority.LOW, refused)]
+
+    def forget(self, frames: Frames) -> None:
+        """See `Intake.forget`."""
+        self.source.services.packets.forget(frames)

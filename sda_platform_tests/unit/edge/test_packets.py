@@ -36,6 +36,17 @@ def one(time_ms: int, sequence: int, satellite: int, flags: int, size: int) -> b
     return frame
 
 
+def test_frames_that_were_not_kept_are_new_when_they_come_again__F5_26() -> None:
+    processor = PacketProcessor(remembered=1000)
+    frames = [*telemetry(10), *telemetry(10, satellite=0)]
+    processed(frames, processor)
+    processor.forget(frames_of([*frames[5:15], b"short", one(0, 999, 7, 0, 1)]))
+    found = rows(processed(frames, processor))
+    assert sorted(found["routine"]) == list(range(5, 15))
+    assert found["duplicates"] == [*range(5), *range(15, 20)]
+    assert rows(processed(frames, processor))["duplicates"] == list(range(20))
+
+
 def test_the_header_has_24_bytes_in_falling_alignment__F5_1_17() -> None:
     assert TELEMETRY_HEADER.fields is not None
     offsets = {name: TELEMETRY_HEADER.fields[name][1] for name in TELEMETRY_HEADER.names or ()}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sda_platform.edge.collector import Collector
+from sda_platform.edge.priority import Priority
 from sda_platform.edge.sources.source import State
 from sda_platform.formats.telemetry import EMERGENCY_FLAG, INVALID_FLAG
 from sda_platform_tests.support.collectors import (
@@ -168,6 +169,33 @@ def test_emergency_frames_land_first_and_duplicates_not_again__F5(tmp_path: Path
     assert payloads(tmp_path, "telemetry", "emergency") == urgent
     assert payloads(tmp_path, "telemetry", "high") == routine
     assert payloads(tmp_path, "telemetry", "low") == invalid
+
+
+def test_telemetry_that_was_dropped_lands_when_it_is_sent_again__DP1_I18(tmp_path: Path) -> None:
+    """The drop ends the connection. What is sent again is no duplicate: acknowledged means sealed."""
+    frames = telemetry(20)
+
+    async def scenario() -> None:
+        sources = {"stations": {**STATIONS["stations"], "acknowledge": True}}
+        async with collecting(tmp_path, sources) as collector:
+            full = [collector.entry("telemetry").lanes[each] for each in (Priority.HIGH, Priority.DEFERRED)]
+            for lane in full:
+                lane.used += lane.edge.capacity
+            reader, writer = await connect(collector, "stations")
+            writer.write(framed(frames, "big"))
+            assert await ended(reader) == b""
+            writer.close()
+            assert collector.ledger.of_source("stations").dropped == 20
+            for lane in full:
+                lane.release(lane.edge.capacity)
+            reader, writer = await connect(collector, "stations")
+            writer.write(framed(frames, "big"))
+            while int.from_bytes(await reader.readexactly(8), "big") < 20:
+                pass
+            assert payloads(tmp_path, "telemetry") == frames
+            writer.close()
+
+    asyncio.run(scenario())
 
 
 def test_connections_beyond_the_bound_are_refused_and_counted__F1(tmp_path: Path) -> None:

@@ -6,16 +6,12 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from sda_platform.formats.framing.line_numbers import LineNumbers
 from sda_platform.formats.framing.streams import split_at
 from sda_platform.formats.records import Framing, RawRecord
 
 # Where a message in KVN begins: at the line of its version.
 _BEGINNING: Final = re.compile(rb"^(?:\xef\xbb\xbf)?[ \t]*CCSDS_\w+_VERS\b", re.MULTILINE)
-
-
-def line_at(data: bytes, position: int) -> int:
-    """The number of the line, from 1, on which the byte at ``position`` is."""
-    return data.count(b"\n", 0, position) + 1
 
 
 def message_spans(data: bytes) -> Iterator[tuple[int, int]]:
@@ -33,10 +29,9 @@ def message_spans(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _split_kvn(data: bytes) -> Iterator[RawRecord]:
-    line = counted = 0
+    lines = LineNumbers(data)
     for number, (start, end) in enumerate(message_spans(data)):
-        line, counted = line + data.count(b"\n", counted, start), start
-        yield RawRecord(number, None, data[start:end], line=line + 1)
+        yield RawRecord(number, None, data[start:end], line=lines.at(start))
 
 
 def pack_kvn(payloads: Sequence[bytes], received_time_ns: Sequence[int], header: bytes) -> bytes:
@@ -84,19 +79,17 @@ def _xml_parts(tag: str) -> re.Pattern[bytes]:
 
 def _split_xml(tag: str, parts_of: re.Pattern[bytes], data: bytes) -> Iterator[RawRecord]:
     """The ``tag`` elements, each with the exact bytes it had; what is no such element and no wrapping is faulty."""
-    line = counted = 0
+    lines = LineNumbers(data)
     parts = (part for part in parts_of.finditer(data) if part.lastgroup != "around")
     for number, part in enumerate(parts):
-        line, counted = line + data.count(b"\n", counted, part.start()), part.start()
-        payload = part.group().strip()
+        line, payload = lines.at(part.start()), part.group().strip()
         if part.lastgroup == "message":
-            yield RawRecord(number, None, payload, line=line + 1)
+            yield RawRecord(number, None, payload, line=line)
         elif part.lastgroup == "torn":
-            yield RawRecord(
-                number, None, payload, "torn_record", f"the message ends before its closing </{tag}>", line + 1
-            )
+            reason = f"the message ends before its closing </{tag}>"
+            yield RawRecord(number, None, payload, "torn_record", reason, line)
         else:
-            yield RawRecord(number, None, payload, "unknown_format", f"is no <{tag}> element", line + 1)
+            yield RawRecord(number, None, payload, "unknown_format", f"is no <{tag}> element", line)
 
 
 def pack_xml(payloads: Sequence[bytes], received_time_ns: Sequence[int], header: bytes) -> bytes:

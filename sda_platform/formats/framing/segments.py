@@ -10,9 +10,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Final
 
+from sda_platform.formats.framing.line_numbers import LineNumbers
 from sda_platform.formats.framing.messages import (
     KVN,
-    line_at,
     message_spans,
     pack_kvn,
     pack_xml,
@@ -64,8 +64,8 @@ def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
         return
     groups: dict[bytes, list[Piece]] = {}
     comments: list[Piece] = []
-    first = line + line_at(text, data.start("lines")) - 1
-    for number, content in enumerate(data["lines"].split(b"\n"), first):
+    numbers = LineNumbers(text, line)
+    for number, content in enumerate(data["lines"].split(b"\n"), numbers.at(data.start("lines"))):
         if content.strip().startswith(b"COMMENT"):
             comments.append((number, content))
         elif content.strip():
@@ -73,7 +73,7 @@ def kvn_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
             groups.setdefault(epoch, []).extend([*comments, (number, content)])
             comments = []
     start = (line, text[: data.start("lines")])
-    stop = (line + line_at(text, data.start("stop")) - 1, data["stop"].strip())
+    stop = (numbers.at(data.start("stop")), data["stop"].strip())
     for lines in groups.values():
         yield [*before, start, *lines, stop]
 
@@ -86,23 +86,24 @@ def xml_observations(segment: Sequence[Piece]) -> Iterator[Sequence[Piece]]:
     if data is None or not found:
         yield segment
         return
+    numbers = LineNumbers(text, line)
     groups: dict[bytes, list[Piece]] = {}
     for observation in found:
         epoch = _XML_EPOCH.search(observation[0])
-        piece = (line + line_at(text, observation.start()) - 1, observation[0])
+        piece = (numbers.at(observation.start()), observation[0])
         groups.setdefault(epoch[1] if epoch else observation[0], []).append(piece)
     start = (line, text[: data.start()])
-    stop = (line + line_at(text, data.end()) - 1, text[data.end() :])
+    stop = (numbers.at(data.end()), text[data.end() :])
     for observations in groups.values():
         yield [*before, start, *observations, stop, after]
 
 
 def _split_kvn(divide: Divide, data: bytes) -> Iterator[RawRecord]:
-    number = 0
+    number, numbers = 0, LineNumbers(data)
     for start, end in message_spans(data):
         starts = [found.start() for found in _META_START.finditer(data, start, end)]
-        header = _piece(data, start, starts[0] if starts else end)
-        segments = [_piece(data, first, last) for first, last in pairwise([*starts, end])]
+        header = _piece(data, start, starts[0] if starts else end, numbers)
+        segments = [_piece(data, first, last, numbers) for first, last in pairwise([*starts, end])]
         for parts, defect in _records([[header, each] for each in segments] or [[header]], divide):
             yield _record(number, parts, defect)
             number += 1
@@ -117,10 +118,11 @@ def _split_xml(whole: Framing, divide: Divide, data: bytes) -> Iterator[RawRecor
             yield RawRecord(number, None, text, message.error_kind, message.error, line)
             number += 1
             continue
-        header = _piece(text, 0, found[0][0], line)
-        after = _piece(text, found[-1][1], len(text), line)
-        segments = [[header, _piece(text, *span, line), after] for span in found]
-        for parts, defect in _records(segments, divide):
+        numbers = LineNumbers(text, line)
+        header = _piece(text, 0, found[0][0], numbers)
+        own = [_piece(text, *span, numbers) for span in found]
+        after = _piece(text, found[-1][1], len(text), numbers)
+        for parts, defect in _records([[header, each, after] for each in own], divide):
             yield _record(number, parts, defect)
             number += 1
 
@@ -140,10 +142,9 @@ def _time_system(segment: Sequence[Piece]) -> str:
     return found[1].decode("ascii", "replace") if found else ""
 
 
-def _piece(data: bytes, start: int, end: int, first_line: int = 1) -> Piece:
+def _piece(data: bytes, start: int, end: int, numbers: LineNumbers) -> Piece:
     text = data[start:end]
-    begin = start + len(text) - len(text.lstrip())
-    return first_line + line_at(data, begin) - 1, text.strip()
+    return numbers.at(start + len(text) - len(text.lstrip())), text.strip()
 
 
 def _record(number: int, parts: Sequence[Piece], defect: str | None) -> RawRecord:

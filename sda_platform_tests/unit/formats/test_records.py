@@ -8,10 +8,24 @@ from hypothesis import strategies as st
 
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, pack_records
+from sda_platform.formats.framing.line_numbers import LineNumbers
 from sda_platform.formats.registry import ZONES
 
 FORMATS = sorted({name for names in ZONES.values() for name in names})
 times = st.integers(0, 2**63 - 1)
+
+
+@given(st.text("ab\n").map(str.encode), st.lists(st.integers(0, 20)), st.integers(1, 9))
+def test_line_numbers_count_the_line_feeds_before_each_position(data: bytes, places: list[int], first: int) -> None:
+    numbers, positions = LineNumbers(data, first), sorted(places)
+    assert [numbers.at(each) for each in positions] == [first + data[:each].count(b"\n") for each in positions]
+
+
+def test_line_numbers_are_asked_in_order() -> None:
+    numbers = LineNumbers(b"a\nb")
+    assert numbers.at(2) == 2
+    with pytest.raises(ValueError, match="before 2"):
+        numbers.at(1)
 
 
 @given(st.lists(st.tuples(st.binary(max_size=100), times), max_size=20))

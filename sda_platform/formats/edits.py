@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.json_fields import integer_field, json_object, text_field
+from sda_platform.formats.json_fields import encodable, integer_field, json_object, text_field
 from sda_platform.formats.records import RawRecord
 from sda_platform.protocols.edits import BadEdit, Edit
 
@@ -22,11 +22,11 @@ def read_edit(record: RawRecord) -> Edit:
         return Edit(
             norad_id=integer_field(fields, "norad_id"),
             attribute=text_field(fields, "attribute"),
-            value=value,
+            value=encodable(value, "value"),
             origin=text_field(fields, "origin"),
             lamport=integer_field(fields, "lamport"),
             vector=vector,
-            editor=str(fields.get("editor") or ""),
+            editor=encodable(str(fields.get("editor") or ""), "editor"),
             edited_time_ns=integer_field(fields, "edited_time_ns") if "edited_time_ns" in fields else 0,
         )
     except BadEdit as error:

@@ -11,7 +11,7 @@ _NS: Final = 1_000_000_000
 def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
     """Unix time in ns of an ISO 8601 instant, by month and day or by day of year; UTC without an offset.
 
-    Digits past 1 ns are cut.
+    Digits past 1 ns are cut. Raises RecordError for what is no instant, or one that 64 bits of nanoseconds cannot hold.
     """
     if not isinstance(text, str):
         raise RecordError("bad_field", f"{keyword} is {ascii(text)[:80]}, must be text")
@@ -23,11 +23,14 @@ def parse_epoch_ns(text: object, keyword: str = "EPOCH") -> int:
         if moment.microsecond:
             raise ValueError
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return round(moment.timestamp()) * _NS + int(fraction[:9].ljust(9, "0") if fraction else 0)
+        time_ns = round(moment.timestamp()) * _NS + int(fraction[:9].ljust(9, "0") if fraction else 0)
     except (ValueError, OverflowError):
         raise RecordError(
             "bad_field", f"{keyword} is {ascii(text)[:80]}, must be like 2024-11-01T00:00:00.000000"
         ) from None
+    if not -(2**63) <= time_ns < 2**63:
+        raise RecordError("out_of_range", f"{keyword} is {ascii(text)[:80]}, must be from 1957 to 2099")
+    return time_ns
 
 
 def _by_day_of_year(text: str) -> datetime:

@@ -76,6 +76,11 @@ SOUND = {
         for n in range(1, RECORDS + 1)
     ),
 }
+JSON_RECORDS = {
+    "optical-jsonl": OPTICAL,
+    "omm-json": OMM,
+    "edits-jsonl": json.loads(SOUND["edits-jsonl"].splitlines()[0]) | {"editor": "ann"},
+}
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
@@ -95,11 +100,11 @@ def flipped_bits(dice: random.Random, data: bytes, segment_format: str) -> bytes
 def odd_value(dice: random.Random, data: bytes, segment_format: str) -> bytes:
     """One field with a value of another type, no number, an endless one, or one that no table can hold."""
     value = dice.choice(ODD_VALUES)
-    if segment_format in ("optical-jsonl", "omm-json"):
-        fields: dict[str, Any] = dict(OPTICAL if segment_format == "optical-jsonl" else OMM)
+    if segment_format in JSON_RECORDS:
+        fields: dict[str, Any] = dict(JSON_RECORDS[segment_format])
         fields[dice.choice(sorted(fields))] = value
         text = json.dumps(fields).encode()
-        return data + text + b"\n" if segment_format == "optical-jsonl" else b"[" + text + b"," + data[1:]
+        return b"[" + text + b"," + data[1:] if segment_format == "omm-json" else data + text + b"\n"
     at = dice.randrange(len(data))
     return data[:at] + str(value).encode("utf-8", "replace") + data[at + dice.randrange(20) :]
 
@@ -135,6 +140,28 @@ MUTATIONS = (
     wrong_schema,
     cut,
 )
+
+
+@pytest.mark.parametrize(
+    ("segment_format", "found", "replacement", "dead"),
+    [
+        ("edits-jsonl", b'"name 1"', b'"\\ud800"', 1),
+        ("edits-jsonl", b'"editor": "", "lamport": 1,', b'"editor": "\\ud800", "lamport": 1,', 1),
+        ("oem-kvn", b"CREATION_DATE = 2019", b"CREATION_DATE = 9999", RECORDS),
+        ("oem-kvn", b"2019-09-09T00:01:00.0 3", b"9999-09-09T00:01:00.0 3", RECORDS),
+        ("opm-kvn", b"\nEPOCH = 2021", b"\nEPOCH = 9999", RECORDS),
+        ("tdm-kvn", b"= 2019-10-21T18:59:38.869008 ", b"= 9999-10-21T18:59:38.869008 ", 2),
+    ],
+)
+def test_a_value_that_no_column_holds_makes_its_record_dead_and_stops_no_other(
+    segment_format: str, found: bytes, replacement: bytes, dead: int
+) -> None:
+    data = SOUND[segment_format].replace(found, replacement)
+    assert data != SOUND[segment_format]
+    feed = next(feed for feed, name in READ_FORMATS if name == segment_format)
+    _, decoder = BRONZE.get(feed, (RAW_RECORDS, observation_decoding.decode))
+    kinds = decoder([(data, described(data, feed, segment_format=segment_format))])["error_kind"]
+    assert (len(kinds), len(kinds) - kinds.null_count) == (RECORDS, dead)
 
 
 @pytest.mark.parametrize(("feed", "segment_format"), READ_FORMATS)

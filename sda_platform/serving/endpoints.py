@@ -12,7 +12,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sda_platform.serving.index import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import MOST_BYTES, Puts, accepted_sets
 from sda_platform.serving.record import StoredElements
@@ -30,7 +31,6 @@ from sda_platform.serving.requests import (
 from sda_platform.serving.states import states
 
 _SEGMENT_FORMATS = {"application/json": "omm-json", "text/csv": "omm-csv", "text/plain": "tle"}
-_GREATEST_ID = 2**63 - 1
 
 
 async def health(request: Request) -> Response:
@@ -58,7 +58,7 @@ async def objects(request: Request) -> Response:
 def _objects(request: Request) -> Response:
     live, query, limit = _live(request), request.query_params, page_length(request)
     after = whole_number(request, "after", 0)
-    first, last = whole_number(request, "id_min", 0), whole_number(request, "id_max", _GREATEST_ID)
+    first, last = whole_number(request, "id_min", 0), whole_number(request, "id_max", GREATEST_ID)
     found: Iterable[StoredElements]
     if "id" in query:
         wanted = sorted({parsed_number(each, "id", least=1) for each in query["id"].split(",")})

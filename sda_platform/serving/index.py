@@ -12,15 +12,15 @@ from typing import Final
 
 import pyarrow as pa
 
+from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
 from sda_platform.serving import keys
 from sda_platform.serving.engine import Engine, Pair
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.record import COLUMNS, StoredElements, decode, encode
 
 _BINDING: Final = keys.META + b"binding"
-ALWAYS_NS: Final = -(2**62)
-FOREVER_NS: Final = 2**62
-_GREATEST_ID: Final = 2**63 - 1
+GREATEST_ID: Final = 2**63 - 1
+"""The greatest catalogue number that the tables can hold."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class CatalogueIndex:
         values = self.engine.multi_get(wanted)
         return [None if value is None else decode(key, value) for key, value in zip(wanted, values, strict=True)]
 
-    def objects(self, first: int = 0, last: int = _GREATEST_ID) -> Iterator[StoredElements]:
+    def objects(self, first: int = 0, last: int = GREATEST_ID) -> Iterator[StoredElements]:
         """The sets in force of the objects ``first`` to ``last``, both included, ascending."""
         return _decoded(self.engine.scan(keys.current(first), keys.current(last)))
 

@@ -1,15 +1,17 @@
 """The catalogue as it is served: the index of the newest version, and the acknowledged sets that it lacks."""
 
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from heapq import merge
 from itertools import chain
 from typing import Any
 
 from sda_platform.orbits.element_order import rank
+from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS
 from sda_platform.serving import keys
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
-from sda_platform.serving.index import ALWAYS_NS, FOREVER_NS, Binding, CatalogueIndex
+from sda_platform.serving.index import GREATEST_ID, Binding, CatalogueIndex
 from sda_platform.serving.pending import PendingSets
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.source import CatalogueSource
@@ -75,7 +77,7 @@ class LiveCatalogue:
         indexed = self._index.get(norad_id) if self._index else None
         return self._best([*waiting, indexed] if indexed else waiting)
 
-    def objects(self, after: int = 0, upto: int = 2**63 - 1) -> Iterator[StoredElements]:
+    def objects(self, after: int = 0, upto: int = GREATEST_ID) -> Iterator[StoredElements]:
         """The sets in force of the objects above ``after`` up to ``upto``, ascending."""
         waiting = {number for number in self.pending.objects() if after < number <= upto}
         indexed = (record for record in self._indexed().objects(after + 1, upto) if record.norad_id not in waiting)
@@ -103,10 +105,16 @@ class LiveCatalogue:
         distinct = {(each.segment_sha256, each.record_number): each for each in found}
         return sorted(distinct.values(), key=lambda each: each.epoch_time_ns)
 
-    def in_force_at(self, norad_id: int, time_ns: int) -> StoredElements | None:
-        """The set of an object that was in force at a time; before its first epoch, the first."""
-        history = self.history(norad_id)
-        return max(history, key=lambda each: rank(each._asdict(), time_ns)) if history else self.get(norad_id)
+    def in_force_at(self, norad_id: int, times_ns: Sequence[int]) -> list[StoredElements]:
+        """An object's set in force at each time; before its first epoch, the first. Empty for an unknown object."""
+        history = self.history(norad_id) or filter(None, [self.get(norad_id)])
+        ordered = sorted(history, key=lambda each: rank(each._asdict(), FOREVER_NS))
+        if not ordered:
+            return []
+        epochs_ns = [each.epoch_time_ns for each in ordered]
+        # Where all sets are ahead, those of the first epoch count.
+        reached_ns = (max(time_ns + EPOCH_TOLERANCE_NS, epochs_ns[0]) for time_ns in times_ns)
+        return [ordered[bisect_right(epochs_ns, each) - 1] for each in reached_ns]
 
     def health(self) -> dict[str, Any]:
         """What is served, and how far it is behind."""

@@ -38,8 +38,7 @@ def accepted_sets(data: bytes, segment_format: str, now_ns: int) -> tuple[list[E
     usable = np.flatnonzero([kind is None for kind in kinds])
     sound = rows.take(pa.array(usable, pa.int64()))
     columns = {name: sound.column(name).to_pylist() for name in (*_FIELDS, *_TEXTS)}
-    numbers = {name: [0.0 if value is None else value for value in columns[name]] for name in _FIELDS}
-    verdicts = refusal_reasons(ElementSets.from_columns(numbers), now_ns)
+    verdicts = refusal_reasons(ElementSets.from_columns(columns), now_ns)
     sets = []
     for place, (number, verdict) in enumerate(zip(usable.tolist(), verdicts, strict=True)):
         if verdict:

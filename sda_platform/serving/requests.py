@@ -11,13 +11,13 @@ from starlette.responses import Response
 from sda_platform.clock import parse_iso_ns
 from sda_platform.serving.errors import IndexMismatch, ServingError
 from sda_platform.serving.group_commit import Busy
+from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.rendering import NotAcceptable
 from sda_platform.serving.states import TooMany
 
 Handler = Callable[[Request], Awaitable[Response]]
 LONGEST_PAGE: Final = 10_000
 _PAGE: Final = 1_000
-_GREATEST_ID: Final = 2**63 - 1
 
 
 class BadRequest(Exception):
@@ -55,13 +55,13 @@ def answering(handler: Handler) -> Handler:
     return answer
 
 
-def whole_number(request: Request, name: str, default: int, *, least: int = 0, most: int = _GREATEST_ID) -> int:
+def whole_number(request: Request, name: str, default: int, *, least: int = 0, most: int = GREATEST_ID) -> int:
     """A parameter as a whole number from ``least`` to ``most``. Raises BadRequest."""
     text = request.query_params.get(name)
     return default if text is None else parsed_number(text, name, least=least, most=most)
 
 
-def parsed_number(text: str, name: str, *, least: int = 0, most: int = _GREATEST_ID) -> int:
+def parsed_number(text: str, name: str, *, least: int = 0, most: int = GREATEST_ID) -> int:
     """``text`` as a whole number. Raises BadRequest."""
     if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
         raise BadRequest(f"{name} is {text[:40]!r}, must be a whole number from {least} to {most}")

@@ -27,25 +27,21 @@ def states(live: LiveCatalogue, norad_ids: Sequence[int], times_ns: Sequence[int
     """
     if len(norad_ids) * len(times_ns) > MOST_STATES:
         raise TooMany(f"{len(norad_ids)} objects at {len(times_ns)} times: one answer holds {MOST_STATES:,} states")
-    wanted = [
-        (found, time_ns) for number in norad_ids for time_ns in times_ns if (found := live.in_force_at(number, time_ns))
-    ]
+    # An unknown object has no set at any time.
+    wanted = [each for number in norad_ids for each in zip(live.in_force_at(number, times_ns), times_ns, strict=False)]
     if not wanted:
         return []
     sets, time_ns = [found for found, _ in wanted], np.array([time for _, time in wanted], np.int64)
-    columns = {name: [getattr(each, name) for each in sets] for name in StoredElements._fields if name != "object_name"}
-    numbers = {name: _filled(values) for name, values in columns.items() if not isinstance(values[0], str)}
-    error, r_teme_km, v_teme_km_s = Propagator(ElementSets.from_columns(numbers)).at(np.arange(len(sets)), time_ns)
+    elements = ElementSets.from_columns(
+        {name: [getattr(each, name) for each in sets] for name in ElementSets.__dataclass_fields__}
+    )
+    error, r_teme_km, v_teme_km_s = Propagator(elements).at(np.arange(len(sets)), time_ns)
     return [
         _state(found, time, code, r, v)
         for (found, time), code, r, v in zip(
             wanted, error.tolist(), r_teme_km.tolist(), v_teme_km_s.tolist(), strict=True
         )
     ]
-
-
-def _filled(values: list[Any]) -> list[Any]:
-    return [0.0 if value is None else value for value in values]
 
 
 def _state(found: StoredElements, time_ns: int, code: int, r: list[float], v: list[float]) -> dict[str, Any]:

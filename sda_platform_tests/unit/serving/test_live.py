@@ -1,9 +1,12 @@
 """The catalogue as it is served follows its versions, and shows what was acknowledged before they hold it."""
 
+import random
 from pathlib import Path
 
 import pytest
 
+from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
+from sda_platform.protocols.element_order import rank
 from sda_platform.serving.errors import IndexMismatch
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.store import IndexStore
@@ -111,8 +114,29 @@ def test_an_acknowledged_set_that_is_older_or_ahead_is_history_only(source: Memo
     found = live.get(1)
     assert found is not None and found.record_number == 1
     assert [each.record_number for each in live.history(1)] == [7, 1, 8]
-    ahead = live.in_force_at(1, NOW_NS + DAY_NS)
-    assert ahead is not None and ahead.record_number == 8
+    assert [each.record_number for each in live.in_force_at(1, [NOW_NS + DAY_NS])] == [8]
+    live.close()
+
+
+def test_the_set_in_force_at_each_time_follows_the_order_of_the_catalogue(source: MemorySource, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    source.commit(
+        *(
+            row(
+                1,
+                epoch_time_ns=EPOCH_NS + chance.randrange(6) * EPOCH_TOLERANCE_NS,
+                source_priority=chance.choice([10, 20]),
+                element_set_number=chance.choice([None, 7, 8]),
+                record_number=number,
+            )
+            for number in range(40)
+        )
+    )
+    live = served(source, tmp_path)
+    times_ns = [EPOCH_NS + step * EPOCH_TOLERANCE_NS // 2 for step in range(-4, 16)]
+    expected = [max(live.history(1), key=lambda each: rank(each._asdict(), time_ns)) for time_ns in times_ns]
+    assert live.in_force_at(1, times_ns) == expected
+    assert live.in_force_at(2, times_ns) == []
     live.close()
 
 

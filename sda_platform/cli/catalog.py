@@ -53,9 +53,9 @@ def show(settings: Settings, norad_id: int, as_json: bool) -> None:
         f"  by {found['originator'] or 'an unnamed source'}: {found['segment_name']} record {found['record_number']}"
     )
     for claim in found["claims"]:
-        told = f": {claim['reason']}" if claim["reason"] else ""
+        reason = f": {claim['reason']}" if claim["reason"] else ""
         what = claim["value"] if claim["value"] is not None else claim["claimant"] or "an unnamed source"
-        console.print(f"  {claim['attribute']} {what!r}: {claim['outcome']}{told}", markup=False)
+        console.print(f"  {claim['attribute']} {what!r}: {claim['outcome']}{reason}", markup=False)
 
 
 @catalog.command("list")

@@ -1,6 +1,6 @@
 """Logical clocks: an order of events that needs no synchronised time.
 
-A Lamport clock gives one order that agrees with causality (Lamport 1978). A vector clock also says when there is no
+A Lamport clock gives one order that agrees with causality (Lamport 1978). A vector clock also shows when there is no
 order: two edits of which neither had seen the other are concurrent, whatever their wall times and whichever arrives
 first. Wall clocks are not compared anywhere here, so a clock that is wrong cannot choose a winner.
 """

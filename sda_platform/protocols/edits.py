@@ -66,7 +66,7 @@ class Edit:
 
     @property
     def edit_id(self) -> str:
-        """Hash of what it says: a second delivery has the same one."""
+        """Hash of its content: a second delivery has the same one."""
         facts = [self.norad_id, self.attribute, self.value, self.origin, sorted(self.vector.items())]
         return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()
 

@@ -42,7 +42,7 @@ class Binding:
 
 
 class CatalogueIndex:
-    """The catalogue in an engine. Every value is verified when it is read; DamagedIndex says what to do."""
+    """The catalogue in an engine. Every value is verified when it is read. DamagedIndex names the remedy."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine

@@ -18,7 +18,7 @@ class NotAcceptable(Exception):
 
 @dataclass(frozen=True)
 class Rendering:
-    """One format: its media type, and what writes sets in it. ``holds`` says which sets fit into it."""
+    """One format: its media type, and what writes sets in it. ``holds``: whether a set fits into it."""
 
     media_type: str
     write: Callable[[Sequence[ElementSet]], bytes]

@@ -22,8 +22,8 @@ class TooMany(Exception):
 def states(live: LiveCatalogue, norad_ids: Sequence[int], times_ns: Sequence[int]) -> list[dict[str, Any]]:
     """The state of each object at each time, object by object; objects without a set are left out.
 
-    Positions in km and velocities in km/s, TEME of date. Where SGP4 refuses, ``error`` says why and there is no state.
-    Raises TooMany.
+    Positions in km and velocities in km/s, TEME of date. Where SGP4 refuses, ``error`` is the
+    reason and there is no state. Raises TooMany.
     """
     if len(norad_ids) * len(times_ns) > MOST_STATES:
         raise TooMany(f"{len(norad_ids)} objects at {len(times_ns)} times: one answer holds {MOST_STATES:,} states")

@@ -1,4 +1,4 @@
-"""Which objects should be observed: by what the platform knows, and by when an observation still helps.
+"""Which objects should be observed, why, and by when an observation still helps.
 
 Pure functions of the current rows of assessments, tracks and provisional elements, and of ``as_of``.
 """
@@ -33,7 +33,7 @@ CATALOGUE: Final = "catalogue"
 
 _NAMESPACE: Final = uuid.UUID("5f0a53c6-1cb6-5d1c-9c3a-0a0f7a1c2b11")
 _HOUR_NS: Final = 3600 * NANOSECONDS_PER_SECOND
-# Below this the pass would tell next to nothing: the ellipse shrinks by less than a tenth.
+# Below this a pass has next to no effect: the ellipse shrinks by less than a tenth.
 _LEAST_GAIN: Final = 0.1
 # A normalised squared innovation beyond this many times its degrees of freedom has a chance below 1e-6 (for 6).
 _DOUBTFUL: Final = 7.0
@@ -103,8 +103,10 @@ def _of_conjunctions(
     # Expected in the middle of the time that is left.
     lead_s = np.array([(row["tca_time_ns"] - as_of_ns) / 2 / NANOSECONDS_PER_SECOND for row in rows])
     for side in (0, 1):
-        told = expected_pass(states[side], covariances[side], states[1 - side], covariances[1 - side], radius_m, lead_s)
-        for row, gain, probability in zip(rows, told.gain.tolist(), told.probability.tolist(), strict=True):
+        after = expected_pass(
+            states[side], covariances[side], states[1 - side], covariances[1 - side], radius_m, lead_s
+        )
+        for row, gain, probability in zip(rows, after.gain.tolist(), after.probability.tolist(), strict=True):
             if not gain >= _LEAST_GAIN:
                 continue
             norad_id = row[f"norad_id_{side + 1}"]

@@ -1,4 +1,4 @@
-"""The schedule as pictures: who observes when (Gantt chart), and where each antenna looks (sky plot)."""
+"""The schedule as pictures: observations of each sensor (Gantt chart) and directions of the antennas (sky plot)."""
 
 import base64
 import io

@@ -53,7 +53,7 @@ def planned(
 
 
 def request_value(priority_class: int, information_gain: float) -> float:
-    """What serving a request is worth: its class, and a little more for what tells more."""
+    """The value of serving a request: that of its class, and up to twice as much by information gain."""
     return CLASS_VALUE[priority_class] * (1.0 + min(information_gain, 10.0) / 10.0)
 
 

@@ -99,7 +99,7 @@ class _Scheduler:
         waiting = [each for each in self._requests.values() if each.request_id not in self._booked]
         for priority_class in sorted({self._class(each) for each in waiting}):
             self._serve([each for each in waiting if self._class(each) == priority_class])
-        # A displaced request looks once more for what is left; all share what further moves cost.
+        # What is not booked, such as a displaced request, is tried once more; all share one bound of moves.
         self._moves_left = _MOST_MOVES_AT_THE_END
         for each in sorted(self._requests.values(), key=self._urgency):
             if each.request_id not in self._booked:

@@ -34,7 +34,7 @@ def passes_over(
     Raises ScreeningInputError where there are no element sets.
     """
     end_ns = start_ns + round(hours * 3600 * NANOSECONDS_PER_SECOND)
-    propagator = _propagator(catalog, lake, start_ns, end_ns)
+    propagator = _propagator(catalog, lake, start_ns)
     if objects:
         propagator = propagator.take(np.flatnonzero(np.isin(propagator.elements.norad_id, objects)))
     place = site_sensor(site.latitude_deg, site.longitude_deg, site.altitude_m, site.min_elevation_deg)
@@ -42,18 +42,14 @@ def passes_over(
     return _rows(found.take(np.argsort(found.aos_ns, kind="stable")), propagator)
 
 
-def _propagator(catalog: Path | None, lake: Lake, start_ns: int, end_ns: int) -> Propagator:
+def _propagator(catalog: Path | None, lake: Lake, start_ns: int) -> Propagator:
     if catalog is None:
         version = lake.log(ORBITAL_CATALOG).head().version
         if version < 0:
             raise ScreeningInputError("the lake has no catalogue yet: land element sets, or name a file with --catalog")
         return catalogue_at(lake, version).propagator
-    elements = read_elements(catalog, start_ns, end_ns).elements
-    # Of several sets of one object the one in force at the start counts: the latest before it, else the first after.
-    late = elements.epoch_time_ns > start_ns
-    order = np.lexsort((np.where(late, elements.epoch_time_ns, -elements.epoch_time_ns), late, elements.norad_id))
-    _, first = np.unique(elements.norad_id[order], return_index=True)
-    return Propagator(elements.take(order[first]))
+    # Of several sets of one object the one in force at the start counts.
+    return Propagator(read_elements(catalog, start_ns, start_ns + 1).elements)
 
 
 def _rows(found: PassWindows, propagator: Propagator) -> list[dict[str, Any]]:

@@ -9,14 +9,16 @@ import dagster as dg
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from sda_platform.catalog.orbits import catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS
-from sda_platform.lake.correction_log import content, corrections
+from sda_platform.lake.correction_log import content, corrections, fact_names
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -192,12 +194,9 @@ def _numbers(store: Lake, plan: Plan) -> pa.Table:
     return store.log(PROVISIONAL_ELEMENTS).rows(["norad_id"], known)
 
 
-def _frame(store: Lake, table: Table, rows: Sequence[dict[str, Any]]) -> Any:
+def _frame(store: Lake, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
     """Rows of key and content as a DataFrame, with null where a row has no value."""
-    chosen = {table.key[0], *content(table)}
-    fields = [field for field in table.schema.fields if field.name in chosen]
-    arrow = pa.Table.from_pylist(
-        [{field.name: row.get(field.name) for field in fields} for row in rows],
-        schema=pa.schema([table.arrow_schema.field(field.name) for field in fields]),
-    )
-    return store.session.createDataFrame(arrow.combine_chunks() if rows else [], type(table.schema)(fields))
+    names = fact_names(table)
+    arrow = pa.Table.from_pylist(rows, schema=pa.schema([table.arrow_schema.field(name) for name in names]))
+    fields = T.StructType([table.schema[name] for name in names])
+    return store.session.createDataFrame(arrow.combine_chunks() if rows else [], fields)

@@ -95,15 +95,12 @@ def site_to_teme(
 
 def enu_basis_teme(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike, time_ns: npt.ArrayLike) -> FloatArray:
     """Rows east, north, up of a geodetic site, expressed in TEME: (..., 3, 3)."""
-    latitude, local_sidereal = np.broadcast_arrays(
-        np.radians(latitude_deg), np.radians(longitude_deg) + gmst82_rad(time_ns)
-    )
-    sin_lat, cos_lat = np.sin(latitude), np.cos(latitude)
-    sin_lst, cos_lst = np.sin(local_sidereal), np.cos(local_sidereal)
-    east = np.stack([-sin_lst, cos_lst, np.zeros_like(sin_lst)], axis=-1)
-    north = np.stack([-sin_lat * cos_lst, -sin_lat * sin_lst, cos_lat], axis=-1)
-    up = np.stack([cos_lat * cos_lst, cos_lat * sin_lst, sin_lat], axis=-1)
-    return np.stack([east, north, up], axis=-2)
+    return _enu_basis(np.radians(latitude_deg), np.radians(longitude_deg) + gmst82_rad(time_ns))
+
+
+def enu_basis_pef(latitude_deg: npt.ArrayLike, longitude_deg: npt.ArrayLike) -> FloatArray:
+    """The same, Earth-fixed: (..., 3, 3)."""
+    return _enu_basis(np.radians(latitude_deg), np.radians(longitude_deg))
 
 
 def topocentric(
@@ -209,6 +206,16 @@ def rtn_basis(r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArra
     radial = r / np.linalg.norm(r, axis=-1, keepdims=True)
     normal = normal / np.linalg.norm(normal, axis=-1, keepdims=True)
     return np.stack([radial, np.cross(normal, radial), normal], axis=-2)
+
+
+def _enu_basis(latitude_rad: npt.ArrayLike, longitude_rad: npt.ArrayLike) -> FloatArray:
+    latitude, longitude = np.broadcast_arrays(latitude_rad, longitude_rad)
+    sin_lat, cos_lat = np.sin(latitude), np.cos(latitude)
+    sin_lon, cos_lon = np.sin(longitude), np.cos(longitude)
+    east = np.stack([-sin_lon, cos_lon, np.zeros_like(sin_lon)], axis=-1)
+    north = np.stack([-sin_lat * cos_lon, -sin_lat * sin_lon, cos_lat], axis=-1)
+    up = np.stack([cos_lat * cos_lon, cos_lat * sin_lon, sin_lat], axis=-1)
+    return np.stack([east, north, up], axis=-2)
 
 
 def _rotate_z(vector: FloatArray, angle_rad: FloatArray) -> FloatArray:

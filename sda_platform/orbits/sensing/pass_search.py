@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from sda_platform.orbits.frames import EARTH_ROTATION_RAD_S, SUN_RADIUS_KM, WGS84_RADIUS_KM
+
 ELEVATION, RANGE, LIGHT, DARKNESS = 0, 1, 2, 3
 """Conditions: above the elevation mask, within range, the object in full sunlight, the site dark."""
 
@@ -26,9 +28,6 @@ FOUND_TERMS = 8
 
 _ROOT_STEPS = 44
 _SLOPE_S = 0.02
-_EARTH_RADIUS_KM = 6378.137
-_SUN_RADIUS_KM = 695_700.0
-_EARTH_RATE_RAD_S = 7.292115146706979e-5
 _GOLDEN = 0.3819660112501051
 _MOST_PIECES = 256
 
@@ -54,7 +53,7 @@ def _sun(sky: Any, time_s: float) -> tuple[float, float, float]:
     x = sky[SUN_START] + part * (sky[SUN_END] - sky[SUN_START])
     y = sky[SUN_START + 1] + part * (sky[SUN_END + 1] - sky[SUN_START + 1])
     z = sky[SUN_START + 2] + part * (sky[SUN_END + 2] - sky[SUN_START + 2])
-    angle = sky[ANGLE_RAD] + _EARTH_RATE_RAD_S * time_s
+    angle = sky[ANGLE_RAD] + EARTH_ROTATION_RAD_S * time_s
     return math.cos(angle) * x + math.sin(angle) * y, math.cos(angle) * y - math.sin(angle) * x, z
 
 
@@ -77,7 +76,7 @@ def _at(condition: int, x: float, y: float, z: float, time_s: float, sensor: Any
     to_sun = math.sqrt(to_x * to_x + to_y * to_y + to_z * to_z)
     distance = math.sqrt(x * x + y * y + z * z)
     apart = math.acos(max(-1.0, min(1.0, -(x * to_x + y * to_y + z * to_z) / (distance * to_sun))))
-    return apart - math.asin(_SUN_RADIUS_KM / to_sun) - math.asin(min(1.0, _EARTH_RADIUS_KM / distance))
+    return apart - math.asin(SUN_RADIUS_KM / to_sun) - math.asin(min(1.0, WGS84_RADIUS_KM / distance))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

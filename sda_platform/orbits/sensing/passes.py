@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.frames import (
     DARK_SUN_ELEVATION_RAD,
+    enu_basis_pef,
     geodetic_to_pef_km,
     gmst82_rad,
     sun_teme_km,
@@ -136,12 +137,9 @@ def _steps_s(elements: ElementSets) -> FloatArray:
 def _sensor_terms(sensors: Sequence[Sensor]) -> FloatArray:
     terms = np.zeros((len(sensors), pass_search.SENSOR_TERMS))
     for row, sensor in zip(terms, sensors, strict=True):
-        latitude, longitude = np.radians(sensor.latitude_deg), np.radians(sensor.longitude_deg)
-        sine, cosine = np.sin(latitude), np.cos(latitude)
+        east, north, up = enu_basis_pef(sensor.latitude_deg, sensor.longitude_deg)
         row[pass_search.SITE :][:3] = geodetic_to_pef_km(sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m)
-        row[pass_search.UP :][:3] = cosine * np.cos(longitude), cosine * np.sin(longitude), sine
-        row[pass_search.EAST :][:3] = -np.sin(longitude), np.cos(longitude), 0.0
-        row[pass_search.NORTH :][:3] = -sine * np.cos(longitude), -sine * np.sin(longitude), cosine
+        row[pass_search.UP :][:3], row[pass_search.EAST :][:3], row[pass_search.NORTH :][:3] = up, east, north
         row[pass_search.SIN_MASK] = np.sin(np.radians(sensor.min_elevation_deg))
         row[pass_search.MAX_RANGE] = sensor.max_range_km
         row[pass_search.SIN_DARK] = np.sin(DARK_SUN_ELEVATION_RAD)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import (
+    enu_basis_pef,
     geodetic_to_pef_km,
     radec,
     site_is_dark,
@@ -83,8 +84,7 @@ def comes_near(sensor: Sensor, r_teme_km: FloatArray, time_ns: IntArray) -> npt.
     ``r_teme_km``: (n, t, 3).
     """
     site_km = geodetic_to_pef_km(sensor.latitude_deg, sensor.longitude_deg, sensor.altitude_m)
-    latitude, longitude = np.radians(sensor.latitude_deg), np.radians(sensor.longitude_deg)
-    up = np.array([np.cos(latitude) * np.cos(longitude), np.cos(latitude) * np.sin(longitude), np.sin(latitude)])
+    up = enu_basis_pef(sensor.latitude_deg, sensor.longitude_deg)[2]
     line_km = teme_to_pef(r_teme_km, time_ns) - site_km
     range_km = np.linalg.norm(line_km, axis=-1)
     with np.errstate(invalid="ignore"):

@@ -8,7 +8,6 @@ Arrow table: pandas, DuckDB and Polars, and the k-way merge in plain Python.
 """
 
 import argparse
-import gzip
 import multiprocessing
 import socket
 import tempfile
@@ -39,12 +38,12 @@ from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.store import IndexStore
+from sda_platform.simulation.reference import reference_catalogue
 
 SOURCES = ("18 SDS", "ESA SST", "EXOANALYTIC", "LEOLABS", "NUMERICA")
 OBJECTS = 100_000
 DAY_NS = 86_400 * 10**9
 AS_OF_NS = 20_000 * DAY_NS
-CATALOGUE = Path(__file__).parents[1] / "sda_platform/simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
 REPEATS = 5
 
 
@@ -262,7 +261,7 @@ def connected(port: int) -> socket.socket:
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -271,7 +270,7 @@ def free_port() -> int:
 
 def catalogue(count: int) -> pa.Table:
     """Up to ``count`` real objects, repeated with other numbers where there are fewer, with the index's columns."""
-    rows = decode_element_sets(gzip.decompress(CATALOGUE.read_bytes()), segment_format="omm-csv")
+    rows = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
     more = rows.set_column(
         rows.column_names.index("norad_id"), "norad_id", pa.array(rows["norad_id"].to_numpy() + 1_000_000)
     )

@@ -18,9 +18,9 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.element_jumps import BAD_FIT, CROSS_TAG, KINDS, MANOEUVRE, classify_jumps
 from sda_platform.orbits.elements import ElementSets, semi_major_axis_km
 from sda_platform.orbits.propagation import refusal_reasons
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 SAME_SET_NS = 600e9
-MU_KM3_S2 = 398600.8
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def sensitivity(elements: ElementSets, quiet: np.ndarray) -> None:
         motion = elements.mean_motion_rev_per_day.copy()
         axis_km = semi_major_axis_km(elements)
         for _, end, row in middles:
-            speed_km_s = np.sqrt(MU_KM3_S2 / axis_km[row])
+            speed_km_s = np.sqrt(MU_EARTH_KM3_S2 / axis_km[row])
             motion[row:end] *= 1 - 3 * change_m_s / 1000 / speed_km_s
         changed = dataclasses.replace(elements, mean_motion_rev_per_day=motion)
         anomaly = _following(changed, elements, middles)

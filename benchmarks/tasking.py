@@ -18,13 +18,12 @@ from rich.console import Console
 from skyfield.api import EarthSatellite, load, wgs84
 
 from sda_platform.clock import utc
-from sda_platform.formats.element_sets import decode_element_sets
-from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.passes import PassWindows, find_passes, site_sensor
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
-from sda_platform.simulation.reference import REFERENCE_TIME_NS, reference_catalogue
+from sda_platform.simulation.reference import REFERENCE_TIME_NS
+from sda_platform_tests.support.reference_elements import reference_elements
 
 SEED = 20241101
 TOLERANCE_S = 0.5
@@ -66,9 +65,7 @@ def _options() -> argparse.Namespace:
 
 
 def _elements(count: int) -> ElementSets:
-    rows = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
-    names = [name for name in ElementSets.__dataclass_fields__ if name in rows.column_names]
-    elements = ElementSets.from_columns(arrays(rows, names))
+    elements = reference_elements(every=1)
     return elements.take(np.linspace(0, len(elements) - 1, count).astype(int))
 
 

@@ -44,6 +44,23 @@ def test_one_object_has_its_passes_once_by_the_set_in_force(catalogue: Path) -> 
     assert all(one["los_utc"] < other["aos_utc"] for one, other in itertools.pairwise(found))
 
 
+def test_of_two_sets_of_one_epoch_the_higher_set_number_counts_whatever_their_order(
+    catalogue: Path, tmp_path: Path
+) -> None:
+    header, older, iss, *_ = catalogue.read_bytes().splitlines(keepends=True)
+    names = header.decode().strip().split(",")
+    facts = dict(zip(names, iss.decode().strip().split(","), strict=True))
+    superseded = {**facts, "ELEMENT_SET_NO": "1", "MEAN_ANOMALY": "0"}
+    line = ",".join(superseded[name] for name in names).encode() + b"\n"
+    found = []
+    for number, lines in enumerate([[older, iss], [line, iss, older], [iss, line, older]]):
+        path = tmp_path / f"{number}.csv"
+        path.write_bytes(b"".join([header, *lines]))
+        found.append(passes("--catalog", str(path), *SITE, "--json").output)
+    assert len(json.loads(found[0])) > 1
+    assert found[1] == found[2] == found[0]
+
+
 def test_a_person_gets_a_table(catalogue: Path) -> None:
     answer = passes("--catalog", str(catalogue), *SITE, "--object", "25544")
     assert answer.exit_code == 0 and "culmination" in answer.output and "25544" in answer.output

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
-from sda_platform.protocols.element_order import rank
 from sda_platform.serving.errors import IndexMismatch
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.store import IndexStore

@@ -1,9 +1,8 @@
-"""T2, what the clock asks for: the workers that tell clocks and make element sets, killed at every stage they pass.
+"""T2, the jobs that a schedule starts: their workers, killed at every stage they pass.
 
-A schedule starts them, and what they find depends on when it comes, so that a victim and a twin that was fed alike
-would differ by right. Here they are judged by themselves: each case has a copy of one lake, its worker is killed and
-repeated, as by the schedule's next tick, and what the tables then hold must be, to the last bit, what a run without a
-fault writes there.
+What such a run finds depends on when it starts, so a victim and a twin that got the same input may rightly differ.
+Each case therefore has a copy of one lake: its worker is killed and repeated, as by the schedule's next tick.
+The tables must then hold, to the last bit, what a run without a fault writes there.
 """
 
 import shutil
@@ -19,7 +18,7 @@ import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
-from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.jobs import SCHEDULED_JOBS, Job
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.observers import ObservingPlan
@@ -31,12 +30,13 @@ from sda_platform_tests.campaign.report import Report, t2_command
 from sda_platform_tests.support.injections import Injection, armed, hits
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, land
 
-_JOB = "orbit_determination"
 # Telescopes may see nothing in a scene as short as this.
 _SETTINGS = {
     "SDA_SCREENING_HORIZON_H": "1",
     "SDA_SOURCES": '["radar", "isl"]',
     "SDA_BATCH_MAX_SEGMENTS": "1000000",
+    # A request may have no object of the catalogue; passes are searched for all of it.
+    "SDA_TASKING_SCOPE": "all",
 }
 # A term of windows closes, which clocks are told by; satellites are seen in more windows than refining them takes.
 _SECONDS = 420
@@ -70,13 +70,13 @@ def run(
 
 @dataclass(frozen=True)
 class _Lakes:
-    """Copies of one lake below ``home``; in one of them nothing goes wrong."""
+    """Copies of one lake below ``home``; for each job one in which nothing goes wrong."""
 
     home: Path
     engine_address: str
 
     def begin(self, seed: int) -> None:
-        """Fill the lake that is copied, and finish the copy that the others must be like. Raises RunFailed."""
+        """Fill the lake that is copied, and finish the copies that the others must equal. Raises RunFailed."""
         landing = str(self._filled / "landing")
         MissionClock(after(_SECONDS + 60.0), 0, 0.0).save(self._filled)
         followed = catalogue_ids()[:_FOLLOWED]
@@ -100,26 +100,27 @@ class _Lakes:
                 name = f"{segment.feed}-{segment.available_time_ns}.seg"
                 LandingZone(landing, segment.feed).seal(name, segment.data, segment.meta)
             self._run("observations_to_alerts", self._filled)
-        shutil.copytree(self._filled, self._sound)
-        self._run(_JOB, self._sound)
-        if idle := [
-            table.name for table in tables_of(ORBIT_DETERMINATION) if self._lake(self._sound).log(table).version() < 0
-        ]:
-            raise RunFailed(f"{_JOB} in {self._sound} wrote nothing to {', '.join(idle)}")
+        for job in SCHEDULED_JOBS:
+            sound = self._sound(job)
+            shutil.copytree(self._filled, sound)
+            self._run(job.name, sound)
+            if idle := [table.name for table in tables_of(job) if not self._lake(sound).log(table).row_count()]:
+                raise RunFailed(f"{job.name} in {sound} wrote nothing to {', '.join(idle)}")
 
     def outcome(self, point: str) -> tuple[list[str], float, bool]:
         """What is wrong after a worker died at ``point`` and was repeated; how long that took; whether it did die."""
         # A place of its own: the engine remembers the logs that it read at a path.
+        job = next(job for job in SCHEDULED_JOBS if point.partition(":")[2] in {t.name for t in tables_of(job)})
         victim = Path(tempfile.mkdtemp(prefix="victim-", dir=self.home))
         shutil.copytree(self._filled, victim, dirs_exist_ok=True)
         order = victim / "order"
         Injection(point).arm(order)
         with suppress(RunFailed):
-            self._run(_JOB, victim, armed(order))
+            self._run(job.name, victim, armed(order))
         began = time.monotonic()
         try:
-            self._run(_JOB, victim)
-            problems = self._problems(self._lake(victim))
+            self._run(job.name, victim)
+            problems = self._problems(job, victim)
         except RunFailed as failed:
             problems = [f"O8 {failed}"]
         took_s, is_struck = time.monotonic() - began, point in hits(order)
@@ -127,23 +128,21 @@ class _Lakes:
             shutil.rmtree(victim)
         return problems, took_s, is_struck
 
-    def _problems(self, lake: Lake) -> list[str]:
-        sound = self._lake(self._sound)
+    def _problems(self, job: Job, victim: Path) -> list[str]:
+        sound, lake, tables = self._lake(self._sound(job)), self._lake(victim), tables_of(job)
         unlike = [
             f"O5 {table.name}: {problem}"
-            for table in tables_of(ORBIT_DETERMINATION)
+            for table in tables
             for problem in oracle.differences(sound.log(table).rows(), lake.log(table).rows())
         ]
-        found = [*oracle.log(lake, tables_of(ORBIT_DETERMINATION)), *oracle.files(lake, tables_of(ORBIT_DETERMINATION))]
-        return unlike + [f"O3, O4 {problem}" for problem in found]
+        return unlike + [f"O3, O4 {found}" for found in (*oracle.log(lake, tables), *oracle.files(lake, tables))]
 
     @property
     def _filled(self) -> Path:
         return self.home / "filled"
 
-    @property
-    def _sound(self) -> Path:
-        return self.home / "sound"
+    def _sound(self, job: Job) -> Path:
+        return self.home / job.name
 
     def _lake(self, home: Path) -> Lake:
         return Lake(str(home / "lake"), MissionClock.load(home), without_session)

@@ -11,7 +11,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.table import Table
-from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
+from sda_platform.orchestration.jobs import SCHEDULED_JOBS
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform_tests.campaign import damage, strikes
 from sda_platform_tests.campaign.platform import FED_TABLES, Victim
@@ -60,6 +60,7 @@ SAMPLED_WORKERS = {
     "commit.sent:time_tag_biases",
     "commit.landed:refined_elements",
     "lake.planned:provisional_elements",
+    "commit.sent:pass_schedule",
     "asset.told:observations",
     "lake.planned:tracks",
     "commit.synced:alert_deliveries",
@@ -92,8 +93,8 @@ def cases() -> tuple[Case, ...]:
 
 
 def by_the_clock() -> tuple[Case, ...]:
-    """Every case of what a schedule asks for, which `by_the_clock.run` judges in its own way."""
-    return tuple(case for table in tables_of(ORBIT_DETERMINATION) for case in _stages(table))
+    """Every case of the jobs that a schedule starts, which `by_the_clock.run` judges in its own way."""
+    return tuple(case for job in SCHEDULED_JOBS for table in tables_of(job) for case in _stages(table))
 
 
 def moving_clock() -> tuple[Case, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from sda_platform.edge.published import published
+from sda_platform.published import COLLECTOR, published
 
 LOAD = Path(__file__).with_name("edge_load.py")
 _QUIET_LOOKS = 5
@@ -36,7 +36,7 @@ class CollectorProcess:
 
     def __init__(self, home: Path, pid: int) -> None:
         self.home, self.pid = home, pid
-        self._control = f"http://{published(home)}"
+        self._control = f"http://{published(home, COLLECTOR)}"
 
     def report(self) -> dict[str, Any]:
         """What `sda sources --json` shows."""
@@ -94,7 +94,7 @@ def collector(home: Path, sources: str, service: str = "seal_after_s = 0.1") -> 
         process = subprocess.Popen(command, env={**os.environ, "SDA_HOME": str(home)}, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 90
-        while published(home) is None:
+        while published(home, COLLECTOR) is None:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the collector did not start:\n{(home / 'collector.log').read_text()[-2000:]}")
             time.sleep(0.05)

@@ -82,8 +82,11 @@ class Settings(BaseSettings):
     )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; if it is busy, a free one is used.")
     site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
-    serving_host: str = Field("127.0.0.1", description="Address at which `sda serve` listens; it has no login.")
-    serving_port: int = Field(3100, description="Port of the catalogue's lookup endpoint.")
+    serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda serve` does.")
+    serving_host: str = Field("127.0.0.1", description="Address at which the catalogue is served; it has no login.")
+    serving_port: int = Field(
+        3100, description="Port of the catalogue's lookup endpoint; if it is busy, `sda up` uses a free one."
+    )
     serving_engine: Literal["lmdb", "rocksdb"] = Field("lmdb", description="Engine of the serving index.")
     engine_port: int = Field(15002, description="Port of the local engine; if it is busy, a free one is used.")
     hung_after_s: float = Field(

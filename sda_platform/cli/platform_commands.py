@@ -16,9 +16,9 @@ from sda_platform.settings import Settings
 @click.pass_obj
 @for_people
 def up(settings: Settings) -> None:
-    """Run the platform until Ctrl-C: Spark engine, Dagster webserver and daemon.
+    """Run the platform until Ctrl-C: Spark engine, Dagster webserver and daemon, and the catalogue's lookup endpoint.
 
-    It processes what lands, and lands nothing itself.
+    It processes what lands. It runs the collectors too where collect.toml exists.
     """
     from sda_platform.runtime.running import run_platform
 
@@ -34,7 +34,8 @@ def serve(settings: Settings, host: str | None, port: int | None) -> None:
     """Serve the catalogue over HTTP: objects, history, states, conjunctions, alerts; /openapi.json describes it."""
     from sda_platform.runtime.serve import run_endpoint
 
-    run_endpoint(settings, host=host or settings.serving_host, port=port or settings.serving_port)
+    host, port = host or settings.serving_host, port or settings.serving_port
+    run_endpoint(settings, host=host, port=port)
 
 
 @click.command(short_help="Show the platform with one day of real orbits.")
@@ -91,13 +92,15 @@ def sources(settings: Settings, as_json: bool) -> None:
 def status(settings: Settings, as_json: bool) -> None:
     """List tables, landing zones, dead letters, red tables and failures."""
     from sda_platform.cli.status import show_status
+    from sda_platform.observability.services import service_states
     from sda_platform.observability.status import platform_status
 
     found = platform_status(lake_of(settings), settings.landing_uri, orphan_grace_s=settings.intake.orphan_grace_s)
+    services = service_states(settings.home)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
+        click.echo(json.dumps({**found.to_dict(), "services": [asdict(each) for each in services]}, indent=2))
     else:
-        show_status(settings, found)
+        show_status(settings, found, services)
 
 
 @click.command(short_help="Accept the findings that make a table red.")

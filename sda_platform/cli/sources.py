@@ -5,14 +5,14 @@ from typing import Any
 
 from rich.table import Table as Grid
 
-from sda_platform.edge.published import published
 from sda_platform.edge.report_client import NoReport, fetch_report
+from sda_platform.published import COLLECTOR, published
 from sda_platform.runtime.supervisor import PlatformError
 
 
 def read_report(home: Path) -> dict[str, Any]:
     """The report of the collector that runs in ``home`` (`edge.report`). Raises PlatformError if none answers."""
-    control = published(home)
+    control = published(home, COLLECTOR)
     if control is None:
         raise PlatformError(f"no collector runs in {home}; `sda collect` or `sda up` starts one")
     try:

@@ -1,16 +1,17 @@
 """`sda status`: the state of the platform as tables of text."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from sda_platform.cli.people import console
+from sda_platform.observability.services import ServiceState
 from sda_platform.settings import Settings
 
 
-def show_status(settings: Settings, found: Any) -> None:
-    from sda_platform.landing.decoding import FATES
+def show_status(settings: Settings, found: Any, services: Sequence[ServiceState]) -> None:
     from sda_platform.observability.status import table_lines
     from sda_platform.runtime.platform_home import running_platform
     from sda_platform.runtime.verification import last_verification
@@ -18,6 +19,10 @@ def show_status(settings: Settings, found: Any) -> None:
     state = running_platform(settings.home.absolute())
     where = f"running, UI at {state['addresses']['webserver']}" if state else "not running (start it with `sda up`)"
     console.print(f"platform at {settings.home.absolute()}: {where}\nmission time {found.mission_time_utc}")
+    for each in services:
+        console.print(f"{each.service} at http://{each.address}: {each.summary}")
+        for problem in each.problems:
+            console.print(f"  [red]{escape(problem)}[/red]")
     console.print(f"lake {last_verification(settings.home)}\n")
     grid = Grid("table", "rows", "version", "committed", "watermark", "backlog", "last run", box=None)
     for column in grid.columns:
@@ -26,6 +31,18 @@ def show_status(settings: Settings, found: Any) -> None:
     for line in table_lines(found.tables):
         grid.add_row(*line)
     console.print(grid)
+    _show_landing(found)
+    for orphan in found.orphans:
+        console.print(f"orphan: {orphan}")
+    for each in found.red:
+        console.print(f"[red]red:[/red] {escape(str(each))}\n  {escape(each.remedy)}")
+    for failure in found.failures:
+        console.print(f"[red]failure:[/red] {failure}")
+
+
+def _show_landing(found: Any) -> None:
+    from sda_platform.landing.decoding import FATES
+
     zones = Grid("\nlanding zone", "\npending", "\nbytes", "\noldest", *(f"{fate}\n(24 h)" for fate in FATES), box=None)
     for zone in found.zones:
         backlog = zone.backlog
@@ -38,9 +55,3 @@ def show_status(settings: Settings, found: Any) -> None:
         for each in found.letters:
             letters.add_row(f"{each.letters:,}", each.kind, each.disposition, each.source, each.newest_utc)
         console.print(letters)
-    for orphan in found.orphans:
-        console.print(f"orphan: {orphan}")
-    for each in found.red:
-        console.print(f"[red]red:[/red] {escape(str(each))}\n  {escape(each.remedy)}")
-    for failure in found.failures:
-        console.print(f"[red]failure:[/red] {failure}")

@@ -12,7 +12,7 @@ from sda_platform.edge.config import CollectorConfig, ConfigError, load_config
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
-from sda_platform.edge.published import publish, withdraw
+from sda_platform.published import COLLECTOR, publish, withdraw
 
 _LOOK_S = 0.5
 
@@ -40,14 +40,14 @@ async def _serve(config_path: Path, config: CollectorConfig, landing_root: str, 
     try:
         async with HttpServer(control_plane(collector, config.collector.token), config.collector.control) as server:
             await collector.start(config)
-            publish(home, server.address)
+            publish(home, COLLECTOR, server.address)
             log.info("collecting", control=server.address, sources=len(config.sources), pid=os.getpid())
             await _until_ended(is_ending, collector)
             watching.cancel()
             left = await collector.stop()
     finally:
         watching.cancel()
-        withdraw(home)
+        withdraw(home, COLLECTOR)
     return 1 if left or not is_ending.is_set() else 0
 
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.edge.published import published
 from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.published import COLLECTOR, published
 
 
 @dg.asset_check(asset=RAW_RECORDS.name, description="Every source of the collector runs; passes where none is used.")
 def collectors_are_healthy(lake: LakeResource) -> dg.AssetCheckResult:
     """Failed sources with their reason, and of each source rate, deferred and dropped records."""
-    control = published(Path(lake.home))
+    control = published(Path(lake.home), COLLECTOR)
     if control is None:
         return dg.AssetCheckResult(passed=True, description="no collector runs here")
     problems, facts = collector_report(control)

@@ -49,6 +49,7 @@ class LakeSource:
             manifest_sha256=head.manifest_sha256,
             elements_sequence=consumed.upto_sequence if consumed else 0,
             as_of_ns=manifest.as_of_ns,
+            committed_wall_ms=head.commit.timestamp_ms,
         )
 
     def holds(self, binding: Binding) -> bool:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import grpc
 
-from sda_platform.edge.published import published
+from sda_platform.published import CATALOGUE, COLLECTOR, published
 from sda_platform.runtime import worker_socket
 from sda_platform.runtime.processes import Service
 from sda_platform.spark import statements
@@ -153,13 +153,21 @@ def webserver_answers(url: str) -> Question:
 
 def collector_answers(home: Path) -> Question:
     """Whether the collector of ``home`` answers at its control plane; what it says of its sources is not asked here."""
+    return _published_answers(home, COLLECTOR)
 
+
+def catalogue_answers(home: Path) -> Question:
+    """Whether the lookup endpoint of ``home`` answers; what it says of the index is not asked here."""
+    return _published_answers(home, CATALOGUE)
+
+
+def _published_answers(home: Path, service: str) -> Question:
     def ask(deadline_s: float) -> bool:
-        control = published(home)
-        if control is None:
+        address = published(home, service)
+        if address is None:
             return False
         try:
-            urllib.request.urlopen(f"http://{control}/health", timeout=deadline_s).close()
+            urllib.request.urlopen(f"http://{address}/health", timeout=deadline_s).close()
         except urllib.error.HTTPError:
             return True
         except (OSError, ValueError, http.client.HTTPException):

@@ -49,6 +49,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         spark_remote=settings.spark_remote,
         hung_after_s=settings.hung_after_s,
         collect=settings.collect_path if has_collectors else None,
+        with_catalogue=settings.serving,
     )
     try:
         yield platform, platform.start(say)

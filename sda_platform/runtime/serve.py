@@ -1,5 +1,10 @@
-"""`sda serve`: the catalogue's lookup endpoint, by the settings."""
+"""`sda serve`: the catalogue's lookup endpoint, by the settings; ``python -m`` is the one that `sda up` supervises."""
 
+import fcntl
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -7,10 +12,13 @@ from typing import Any
 from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import ELEMENTS_FEED
 from sda_platform.clock import MissionClock
+from sda_platform.edge.address import Address
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.partner_files import identify
+from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving import micro_segment
+from sda_platform.serving.errors import AlreadyServed, ServingError
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts, accepted_sets
 from sda_platform.serving.server import serve
@@ -18,13 +26,22 @@ from sda_platform.serving.store import IndexStore
 from sda_platform.settings import Settings
 
 
-def run_endpoint(settings: Settings, *, host: str, port: int) -> None:
-    """Serve the catalogue of the lake at ``host`` and ``port`` until a signal ends it."""
-    clock = MissionClock.load(settings.home)
-    source = _source(settings, clock)
-    store = IndexStore(settings.home.absolute() / "serving", settings.serving_engine)
-    live = LiveCatalogue(source, store, clock.now_ns)
-    serve(live, Puts(live, source.land, source_priority), host=host, port=port)
+def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool = False) -> None:
+    """Serve the catalogue of the lake at ``host`` and ``port`` until a signal ends it.
+
+    ``or_any_port``: take a free port where that one is busy. Raises AlreadyServed, and OSError for a busy port.
+    """
+    home = settings.home.absolute()
+    with _one_of(home), _listening(host, port, or_any_port=or_any_port) as listening:
+        clock = MissionClock.load(home)
+        source = _source(settings, clock)
+        live = LiveCatalogue(source, IndexStore(home / "serving", settings.serving_engine), clock.now_ns)
+        puts = Puts(live, source.land, source_priority)
+        address = str(Address(*listening.getsockname()[:2]))
+        try:
+            serve(live, puts, listening, lambda: publish(home, CATALOGUE, address))
+        finally:
+            withdraw(home, CATALOGUE)
 
 
 def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]:
@@ -43,3 +60,34 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
 
 def _source(settings: Settings, clock: MissionClock) -> LakeSource:
     return LakeSource(Lake(settings.lake_uri, clock, without_session), settings.landing_uri)
+
+
+@contextmanager
+def _one_of(home: Path) -> Iterator[None]:
+    """Be the one endpoint of ``home``, because one process writes its index. Raises AlreadyServed."""
+    (home / "serving").mkdir(parents=True, exist_ok=True)
+    with (home / "serving" / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            where = published(home, CATALOGUE)
+            raise AlreadyServed(f"the catalogue of {home} is served already at http://{where}: use that one") from None
+        yield
+
+
+def _listening(host: str, port: int, *, or_any_port: bool) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=128)
+    except OSError:
+        if not or_any_port:
+            raise
+        return socket.create_server((host, 0), family=family, backlog=128)
+
+
+if __name__ == "__main__":
+    settings = Settings()
+    try:
+        run_endpoint(settings, host=settings.serving_host, port=settings.serving_port, or_any_port=True)
+    except ServingError as error:
+        sys.exit(str(error))

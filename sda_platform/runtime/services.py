@@ -18,7 +18,7 @@ DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
 # A start waits for an answer of each: of Dagster's servers to the very question that they are asked later, of the
 # engine to the statements of the warm-up.
-_PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine")
+_PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server")
 # Each landing sensor occupies one while it waits for segments; the webserver and the other sensors need some too.
 _CODE_SERVER_THREADS = 24
 _SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -82,6 +82,13 @@ def collector_service(home: Path, environment: Mapping[str, str], config: Path) 
     )
 
 
+def catalogue_service(home: Path, environment: Mapping[str, str]) -> Service:
+    """The catalogue's lookup endpoint, at the address of the settings in ``environment``."""
+    answers = liveness.catalogue_answers(home)
+    command = ["-m", "sda_platform.runtime.serve"]
+    return _python("catalogue-server", command, home, environment, lambda: bool(answers(_LOOK_S)))
+
+
 def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, hung_after_s: float) -> list[Liveness]:
     """How to see whether these services, which are ready, work from now on.
 
@@ -96,6 +103,7 @@ def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, h
         "run-workers": (liveness.worker_host_answers(dagster_home), DAGSTER_READY_S, MISSES),
         "webserver": (liveness.webserver_answers(addresses.webserver), DAGSTER_READY_S, MISSES),
         "collector": (liveness.collector_answers(home), DAGSTER_READY_S, MISSES),
+        "catalogue-server": (liveness.catalogue_answers(home), DAGSTER_READY_S, MISSES),
         "daemon": (liveness.daemon_beats(addresses.webserver), DAGSTER_READY_S, beats),
     }
     return [

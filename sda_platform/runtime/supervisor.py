@@ -3,7 +3,7 @@
     collector, where configured
     lake verified ────────────────┐
     code server (one, shared) ────┼─ webserver ── daemon at work
-    worker host ──────────────────┤
+    worker host ──────────────────┤          lookup endpoint of the catalogue, where wanted
     engine (Spark Connect server) ┴─ pools warmed
 
 One thread starts and watches them; a dead one is started again with growing pauses, and so is one that lives
@@ -53,7 +53,7 @@ class Platform:
     ``environment``: what every process inherits (default: this one's). ``spark_remote``: empty = run the
     local engine; otherwise that engine is used and none is started. ``driver_memory``: the engine's heap in
     JVM notation. ``hung_after_s``: seconds without an answer after which a process is ended and started again.
-    ``collect``: configuration of the collectors; None runs none.
+    ``collect``: configuration of the collectors; None runs none. ``with_catalogue``: run the lookup endpoint.
     """
 
     def __init__(
@@ -68,13 +68,14 @@ class Platform:
         spark_remote: str = "",
         hung_after_s: float = 60.0,
         collect: Path | None = None,
+        with_catalogue: bool = False,
         module: str = "sda_platform.definitions",
     ) -> None:
         self.home = home.absolute()
         self._inherited = dict(os.environ if environment is None else environment)
         self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
-        self._collect = collect
+        self._collect, self._with_catalogue = collect, with_catalogue
         self._mark = uuid.uuid4().hex
         self._report: Callable[[str], None] = lambda _line: None
         self._services: dict[str, Service] = {}
@@ -184,6 +185,9 @@ class Platform:
         self._await("run-workers", services.DAGSTER_READY_S)
         # Not only once the engine is warm: what a platform that was killed left undone warms it as well.
         self._add(services.daemon_service(self.home, self._environment(), workspace))
+        if self._with_catalogue:
+            self._add(services.catalogue_service(self.home, self._environment()))
+            self._await("catalogue-server", services.DAGSTER_READY_S)
         self._await_warm()
         self._watch_answers()
         self._report(f"the platform is up: {self._addresses.webserver}")

@@ -13,5 +13,9 @@ class IndexMismatch(ServingError):
     """The index holds another version of the catalogue than the one asked for, or none."""
 
 
+class AlreadyServed(ServingError):
+    """Another process serves the catalogue of this home."""
+
+
 class UnknownEngine(ServingError):
     """No engine of the serving index has this name."""

@@ -29,7 +29,8 @@ class Binding:
 
     ``version`` is the Delta version of `orbital_catalog`, ``sequence`` its commit sequence and ``manifest_sha256`` the
     hash of that commit's manifest, which identifies it. ``elements_sequence`` is the last commit of `element_sets` that
-    this commit had consumed. ``as_of_ns`` is its mission time. ``objects`` and ``sets`` count what the index holds.
+    this commit had consumed. ``as_of_ns`` is its mission time, ``committed_wall_ms`` the time of the commit by the wall
+    clock. ``objects`` and ``sets`` count what the index holds.
     """
 
     version: int
@@ -37,6 +38,7 @@ class Binding:
     manifest_sha256: str
     elements_sequence: int
     as_of_ns: int
+    committed_wall_ms: int = 0
     objects: int = 0
     sets: int = 0
 

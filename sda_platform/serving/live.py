@@ -1,5 +1,6 @@
 """The catalogue as it is served: the index of the newest version, and the acknowledged sets that it lacks."""
 
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -21,9 +22,16 @@ from sda_platform.serving.store import IndexStore
 class LiveCatalogue:
     """Answers from one index and follows the catalogue. One thread calls `refresh`; any may read."""
 
-    def __init__(self, source: CatalogueSource, store: IndexStore, now_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        source: CatalogueSource,
+        store: IndexStore,
+        now_ns: Callable[[], int],
+        wall_s: Callable[[], float] = time.time,
+    ) -> None:
         self.source, self.pending = source, PendingSets()
-        self._store, self.now_ns = store, now_ns
+        self._store, self.now_ns, self._wall_s = store, now_ns, wall_s
+        self._followed_after_s: float | None = None
         self._index: CatalogueIndex | None = None
         self._retired: CatalogueIndex | None = None
         self._binding: Binding | None = None
@@ -66,6 +74,7 @@ class LiveCatalogue:
             sets = self.source.element_sets(newest, after_sequence=served.elements_sequence)
             self._index.update(newest, changed, sets)
         self._binding = self._index.binding()
+        self._followed_after_s = self._wall_s() - newest.committed_wall_ms / 1000
         self.pending.drop(self._is_indexed)
         return True
 
@@ -117,12 +126,18 @@ class LiveCatalogue:
         return [ordered[bisect_right(epochs_ns, each) - 1] for each in reached_ns]
 
     def health(self) -> dict[str, Any]:
-        """What is served, and how far it is behind."""
+        """What is served, and how far it is behind.
+
+        ``lag_s`` is the time since the commit of a verified version that is not served yet, ``followed_after_s`` how
+        long after its commit the served version was taken in; both by the wall clock.
+        """
         binding, newest = self._binding, self.source.newest()
-        behind = newest is not None and (binding is None or not _is_same(newest, binding))
+        behind = newest if newest is not None and (binding is None or not _is_same(newest, binding)) else None
         return {
             "catalogue": asdict(binding) if binding else None,
-            "is_behind": behind,
+            "is_behind": behind is not None,
+            "lag_s": self._wall_s() - behind.committed_wall_ms / 1000 if behind else 0.0,
+            "followed_after_s": self._followed_after_s,
             "pending_sets": len(self.pending),
             "engine": self._index.engine.statistics() if self._index else None,
         }

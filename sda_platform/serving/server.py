@@ -1,7 +1,9 @@
 """The lookup endpoint as a server: the application, the thread that follows the catalogue, and their end."""
 
 import logging
+import socket
 import threading
+from collections.abc import Callable
 from importlib.metadata import version
 
 import uvicorn
@@ -55,12 +57,19 @@ class Follower:
                 _LOG.exception("the serving index could not follow the catalogue; trying again")
 
 
-def serve(live: LiveCatalogue, puts: Puts, *, host: str, port: int) -> None:
-    """Serve until a signal ends it; what was put is committed before the end."""
+def serve(live: LiveCatalogue, puts: Puts, listening: socket.socket, announce: Callable[[], None]) -> None:
+    """Serve at the socket ``listening`` until a signal ends it; what was put is committed before the end.
+
+    ``announce`` is called once the index is open.
+    """
     live.start()
     follower = Follower(live)
+    server = uvicorn.Server(uvicorn.Config(application(live, puts), log_level="warning", access_log=False))
     try:
-        uvicorn.run(application(live, puts), host=host, port=port, log_level="warning", access_log=False)
+        announce()
+        server.run(sockets=[listening])
+    except KeyboardInterrupt:  # uvicorn raises the signal again that ended it
+        return
     finally:
         follower.close()
         puts.close()

@@ -57,6 +57,8 @@ class RunningPlatform:
             "SDA_WEBSERVER_PORT": "0",
             "SDA_ENGINE_PORT": "0",
             "SDA_DRIVER_MEMORY": "2g",
+            "SDA_SERVING": "false",
+            "SDA_SERVING_PORT": "0",
             "SDA_SCREENING_HORIZON_H": "24",
             "SDA_FUSION_REFRESH": "false",  # they come by the clock, and would run beside any test
             "SDA_ORPHAN_GRACE_S": "1",

@@ -12,7 +12,9 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
+from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.runtime.processes import free_port
 from sda_platform_tests.support import injections
@@ -99,6 +101,9 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
             assert running.process.wait(_PATIENCE_S) == -signal.SIGKILL
             assert point in injections.hits(running.injection_file)
     with endpoint(home) as running:
+        second = CliRunner().invoke(main, ["--home", str(home), "serve", "--port", str(free_port(0))])
+        assert second.exit_code == 1 and "is served already at http://127.0.0.1" in second.output
+        assert "3 objects, up to date" in CliRunner().invoke(main, ["--home", str(home), "status"]).output
         assert all(running.served(number) for number in acknowledged)
         sealed = [running.served(80_000 + number) is not None for number in range(len(points))]
         assert sealed == [False, False, True, True, True], "what was sealed is served, though it was not acknowledged"

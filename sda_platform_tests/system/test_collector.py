@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sda_platform.edge.published import published
+from sda_platform.published import COLLECTOR, published
 from sda_platform_tests.support.collectors import beacons, framed, payloads
 
 pytestmark = pytest.mark.system
@@ -47,7 +47,7 @@ class Running:
     def _wait(self) -> dict:  # type: ignore[type-arg]
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and self.process.poll() is None:
-            control = published(self.home)
+            control = published(self.home, COLLECTOR)
             if control is not None:
                 report = dict(httpx.get(f"http://{control}/sources", timeout=60).json())
                 if report["sources"] and report["sources"][0]["address"]:
@@ -93,7 +93,7 @@ def test_sigterm_seals_everything_and_exits__DP1_F8(running: Running) -> None:
     """The seal is a minute away: only the end of the process makes the records durable."""
     frames = beacons(1_000)
     running.link.sendall(framed(frames))
-    control = published(running.home)
+    control = published(running.home, COLLECTOR)
     while httpx.get(f"http://{control}/sources", timeout=60).json()["sources"][0]["received"] < len(frames):
         time.sleep(0.02)
     began = time.monotonic()
@@ -105,4 +105,4 @@ def test_sigterm_seals_everything_and_exits__DP1_F8(running: Running) -> None:
     assert payloads(running.home, "isl") == frames
     lines = (running.home / "log").read_text().splitlines()
     assert re.search(r'"event": "stopped".*"not_sealed": 0', lines[-1])
-    assert published(running.home) is None
+    assert published(running.home, COLLECTOR) is None

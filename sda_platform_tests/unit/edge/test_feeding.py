@@ -11,9 +11,9 @@ from sda_platform.cli.feeder import BURST, Archive, Feeder, feed
 from sda_platform.edge.address import Address
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
-from sda_platform.edge.published import publish
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.optical import parse_optical_record
+from sda_platform.published import COLLECTOR, publish
 from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.supervisor import PlatformError
 from sda_platform.simulation.segments import TRUTH_SCHEMA
@@ -64,7 +64,7 @@ def test_what_is_sent_is_what_is_sealed_and_a_burst_is_redundant(tmp_path: Path)
             collecting(tmp_path, sources) as collector,
             HttpServer(control_plane(collector), Address("127.0.0.1", 0)) as control,
         ):
-            publish(tmp_path, control.address)
+            publish(tmp_path, COLLECTOR, control.address)
             sending = asyncio.create_task(asyncio.to_thread(send))
             await until(lambda: collector.ledger.of_source("radar").sealed == 10 + 10 * BURST)
             await until(lambda: collector.ledger.of_source("links").sealed == 4)

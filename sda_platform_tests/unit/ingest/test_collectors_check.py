@@ -14,11 +14,11 @@ from sda_platform.edge.address import Address
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
-from sda_platform.edge.published import publish, published, withdraw
 from sda_platform.edge.service import run_collector
 from sda_platform.edge.sources.source import State
 from sda_platform.ingest.collectors import collector_report, collectors_are_healthy
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.published import COLLECTOR, publish, published, withdraw
 from sda_platform.spark.session import SparkResource
 from sda_platform_tests.support.collectors import collecting
 
@@ -54,27 +54,27 @@ def test_a_failed_source_is_named_with_its_reason__DP1_O1(tmp_path: Path) -> Non
 
 
 def test_a_collector_that_does_not_answer_is_reported(tmp_path: Path) -> None:
-    publish(tmp_path, "127.0.0.1:9")
+    publish(tmp_path, COLLECTOR, "127.0.0.1:9")
     found = outcome(tmp_path)
     assert not found.passed
     assert "127.0.0.1:9 does not answer" in (found.description or "")
-    withdraw(tmp_path)
-    assert published(tmp_path) is None
+    withdraw(tmp_path, COLLECTOR)
+    assert published(tmp_path, COLLECTOR) is None
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", "nothing"])
 def test_a_damaged_address_counts_as_none(tmp_path: Path, content: str) -> None:
     (tmp_path / "collector.json").write_text(content)
-    assert published(tmp_path) is None
+    assert published(tmp_path, COLLECTOR) is None
 
 
 def test_a_second_collector_that_cannot_start_leaves_the_address_of_the_first(tmp_path: Path) -> None:
     """The port of its control plane is taken, so it ends before it publishes anything."""
-    first = json.dumps({"control": "127.0.0.1:9", "pid": os.getpid() + 1})
+    first = json.dumps({"address": "127.0.0.1:9", "pid": os.getpid() + 1})
     (tmp_path / "collector.json").write_text(first)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         config = tmp_path / "collect.toml"
         config.write_text(f'[collector]\ncontrol = "127.0.0.1:{taken.getsockname()[1]}"\n')
         with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
             run_collector(config, landing_root=str(tmp_path / "landing"), home=tmp_path, log=Log(io.StringIO()))
-    assert published(tmp_path) == "127.0.0.1:9"
+    assert published(tmp_path, COLLECTOR) == "127.0.0.1:9"

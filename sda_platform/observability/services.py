@@ -1,0 +1,61 @@
+"""The services of a home that answer over HTTP, and what they say of themselves: the collector and the catalogue's."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from sda_platform.edge.report_client import NoReport, fetch_report
+from sda_platform.published import CATALOGUE, COLLECTOR, published
+
+_PATIENCE_S: Final = 5.0
+
+
+@dataclass(frozen=True)
+class ServiceState:
+    """A service that runs: where it answers, in one line how it is, what is wrong, and its figures."""
+
+    service: str
+    address: str
+    summary: str
+    problems: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def service_states(home: Path) -> list[ServiceState]:
+    """Every service that has published its address in ``home``, asked now."""
+    describe = {CATALOGUE: _catalogue, COLLECTOR: _collector}
+    return [describe[name](address) for name in describe if (address := published(home, name))]
+
+
+def catalogue_health(address: str) -> dict[str, Any]:
+    """What the lookup endpoint at ``address`` says of the index it serves. Raises httpx.HTTPError, ValueError."""
+    answer = httpx.get(f"http://{address}/health", timeout=_PATIENCE_S)
+    answer.raise_for_status()
+    return dict(answer.json())
+
+
+def _catalogue(address: str) -> ServiceState:
+    try:
+        facts = catalogue_health(address)
+    except (httpx.HTTPError, TypeError, ValueError) as error:
+        return ServiceState(CATALOGUE, address, "does not answer", (f"the lookup endpoint does not answer: {error}",))
+    served = facts["catalogue"]
+    if served is None:
+        return ServiceState(CATALOGUE, address, "no version of the catalogue yet", (), facts)
+    lag = f"{facts['lag_s']:.1f} s behind" if facts["is_behind"] else "up to date"
+    waiting = f", {facts['pending_sets']:,} acknowledged sets wait" if facts["pending_sets"] else ""
+    summary = f"version {served['version']}, {served['objects']:,} objects, {lag}{waiting}"
+    return ServiceState(CATALOGUE, address, summary, (), facts)
+
+
+def _collector(address: str) -> ServiceState:
+    try:
+        report = fetch_report(address)
+    except NoReport as error:
+        return ServiceState(COLLECTOR, address, "does not answer", (str(error),))
+    sources, problems = report["sources"], tuple(report["problems"])
+    rate = sum(each["rate_per_s"] for each in sources)
+    summary = f"{len(sources)} sources, {rate:,.1f} records/s, {len(problems) or 'no'} problems"
+    return ServiceState(COLLECTOR, address, summary, problems, report)

@@ -1,0 +1,37 @@
+"""Where a running service answers: a small file in the home, for commands, checks and the supervisor."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final
+
+COLLECTOR: Final = "collector"
+CATALOGUE: Final = "catalogue"
+
+
+def publish(home: Path, service: str, address: str) -> None:
+    """Write that ``service`` of ``home``, which is this process, answers at ``address`` (host:port)."""
+    partial = home / f".{service}.json.{os.getpid()}.tmp"
+    partial.write_text(json.dumps({"address": address, "pid": os.getpid()}))
+    partial.replace(home / f"{service}.json")
+
+
+def withdraw(home: Path, service: str) -> None:
+    """Remove what this process published; the address of another process stays."""
+    if _content(home, service).get("pid") == os.getpid():
+        (home / f"{service}.json").unlink(missing_ok=True)
+
+
+def published(home: Path, service: str) -> str | None:
+    """Where ``service`` of ``home`` answers; None where none runs."""
+    address = _content(home, service).get("address")
+    return None if address is None else str(address)
+
+
+def _content(home: Path, service: str) -> dict[str, Any]:
+    """What the file holds; nothing where it is absent or damaged."""
+    try:
+        found = json.loads((home / f"{service}.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

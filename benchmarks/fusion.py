@@ -40,7 +40,7 @@ from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.slices import SLICE_NS, accumulate_slices
-from sda_platform.orbits.tracking.window import Window
+from sda_platform.orbits.tracking.window import FitWindow
 from sda_platform_tests.support.scenes import (
     DAY_NS,
     SECOND_NS,
@@ -189,7 +189,7 @@ def _fused(readings: int, seed: int, objects: int, smallest: int | None = None, 
     """
     parts = _readings(readings, seed, smallest or objects)
     propagator, numbers = _catalogue(objects)
-    window = Window(propagator, MID_NS)
+    window = FitWindow(propagator, MID_NS)
     began_s = time.process_time()
     for part, (observations, tracks, _) in enumerate(parts):
         if open_s is not None:

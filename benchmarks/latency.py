@@ -25,9 +25,9 @@ from pathlib import Path
 import dagster as dg
 import numpy as np
 import pyarrow as pa
-from patience import wait_for
 from rich.console import Console
 from rich.table import Table as Grid
+from waiting import wait_for
 
 from sda_platform.catalog.orbits import Catalogue, catalogue_at
 from sda_platform.catalog.tables import ORBITAL_CATALOG

@@ -14,7 +14,7 @@ from sda_platform.spark import engine
 from sda_platform.spark.java import find_java
 from sda_platform.spark.session import SparkResource
 
-_PATIENCE_S = 120.0
+_TIMEOUT_S = 120.0
 
 
 @contextmanager
@@ -30,9 +30,9 @@ def local_engine(directory: Path) -> Iterator[SparkResource]:
             command, env={**os.environ, **engine.server_environment(directory)}, stdout=log, stderr=log, cwd=directory
         )
         try:
-            patience_ends = time.monotonic() + _PATIENCE_S
+            deadline = time.monotonic() + _TIMEOUT_S
             while not engine.is_listening(port):
-                if server.poll() is not None or time.monotonic() > patience_ends:
+                if server.poll() is not None or time.monotonic() > deadline:
                     raise TimeoutError(f"the engine did not come up; see {directory / 'engine.log'}")
                 time.sleep(0.1)
             spark = SparkResource(remote=engine.remote_address(port))

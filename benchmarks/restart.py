@@ -19,10 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from patience import wait_for
 from platform_ingest import START_NS, optical_file
 from rich.console import Console
 from rich.table import Table as Grid
+from waiting import wait_for
 
 from sda_platform.clock import MissionClock
 from sda_platform.formats.segments import describe_segment

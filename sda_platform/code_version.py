@@ -10,7 +10,7 @@ from pathlib import Path
 _PACKAGE = "sda-platform"
 _ROOT = Path(__file__).resolve().parents[1]
 _DIGITS = 12
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 @cache
@@ -63,7 +63,7 @@ def _checked_out_revision(root: Path) -> str:
             capture_output=True,
             text=True,
             check=True,
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -19,13 +19,13 @@ def setting(default: Any, description: str, variable: str, *, is_file: bool = Fa
     return Field(default, description=description, json_schema_extra=facts, **constraints)
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """Settings of one subject."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class SensorFile(Section):
+class SensorFile(SettingsSection):
     """The list of ground sensors."""
 
     sensors: str = setting(
@@ -36,7 +36,7 @@ class SensorFile(Section):
     )
 
 
-class FleetFile(Section):
+class FleetFile(SettingsSection):
     """The list of protected objects."""
 
     fleet: str = setting(
@@ -44,7 +44,7 @@ class FleetFile(Section):
     )
 
 
-class Parallelism(Section):
+class Parallelism(SettingsSection):
     """How much of the engine a search uses."""
 
     at_once: int = setting(
@@ -55,7 +55,7 @@ class Parallelism(Section):
     )
 
 
-class IntakeSettings(Section):
+class IntakeSettings(SettingsSection):
     """How much a run takes from a landing zone, and when files there are overdue."""
 
     max_segments: int = setting(
@@ -74,7 +74,7 @@ class IntakeSettings(Section):
     )
 
 
-class GrowthSettings(Section):
+class GrowthSettings(SettingsSection):
     """From when on dead letters are too many; a usual rate below ``floor_per_min`` counts as that."""
 
     factor: float = setting(

@@ -25,7 +25,7 @@ from sda_platform.setting_sections import (
     IntakeSettings,
     SchedulingSettings,
     ScreeningSettings,
-    Section,
+    SettingsSection,
 )
 
 OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -223,8 +223,8 @@ class _SectionVariables(PydanticBaseSettingsSource):
             raise SettingsError(f"{variable} is not JSON: {error}") from None
 
 
-def _is_section(annotation: Any) -> TypeGuard[type[Section]]:
-    return isinstance(annotation, type) and issubclass(annotation, Section)
+def _is_section(annotation: Any) -> TypeGuard[type[SettingsSection]]:
+    return isinstance(annotation, type) and issubclass(annotation, SettingsSection)
 
 
 def _written(value: Any) -> str:

@@ -4,10 +4,10 @@ import dagster as dg
 
 from sda_platform.catalog import assets, health, sensors
 from sda_platform.catalog.checks import checks
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {"catalog": Policy("team:catalogue", warn_h=24, fail_h=48)}
+POLICIES = {"catalog": GroupPolicy("team:catalogue", warn_h=24, fail_h=48)}
 
 
 def defs(settings: Settings) -> dg.Definitions:

@@ -11,11 +11,11 @@ from sda_platform.formats.edits import read_edit
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.records import RawRecord
 from sda_platform.formats.segments import SegmentMeta
-from sda_platform.lake.table import Landed, Provenance
+from sda_platform.lake.table import LandingColumns, Provenance
 from sda_platform.protocols.edits import Edit
 
 # What all records of a segment share is added by whoever reads the segment.
-_OF_SEGMENT = {*Provenance.to_schema().columns, *Landed.to_schema().columns, "feed"} - {"record_number"}
+_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
 _SCHEMA = pa.schema([field for field in CATALOG_EDITS.arrow_schema if field.name not in _OF_SEGMENT])
 
 

@@ -10,7 +10,7 @@ from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
-from sda_platform.protocols.edits import Edit, Verdict, next_edit, reconcile
+from sda_platform.protocols.edits import Edit, EditVerdict, next_edit, reconcile
 
 _FORMAT = "edits-jsonl"
 
@@ -46,7 +46,7 @@ def make_edit(
 
 def resolve(
     lake: Lake, landing_uri: str, *, norad_id: int, attribute: str, value: str, site: str, editor: str
-) -> tuple[Verdict, Edit]:
+) -> tuple[EditVerdict, Edit]:
     """Decide a conflict: the edits that contradicted each other, and the one that supersedes them.
 
     Raises NothingToResolve where there is no conflict.

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
 from sda_platform.formats.cutting import split_records
-from sda_platform.formats.ephemeris import Ephemeris
+from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.keywords import values_of
@@ -17,7 +17,7 @@ from sda_platform.formats.parameter_messages import ParameterMessage
 from sda_platform.formats.reading import error_text, read_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.formats.single_state import as_ephemeris
-from sda_platform.lake.table import Landed, Provenance
+from sda_platform.lake.table import LandingColumns, Provenance
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.earth_orientation import FRAMES, UnknownOrientation, states_in_teme, to_gcrf
 from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
@@ -29,7 +29,7 @@ _LARGEST_SIGMA_KM: Final = 1e4
 _ORBITAL: Final = ("RTN", "RSW")
 _MOST_DIGITS: Final = 9
 _LOWER = np.tril_indices(6)
-_OF_SEGMENT = {*Provenance.to_schema().columns, *Landed.to_schema().columns, "feed"} - {"record_number"}
+_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
 _SCHEMA = pa.schema([field for field in EPHEMERIDES.arrow_schema if field.name not in _OF_SEGMENT])
 
 
@@ -51,7 +51,7 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 
-def _facts(ephemeris: Ephemeris) -> dict[str, Any]:
+def _facts(ephemeris: EphemerisSegment) -> dict[str, Any]:
     if ephemeris.value("CENTER_NAME").upper() != "EARTH":
         raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
     frame = _frame(ephemeris.value("REF_FRAME"), "REF_FRAME")
@@ -103,7 +103,7 @@ def _require_orbits(states: FloatArray) -> None:
         raise RecordError("out_of_range", f"state {row + 1}: {reason}")
 
 
-def _covariances(ephemeris: Ephemeris, time_ns: IntArray, states: FloatArray) -> tuple[IntArray, FloatArray]:
+def _covariances(ephemeris: EphemerisSegment, time_ns: IntArray, states: FloatArray) -> tuple[IntArray, FloatArray]:
     """The times (m,) and the covariances (m, 21) in TEME; an orbital frame is that of the state at the time."""
     at_ns = ephemeris.utc_ns(ephemeris.covariance_time_ns)
     if not len(at_ns):
@@ -130,7 +130,7 @@ def _covariances(ephemeris: Ephemeris, time_ns: IntArray, states: FloatArray) ->
     return at_ns, turned_back[:, _LOWER[0], _LOWER[1]]
 
 
-def _bound(ephemeris: Ephemeris, keyword: str, otherwise: int) -> int:
+def _bound(ephemeris: EphemerisSegment, keyword: str, otherwise: int) -> int:
     text = ephemeris.value(keyword)
     return int(ephemeris.utc_ns(np.array([parse_epoch_ns(text, keyword)]))[0]) if text else otherwise
 

@@ -7,7 +7,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.lake.quantities import quantity
-from sda_platform.lake.table import Landed, Provenance, Table
+from sda_platform.lake.table import LandingColumns, Provenance, Table
 from sda_platform.protocols.edits import ATTRIBUTES
 
 ELEMENTS_FEED = "elements"
@@ -53,7 +53,7 @@ class Elements(Provenance):
     source_priority: T.IntegerType = pa.Field(description="Rank of the originator; higher wins at equal epochs.")
 
 
-class ElementSet(Elements, Landed):
+class LandedElementSet(Elements, LandingColumns):
     """Bronze: one row per landed element set, for ever; a set that cannot be used is a row with an error."""
 
     norad_id: T.LongType = pa.Field(
@@ -71,7 +71,7 @@ class CatalogEntry(Elements):
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
 
 
-class EphemerisRow(Provenance, Landed):
+class EphemerisRow(Provenance, LandingColumns):
     """Bronze: one row per landed ephemeris, for ever; one that cannot be used is a row with an error.
 
     States and covariances are TEME of date at UTC instants, whatever frame and time system the message has.
@@ -112,7 +112,7 @@ class EphemerisRow(Provenance, Landed):
     error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
-class CatalogEdit(Provenance, Landed):
+class CatalogEdit(Provenance, LandingColumns):
     """Bronze: one row per landed edit of a catalogue object, for ever; one that cannot be used has an error."""
 
     edit_id: T.StringType = pa.Field(
@@ -160,7 +160,7 @@ _ELEMENTS = [name for name in CatalogEntry.to_schema().columns if name != "commi
 ELEMENT_SETS = Table(
     "element_sets",
     "catalog",
-    ElementSet,
+    LandedElementSet,
     ("segment_sha256", "record_number"),
     "received_time_ns",
     zones=(ELEMENTS_FEED,),

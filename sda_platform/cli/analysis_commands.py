@@ -166,9 +166,9 @@ def passes(
     as_json: bool,
 ) -> None:
     """List when objects pass over a site: rise, culmination and set above an elevation."""
-    from sda_platform.cli.passes import Site, passes_over
+    from sda_platform.cli.passes import ObserverSite, passes_over
 
-    site = Site(latitude_deg, longitude_deg, altitude_m, mask_deg)
+    site = ObserverSite(latitude_deg, longitude_deg, altitude_m, mask_deg)
     start_ns = instant(start, "--start")
     found = passes_over(site, start_ns, hours, catalog=catalog, lake=lake_of(settings), objects=objects)
     if as_json:

@@ -36,7 +36,7 @@ from sda_platform.simulation.reference import geostationary_objects, reference_c
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
 MISSION_START = "2024-11-01T00:00:00Z"
-_PATIENCE_S = 600.0
+_TIMEOUT_S = 600.0
 _POLL_S = 0.5
 # A day of the platform's default week: nobody who watches a demo wants to wait for the rest.
 _HORIZON_H = 24.0
@@ -105,14 +105,14 @@ class Demo:
 
     def _until(self, is_done: Callable[[], bool], what: str) -> None:
         """Go on with the demo until ``is_done``. Raises DemoFailed."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while not is_done():
             self._go_on()
             failed = _failed_runs(self._live.home / "dagster")
             if failed:
                 raise DemoFailed(f"run {failed[0]} failed; the UI has the run, {self._live.home / 'logs'} the logs")
             if time.monotonic() > deadline:
-                raise DemoFailed(f"{what} did not arrive within {_PATIENCE_S:.0f} s; see {self._live.home / 'logs'}")
+                raise DemoFailed(f"{what} did not arrive within {_TIMEOUT_S:.0f} s; see {self._live.home / 'logs'}")
 
     def _keep_observing(self) -> None:
         """Go on as live until somebody stops the platform; a failed run is said, and does not end the demo."""

@@ -28,7 +28,7 @@ _AT_ONCE = 100
 _PAUSE_S = 0.002
 
 
-class Archive:
+class ObservationArchive:
     """What telescopes have recorded, as their archive answers: JSON records since a time, in order of time."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class Feeder:
         if not self._archive_at.is_loopback:
             raise PlatformError(f"the archive at {by_kind['optical']} is not on this machine")
         self._landing_root = landing_root
-        self._archive = Archive()
+        self._archive = ObservationArchive()
         self.sent = {"radar": 0, "isl": 0, "optical": 0}
 
     @contextmanager

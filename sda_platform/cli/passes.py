@@ -16,7 +16,7 @@ from sda_platform.orbits.sensing.passes import PassWindows, find_passes, site_se
 
 
 @dataclass(frozen=True)
-class Site:
+class ObserverSite:
     """A place on the ground (WGS84), and the least elevation at which it observes."""
 
     latitude_deg: float
@@ -26,7 +26,7 @@ class Site:
 
 
 def passes_over(
-    site: Site, start_ns: int, hours: float, *, catalog: Path | None, lake: Lake, objects: tuple[int, ...] = ()
+    site: ObserverSite, start_ns: int, hours: float, *, catalog: Path | None, lake: Lake, objects: tuple[int, ...] = ()
 ) -> list[dict[str, Any]]:
     """Passes of the objects (all, if none is named) by acquisition time: norad_id, aos_utc, tca_utc, los_utc (ISO
     8601) and max_elevation_deg.

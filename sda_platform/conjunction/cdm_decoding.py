@@ -13,14 +13,14 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.reading import error_text, read_records
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.fusion.tables import lower_triangles
-from sda_platform.lake.table import Landed, Provenance
+from sda_platform.lake.table import LandingColumns, Provenance
 from sda_platform.orbits.risk.probability import risk_level
 
 _MOST_DIGITS = 9
 # What content can cause; anything else (memory, system) is no fault of the message and may pass on a later attempt.
 _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
 # What all records of a segment share is told by whoever reads the segment.
-_OF_SEGMENT = {*Provenance.to_schema().columns, *Landed.to_schema().columns, "feed"} - {"record_number"}
+_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
 _SCHEMA = pa.schema([field for field in RECEIVED_CDMS.arrow_schema if field.name not in _OF_SEGMENT])
 
 

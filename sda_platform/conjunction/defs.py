@@ -6,10 +6,10 @@ from sda_platform.conjunction import assets, sensors
 from sda_platform.conjunction.checks import checks
 from sda_platform.conjunction.report import conjunction_report
 from sda_platform.conjunction.resource import ScreeningResource
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {"conjunction": Policy("team:conjunction-assessment", warn_h=12, fail_h=24)}
+POLICIES = {"conjunction": GroupPolicy("team:conjunction-assessment", warn_h=12, fail_h=24)}
 
 
 def defs(settings: Settings) -> dg.Definitions:

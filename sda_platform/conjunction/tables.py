@@ -11,7 +11,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
-from sda_platform.lake.table import Landed, Provenance, Table
+from sda_platform.lake.table import LandingColumns, Provenance, Table
 
 MESSAGES_FEED = "messages"
 """The landing zone of received conjunction data messages."""
@@ -143,7 +143,7 @@ class Alert(Approach):
     )
 
 
-class Message(Provenance, Landed):
+class Message(Provenance, LandingColumns):
     """A received conjunction data message, or a record that is none: what it states, and what is computed from it.
 
     ``collision_probability`` and what belongs to it are computed here, from the message's states and covariances.

@@ -5,10 +5,10 @@ import dagster as dg
 from sda_platform.dead_letters.assets import dead_letters
 from sda_platform.dead_letters.checks import checks
 from sda_platform.dead_letters.growth import GrowthResource
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {"dead_letters": Policy("team:sensor-operations", warn_h=1 / 6, fail_h=1)}
+POLICIES = {"dead_letters": GroupPolicy("team:sensor-operations", warn_h=1 / 6, fail_h=1)}
 
 
 def defs(settings: Settings) -> dg.Definitions:

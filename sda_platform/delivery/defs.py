@@ -6,10 +6,10 @@ from sda_platform.delivery.assets import alert_deliveries
 from sda_platform.delivery.checks import checks
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sensors import waiting_alerts
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {"delivery": Policy("team:conjunction-assessment", warn_h=12, fail_h=24)}
+POLICIES = {"delivery": GroupPolicy("team:conjunction-assessment", warn_h=12, fail_h=24)}
 
 
 def defs(settings: Settings) -> dg.Definitions:

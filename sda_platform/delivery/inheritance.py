@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, SAME_EVENT_NS
 from sda_platform.delivery.outbox import entries, ledger_row
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Subscriber
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.lake.lake import Lake
@@ -43,7 +43,7 @@ def inherited(store: Lake, plan: Plan, subscriber: Subscriber) -> list[AlertEntr
 
     A first delivery of this lake may have died after it was sent. What the subscriber holds is then this lake's own.
     """
-    if plan.previous is not None or plan.is_empty or subscriber.mark() == Mark():
+    if plan.previous is not None or plan.is_empty or subscriber.mark() == EntriesMark():
         return []
     own = {entry.key: entry.body for entry in entries(store.new_rows(plan, CONJUNCTION_ALERTS))}
     held = subscriber.held()

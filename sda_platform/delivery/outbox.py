@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform import failpoints
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, canonical, mark_of
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, canonical, mark_of
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.correction_log import INSERT, RETRACT
 from sda_platform.lake.table import COMMIT_SEQUENCE
@@ -23,7 +23,7 @@ _ENVELOPE = ("event_id", "sequence", "op", "commit_sequence")
 
 
 @dataclass(frozen=True)
-class Batch:
+class DeliveryBatch:
     """Entries in the order in which they apply, and the id by which a subscriber recognises them."""
 
     id: str
@@ -48,7 +48,7 @@ def planned_batches(
     alerts: pa.Table,
     first: int = 0,
     before: Callable[[Sequence[AlertEntry], int], Sequence[AlertEntry]] = lambda _sent, _commit: (),
-) -> list[Batch]:
+) -> list[DeliveryBatch]:
     """What is sent of ``alerts``: a batch for each commit that has any, in the order of the commits.
 
     A batch depends on its commit alone, not on the plan that sends it. A delivery that died is therefore repeated with
@@ -63,9 +63,9 @@ def planned_batches(
     return batches
 
 
-def _batch(name: str, sent: Sequence[AlertEntry]) -> Batch:
+def _batch(name: str, sent: Sequence[AlertEntry]) -> DeliveryBatch:
     content = hashlib.sha256("\n".join(f"{e.key}{e.body}" for e in sent).encode()).hexdigest()[:16]
-    return Batch(f"{name}|{content}", sent)
+    return DeliveryBatch(f"{name}|{content}", sent)
 
 
 def entries(alerts: pa.Table, first: int = 0) -> list[AlertEntry]:
@@ -77,7 +77,7 @@ def entries(alerts: pa.Table, first: int = 0) -> list[AlertEntry]:
     return [AlertEntry(row["event_id"], first + row["sequence"], row["op"], _body(row)) for row in ordered.to_pylist()]
 
 
-def mark_change(sent: Iterable[AlertEntry], first: int = 0, held: Mapping[str, EntryKey] | None = None) -> Mark:
+def mark_change(sent: Iterable[AlertEntry], first: int = 0, held: Mapping[str, EntryKey] | None = None) -> EntriesMark:
     """By how much these entries change the mark of a subscriber that had all entries before them.
 
     A journal alternates (insert 0, retract 0, insert 1, …), so each entry replaces one that is known without looking;
@@ -88,7 +88,7 @@ def mark_change(sent: Iterable[AlertEntry], first: int = 0, held: Mapping[str, E
     return mark_of(keys) - mark_of(key for key in replaced if key)
 
 
-def ledger(sent: Sequence[Batch], outcomes: Sequence[Outcome], *, subscriber: str, as_of_ns: int) -> pa.Table:
+def ledger(sent: Sequence[DeliveryBatch], outcomes: Sequence[Outcome], *, subscriber: str, as_of_ns: int) -> pa.Table:
     """One row per entry sent, in the columns of `alert_deliveries`."""
     grouped = [(entry, group_id) for batch in sent for group_id, group in batch.groups() for entry in group]
     rows = [

@@ -14,8 +14,8 @@ import pyarrow.dataset as ds
 from sda_platform import failpoints
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.inheritance import first_sequence, inherited_keys
-from sda_platform.delivery.outbox import Batch, entries, mark_change
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, mark_of
+from sda_platform.delivery.outbox import DeliveryBatch, entries, mark_change
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, mark_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
@@ -37,7 +37,7 @@ class Difference:
 class Reconciled:
     """What a reconciliation found and mended; ``told_after`` is the subscriber's mark once it has what is pending."""
 
-    told_after: Mark
+    told_after: EntriesMark
     resent: Sequence[Outcome] = ()
     ahead: Sequence[EntryKey] = ()
 
@@ -47,7 +47,7 @@ class Reconciled:
         return {"resent_lost_entries": len(self.resent) - refused, "refused_again": refused, "ahead": len(self.ahead)}
 
 
-def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence[Batch]) -> Reconciled:
+def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence[DeliveryBatch]) -> Reconciled:
     """Bring ``subscriber`` to where the ledger says it is; an attempt that died may have sent some of ``pending``.
 
     What it holds beyond the journal is reported and left alone: it may know better, and nothing is rolled back.
@@ -57,24 +57,24 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence
     ids = [entry.alert_id for batch in pending for entry in batch.entries]
     held = inherited_keys(store, first, ds.field("alert_id").isin(pa.array(ids, pa.string())))
     changes = (mark_change(batch.entries, first, held) for batch in pending)
-    marks = list(accumulate(changes, Mark.__add__, initial=told_mark(plan.previous)))
+    marks = list(accumulate(changes, EntriesMark.__add__, initial=told_mark(plan.previous)))
     if subscriber.mark() in marks:
         return Reconciled(marks[-1])
     delivered = last_entries(store, window.after_sequence, first)
     difference = compare(subscriber, delivered, [entry for batch in pending for entry in batch.entries])
     missing = _bodies(store, difference.missing, first)
-    lost = Batch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", missing)
+    lost = DeliveryBatch(f"{subscriber.name}|{plan.sequence}|again in run {plan.run_id}", missing)
     resent = lost.send(subscriber)
     failpoints.hit("delivery.reconciled")
     return Reconciled(marks[-1], resent, difference.ahead)
 
 
-def told_mark(ledger_head: CommitManifest | None) -> Mark:
+def told_mark(ledger_head: CommitManifest | None) -> EntriesMark:
     """The mark of a subscriber that holds everything that was delivered up to the ledger's newest manifest."""
-    return Mark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST]) if ledger_head else Mark()
+    return EntriesMark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST]) if ledger_head else EntriesMark()
 
 
-def counts_of(told: Mark) -> dict[str, int]:
+def counts_of(told: EntriesMark) -> dict[str, int]:
     """How the mark travels in the ledger's manifest."""
     return {_COUNT: told.count, _DIGEST: told.digest}
 
@@ -110,7 +110,7 @@ def compare(
 
 
 def _differing_parts(
-    subscriber: Subscriber, delivered: Mapping[str, EntryKey], part: str, found: Mark
+    subscriber: Subscriber, delivered: Mapping[str, EntryKey], part: str, found: EntriesMark
 ) -> Iterator[str]:
     """Beginnings of alert ids that cover every difference; ``found`` is the subscriber's mark of ``part``."""
     expected = {alert_id: key for alert_id, key in delivered.items() if alert_id.startswith(part)}
@@ -120,7 +120,7 @@ def _differing_parts(
         yield part
         return
     marks = {part + digit: subscriber.mark(part + digit) for digit in "0123456789abcdef"}
-    if sum(marks.values(), Mark()) != found:  # some of its ids do not begin as ours do
+    if sum(marks.values(), EntriesMark()) != found:  # some of its ids do not begin as ours do
         yield part
         return
     for smaller, mark in marks.items():

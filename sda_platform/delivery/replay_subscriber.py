@@ -6,7 +6,7 @@ from typing import Any
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.inheritance import first_sequence
-from sda_platform.delivery.outbox import Batch, entries
+from sda_platform.delivery.outbox import DeliveryBatch, entries
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import Subscriber
 from sda_platform.lake.lake import Lake
@@ -22,5 +22,5 @@ def replay_subscriber(
     before = live.log(CONJUNCTION_ALERTS).rows_of((0, window.after_sequence if window else 0))
     stand_in = SqliteSubscriber(scratch / "subscriber.sqlite")
     stand_in.name = resources["subscriber"].name
-    Batch("before the replay", entries(before, first_sequence(first))).send(stand_in)
+    DeliveryBatch("before the replay", entries(before, first_sequence(first))).send(stand_in)
     return {"subscriber": stand_in}

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from sda_platform import failpoints
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, Subscriber, key_digest
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, key_digest
 
 # Marks are kept per leaf, the first characters of an alert's id: one row for each of at most 4,096 leaves of UUIDs.
 _LEAF_CHARACTERS = 3
@@ -100,16 +100,16 @@ class SqlSubscriber(Subscriber):
         with self._transaction() as transaction:
             return _answer(transaction, batch_id) if transaction.run(_KNOWN, batch_id=batch_id) else None
 
-    def mark(self, prefix: str = "") -> Mark:
+    def mark(self, prefix: str = "") -> EntriesMark:
         """See `Subscriber.mark`; reads a row a leaf, or the alerts of one leaf, however many alerts there are."""
         if not self._exists():
-            return Mark()
+            return EntriesMark()
         with self._transaction() as transaction:
             if len(prefix) <= _LEAF_CHARACTERS:
                 rows = transaction.run(_MARKS, length=len(prefix), prefix=prefix)
             else:
                 rows = _alerts(transaction, "1, digest", prefix)
-            return sum((Mark(int(count), int(digest)) for count, digest in rows), Mark())
+            return sum((EntriesMark(int(count), int(digest)) for count, digest in rows), EntriesMark())
 
     def held(self, prefix: str = "") -> list[AlertEntry]:
         """See `Subscriber.held`."""

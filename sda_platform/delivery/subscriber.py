@@ -56,7 +56,7 @@ class AlertEntry:
 
 
 @dataclass(frozen=True)
-class Mark:
+class EntriesMark:
     """What a set of entries comes to, in any order: how many, and the sum of their keys' digests.
 
     Two subscribers with one mark hold the same alerts at the same sequence, tombstones included.
@@ -65,11 +65,11 @@ class Mark:
     count: int = 0
     digest: int = 0
 
-    def __add__(self, other: "Mark") -> "Mark":
-        return Mark(self.count + other.count, (self.digest + other.digest) % _DIGEST_MODULUS)
+    def __add__(self, other: "EntriesMark") -> "EntriesMark":
+        return EntriesMark(self.count + other.count, (self.digest + other.digest) % _DIGEST_MODULUS)
 
-    def __sub__(self, other: "Mark") -> "Mark":
-        return Mark(self.count - other.count, (self.digest - other.digest) % _DIGEST_MODULUS)
+    def __sub__(self, other: "EntriesMark") -> "EntriesMark":
+        return EntriesMark(self.count - other.count, (self.digest - other.digest) % _DIGEST_MODULUS)
 
 
 def canonical(facts: Mapping[str, object]) -> str:
@@ -83,10 +83,10 @@ def key_digest(alert_id: str, sequence: int, op: str) -> int:
     return int(hashlib.md5(text, usedforsecurity=False).hexdigest()[:_DIGEST_HEX_DIGITS], 16)
 
 
-def mark_of(keys: Iterable[EntryKey]) -> Mark:
+def mark_of(keys: Iterable[EntryKey]) -> EntriesMark:
     """The mark of entries with these keys."""
     digests = [key_digest(*key) for key in keys]
-    return Mark(len(digests), sum(digests) % _DIGEST_MODULUS)
+    return EntriesMark(len(digests), sum(digests) % _DIGEST_MODULUS)
 
 
 class Subscriber(Protocol):
@@ -105,7 +105,7 @@ class Subscriber(Protocol):
         """
         ...
 
-    def mark(self, prefix: str = "") -> Mark:
+    def mark(self, prefix: str = "") -> EntriesMark:
         """The mark of what it holds, tombstones included, of the alerts whose id begins with ``prefix``."""
         ...
 

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, canonical
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, canonical
 
 
-class Receipt(BaseModel):
+class EntryReceipt(BaseModel):
     """What became of one entry."""
 
     alert_id: str
@@ -18,17 +18,17 @@ class Receipt(BaseModel):
     outcome: Outcome
 
 
-class Answer(BaseModel):
+class WebhookAnswer(BaseModel):
     """What became of a batch: the same whenever it is sent or asked for again."""
 
-    receipts: list[Receipt]
+    receipts: list[EntryReceipt]
 
     def by_key(self) -> dict[EntryKey, Outcome]:
         """The outcome of each entry."""
         return {(r.alert_id, r.sequence, r.op): r.outcome for r in self.receipts}
 
 
-class Entry(BaseModel):
+class WebhookEntry(BaseModel):
     """One entry of an alert's journal, sent or held."""
 
     alert_id: str
@@ -37,8 +37,8 @@ class Entry(BaseModel):
     alert: dict[str, Any]
 
     @classmethod
-    def of(cls, entry: AlertEntry) -> "Entry":
-        """The message that says ``entry``."""
+    def of(cls, entry: AlertEntry) -> "WebhookEntry":
+        """The message for ``entry``."""
         return cls.model_validate({**vars(entry), "alert": json.loads(entry.body)})
 
     def entry(self) -> AlertEntry:
@@ -49,12 +49,12 @@ class Entry(BaseModel):
 class Entries(BaseModel):
     """Entries in the order in which they apply."""
 
-    entries: list[Entry]
+    entries: list[WebhookEntry]
 
     @classmethod
     def of(cls, entries: Sequence[AlertEntry]) -> "Entries":
         """The message that says ``entries``."""
-        return cls(entries=[Entry.of(entry) for entry in entries])
+        return cls(entries=[WebhookEntry.of(entry) for entry in entries])
 
 
 class HeldMark(BaseModel):
@@ -64,10 +64,10 @@ class HeldMark(BaseModel):
     digest: str
 
     @classmethod
-    def of(cls, mark: Mark) -> "HeldMark":
+    def of(cls, mark: EntriesMark) -> "HeldMark":
         """The message that says ``mark``."""
         return cls(count=mark.count, digest=f"{mark.digest:x}")
 
-    def mark(self) -> Mark:
+    def mark(self) -> EntriesMark:
         """The mark that the message says."""
-        return Mark(self.count, int(self.digest, 16))
+        return EntriesMark(self.count, int(self.digest, 16))

@@ -22,13 +22,13 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_aft
 from sda_platform import failpoints
 from sda_platform.delivery.subscriber import (
     AlertEntry,
-    Mark,
+    EntriesMark,
     Outcome,
     Subscriber,
     SubscriberMisconfigured,
     SubscriberUnavailable,
 )
-from sda_platform.delivery.webhook_messages import Answer, Entries, HeldMark
+from sda_platform.delivery.webhook_messages import Entries, HeldMark, WebhookAnswer
 from sda_platform.resilience import pause_s, retry_after_s
 
 _REFUSES_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
@@ -39,7 +39,7 @@ _Answered = TypeVar("_Answered")
 
 
 @dataclass(frozen=True)
-class Patience:
+class DeliveryRetries:
     """How long one delivery is tried, seconds; a run occupies its pool meanwhile."""
 
     attempts: int = 4
@@ -57,14 +57,14 @@ class WebhookSubscriber(Subscriber):
         self,
         url: str,
         *,
-        patience: Patience = Patience(),
+        retries: DeliveryRetries = DeliveryRetries(),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         parsed = httpx.URL(url)
         self._auth = (parsed.username, parsed.password) if parsed.userinfo else None
         self._base = parsed.copy_with(userinfo=b"")
         self.name = str(self._base.copy_with(query=None, fragment=None))
-        self._patience, self._sleep = patience, sleep
+        self._retries, self._sleep = retries, sleep
 
     def apply(self, batch_id: str, entries: Sequence[AlertEntry]) -> list[Outcome]:
         """See `Subscriber.apply`; a batch whose content is refused goes entry by entry, so that only one is refused."""
@@ -74,7 +74,7 @@ class WebhookSubscriber(Subscriber):
                 return [self._apply_alone(client, batch_id, entry) for entry in entries]
         return self._outcomes(answer, entries)
 
-    def mark(self, prefix: str = "") -> Mark:
+    def mark(self, prefix: str = "") -> EntriesMark:
         """See `Subscriber.mark`."""
         return self._read("mark", prefix, HeldMark).mark()
 
@@ -86,15 +86,15 @@ class WebhookSubscriber(Subscriber):
         key = f"{batch_id}/{entry.alert_id}:{entry.sequence}:{entry.op}"
         return self._outcomes(self._settle(client, key, [entry]), [entry])[0]
 
-    def _settle(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> Answer | None:
+    def _settle(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> WebhookAnswer | None:
         """The answer to a batch, given earlier or now; None when its content is refused."""
         return self._patiently(lambda: self._first_answer(client, batch_id) or self._send(client, batch_id, entries))
 
-    def _first_answer(self, client: httpx.Client, batch_id: str) -> Answer | None:
+    def _first_answer(self, client: httpx.Client, batch_id: str) -> WebhookAnswer | None:
         response = self._request(client, "GET", f"batches/{quote(batch_id, safe='')}")
-        return None if response.status_code == HTTPStatus.NOT_FOUND else self._said(response, Answer)
+        return None if response.status_code == HTTPStatus.NOT_FOUND else self._said(response, WebhookAnswer)
 
-    def _send(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> Answer | None:
+    def _send(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> WebhookAnswer | None:
         response = self._request(
             client,
             "POST",
@@ -106,8 +106,8 @@ class WebhookSubscriber(Subscriber):
         if response.status_code in _REFUSES_CONTENT:
             return None
         if response.status_code == HTTPStatus.CONFLICT:  # it was sent twice, and the other one came first
-            return self._first_answer(client, batch_id) or self._said(response, Answer)
-        return self._said(response, Answer)
+            return self._first_answer(client, batch_id) or self._said(response, WebhookAnswer)
+        return self._said(response, WebhookAnswer)
 
     def _read(self, path: str, prefix: str, kind: type[_Message]) -> _Message:
         with self._client() as client:
@@ -115,12 +115,12 @@ class WebhookSubscriber(Subscriber):
 
     def _client(self) -> httpx.Client:
         """A client of this call only: runs are forked, and processes must not share a connection."""
-        return httpx.Client(auth=self._auth, timeout=self._patience.answer_within_s)
+        return httpx.Client(auth=self._auth, timeout=self._retries.answer_within_s)
 
     def _patiently(self, attempt: Callable[[], _Answered]) -> _Answered:
         retrying = Retrying(
             retry=retry_if_exception_type(SubscriberUnavailable),
-            stop=stop_after_attempt(self._patience.attempts),
+            stop=stop_after_attempt(self._retries.attempts),
             wait=self._pause_s,
             sleep=self._sleep,
             reraise=True,
@@ -129,7 +129,7 @@ class WebhookSubscriber(Subscriber):
 
     def _pause_s(self, state: RetryCallState) -> float:
         """Decorrelated jitter, or as long as the receiver asked for, within bounds."""
-        bounds = {"base_s": self._patience.first_pause_s, "cap_s": self._patience.longest_pause_s}
+        bounds = {"base_s": self._retries.first_pause_s, "cap_s": self._retries.longest_pause_s}
         drawn = pause_s(state.attempt_number, seed=f"{self.name}{time.time_ns()}", **bounds)
         failure = state.outcome.exception() if state.outcome else None
         return min(bounds["cap_s"], max(drawn, getattr(failure, "retry_after_s", 0.0)))
@@ -147,7 +147,7 @@ class WebhookSubscriber(Subscriber):
         if passes:
             failure = SubscriberUnavailable(f"{self.name}: {method} {path} answered {response.status_code}")
             failure.retry_after_s = retry_after_s(
-                response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._patience.longest_pause_s
+                response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._retries.longest_pause_s
             )
             raise failure
         return response
@@ -162,7 +162,7 @@ class WebhookSubscriber(Subscriber):
         except ValidationError as error:
             raise SubscriberMisconfigured(f"{asked} answered what the contract does not know: {error}") from error
 
-    def _outcomes(self, answer: Answer | None, entries: Sequence[AlertEntry]) -> list[Outcome]:
+    def _outcomes(self, answer: WebhookAnswer | None, entries: Sequence[AlertEntry]) -> list[Outcome]:
         if answer is None:
             return ["refused"] * len(entries)
         told = answer.by_key()

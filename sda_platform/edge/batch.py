@@ -9,7 +9,7 @@ BATCH_OVERHEAD = 512
 """Bytes that a batch costs beside its records: so that many small ones are bounded too."""
 
 
-class Receipt:
+class BatchReceipt:
     """Resolved once all parts of a hand-over are in sealed segments. Awaiting it may be repeated."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Receipt:
 
 
 @dataclass(slots=True)
-class Batch:
+class ReceivedBatch:
     """Records of one source and one priority, as bytes of a segment.
 
     ``received_s``: when they left the socket, by the loop's clock.
@@ -48,7 +48,7 @@ class Batch:
     data: bytes
     records: int
     received_s: float
-    receipt: Receipt
+    receipt: BatchReceipt
 
     @property
     def weight(self) -> int:

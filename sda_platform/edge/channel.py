@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
-class Policy(StrEnum):
+class OverflowPolicy(StrEnum):
     """What happens to an item that does not fit."""
 
     BLOCK = "block"
@@ -33,7 +33,7 @@ class Edge:
     sender: str
     receiver: str
     capacity: int
-    policy: Policy
+    policy: OverflowPolicy
     reason: str
     deadline_s: float | None = None
 
@@ -62,8 +62,8 @@ class Channel(Generic[Item]):
     def __init__(self, edge: Edge) -> None:
         if edge.capacity <= 0:
             raise ValueError(f"edge {edge.name}: capacity is {edge.capacity}, must be above 0")
-        if (edge.policy is Policy.DEADLINE) != (edge.deadline_s is not None):
-            raise ValueError(f"edge {edge.name}: a deadline belongs to policy {Policy.DEADLINE}, and to no other")
+        if (edge.policy is OverflowPolicy.DEADLINE) != (edge.deadline_s is not None):
+            raise ValueError(f"edge {edge.name}: only policy {OverflowPolicy.DEADLINE} has a deadline")
         self.edge = edge
         self.counts = EdgeCounts()
         self.used = 0

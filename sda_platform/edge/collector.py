@@ -19,7 +19,7 @@ from sda_platform.edge.logs import Log
 from sda_platform.edge.priority import Priority
 from sda_platform.edge.rates import Rates
 from sda_platform.edge.sealing import Sealer, SealingPlan
-from sda_platform.edge.sources.source import Services, State
+from sda_platform.edge.sources.source import Services, SourceState
 from sda_platform.edge.supervision import Supervised
 from sda_platform.edge.topology import Topology, audit, describe
 from sda_platform.edge.zone import ZoneEntry
@@ -111,7 +111,7 @@ class Collector:
         failed = [
             f"source {name}: {each.source.detail}"
             for name, each in self.supervised.items()
-            if each.source.state is State.FAILED
+            if each.source.state is SourceState.FAILED
         ]
         return failed + [
             f"sealer of {sealer.zone} ({sealer.priority.label}): failed {sealer.failures} times in a row"

@@ -32,7 +32,7 @@ class HttpRefused(SourceFailed):
 
 
 @dataclass(frozen=True)
-class HttpPatience:
+class HttpBounds:
     """Bounds of one request; seconds and bytes. ``longest_pause_s`` also caps what a Retry-After asks for."""
 
     attempts: int = 3
@@ -43,11 +43,11 @@ class HttpPatience:
     max_bytes: int = 64 * 2**20
 
 
-PATIENCE: Final = HttpPatience()
+HTTP_BOUNDS: Final = HttpBounds()
 
 
 @dataclass(frozen=True)
-class Answer:
+class HttpAnswer:
     """Status, headers (names in lower case) and body."""
 
     status: int
@@ -60,13 +60,13 @@ class HttpClient:
 
     def __init__(
         self,
-        patience: HttpPatience = PATIENCE,
+        bounds: HttpBounds = HTTP_BOUNDS,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._patience, self._sleep = patience, sleep
+        self._bounds, self._sleep = bounds, sleep
         limits = httpx.Limits(max_connections=4, max_keepalive_connections=2, keepalive_expiry=90.0)
-        timeout = httpx.Timeout(patience.total_s, connect=patience.connect_s)
+        timeout = httpx.Timeout(bounds.total_s, connect=bounds.connect_s)
         self._client = httpx.AsyncClient(timeout=timeout, limits=limits, follow_redirects=True, max_redirects=3)
         self._breaker = Breaker()
 
@@ -82,28 +82,28 @@ class HttpClient:
     async def get(
         self, url: str, *, params: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None,
         total_s: float | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> HttpAnswer:  # fmt: skip
         """A successful answer, or 304. Raises HttpFailed once all attempts failed, HttpRefused."""
         request = self._client.build_request("GET", httpx.URL(url).copy_merge_params(dict(params or {})))
         request.headers.update(dict(headers or {}))
         return await self.send(request, total_s=total_s)
 
-    async def post(self, url: str, form: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, form: Mapping[str, str]) -> HttpAnswer:
         """As `get`, for a form."""
         return await self.send(self._client.build_request("POST", url, data=dict(form)))
 
-    async def send(self, request: httpx.Request, *, total_s: float | None = None) -> Answer:
+    async def send(self, request: httpx.Request, *, total_s: float | None = None) -> HttpAnswer:
         """Send a request as often as needed and allowed."""
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(HttpFailed),
-            stop=stop_after_attempt(self._patience.attempts),
+            stop=stop_after_attempt(self._bounds.attempts),
             wait=self._pause_s,
             sleep=self._sleep,
             reraise=True,
         )
-        return await retrying(self._attempt, request, total_s or self._patience.total_s)
+        return await retrying(self._attempt, request, total_s or self._bounds.total_s)
 
-    async def _attempt(self, request: httpx.Request, total_s: float) -> Answer:
+    async def _attempt(self, request: httpx.Request, total_s: float) -> HttpAnswer:
         began_s, shown = time.monotonic(), str(request.url.copy_with(query=None, userinfo=b""))
         if not self._breaker.allows(began_s):
             raise HttpFailed(f"{shown}: not asked, because most of the last requests failed")
@@ -121,14 +121,14 @@ class HttpClient:
         finally:
             self._breaker.record(is_failure, began_s=began_s, now_s=time.monotonic())
 
-    async def _answer(self, request: httpx.Request, shown: str) -> Answer:
+    async def _answer(self, request: httpx.Request, shown: str) -> HttpAnswer:
         response = await self._client.send(request, stream=True)
         try:
             status = response.status_code
             if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 failure = HttpFailed(f"{shown} answered {status}")
                 failure.asked_pause_s = retry_after_s(
-                    response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._patience.longest_pause_s
+                    response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._bounds.longest_pause_s
                 )
                 raise failure
             if not response.is_success and status != HTTPStatus.NOT_MODIFIED:
@@ -136,18 +136,18 @@ class HttpClient:
             content = bytearray()
             async for chunk in response.aiter_bytes():
                 content += chunk
-                if len(content) > self._patience.max_bytes:
-                    raise HttpRefused(f"{shown} sends more than {self._patience.max_bytes:,} bytes")
-            return Answer(status, {name.lower(): value for name, value in response.headers.items()}, bytes(content))
+                if len(content) > self._bounds.max_bytes:
+                    raise HttpRefused(f"{shown} sends more than {self._bounds.max_bytes:,} bytes")
+            return HttpAnswer(status, {name.lower(): value for name, value in response.headers.items()}, bytes(content))
         finally:
             await response.aclose()
 
     def _pause_s(self, state: RetryCallState) -> float:
-        patience = self._patience
+        bounds = self._bounds
         drawn = pause_s(
             state.attempt_number,
-            base_s=patience.first_pause_s,
-            cap_s=patience.longest_pause_s,
+            base_s=bounds.first_pause_s,
+            cap_s=bounds.longest_pause_s,
             seed=str(time.time_ns()),
         )
         failure = state.outcome.exception() if state.outcome else None

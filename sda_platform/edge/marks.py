@@ -13,7 +13,7 @@ class MarkUnreadable(SourceGone):
     """The file is no mark; the text says what to do."""
 
 
-class Mark:
+class DurableMark:
     """The newest event time up to which everything is durable, ns since the Unix epoch; 0 before the first."""
 
     def __init__(self, path: Path) -> None:

@@ -7,9 +7,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector as Family
 
-from sda_platform.edge.channel import Policy
+from sda_platform.edge.channel import OverflowPolicy
 from sda_platform.edge.collector import Collector
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.source import SourceState
 
 
 class CollectorMetrics(Family):
@@ -49,7 +49,7 @@ class CollectorMetrics(Family):
         for name, each in running.items():
             source = each.source
             rate.add_metric([name, source.kind], self._collector.rates.of(name))
-            up.add_metric([name, source.kind], float(source.state is not State.FAILED))
+            up.add_metric([name, source.kind], float(source.state is not SourceState.FAILED))
             for reason, count in sorted(source.errors.items()):
                 errors.add_metric([name, reason], count)
             restarts.add_metric([name], each.restarts)
@@ -106,8 +106,8 @@ class CollectorMetrics(Family):
             for priority, count in counts.refused.items():
                 refused.add_metric([edge.name, edge.policy.value, priority], count)
             total = sum(counts.refused.values())
-            if edge.policy is not Policy.BLOCK:
-                (shed if edge.policy is Policy.SHED else overdue).add_metric([edge.name], total)
+            if edge.policy is not OverflowPolicy.BLOCK:
+                (shed if edge.policy is OverflowPolicy.SHED else overdue).add_metric([edge.name], total)
         for zone, entry in self._collector.zones().items():
             backlog.add_metric([zone], entry.pressure.backlog)
         yield from (occupancy, used, capacity, stalls, stalled, refused, shed, overdue, backlog)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sda_platform.edge.batch import Batch
+from sda_platform.edge.batch import ReceivedBatch
 from sda_platform.edge.channel import Channel
 
 HIGH_WATER = 0.8
@@ -18,7 +18,7 @@ class Pressure:
     between the collector and the lake is an edge too, and its lag the sign that the lake falls behind (DP4-I16).
     """
 
-    channels: Iterable[Channel[Batch]]
+    channels: Iterable[Channel[ReceivedBatch]]
     backlog: float = 0.0
     is_saturated: bool = field(default=False, init=False)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import httpx
 
 TOKEN_VARIABLE: Final = "SDA_COLLECT_TOKEN"  # noqa: S105 - the name of a variable
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 
 
 class NoReport(Exception):
@@ -19,7 +19,7 @@ def fetch_report(control: str) -> dict[str, Any]:
     token = os.environ.get(TOKEN_VARIABLE, "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        answer = httpx.get(f"http://{control}/sources", headers=headers, timeout=_PATIENCE_S)
+        answer = httpx.get(f"http://{control}/sources", headers=headers, timeout=_TIMEOUT_S)
         answer.raise_for_status()
         return dict(answer.json())
     except httpx.HTTPStatusError as error:

@@ -13,7 +13,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
 from sda_platform.clock import MissionClock
-from sda_platform.edge.batch import Batch
+from sda_platform.edge.batch import ReceivedBatch
 from sda_platform.edge.channel import Channel
 from sda_platform.edge.latency import Latency
 from sda_platform.edge.ledger import Ledger
@@ -39,7 +39,7 @@ class Sealer:
 
     zone: str
     priority: Priority
-    channel: Channel[Batch]
+    channel: Channel[ReceivedBatch]
     plan: SealingPlan
     landing_root: str
     clock: MissionClock
@@ -59,7 +59,7 @@ class Sealer:
             for group in _groups(batches, self.plan.max_bytes):
                 await self._seal(group)
 
-    async def _seal(self, batches: list[Batch]) -> None:
+    async def _seal(self, batches: list[ReceivedBatch]) -> None:
         loop, sealed_ns = asyncio.get_running_loop(), self.clock.now_ns()
         data = b"".join(batch.data for batch in batches)
         meta = SegmentMeta(
@@ -90,7 +90,7 @@ class Sealer:
             return False
         return True
 
-    def _settle(self, batches: Iterable[Batch], now_s: float) -> None:
+    def _settle(self, batches: Iterable[ReceivedBatch], now_s: float) -> None:
         for batch in batches:
             self.ledger.account(batch.source, batch.priority).sealed += batch.records
             self.latency.add(now_s - batch.received_s, batch.records)
@@ -98,9 +98,9 @@ class Sealer:
             batch.receipt.settle()
 
 
-def _groups(batches: Iterable[Batch], max_bytes: int) -> Iterator[list[Batch]]:
+def _groups(batches: Iterable[ReceivedBatch], max_bytes: int) -> Iterator[list[ReceivedBatch]]:
     """Batches in order, in groups that fit into one segment each."""
-    group: list[Batch] = []
+    group: list[ReceivedBatch] = []
     size = 0
     for batch in batches:
         if group and size + len(batch.data) > max_bytes:

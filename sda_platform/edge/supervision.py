@@ -7,7 +7,7 @@ and the others go on.
 import asyncio
 import time
 
-from sda_platform.edge.sources.source import Source, SourceFailed, SourceGone, State
+from sda_platform.edge.sources.source import Source, SourceFailed, SourceGone, SourceState
 from sda_platform.resilience import RestartBudget, pause_s
 
 _STATELESS, _STATEFUL = 5, 3
@@ -32,16 +32,16 @@ class Supervised:
         """Drain it and end it; what does not end in time is cancelled."""
         if self._task is None:
             return
-        if self.source.state is not State.FAILED:
-            self.source.state = State.DRAINING
+        if self.source.state is not SourceState.FAILED:
+            self.source.state = SourceState.DRAINING
         self.source.stop()
         _, late = await asyncio.wait({self._task}, timeout=within_s)
         for task in late:
             task.cancel()
             self.source.log.warning("source did not drain in time", within_s=within_s)
         await asyncio.gather(self._task, return_exceptions=True)
-        if self.source.state is not State.FAILED:
-            self.source.state = State.STOPPED
+        if self.source.state is not SourceState.FAILED:
+            self.source.state = SourceState.STOPPED
         self.source.log.info("stopped")
 
     async def _keep_running(self) -> None:
@@ -67,11 +67,11 @@ class Supervised:
                 return
             self.restarts += 1
             pause = pause_s(self.restarts, base_s=0.1, cap_s=5.0, seed=f"{source.name}{time.time_ns()}")
-            source.state, source.detail = State.RETRYING, str(failure)
+            source.state, source.detail = SourceState.RETRYING, str(failure)
             source.log.warning("restarting", in_s=round(pause, 2), restarts=self.restarts, reason=str(failure))
             if await source.pause(pause):
                 return
 
     def _fail(self, reason: str) -> None:
-        self.source.state, self.source.detail = State.FAILED, reason
+        self.source.state, self.source.detail = SourceState.FAILED, reason
         self.source.log.error("source failed", reason=reason)

@@ -18,31 +18,31 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sda_platform.edge.batch import Batch
-from sda_platform.edge.channel import Channel, Edge, Policy
+from sda_platform.edge.batch import ReceivedBatch
+from sda_platform.edge.channel import Channel, Edge, OverflowPolicy
 from sda_platform.edge.priority import Priority
 
 MIB: Final = 2**20
 
-_LANES: Final[dict[Priority, tuple[int, Policy, str]]] = {
+_LANES: Final[dict[Priority, tuple[int, OverflowPolicy, str]]] = {
     Priority.EMERGENCY: (
         1 * MIB,
-        Policy.BLOCK,
+        OverflowPolicy.BLOCK,
         "Emergency traffic has room of its own: it waits for nothing but the disk (F0.5).",
     ),
     Priority.HIGH: (
         12 * MIB,
-        Policy.BLOCK,
+        OverflowPolicy.BLOCK,
         "Fresh observations are never dropped here: the socket is read more slowly instead (DP4-I3).",
     ),
     Priority.LOW: (
         4 * MIB,
-        Policy.SHED,
+        OverflowPolicy.SHED,
         "A redundant sample is worth less than the wait: what does not fit is deferred.",
     ),
     Priority.DEFERRED: (
         16 * MIB,
-        Policy.SHED,
+        OverflowPolicy.SHED,
         "Deferred samples must not hold up fresh ones behind them: what does not fit is dropped and counted.",
     ),
 }
@@ -51,7 +51,7 @@ _ROUTINE_REASON: Final = "Emergency frames come through the same socket: routine
 
 
 @dataclass(frozen=True)
-class Finding:
+class TopologyFinding:
     """Something undeclared or unbounded in a topology."""
 
     edge: str
@@ -62,20 +62,20 @@ class Topology:
     """The edges of a running collector, by zone and priority. Channels are made here, from declarations."""
 
     def __init__(self) -> None:
-        self._channels: dict[tuple[str, Priority], Channel[Batch]] = {}
+        self._channels: dict[tuple[str, Priority], Channel[ReceivedBatch]] = {}
 
-    def lane(self, zone: str, priority: Priority) -> Channel[Batch]:
+    def lane(self, zone: str, priority: Priority) -> Channel[ReceivedBatch]:
         """The channel of a zone's records of one priority; the same for every caller."""
         key = (zone, priority)
         if key not in self._channels:
             self._channels[key] = Channel(_edge(zone, priority))
         return self._channels[key]
 
-    def lanes(self, zone: str) -> dict[Priority, Channel[Batch]]:
+    def lanes(self, zone: str) -> dict[Priority, Channel[ReceivedBatch]]:
         """All channels of a zone, highest priority first."""
         return {priority: self.lane(zone, priority) for priority in Priority}
 
-    def channels(self) -> Iterator[Channel[Batch]]:
+    def channels(self) -> Iterator[Channel[ReceivedBatch]]:
         """Every channel there is."""
         yield from self._channels.values()
 
@@ -89,17 +89,17 @@ def declared_edges(zones: Iterable[str]) -> list[Edge]:
     return [_edge(zone, priority) for zone in zones for priority in Priority]
 
 
-def audit(edges: Iterable[Edge], zones: Iterable[str]) -> list[Finding]:
+def audit(edges: Iterable[Edge], zones: Iterable[str]) -> list[TopologyFinding]:
     """What is wrong with a topology: edges that are not declared, without a bound, or without a reason."""
     declared = {edge.name: edge for edge in declared_edges(zones)}
     findings = []
     for edge in edges:
         if edge.capacity <= 0 or edge.capacity > 64 * MIB:
-            findings.append(Finding(edge.name, f"capacity {edge.capacity} is no bound"))
+            findings.append(TopologyFinding(edge.name, f"capacity {edge.capacity} is no bound"))
         if not edge.reason:
-            findings.append(Finding(edge.name, "gives no reason for its size and policy"))
+            findings.append(TopologyFinding(edge.name, "gives no reason for its size and policy"))
         if declared.get(edge.name) != edge:
-            findings.append(Finding(edge.name, "is not declared"))
+            findings.append(TopologyFinding(edge.name, "is not declared"))
     return findings
 
 
@@ -112,5 +112,5 @@ def _edge(zone: str, priority: Priority) -> Edge:
     capacity, policy, reason = _LANES[priority]
     name, sender, receiver = f"{zone}.{priority.label}", f"receive {zone}", f"seal {zone}"
     if (zone, priority) == ("telemetry", Priority.HIGH):
-        return Edge(name, sender, receiver, capacity, Policy.DEADLINE, _ROUTINE_REASON, _ROUTINE_DEADLINE_S)
+        return Edge(name, sender, receiver, capacity, OverflowPolicy.DEADLINE, _ROUTINE_REASON, _ROUTINE_DEADLINE_S)
     return Edge(name, sender, receiver, capacity, policy, reason)

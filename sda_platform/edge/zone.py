@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from sda_platform.edge.batch import Batch
+from sda_platform.edge.batch import ReceivedBatch
 from sda_platform.edge.channel import Channel, Overdue
 from sda_platform.edge.ledger import Account, Ledger
 from sda_platform.edge.pressure import Pressure
@@ -21,11 +21,11 @@ class ZoneEntry:
         self.pressure = Pressure([self._lanes[Priority.HIGH], self._lanes[Priority.LOW]])
 
     @property
-    def lanes(self) -> Mapping[Priority, Channel[Batch]]:
+    def lanes(self) -> Mapping[Priority, Channel[ReceivedBatch]]:
         """The zone's channels."""
         return self._lanes
 
-    async def hand_over(self, batch: Batch) -> None:
+    async def hand_over(self, batch: ReceivedBatch) -> None:
         """Take ``batch``, or wait where its edge blocks; its receipt is settled once it is durable or dropped.
 
         Deferred is what does not fit on an edge that does not block, and low priority while the zone is saturated.
@@ -48,18 +48,18 @@ class ZoneEntry:
             self._drop(batch, account)
             raise
 
-    def _defer(self, batch: Batch, account: Account) -> None:
+    def _defer(self, batch: ReceivedBatch, account: Account) -> None:
         if self._offer(batch, Priority.DEFERRED):
             account.deferred += batch.records
         else:
             self._drop(batch, account)
 
-    def _offer(self, batch: Batch, lane: Priority) -> bool:
+    def _offer(self, batch: ReceivedBatch, lane: Priority) -> bool:
         kind = batch.priority.label
         return self._lanes[lane].offer(batch, batch.weight, records=batch.records, kind=kind)
 
     @staticmethod
-    def _drop(batch: Batch, account: Account) -> None:
+    def _drop(batch: ReceivedBatch, account: Account) -> None:
         account.dropped += batch.records
         batch.receipt.settle(batch.records)
 

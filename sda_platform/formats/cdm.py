@@ -17,7 +17,7 @@ from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
-from sda_platform.formats.ndm import COMMENT, Entry, LineOf, kvn_messages, same_line, xml_messages
+from sda_platform.formats.ndm import COMMENT, KeywordEntry, LineOf, kvn_messages, same_line, xml_messages
 from sda_platform.formats.records import RawRecord
 
 Encoding = Literal["kvn", "xml"]
@@ -76,10 +76,10 @@ class _Section:
     """The entries up to the first OBJECT, or from one OBJECT on."""
 
     name: str
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, KeywordEntry] = field(default_factory=dict)
     comments: list[str] = field(default_factory=list)
 
-    def add(self, entry: Entry, known: frozenset[str], *, strict: bool) -> None:
+    def add(self, entry: KeywordEntry, known: frozenset[str], *, strict: bool) -> None:
         if entry.keyword == COMMENT:
             self.comments.append(entry.value)
         elif not strict and entry.keyword not in known:
@@ -93,7 +93,7 @@ class _Section:
         else:
             self.entries[entry.keyword] = entry
 
-    def entry(self, keyword: str) -> Entry:
+    def entry(self, keyword: str) -> KeywordEntry:
         found = self.entries.get(keyword)
         if found is None or not found.value:
             raise RecordError("missing_field", f"{keyword} of {self.name} is missing")
@@ -138,7 +138,7 @@ class _Section:
             found = pattern.search(comment)
             if found:
                 text, unit = found.groups()
-                stated = _Section(self.name, {"HBR": Entry("HBR", text, unit or "", f"COMMENT {comment}"[:60])})
+                stated = _Section(self.name, {"HBR": KeywordEntry("HBR", text, unit or "", f"COMMENT {comment}"[:60])})
                 return self._sound_radius_m(stated.number("HBR", _LENGTHS))
         return None
 
@@ -189,7 +189,7 @@ def instant_ns(text: str, keyword: str) -> int:
     return time_ns
 
 
-def _version(message: Iterable[Entry], *, must_come_first: bool) -> str:
+def _version(message: Iterable[KeywordEntry], *, must_come_first: bool) -> str:
     first = next((entry for entry in message if entry.keyword != COMMENT), None)
     if not must_come_first and (first is None or first.keyword != _VERSION):
         return _STRICT_VERSION
@@ -199,7 +199,7 @@ def _version(message: Iterable[Entry], *, must_come_first: bool) -> str:
     return first.value
 
 
-def _sections(message: Iterable[Entry], version: str) -> list[_Section]:
+def _sections(message: Iterable[KeywordEntry], version: str) -> list[_Section]:
     sections = [_Section("the message")]
     known = OF_MESSAGE | {_VERSION}
     for entry in message:

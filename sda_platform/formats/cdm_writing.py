@@ -7,10 +7,10 @@ from xml.etree.ElementTree import Element, SubElement
 from sda_platform.formats.cdm import Cdm, CdmObject, Encoding
 from sda_platform.formats.cdm_keywords import COVARIANCE, DATA, HEADER, METADATA, RELATIVE, STATE
 from sda_platform.formats.keywords import Keyword
-from sda_platform.formats.ndm import COMMENT, Entry
+from sda_platform.formats.ndm import COMMENT, KeywordEntry
 from sda_platform.formats.ndm_writing import add_leaves, add_section, kvn_line, root_element, xml_file
 
-_VERSION: Final = Entry("CCSDS_CDM_VERS", "1.0")
+_VERSION: Final = KeywordEntry("CCSDS_CDM_VERS", "1.0")
 _SCHEMA: Final = "http://sanaregistry.org/r/ndmxml/ndmxml-1.0-master.xsd"
 _KEYWORD_WIDTH: Final = 30
 
@@ -28,7 +28,7 @@ def encode_cdms(messages: Sequence[Cdm], encoding: str) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _entries(message: Cdm) -> Iterator[Entry]:
+def _entries(message: Cdm) -> Iterator[KeywordEntry]:
     yield _VERSION
     for group in (HEADER, *(group for _, group in RELATIVE)):
         yield from _rows(group, message.fields)
@@ -60,19 +60,19 @@ def _element(message: Cdm) -> Element:
     return root
 
 
-def _add_group(parent: Element, name: str, entries: Sequence[Entry]) -> None:
+def _add_group(parent: Element, name: str, entries: Sequence[KeywordEntry]) -> None:
     if name:
         add_section(parent, name, entries)
     else:
         add_leaves(parent, entries)
 
 
-def _comments(comments: Sequence[str]) -> list[Entry]:
-    return [Entry(COMMENT, comment) for comment in comments]
+def _comments(comments: Sequence[str]) -> list[KeywordEntry]:
+    return [KeywordEntry(COMMENT, comment) for comment in comments]
 
 
-def _rows(keywords: Sequence[Keyword], values: Mapping[str, str]) -> list[Entry]:
-    return [Entry(each.name, values[each.name], each.unit) for each in keywords if values.get(each.name)]
+def _rows(keywords: Sequence[Keyword], values: Mapping[str, str]) -> list[KeywordEntry]:
+    return [KeywordEntry(each.name, values[each.name], each.unit) for each in keywords if values.get(each.name)]
 
 
 def _object_values(each: CdmObject) -> dict[str, str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.keywords import checked_section, values_of
-from sda_platform.formats.ndm import Entry
+from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.orbit_keywords import COVARIANCE_TERMS, HEADER, OEM_METADATA
 from sda_platform.formats.parameter_messages import taken_version
 from sda_platform.formats.time_systems import require_time_system, to_utc_ns
@@ -21,7 +21,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Ephemeris:
+class EphemerisSegment:
     """One segment: n states and m covariances, with the header and the metadata as they were written.
 
     ``time_ns`` (n,) and ``covariance_time_ns`` (m,) are Unix times whose digits are those of the segment's own time
@@ -30,8 +30,8 @@ class Ephemeris:
     """
 
     version: str
-    header: tuple[Entry, ...]
-    metadata: tuple[Entry, ...]
+    header: tuple[KeywordEntry, ...]
+    metadata: tuple[KeywordEntry, ...]
     comments: tuple[str, ...]
     time_ns: IntArray
     states: FloatArray
@@ -49,7 +49,7 @@ class Ephemeris:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class EphemerisState:
     """A state as read: its line, its time (ns, in the message's time system), and 6 or 9 numbers."""
 
     place: str
@@ -70,14 +70,14 @@ class Covariance:
 class EphemerisParts:
     """What a reader collects of one segment; ``header`` begins with the version."""
 
-    header: list[Entry] = field(default_factory=list)
-    metadata: list[Entry] = field(default_factory=list)
+    header: list[KeywordEntry] = field(default_factory=list)
+    metadata: list[KeywordEntry] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
-    states: list[State] = field(default_factory=list)
+    states: list[EphemerisState] = field(default_factory=list)
     covariances: list[Covariance] = field(default_factory=list)
 
 
-def assembled(parts: EphemerisParts) -> Ephemeris:
+def assembled(parts: EphemerisParts) -> EphemerisSegment:
     """The ephemeris that these parts make. Raises RecordError: a keyword is wrong, no state, or times that go back."""
     version, header = taken_version(parts.header, "oem")
     metadata = checked_section(parts.metadata, OEM_METADATA, "metadata")
@@ -90,7 +90,7 @@ def assembled(parts: EphemerisParts) -> Ephemeris:
         raise RecordError("out_of_range", f"{place}: the epoch is not after that of the state before it")
     # One state without accelerations makes those of the others useless.
     width = min(len(state.values) for state in parts.states)
-    return Ephemeris(
+    return EphemerisSegment(
         version,
         checked_section(header, HEADER, "header"),
         metadata,

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite
-from sda_platform.formats.ndm import COMMENT, USER_DEFINED, Entry
+from sda_platform.formats.ndm import COMMENT, USER_DEFINED, KeywordEntry
 
 Kind = Literal["text", "number", "instant"]
 _KINDS: Final[Mapping[str, Kind]] = {"#": "number", "@": "instant"}
@@ -39,7 +39,7 @@ def keywords(text: str) -> tuple[Keyword, ...]:
     return tuple(found)
 
 
-def checked_section(entries: Iterable[Entry], known: Sequence[Keyword], name: str) -> tuple[Entry, ...]:
+def checked_section(entries: Iterable[KeywordEntry], known: Sequence[Keyword], name: str) -> tuple[KeywordEntry, ...]:
     """The entries of one section in the standard's order, comments first; those without a value are left out.
 
     Raises RecordError, naming the line and the keyword: one that the section does not have, one given twice, one that
@@ -47,7 +47,7 @@ def checked_section(entries: Iterable[Entry], known: Sequence[Keyword], name: st
     """
     places = {keyword.name: place for place, keyword in enumerate(known)}
     comments = [entry for entry in entries if entry.keyword == COMMENT]
-    found: dict[str, Entry] = {}
+    found: dict[str, KeywordEntry] = {}
     for entry in entries:
         if entry.keyword == COMMENT:
             continue
@@ -66,7 +66,7 @@ def checked_section(entries: Iterable[Entry], known: Sequence[Keyword], name: st
     return (*comments, *order)
 
 
-def values_of(entries: Iterable[Entry]) -> dict[str, str]:
+def values_of(entries: Iterable[KeywordEntry]) -> dict[str, str]:
     """The values by keyword, without comments."""
     return {entry.keyword: entry.value for entry in entries if entry.keyword != COMMENT}
 
@@ -76,11 +76,11 @@ def shown(text: str) -> str:
     return ascii(text)[1:-1][:40]
 
 
-def _is_user_defined(entry: Entry, places: Mapping[str, int]) -> bool:
+def _is_user_defined(entry: KeywordEntry, places: Mapping[str, int]) -> bool:
     return USER_DEFINED in places and entry.keyword.startswith(f"{USER_DEFINED}_")
 
 
-def _require_value(entry: Entry, keyword: Keyword) -> None:
+def _require_value(entry: KeywordEntry, keyword: Keyword) -> None:
     try:
         if keyword.kind == "number":
             finite(entry.value, keyword.name)

@@ -29,7 +29,7 @@ LineOf = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeywordEntry:
     """One keyword, its value as text, its unit where one is given ("" else), and its place ("line 7").
 
     A comment is an entry with the keyword COMMENT.
@@ -51,12 +51,12 @@ def same_line(line: int) -> int:
     return line
 
 
-def kvn_messages(data: bytes, line_of: LineOf = same_line) -> Iterator[list[Entry]]:
+def kvn_messages(data: bytes, line_of: LineOf = same_line) -> Iterator[list[KeywordEntry]]:
     """Each message of a KVN file: one begins at every ``CCSDS_…_VERS``.
 
     Raises RecordError for text that is not UTF-8, a line that is neither keyword nor comment, and a missing version.
     """
-    message: list[Entry] = []
+    message: list[KeywordEntry] = []
     for number, line in enumerate(text_lines(data), 1):
         if not line.strip():
             continue
@@ -72,11 +72,11 @@ def kvn_messages(data: bytes, line_of: LineOf = same_line) -> Iterator[list[Entr
         yield message
 
 
-def kvn_entry(line: str, place: str) -> Entry:
+def kvn_entry(line: str, place: str) -> KeywordEntry:
     """One line of KVN. Raises RecordError for what is neither a comment nor KEYWORD = VALUE."""
     words = line.split(maxsplit=1)
     if words[0] == COMMENT:
-        return Entry(COMMENT, words[1].strip() if len(words) > 1 else "", "", place)
+        return KeywordEntry(COMMENT, words[1].strip() if len(words) > 1 else "", "", place)
     keyword, equals, rest = (part.strip() for part in line.partition("="))
     if not equals:
         raise RecordError("bad_field", f"{place} is not KEYWORD = VALUE: {ascii(line)[:80]}")
@@ -84,7 +84,7 @@ def kvn_entry(line: str, place: str) -> Entry:
     # Only a number has a unit: the brackets of "STARLINK-11072 [DTC]" belong to the name.
     if bracket and value and not _is_number(value):
         value, unit = rest, ""
-    return Entry(keyword, value, unit.removesuffix("]").strip(), place)
+    return KeywordEntry(keyword, value, unit.removesuffix("]").strip(), place)
 
 
 def _is_number(text: str) -> bool:
@@ -103,7 +103,7 @@ def text_lines(data: bytes) -> list[str]:
         raise RecordError("bad_field", f"is not UTF-8 text: {error}") from error
 
 
-def xml_messages(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterator[list[Entry]]:
+def xml_messages(data: bytes, kind: str, line_of: LineOf = same_line) -> Iterator[list[KeywordEntry]]:
     """The leaves of each ``kind`` element (``omm``, ``cdm``) of an XML file, alone or inside an ``ndm``.
 
     As in KVN the version comes first, where the element has one, and a user-defined parameter is a keyword of its own.
@@ -139,16 +139,18 @@ def the_segment(data: bytes, kind: str, line_of: LineOf) -> tuple[Element, Eleme
     return messages[0], header, metadata, content
 
 
-def version_entry(message: Element) -> list[Entry]:
+def version_entry(message: Element) -> list[KeywordEntry]:
     """The version of an XML message as KVN writes it; none where the element has none."""
     name = message.get("id")
-    return [Entry(name, message.get("version", ""), "", place_of(message))] if name else []
+    return [KeywordEntry(name, message.get("version", ""), "", place_of(message))] if name else []
 
 
-def leaves(element: Element) -> list[Entry]:
+def leaves(element: Element) -> list[KeywordEntry]:
     """The elements without children inside ``element``, as entries in their order."""
     found = (leaf for leaf in element.iter() if leaf is not element and len(leaf) == 0)
-    return [Entry(_keyword(leaf), one_line(leaf.text or ""), leaf.get("units", ""), place_of(leaf)) for leaf in found]
+    return [
+        KeywordEntry(_keyword(leaf), one_line(leaf.text or ""), leaf.get("units", ""), place_of(leaf)) for leaf in found
+    ]
 
 
 def one_line(text: str) -> str:

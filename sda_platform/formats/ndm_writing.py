@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 from xml.etree.ElementTree import Element, SubElement, indent, register_namespace, tostring
 
-from sda_platform.formats.ndm import COMMENT, USER_DEFINED, Entry
+from sda_platform.formats.ndm import COMMENT, USER_DEFINED, KeywordEntry
 
 _INSTANCE: Final = "http://www.w3.org/2001/XMLSchema-instance"
 _SCHEMA_LOCATION: Final = f"{{{_INSTANCE}}}noNamespaceSchemaLocation"
@@ -15,7 +15,7 @@ _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 register_namespace("xsi", _INSTANCE)
 
 
-def kvn_line(entry: Entry, width: int = _KEYWORD_WIDTH) -> str:
+def kvn_line(entry: KeywordEntry, width: int = _KEYWORD_WIDTH) -> str:
     """``KEYWORD = value [unit]``, or a comment."""
     if entry.keyword == COMMENT:
         return f"{COMMENT} {entry.value}".rstrip()
@@ -23,7 +23,7 @@ def kvn_line(entry: Entry, width: int = _KEYWORD_WIDTH) -> str:
     return f"{entry.keyword:<{width}} = {entry.value}{unit}"
 
 
-def kvn_lines(entries: Iterable[Entry]) -> list[str]:
+def kvn_lines(entries: Iterable[KeywordEntry]) -> list[str]:
     """A line for each entry."""
     return [kvn_line(entry) for entry in entries]
 
@@ -35,14 +35,14 @@ def root_element(kind: str, version: str, schema: str = _SCHEMA) -> Element:
     return root
 
 
-def add_section(parent: Element, name: str, entries: Sequence[Entry]) -> Element:
+def add_section(parent: Element, name: str, entries: Sequence[KeywordEntry]) -> Element:
     """A section with a leaf for each entry; the section is left out where there are none."""
     section = SubElement(parent, name) if entries else Element(name)
     add_leaves(section, entries)
     return section
 
 
-def add_leaves(parent: Element, entries: Iterable[Entry]) -> None:
+def add_leaves(parent: Element, entries: Iterable[KeywordEntry]) -> None:
     """A leaf for each entry. Raises ValueError for a value with characters that XML cannot hold."""
     for entry in entries:
         is_user_defined = entry.keyword.startswith(f"{USER_DEFINED}_")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from sda_platform.formats.ephemeris import Covariance, Ephemeris, EphemerisParts, State, assembled
+from sda_platform.formats.ephemeris import Covariance, EphemerisParts, EphemerisSegment, EphemerisState, assembled
 from sda_platform.formats.errors import RecordError, located
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.json_fields import finite
@@ -24,7 +24,7 @@ _MARKS: Final = {
 }
 
 
-def read_oem_kvn(record: RawRecord) -> Ephemeris:
+def read_oem_kvn(record: RawRecord) -> EphemerisSegment:
     """The ephemeris of one record. Raises RecordError with the line, the keyword and the reason."""
     parts = EphemerisParts()
     section, covariance = "header", list[tuple[str, str]]()
@@ -55,12 +55,12 @@ def _next_section(section: str, mark: str, place: str) -> str:
     return after
 
 
-def _state(text: str, place: str) -> State:
+def _state(text: str, place: str) -> EphemerisState:
     words = text.split()
     if len(words) not in (7, 10):
         raise RecordError("bad_length", f"{place}: {len(words)} values, a state has an epoch and 6 or 9 numbers")
     with located(place):
-        return State(place, parse_epoch_ns(words[0]), [*map(finite, words[1:], _NUMBERS)])
+        return EphemerisState(place, parse_epoch_ns(words[0]), [*map(finite, words[1:], _NUMBERS)])
 
 
 def _covariances(lines: Sequence[tuple[str, str]]) -> Iterator[Covariance]:

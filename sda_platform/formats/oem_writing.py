@@ -4,41 +4,41 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement
 
-from sda_platform.formats.ephemeris import Ephemeris
+from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.instants import format_epoch
-from sda_platform.formats.ndm import COMMENT, Entry
+from sda_platform.formats.ndm import COMMENT, KeywordEntry
 from sda_platform.formats.ndm_writing import add_leaves, add_section, kvn_lines, root_element, xml_file
 from sda_platform.formats.orbit_keywords import ACCELERATION, COVARIANCE_TERMS, STATE
 
 _STATE_NAMES = tuple(keyword.name for keyword in (*STATE[1:], *ACCELERATION))
 
 
-def write_oem_kvn(ephemerides: Sequence[Ephemeris]) -> bytes:
+def write_oem_kvn(ephemerides: Sequence[EphemerisSegment]) -> bytes:
     """A file of these ephemerides; those with one header are the segments of one message."""
     lines = [line for message in _messages(ephemerides) for line in _kvn(message)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def write_oem_xml(ephemerides: Sequence[Ephemeris]) -> bytes:
+def write_oem_xml(ephemerides: Sequence[EphemerisSegment]) -> bytes:
     """The same in XML."""
     return xml_file([_element(message) for message in _messages(ephemerides)])
 
 
-def _messages(ephemerides: Sequence[Ephemeris]) -> Iterator[list[Ephemeris]]:
+def _messages(ephemerides: Sequence[EphemerisSegment]) -> Iterator[list[EphemerisSegment]]:
     for _, segments in groupby(ephemerides, key=lambda each: (each.version, _bare(each.header))):
         yield list(segments)
 
 
-def _bare(entries: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
+def _bare(entries: Sequence[KeywordEntry]) -> tuple[tuple[str, str], ...]:
     return tuple((entry.keyword, entry.value) for entry in entries)
 
 
-def _comments(ephemeris: Ephemeris) -> list[Entry]:
-    return [Entry(COMMENT, comment) for comment in ephemeris.comments]
+def _comments(ephemeris: EphemerisSegment) -> list[KeywordEntry]:
+    return [KeywordEntry(COMMENT, comment) for comment in ephemeris.comments]
 
 
-def _kvn(segments: Sequence[Ephemeris]) -> Iterator[str]:
-    yield from kvn_lines([Entry("CCSDS_OEM_VERS", segments[0].version), *segments[0].header])
+def _kvn(segments: Sequence[EphemerisSegment]) -> Iterator[str]:
+    yield from kvn_lines([KeywordEntry("CCSDS_OEM_VERS", segments[0].version), *segments[0].header])
     for each in segments:
         yield from ("META_START", *kvn_lines(each.metadata), "META_STOP", *kvn_lines(_comments(each)))
         for time_ns, state in zip(each.time_ns.tolist(), each.states.tolist(), strict=True):
@@ -49,7 +49,7 @@ def _kvn(segments: Sequence[Ephemeris]) -> Iterator[str]:
             yield "COVARIANCE_STOP"
 
 
-def _kvn_covariances(each: Ephemeris) -> Iterator[str]:
+def _kvn_covariances(each: EphemerisSegment) -> Iterator[str]:
     rows = zip(each.covariance_time_ns.tolist(), each.covariance_frames, each.covariances.tolist(), strict=True)
     for time_ns, frame, terms in rows:
         yield f"EPOCH = {format_epoch(time_ns)}"
@@ -59,7 +59,7 @@ def _kvn_covariances(each: Ephemeris) -> Iterator[str]:
             yield " ".join(map(repr, terms[start : start + row + 1]))
 
 
-def _element(segments: Sequence[Ephemeris]) -> Element:
+def _element(segments: Sequence[EphemerisSegment]) -> Element:
     root = root_element("oem", segments[0].version)
     add_section(root, "header", segments[0].header)
     body = SubElement(root, "body")
@@ -69,14 +69,14 @@ def _element(segments: Sequence[Ephemeris]) -> Element:
         data = SubElement(segment, "data")
         add_leaves(data, _comments(each))
         for time_ns, state in zip(each.time_ns.tolist(), each.states.tolist(), strict=True):
-            add_section(data, "stateVector", [_epoch(time_ns), *map(Entry, _STATE_NAMES, map(repr, state))])
+            add_section(data, "stateVector", [_epoch(time_ns), *map(KeywordEntry, _STATE_NAMES, map(repr, state))])
         rows = zip(each.covariance_time_ns.tolist(), each.covariance_frames, each.covariances.tolist(), strict=True)
         for time_ns, frame, terms in rows:
-            named = [Entry("COV_REF_FRAME", frame or each.value("REF_FRAME"))]
-            numbers = map(Entry, COVARIANCE_TERMS, map(repr, terms))
+            named = [KeywordEntry("COV_REF_FRAME", frame or each.value("REF_FRAME"))]
+            numbers = map(KeywordEntry, COVARIANCE_TERMS, map(repr, terms))
             add_section(data, "covarianceMatrix", [_epoch(time_ns), *named, *numbers])
     return root
 
 
-def _epoch(time_ns: int) -> Entry:
-    return Entry("EPOCH", format_epoch(time_ns))
+def _epoch(time_ns: int) -> KeywordEntry:
+    return KeywordEntry("EPOCH", format_epoch(time_ns))

@@ -2,7 +2,7 @@
 
 from xml.etree.ElementTree import Element
 
-from sda_platform.formats.ephemeris import Covariance, Ephemeris, EphemerisParts, State, assembled
+from sda_platform.formats.ephemeris import Covariance, EphemerisParts, EphemerisSegment, EphemerisState, assembled
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.keywords import checked_section, shown, values_of
@@ -11,7 +11,7 @@ from sda_platform.formats.orbit_keywords import ACCELERATION, COVARIANCE_TERMS, 
 from sda_platform.formats.records import RawRecord
 
 
-def read_oem_xml(record: RawRecord) -> Ephemeris:
+def read_oem_xml(record: RawRecord) -> EphemerisSegment:
     """The ephemeris of one record. Raises RecordError with the line, the keyword and the reason."""
     message, header, metadata, data = the_segment(record.payload, "oem", record.line_of)
     parts = EphemerisParts([*version_entry(message), *leaves(header)], leaves(metadata))
@@ -28,12 +28,12 @@ def read_oem_xml(record: RawRecord) -> Ephemeris:
     return assembled(parts)
 
 
-def _state(element: Element) -> State:
+def _state(element: Element) -> EphemerisState:
     values = values_of(checked_section(leaves(element), (*STATE, *ACCELERATION), "stateVector"))
     names = [keyword.name for keyword in (*STATE[1:], *ACCELERATION) if keyword.name in values]
     if len(names) not in (6, 9):
         raise RecordError("missing_field", f"{place_of(element)}: an acceleration has three components")
-    return State(place_of(element), parse_epoch_ns(values["EPOCH"]), [float(values[name]) for name in names])
+    return EphemerisState(place_of(element), parse_epoch_ns(values["EPOCH"]), [float(values[name]) for name in names])
 
 
 def _covariance(element: Element) -> Covariance:

@@ -12,7 +12,7 @@ from typing import Final
 from sda_platform.formats.element_set import ElementSet, element_set, omm_fields
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import json_object
-from sda_platform.formats.ndm import Entry
+from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.orbit_keywords import OMM
 from sda_platform.formats.parameter_messages import ParameterMessage, read_parameters, write_parameters
 from sda_platform.formats.records import RawRecord
@@ -112,7 +112,7 @@ def _message(element: ElementSet) -> ParameterMessage:
     sections = []
     for section in OMM.sections:
         names = [keyword.name for keyword in section.keywords]
-        entries = tuple(Entry(name, _plain(values[name])) for name in names if values.get(name) is not None)
+        entries = tuple(KeywordEntry(name, _plain(values[name])) for name in names if values.get(name) is not None)
         if entries:
             sections.append((section.name, entries))
     return ParameterMessage(OMM, OMM.version, tuple(sections))

@@ -25,7 +25,7 @@ ACCELERATION: Final = keywords("X_DDOT#:km/s**2 Y_DDOT#:km/s**2 Z_DDOT#:km/s**2"
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MessageSection:
     """A section of a message's data: its XML element and keywords; one that ``repeats`` begins with its first one."""
 
     name: str
@@ -41,32 +41,32 @@ class Layout:
     kind: str
     version: str
     metadata: tuple[Keyword, ...]
-    data: tuple[Section, ...]
+    data: tuple[MessageSection, ...]
 
     @property
-    def sections(self) -> tuple[Section, ...]:
+    def sections(self) -> tuple[MessageSection, ...]:
         """Header, metadata, and the sections of the data."""
-        return (Section("header", HEADER, True), Section("metadata", self.metadata, True), *self.data)
+        return (MessageSection("header", HEADER, True), MessageSection("metadata", self.metadata, True), *self.data)
 
 
-USER_SECTION: Final = Section("userDefinedParameters", keywords("USER_DEFINED"))
+USER_SECTION: Final = MessageSection("userDefinedParameters", keywords("USER_DEFINED"))
 
 OPM: Final = Layout(
     "opm",
     "3.0",
     keywords(_OBJECT),
     (
-        Section("stateVector", STATE, is_required=True),
-        Section(
+        MessageSection("stateVector", STATE, is_required=True),
+        MessageSection(
             "keplerianElements",
             keywords(
                 "SEMI_MAJOR_AXIS!#:km ECCENTRICITY!# INCLINATION!#:deg RA_OF_ASC_NODE!#:deg ARG_OF_PERICENTER!#:deg "
                 "TRUE_ANOMALY#:deg MEAN_ANOMALY#:deg GM!#:km**3/s**2"
             ),
         ),
-        Section("spacecraftParameters", _SPACECRAFT),
-        Section("covarianceMatrix", keywords(_COVARIANCE)),
-        Section(
+        MessageSection("spacecraftParameters", _SPACECRAFT),
+        MessageSection("covarianceMatrix", keywords(_COVARIANCE)),
+        MessageSection(
             "maneuverParameters",
             keywords(
                 "MAN_EPOCH_IGNITION!@ MAN_DURATION!#:s MAN_DELTA_MASS!#:kg MAN_REF_FRAME! MAN_DV_1!#:km/s "
@@ -82,7 +82,7 @@ OMM: Final = Layout(
     "3.0",
     keywords(_OBJECT + "MEAN_ELEMENT_THEORY!"),
     (
-        Section(
+        MessageSection(
             "meanElements",
             keywords(
                 "EPOCH!@ SEMI_MAJOR_AXIS#:km MEAN_MOTION#:rev/day ECCENTRICITY!# INCLINATION!#:deg "
@@ -90,15 +90,15 @@ OMM: Final = Layout(
             ),
             is_required=True,
         ),
-        Section("spacecraftParameters", _SPACECRAFT),
-        Section(
+        MessageSection("spacecraftParameters", _SPACECRAFT),
+        MessageSection(
             "tleParameters",
             keywords(
                 "EPHEMERIS_TYPE CLASSIFICATION_TYPE NORAD_CAT_ID ELEMENT_SET_NO REV_AT_EPOCH BSTAR#:1/ER "
                 "BTERM#:m**2/kg MEAN_MOTION_DOT#:rev/day**2 MEAN_MOTION_DDOT#:rev/day**3 AGOM#:m**2/kg"
             ),
         ),
-        Section("covarianceMatrix", keywords(_COVARIANCE)),
+        MessageSection("covarianceMatrix", keywords(_COVARIANCE)),
         USER_SECTION,
     ),
 )

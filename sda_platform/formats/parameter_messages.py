@@ -9,9 +9,9 @@ from xml.etree.ElementTree import Element, SubElement
 
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.keywords import checked_section, shown, values_of
-from sda_platform.formats.ndm import COMMENT, USER_DEFINED, Entry, kvn_messages, xml_messages
+from sda_platform.formats.ndm import COMMENT, USER_DEFINED, KeywordEntry, kvn_messages, xml_messages
 from sda_platform.formats.ndm_writing import add_section, kvn_lines, root_element, xml_file
-from sda_platform.formats.orbit_keywords import Layout, Section
+from sda_platform.formats.orbit_keywords import Layout, MessageSection
 from sda_platform.formats.records import RawRecord
 
 
@@ -21,13 +21,13 @@ class ParameterMessage:
 
     layout: Layout
     version: str
-    sections: tuple[tuple[str, tuple[Entry, ...]], ...]
+    sections: tuple[tuple[str, tuple[KeywordEntry, ...]], ...]
 
     def section(self, name: str) -> dict[str, str]:
         """The values of the first section of this name by keyword; empty where there is none."""
         return values_of(self.entries(name))
 
-    def entries(self, name: str) -> tuple[Entry, ...]:
+    def entries(self, name: str) -> tuple[KeywordEntry, ...]:
         """The entries of the first section of this name; none where there is none."""
         return next((entries for found, entries in self.sections if found == name), ())
 
@@ -50,7 +50,7 @@ def read_parameters(record: RawRecord, layout: Layout, encoding: str) -> Paramet
     return ParameterMessage(layout, version, tuple(_checked(_grouped(entries, layout), layout)))
 
 
-def taken_version(entries: Sequence[Entry], kind: str) -> tuple[str, list[Entry]]:
+def taken_version(entries: Sequence[KeywordEntry], kind: str) -> tuple[str, list[KeywordEntry]]:
     """The version of a message of this ``kind``, and its other entries. Raises RecordError for another kind."""
     first = next((entry for entry in entries if entry.keyword != COMMENT), None)
     name = f"CCSDS_{kind.upper()}_VERS"
@@ -60,11 +60,11 @@ def taken_version(entries: Sequence[Entry], kind: str) -> tuple[str, list[Entry]
     return first.value, [entry for entry in entries if entry is not first]
 
 
-def _grouped(entries: Iterable[Entry], layout: Layout) -> Iterator[tuple[Section, list[Entry]]]:
+def _grouped(entries: Iterable[KeywordEntry], layout: Layout) -> Iterator[tuple[MessageSection, list[KeywordEntry]]]:
     """The entries by section, those of a section together; a comment belongs to the section of what follows it."""
     of_keyword = {keyword.name: section for section in layout.sections for keyword in section.keywords}
-    groups: list[tuple[Section, list[Entry]]] = []
-    comments: list[Entry] = []
+    groups: list[tuple[MessageSection, list[KeywordEntry]]] = []
+    comments: list[KeywordEntry] = []
     for entry in entries:
         if entry.keyword == COMMENT:
             comments.append(entry)
@@ -85,7 +85,9 @@ def _grouped(entries: Iterable[Entry], layout: Layout) -> Iterator[tuple[Section
     return iter(groups)
 
 
-def _checked(groups: Iterable[tuple[Section, list[Entry]]], layout: Layout) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+def _checked(
+    groups: Iterable[tuple[MessageSection, list[KeywordEntry]]], layout: Layout
+) -> Iterator[tuple[str, tuple[KeywordEntry, ...]]]:
     found = list(groups)
     for section in layout.sections:
         parts = [entries for known, entries in found if known.name == section.name]
@@ -103,7 +105,10 @@ def write_parameters(messages: Sequence[ParameterMessage], encoding: str) -> byt
 def _kvn(message: ParameterMessage) -> str:
     name = f"CCSDS_{message.layout.kind.upper()}_VERS"
     blocks = [kvn_lines(entries) for _, entries in message.sections]
-    return "\n".join([*kvn_lines([Entry(name, message.version)]), *(line for block in blocks for line in block)]) + "\n"
+    return (
+        "\n".join([*kvn_lines([KeywordEntry(name, message.version)]), *(line for block in blocks for line in block)])
+        + "\n"
+    )
 
 
 def _element(message: ParameterMessage) -> Element:

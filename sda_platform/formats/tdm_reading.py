@@ -7,7 +7,7 @@ from sda_platform.formats.json_fields import finite
 from sda_platform.formats.keywords import shown
 from sda_platform.formats.ndm import (
     COMMENT,
-    Entry,
+    KeywordEntry,
     kvn_entry,
     leaves,
     one_line,
@@ -77,9 +77,9 @@ def read_tdm_xml(record: RawRecord) -> TrackingData:
     return assembled(parts)
 
 
-def _measured(keyword: str, value: str, place: str) -> Entry:
+def _measured(keyword: str, value: str, place: str) -> KeywordEntry:
     if keyword not in _DATA_NAMES:
         raise RecordError("bad_field", f"{place}: {shown(keyword)} is no keyword of tracking data")
     with located(place):
         finite(value, keyword)
-    return Entry(keyword, value, "", place)
+    return KeywordEntry(keyword, value, "", place)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from xml.etree.ElementTree import Element, SubElement
 
-from sda_platform.formats.ndm import COMMENT, Entry
+from sda_platform.formats.ndm import COMMENT, KeywordEntry
 from sda_platform.formats.ndm_writing import add_leaves, add_section, kvn_lines, root_element, xml_file
 from sda_platform.formats.tracking_data import TrackingData, segments_of
 
@@ -32,7 +32,7 @@ def _messages(measurements: Sequence[TrackingData]) -> Iterator[list[Segment]]:
 
 def _kvn(segments: Sequence[Segment]) -> Iterator[str]:
     first = segments[0][0]
-    yield from kvn_lines([Entry("CCSDS_TDM_VERS", first.version), *first.header])
+    yield from kvn_lines([KeywordEntry("CCSDS_TDM_VERS", first.version), *first.header])
     for segment in segments:
         yield from ("META_START", *kvn_lines(segment[0].metadata), "META_STOP", "DATA_START")
         for each in segment:
@@ -53,9 +53,9 @@ def _element(segments: Sequence[Segment]) -> Element:
         for each in measurements:
             add_leaves(data, _comments(each))
             for entry in each.measured:
-                add_section(data, "observation", [Entry("EPOCH", each.epoch), entry])
+                add_section(data, "observation", [KeywordEntry("EPOCH", each.epoch), entry])
     return root
 
 
-def _comments(each: TrackingData) -> list[Entry]:
-    return [Entry(COMMENT, comment) for comment in each.comments]
+def _comments(each: TrackingData) -> list[KeywordEntry]:
+    return [KeywordEntry(COMMENT, comment) for comment in each.comments]

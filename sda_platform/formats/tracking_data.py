@@ -11,7 +11,7 @@ import numpy as np
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.keywords import checked_section, values_of
-from sda_platform.formats.ndm import Entry
+from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.parameter_messages import taken_version
 from sda_platform.formats.tdm_keywords import HEADER, METADATA
 from sda_platform.formats.time_systems import require_time_system, to_utc_ns
@@ -25,11 +25,11 @@ class TrackingData:
     """
 
     version: str
-    header: tuple[Entry, ...]
-    metadata: tuple[Entry, ...]
+    header: tuple[KeywordEntry, ...]
+    metadata: tuple[KeywordEntry, ...]
     comments: tuple[str, ...]
     epoch: str
-    measured: tuple[Entry, ...]
+    measured: tuple[KeywordEntry, ...]
 
     def values(self) -> dict[str, str]:
         """The metadata by keyword."""
@@ -49,10 +49,10 @@ class TrackingData:
 class TrackingParts:
     """What a reader collects of one record; ``header`` begins with the version, ``measured`` pairs epoch and entry."""
 
-    header: list[Entry] = field(default_factory=list)
-    metadata: list[Entry] = field(default_factory=list)
+    header: list[KeywordEntry] = field(default_factory=list)
+    metadata: list[KeywordEntry] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
-    measured: list[tuple[str, Entry]] = field(default_factory=list)
+    measured: list[tuple[str, KeywordEntry]] = field(default_factory=list)
 
 
 def assembled(parts: TrackingParts) -> TrackingData:

@@ -7,10 +7,10 @@ from sda_platform.fusion.checks import checks
 from sda_platform.fusion.report import fusion_report
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.time_bias_assets import time_tag_biases
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {"fusion": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}
+POLICIES = {"fusion": GroupPolicy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}
 
 
 def defs(settings: Settings) -> dg.Definitions:

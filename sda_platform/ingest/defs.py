@@ -4,10 +4,10 @@ import dagster as dg
 
 from sda_platform.ingest import assets, sensors
 from sda_platform.ingest.checks import checks
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {"ingest": Policy("team:sensor-operations", warn_h=1 / 6, fail_h=1)}
+POLICIES = {"ingest": GroupPolicy("team:sensor-operations", warn_h=1 / 6, fail_h=1)}
 
 
 def defs(settings: Settings) -> dg.Definitions:

@@ -10,7 +10,7 @@ from pyspark.sql import types as T
 
 from sda_platform.ingest.feeds import LANDING_FEEDS
 from sda_platform.lake.quantities import quantity
-from sda_platform.lake.table import Landed, Provenance, Table
+from sda_platform.lake.table import LandingColumns, Provenance, Table
 
 EARLIEST_EVENT_NS = -631_152_000_000_000_000  # 1950-01-01: nothing was in orbit before
 
@@ -59,7 +59,7 @@ class Envelope(Provenance):
     clock_age_s: T.DoubleType = quantity("s", "Time since the clock's last synchronisation.", nullable=True, ge=0)
 
 
-class RawRecord(Envelope, Landed):
+class LandedRecord(Envelope, LandingColumns):
     """Bronze: one row per landed record, for ever; a record that cannot be decoded is a row with an error."""
 
     feed: T.StringType = pa.Field(description="The landing zone.")
@@ -83,7 +83,7 @@ _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit
 RAW_RECORDS = Table(
     "raw_records",
     "ingest",
-    RawRecord,
+    LandedRecord,
     ("segment_sha256", "record_number"),
     "received_time_ns",
     zones=tuple(feed.name for feed in LANDING_FEEDS),

@@ -30,7 +30,7 @@ Engine = Callable[[TableLog, Plan, Any, Mode], Callable[[CommitManifest], None]]
 
 
 @dataclass(frozen=True)
-class Receipt:
+class CommitReceipt:
     """Proof, read back from the log, that a plan's rows landed."""
 
     plan: Plan
@@ -56,7 +56,7 @@ def append(
     nonce: str | None = None,
     counts: Mapping[str, int] | None = None,
     watermarks: Mapping[str, int] | None = None,
-) -> Receipt:
+) -> CommitReceipt:
     """Append ``rows`` as the plan's commit; columns that the table has not yet are added to it by the same commit.
 
     ``engine`` is Spark unless told otherwise, and ``nonce`` is drawn. Raises CommitConflict when another writer took
@@ -76,7 +76,7 @@ def overwrite(
     engine: Engine | None = None,
     nonce: str | None = None,
     counts: Mapping[str, int] | None = None,
-) -> Receipt:
+) -> CommitReceipt:
     """Write ``rows`` as the whole new content of the table, as the plan's commit.
 
     Each row has a ``commit_sequence``: the plan's own in ``changed`` of them, which the manifest counts, and the one
@@ -112,7 +112,7 @@ def copy(session: SparkSession, target: TableLog, rows: pa.Table) -> None:
     content.write.format("delta").options(**table_properties(target.table)).save(target.uri)
 
 
-def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
+def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> CommitReceipt:
     """Run ``write`` and decide from the log, not from its outcome, whether the plan's rows landed.
 
     An engine that lost its client may still be at work, and commit after this has read the log in vain. That is safe:
@@ -132,7 +132,7 @@ def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[
         # What others committed in between (OPTIMIZE) is beneath ours.
         log.make_durable(plan.base_version + 1, landed.version)
         failpoints.hit("commit.synced", plan.table.name)
-        return Receipt(plan, landed)
+        return CommitReceipt(plan, landed)
     if landed is not None:
         raise CommitConflict(
             f"{plan.table.name}: run {landed.manifest.run_id} committed sequence {plan.sequence} first; plan again"

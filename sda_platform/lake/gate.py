@@ -10,7 +10,7 @@ from sda_platform.lake.errors import InvariantError, TableIsRed
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import Table
-from sda_platform.lake.verdicts import Finding, Position, Verdict
+from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Readable:
     table: Table
     head: Head
     newest: Head
-    red: Finding | None = None
+    red: CommitFinding | None = None
 
     @property
     def withheld(self) -> str | None:
@@ -31,7 +31,7 @@ class Readable:
         return f"{told}. Repair its rows and run its checks, or accept them with `sda acknowledge {self.table.name}`"
 
 
-def readable_of(log: TableLog, verdict: Verdict, newest: Head, previous: CommitManifest | None = None) -> Readable:
+def readable_of(log: TableLog, verdict: TableVerdict, newest: Head, previous: CommitManifest | None = None) -> Readable:
     """What a consumer may see of the table of ``log``, whose head is ``newest``.
 
     What its commit ``previous`` has read stays read: a finding about that changes nothing that flows any more.

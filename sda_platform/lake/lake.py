@@ -17,7 +17,7 @@ from upath import UPath
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
 from sda_platform.lake import commit, delta_log
-from sda_platform.lake.commit import Receipt
+from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.log import Head, TableLog
@@ -176,7 +176,7 @@ class Lake:
         """The plan's own table, one whose rows are replaced, as the plan pins it; Arrow, without the engine."""
         return self.log(plan.table).rows(version=plan.base_version)
 
-    def written_rows(self, receipt: Receipt, columns: Sequence[str]) -> pa.Table:
+    def written_rows(self, receipt: CommitReceipt, columns: Sequence[str]) -> pa.Table:
         """Some columns of the rows that a commit wrote, as Arrow, without the engine."""
         return self.log(receipt.plan.table).rows_of((receipt.plan.sequence - 1, receipt.plan.sequence), columns)
 
@@ -196,7 +196,7 @@ class Lake:
         *,
         counts: Mapping[str, int] | None = None,
         watermarks: Mapping[str, int] | None = None,
-    ) -> Receipt:
+    ) -> CommitReceipt:
         """Commit ``rows`` as an append; see `lake.commit.append`."""
         failpoints.hit("lake.transformed", plan.table.name)
         try:
@@ -214,7 +214,7 @@ class Lake:
         failpoints.hit("lake.committed", plan.table.name)
         return receipt
 
-    def replace(self, plan: Plan, changed: pa.Table, *, counts: Mapping[str, int] | None = None) -> Receipt:
+    def replace(self, plan: Plan, changed: pa.Table, *, counts: Mapping[str, int] | None = None) -> CommitReceipt:
         """Commit ``changed`` rows (Arrow, one per key) in the place of the rows with their keys.
 
         All other rows stay as they were, with the sequence that wrote them; see `lake.commit.overwrite`.

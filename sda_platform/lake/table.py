@@ -41,7 +41,7 @@ class Provenance(TableModel):
     received_time_ns: T.LongType = quantity("ns", "When the record reached us, Unix time UTC.")
 
 
-class Landed(TableModel):
+class LandingColumns(TableModel):
     """How a record came to us."""
 
     segment_format: T.StringType = pa.Field(nullable=True, description="Format of the segment; null: not recorded.")

@@ -39,7 +39,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CommitFinding:
     """What is wrong with the commits after ``before`` up to ``last``: by promise, its problems.
 
     ``sequence`` is the first of them. ``since_utc`` is the mission time at which it was found.
@@ -82,16 +82,16 @@ class Acknowledgement:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TableVerdict:
     """Up to which commit a table was verified, what was found, oldest first, and what of it was acknowledged."""
 
     table: str
     verified: Position = Position()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CommitFinding, ...] = ()
     acknowledged: Mapping[str, Acknowledgement] = field(default_factory=dict)
 
     @property
-    def red(self) -> list[Finding]:
+    def red(self) -> list[CommitFinding]:
         """The findings that no person acknowledged."""
         return [finding for finding in self.findings if finding.fingerprint not in self.acknowledged]
 
@@ -114,7 +114,7 @@ class Verdicts:
     def __init__(self, uri: str) -> None:
         self._directory = UPath(uri) / DIRECTORY
 
-    def read(self, log: TableLog) -> Verdict:
+    def read(self, log: TableLog) -> TableVerdict:
         """The verdict on the table of ``log``; of nothing, where there is none, or one on another table of that name.
 
         What cannot be read counts as absent: nothing is verified then.
@@ -125,16 +125,16 @@ class Verdicts:
         try:
             verified = Position(**facts["verified"])
             findings = tuple(
-                Finding(**{**each, "before": Position(**each["before"]), "last": Position(**each["last"])})
+                CommitFinding(**{**each, "before": Position(**each["before"]), "last": Position(**each["last"])})
                 for each in facts["findings"]
             )
         except (KeyError, TypeError):
-            return Verdict(name, acknowledged=acknowledged)
+            return TableVerdict(name, acknowledged=acknowledged)
         if not _is_of(log, verified):
-            return Verdict(name, acknowledged=acknowledged)
-        return Verdict(name, verified, findings, acknowledged)
+            return TableVerdict(name, acknowledged=acknowledged)
+        return TableVerdict(name, verified, findings, acknowledged)
 
-    def write(self, verdict: Verdict) -> None:
+    def write(self, verdict: TableVerdict) -> None:
         """Store ``verdict``, without its acknowledgements; it survives a power loss."""
         facts = {"verified": asdict(verdict.verified), "findings": [asdict(each) for each in verdict.findings]}
         self._store(f"{verdict.table}.json", facts)

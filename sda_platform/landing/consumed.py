@@ -26,7 +26,7 @@ _LONGEST_QUARANTINED_BYTES = 200
 _SHORTENED_MARK_DIGITS = 16
 
 
-class Archive:
+class ConsumedSegments:
     """What the zone at ``zone_root`` handed over to a table."""
 
     def __init__(self, zone_root: UPath) -> None:

@@ -75,7 +75,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Landed:
+class LandedFile:
     """What became of a file: its ``records`` in all, and the ``segments`` that were sealed now (none: nothing was left
     to do, the zone has or had these bytes)."""
 
@@ -107,7 +107,7 @@ class Lander:
 
     def land(
         self, path: Path, *, feed: str | None = None, segment_format: str | None = None, is_complete: bool = False
-    ) -> Landed:
+    ) -> LandedFile:
         """Land the file at ``path``, or what is left of it. Raises PartnerFileError."""
         file = identify(path, feed=feed, segment_format=segment_format)
         content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"))
@@ -126,7 +126,7 @@ class Lander:
         if not progress.finished:
             replace(progress, finished=True).save(progress_path)
             _sweep_partial(progress_path)
-        return Landed(str(path), file.feed, progress.records_read, tuple(sealed))
+        return LandedFile(str(path), file.feed, progress.records_read, tuple(sealed))
 
     def _seal(self, data: bytes, progress: Progress) -> tuple[int, str | None]:
         """How many records ``data`` has, and the name that it was sealed under (None: it was before, or has none)."""

@@ -19,7 +19,7 @@ from sda_platform.formats.segments import MetaError, SegmentMeta, parse_segment_
 from sda_platform.lake import durable
 from sda_platform.lake.errors import NameUsed, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
-from sda_platform.landing.consumed import META_SUFFIX, Archive
+from sda_platform.landing.consumed import META_SUFFIX, ConsumedSegments
 from sda_platform.landing.listing import Listing, bytes_at, changed_s, is_local, list_directory, path_of, status
 from sda_platform.landing.segments import (
     NAME_CONFLICT,
@@ -46,7 +46,7 @@ class LandingZone:
         self.feed = feed
         self.root = UPath(root) / feed
         self._pending = self.root / "pending"
-        self.archive = Archive(self.root)
+        self.archive = ConsumedSegments(self.root)
         self._places = (self._pending, *self.archive.places)
 
     def seal(self, name: str, data: bytes, meta: SegmentMeta) -> bool:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-from sda_platform.lake.verdicts import Acknowledgement, Finding, Verdict
+from sda_platform.lake.verdicts import Acknowledgement, CommitFinding, TableVerdict
 from sda_platform.registry import TABLES, tables_named
 
 
@@ -101,7 +101,7 @@ def _user() -> str:
         return f"user {os.getuid()}"
 
 
-def _red_table(verdict: Verdict, finding: Finding) -> RedTable:
+def _red_table(verdict: TableVerdict, finding: CommitFinding) -> RedTable:
     decision = verdict.acknowledged.get(finding.fingerprint)
     return RedTable(
         verdict.table,

@@ -8,10 +8,10 @@ from sda_platform.fusion.tables import TIME_TAG_BIASES
 from sda_platform.orbit_determination import assets, sensors
 from sda_platform.orbit_determination.checks import checks
 from sda_platform.orbit_determination.tables import TABLES
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {"orbit_determination": Policy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}
+POLICIES = {"orbit_determination": GroupPolicy("team:orbit-determination", warn_h=1 / 6, fail_h=1)}
 # Windows are corrected for time-tag biases whether or not element sets are determined.
 _ALWAYS = [dg.AssetKey(TIME_TAG_BIASES.name), FUSION_REPORT, CONJUNCTION_REPORT]
 _ELEMENT_SETS = [dg.AssetKey(table.name) for table in TABLES]

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator
 from sda_platform.lake import delta_log
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.retention import Retention
-from sda_platform.lake.verdicts import Verdict
+from sda_platform.lake.verdicts import TableVerdict
 from sda_platform.recovery.log_files import LogFiles, is_checksum
 
 _MS_PER_HOUR = 3_600_000
 
 
-def clean_log(log: TableLog, others: Iterable[TableLog], verdict: Verdict, *, now_ms: int, retention: Retention) -> int:
+def clean_log(
+    log: TableLog, others: Iterable[TableLog], verdict: TableVerdict, *, now_ms: int, retention: Retention
+) -> int:
     """Remove what the log of a table need not hold any more; returns how many versions that were.
 
     ``others`` are the logs of all tables that may consume this one, ``verdict`` is the one on this table. ``now_ms``:

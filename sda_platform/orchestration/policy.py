@@ -8,7 +8,7 @@ import dagster as dg
 
 
 @dataclass(frozen=True)
-class Policy:
+class GroupPolicy:
     """Who owns a group's assets, and how fresh Dagster expects them: hours after which it warns and fails."""
 
     owner: str
@@ -23,7 +23,7 @@ class Policy:
         )
 
 
-def with_policy(spec: dg.AssetSpec, policies: Mapping[str, Policy]) -> dg.AssetSpec:
+def with_policy(spec: dg.AssetSpec, policies: Mapping[str, GroupPolicy]) -> dg.AssetSpec:
     """``spec`` with owners, kinds and tags of its group; a table also with the group's freshness."""
     policy = policies[spec.group_name or ""]
     is_table = not spec.kinds

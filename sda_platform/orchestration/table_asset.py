@@ -9,7 +9,7 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.clock import iso
-from sda_platform.lake.commit import Receipt
+from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
@@ -93,7 +93,7 @@ def served_by(job: Job) -> tuple[Table, ...]:
     return tuple(each.table for each in DECLARED.values() if each.jobs[0] == job)
 
 
-def materialized(lake: Lake, receipt: Receipt, **facts: Any) -> dg.MaterializeResult[Any]:
+def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.MaterializeResult[Any]:
     """What a commit tells: counts, the window it consumed, identity, preview, and the caller's own ``facts``."""
     table, plan = receipt.plan.table, receipt.plan
     metadata: dict[str, Any] = {

@@ -15,7 +15,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import Table
-from sda_platform.lake.verdicts import Verdict
+from sda_platform.lake.verdicts import TableVerdict
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
@@ -72,12 +72,12 @@ def table_checks(
     return checks
 
 
-def review_declared(store: Lake, table: Table) -> Verdict:
+def review_declared(store: Lake, table: Table) -> TableVerdict:
     """`review` of ``table`` with the balance that its checks declare. Raises KeyError where they are not loaded."""
     return review(store, table, _BALANCES[table.name])
 
 
-def promise_result(table: Table, check: str, verdict: Verdict, promises: Sequence[str]) -> dg.AssetCheckResult:
+def promise_result(table: Table, check: str, verdict: TableVerdict, promises: Sequence[str]) -> dg.AssetCheckResult:
     """The outcome of ``check``, which holds these ``promises``: red until every finding is repaired or acknowledged.
 
     A finding that a person acknowledged is a warning, and does not block; it stays until it is repaired.

@@ -60,7 +60,7 @@ class MessageBus:
 
 
 @dataclass
-class Site:
+class EventSite:
     """A site that submits events to all others and takes theirs in; a repeated event changes nothing."""
 
     name: str

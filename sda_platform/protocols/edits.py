@@ -72,7 +72,7 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class EditVerdict:
     """The edits of one attribute of one object: those that stand, by (lamport, origin), and those superseded."""
 
     standing: tuple[Edit, ...]
@@ -84,7 +84,7 @@ class Verdict:
         return len({edit.value for edit in self.standing}) > 1
 
 
-def reconcile(edits: Iterable[Edit]) -> Verdict:
+def reconcile(edits: Iterable[Edit]) -> EditVerdict:
     """Which edits of one attribute of one object stand; none is lost, and none wins by its time.
 
     Two edits with one vector and other values come from a site that was restored from a backup: both stand.
@@ -92,7 +92,7 @@ def reconcile(edits: Iterable[Edit]) -> Verdict:
     distinct = sorted({edit.edit_id: edit for edit in edits}.values(), key=_shown_first)
     standing = [a for a in distinct if not any(compare(a.vector, b.vector) is Ordering.BEFORE for b in distinct)]
     superseded = [edit for edit in distinct if edit not in standing]
-    return Verdict(tuple(standing), tuple(superseded))
+    return EditVerdict(tuple(standing), tuple(superseded))
 
 
 def next_edit(

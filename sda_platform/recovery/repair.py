@@ -45,7 +45,7 @@ class LostCommit(InvariantError):
 
 
 @dataclass(frozen=True)
-class Finding:
+class RepairFinding:
     """One table: what was found, what was mended, and why the rest was not.
 
     ``unheld`` are consumed segments whose rows the table does not have: at full depth any, else those that were put at
@@ -80,7 +80,7 @@ def recover(
     depth: Depth = Depth.PRESENCE,
     repair: bool,
     wait: Callable[[float], object] = time.sleep,
-) -> list[Finding]:
+) -> list[RepairFinding]:
     """Examine every table and, with ``repair``, mend it; findings in the order of ``tables``.
 
     ``tables`` are in the order in which data flows, and are taken from the end: where both a commit and the one that
@@ -99,7 +99,7 @@ def recover(
     return found[::-1]
 
 
-def _confirmed(look: Callable[[], Finding], wait: Callable[[float], object]) -> Finding:
+def _confirmed(look: Callable[[], RepairFinding], wait: Callable[[float], object]) -> RepairFinding:
     """What two looks in succession agree on; the last of `_MOST_LOOKS` where none do.
 
     A commit, OPTIMIZE or VACUUM between the reading of the log and that of the files looks like damage, but once.
@@ -115,7 +115,9 @@ def _confirmed(look: Callable[[], Finding], wait: Callable[[float], object]) -> 
     return finding
 
 
-def _look(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[LandingZone], depth: Depth) -> Finding:
+def _look(
+    lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[LandingZone], depth: Depth
+) -> RepairFinding:
     log = lake.log(table)
     examination = examine(log, depth)
     if examination.is_absent:
@@ -127,9 +129,9 @@ def _look(lake: Lake, tables: Sequence[Table], table: Table, zones: Sequence[Lan
         examination = replace(examination, damage=damage)
     if depth is Depth.COLUMNS:
         is_searched = examination.reads_as_written
-        return Finding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
+        return RepairFinding(examination, tuple(_unheld(log, zones, examination.version)) if is_searched else ())
     is_older = bool(zones) and examination.is_sound and not examination.is_absent
-    return Finding(examination, tuple(_unheld_since_head(log, zones)) if is_older else ())
+    return RepairFinding(examination, tuple(_unheld_since_head(log, zones)) if is_older else ())
 
 
 def _mend(
@@ -137,9 +139,9 @@ def _mend(
     tables: Sequence[Table],
     table: Table,
     zones: Sequence[LandingZone],
-    found: Finding,
+    found: RepairFinding,
     depth: Depth,
-) -> Finding:
+) -> RepairFinding:
     """Mend what can be, and look again: only a table that is sound afterwards counts as repaired."""
     log, examination = lake.log(table), found.examination
     try:
@@ -150,13 +152,13 @@ def _mend(
             done += _undo_newest(lake, tables, log, zones, examination)
         done += _cleared(log, examination)
     except (LakeError, DeltaError) as refusal:
-        return Finding(examination, found.unheld, refused=str(refusal))
+        return RepairFinding(examination, found.unheld, refused=str(refusal))
     again = examine(log, Depth.PRESENCE)
     if again.damage and not examination.damage:  # the torn files hid it
-        further = _mend(lake, tables, table, zones, Finding(again), depth)
-        return Finding(examination, found.unheld, (*done, *further.repaired), further.refused)
+        further = _mend(lake, tables, table, zones, RepairFinding(again), depth)
+        return RepairFinding(examination, found.unheld, (*done, *further.repaired), further.refused)
     refused = f"{table.name}: after the repair still {'; '.join(again.problems)}" if again.problems else None
-    return Finding(examination, found.unheld, tuple(done), refused)
+    return RepairFinding(examination, found.unheld, tuple(done), refused)
 
 
 def _cleared(log: TableLog, examination: Examination) -> list[str]:

@@ -12,12 +12,12 @@ from typing import Any
 from upath import UPath
 
 from sda_platform.lake import durable
-from sda_platform.recovery.repair import Finding
+from sda_platform.recovery.repair import RepairFinding
 
 _FILE = "recovery.json"
 
 
-def write(home: Path, findings: Sequence[Finding], *, seconds: float) -> None:
+def write(home: Path, findings: Sequence[RepairFinding], *, seconds: float) -> None:
     """Record ``findings``, which took ``seconds``."""
     record = {
         "schema_version": 1,
@@ -47,7 +47,7 @@ def facts(home: Path, table: str) -> dict[str, Any]:
     return {**at_start, **({"recovered_by": told["repaired"]} if told["repaired"] else {})}
 
 
-def _told(finding: Finding) -> dict[str, Any]:
+def _told(finding: RepairFinding) -> dict[str, Any]:
     seen = finding.examination
     return {
         "outcome": finding.outcome,

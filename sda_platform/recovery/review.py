@@ -15,7 +15,7 @@ from sda_platform.lake.contract import schema_differences, violations
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
 from sda_platform.lake.table import Table
-from sda_platform.lake.verdicts import Finding, Position, Verdict, Verdicts
+from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict, Verdicts
 from sda_platform.recovery.verification import broken_chain, duplicate_keys, reviewed_span
 
 # What a package adds: the balance of its table against its inputs over these commits, newest first; returns what is
@@ -31,7 +31,7 @@ MOST_RED = 20
 _PROBLEMS_KEPT = 20
 
 
-def review(store: Lake, table: Table, balance: Sequence[Balance] = ()) -> Verdict:
+def review(store: Lake, table: Table, balance: Sequence[Balance] = ()) -> TableVerdict:
     """Verify what is new in ``table`` and what was wrong, and store the verdict.
 
     Costs time by the new commits and the findings, not by the age of the table. Where there is no verdict, the table is
@@ -52,13 +52,13 @@ def review(store: Lake, table: Table, balance: Sequence[Balance] = ()) -> Verdic
     return verdict
 
 
-def _stored(verdicts: Verdicts, known: Verdict, verdict: Verdict) -> Verdict:
+def _stored(verdicts: Verdicts, known: TableVerdict, verdict: TableVerdict) -> TableVerdict:
     if verdict != known:
         verdicts.write(verdict)
     return verdict
 
 
-def _joined(verdict: Verdict, found: Sequence[Finding]) -> tuple[Finding, ...]:
+def _joined(verdict: TableVerdict, found: Sequence[CommitFinding]) -> tuple[CommitFinding, ...]:
     """The findings of ``verdict`` and those of ``found`` about other commits, oldest first."""
     known = {finding.sequence: finding for finding in (*found, *verdict.findings)}
     return tuple(known[sequence] for sequence in sorted(known))
@@ -74,7 +74,7 @@ def _start(log: TableLog, verified: Position) -> Position:
     return Position.of(newest[-1]) if newest[-1].sequence > 1 else Position()
 
 
-def _again(store: Lake, log: TableLog, old: Finding, balance: Sequence[Balance]) -> list[Finding]:
+def _again(store: Lake, log: TableLog, old: CommitFinding, balance: Sequence[Balance]) -> list[CommitFinding]:
     """What is still wrong of a finding; where the log no longer holds its commits, it stays as it was found."""
     commits = list(takewhile(lambda c: c.sequence > old.before.sequence, log.commits_from(old.last.version)))
     if not commits:
@@ -85,7 +85,7 @@ def _again(store: Lake, log: TableLog, old: Finding, balance: Sequence[Balance])
 
 def _findings(
     store: Lake, log: TableLog, commits: Sequence[Commit], before: Position, balance: Sequence[Balance]
-) -> list[Finding]:
+) -> list[CommitFinding]:
     """What is wrong with ``commits``, newest first, of which ``before`` is the predecessor: by single commits if it
     can be told apart."""
     problems = _problems(store, log, commits, before, balance)
@@ -101,7 +101,7 @@ def _findings(
         if apart:
             return apart
     last, since = Position.of(commits[0]), iso(store.clock.now_ns())
-    return [Finding(log.table.name, commits[-1].sequence, before, last, problems, since)]
+    return [CommitFinding(log.table.name, commits[-1].sequence, before, last, problems, since)]
 
 
 def _problems(

@@ -20,7 +20,7 @@ MARK = "SDA_PLATFORM_ID"
 """The environment variable by which a platform's processes know, and are known, to belong to it."""
 
 _PR_SET_PDEATHSIG = 1
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 def leash(parent_pid: int, command: list[str]) -> None:
@@ -43,7 +43,7 @@ def guard(mark: str) -> None:
 def sweep(mark: str) -> int:
     """Kill every process that carries ``mark`` but this one, until none is left; returns how many."""
     killed: set[int] = set()
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while (alive := marked(mark) - {os.getpid()}) and time.monotonic() < deadline:
         for pid in alive:
             try:

@@ -260,7 +260,7 @@ class Platform:
             added["SDA_UI_URL"] = self._inherited.get("SDA_UI_URL") or self._addresses.webserver
         return {**self._inherited, **added}
 
-    def _await(self, name: str, patience_s: float) -> None:
+    def _await(self, name: str, timeout_s: float) -> None:
         service, began = self._services[name], time.monotonic()
         while not service.is_ready():
             if not service.is_alive:
@@ -268,8 +268,8 @@ class Platform:
                     f"{name} did not start ({describe_exit(service.exit_code)}); the end of {service.log}:\n"
                     + service.last_words()
                 )
-            if time.monotonic() - began > patience_s:
-                raise PlatformError(f"{name} did not answer within {patience_s:.0f} s; see {service.log}")
+            if time.monotonic() - began > timeout_s:
+                raise PlatformError(f"{name} did not answer within {timeout_s:.0f} s; see {service.log}")
             self._pause()
         self._report(f"{name}: ready")
 

@@ -22,13 +22,13 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import review_unverified
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth
-from sda_platform.recovery.repair import Finding, recover
+from sda_platform.recovery.repair import RepairFinding, recover
 from sda_platform.registry import FEEDS, TABLES
 from sda_platform.runtime import platform_home
 from sda_platform.settings import Settings
 
 
-def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[Finding]:
+def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[RepairFinding]:
     """Examine every table, with ``repair`` mend what can be, and record it in the home.
 
     At full depth archived segments whose rows no table has are looked for, too. While it repairs, the caller sees to
@@ -42,7 +42,7 @@ def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[Finding]:
     return findings
 
 
-def lines(findings: Sequence[Finding]) -> Iterator[str]:
+def lines(findings: Sequence[RepairFinding]) -> Iterator[str]:
     """What a person reads: the tables that are sound in one line, each other one with what was found and done."""
     sound = [f for f in findings if f.outcome == "sound"]
     commits, files = (sum(getattr(f.examination, n) for f in findings) for n in ("commits_read", "files_seen"))

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from sda_platform.lake import delta_log
 
 # A dead engine keeps its client trying for minutes; what was asked is then not worth waiting for.
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class SnapshotPrefetch:
     def end(self) -> None:
         """Ask no more; returns when the question that is under way was answered."""
         self._ended.set()
-        self._thread.join(_PATIENCE_S)
+        self._thread.join(_TIMEOUT_S)
 
     def _ask(self) -> None:
         for uri in self._uris:

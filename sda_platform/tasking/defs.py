@@ -2,13 +2,13 @@
 
 import dagster as dg
 
-from sda_platform.orchestration.policy import Policy
+from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 from sda_platform.tasking import assets, sensors
 from sda_platform.tasking.checks import checks
 from sda_platform.tasking.resource import TaskingResource
 
-POLICIES = {"tasking": Policy("team:sensor-tasking", warn_h=1, fail_h=6)}
+POLICIES = {"tasking": GroupPolicy("team:sensor-tasking", warn_h=1, fail_h=6)}
 
 
 def defs(settings: Settings) -> dg.Definitions:

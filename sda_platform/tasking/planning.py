@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from sda_platform.tasking.antennas import Antenna, Booking, Window, booked
-from sda_platform.tasking.scheduling import Plan, Request, Rules, schedule
+from sda_platform.tasking.antennas import Antenna, Booking, PassWindow, booked
+from sda_platform.tasking.scheduling import ObservationPlan, Request, Rules, schedule
 from sda_platform.tasking.tables import SCHEDULED, UNSERVED
 
 REQUEST_COLUMNS: Final = (
@@ -36,12 +36,12 @@ def planned(
     as_of_ns: int,
     observation_ns: int,
     rules: Rules,
-) -> tuple[Plan, list[dict[str, Any]]]:
+) -> tuple[ObservationPlan, list[dict[str, Any]]]:
     """The plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
 
     ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
     """
-    by_object: dict[int, list[Window]] = defaultdict(list)
+    by_object: dict[int, list[PassWindow]] = defaultdict(list)
     for row in windows:
         by_object[row["norad_id"]].append(_window(row, masks_deg.get(row["source_id"], 0.0)))
     wanted = [_request(row, observation_ns) for row in requests]
@@ -70,9 +70,9 @@ def _request(row: Mapping[str, Any], observation_ns: int) -> Request:
     )
 
 
-def _window(row: Mapping[str, Any], mask_deg: float) -> Window:
+def _window(row: Mapping[str, Any], mask_deg: float) -> PassWindow:
     elevation_deg = row["max_elevation_deg"]
-    return Window(
+    return PassWindow(
         row["pass_id"],
         row["source_id"],
         row["aos_time_ns"],
@@ -86,7 +86,7 @@ def _window(row: Mapping[str, Any], mask_deg: float) -> Window:
     )
 
 
-def _standing(row: Mapping[str, Any], windows: Iterable[Window]) -> list[Booking]:
+def _standing(row: Mapping[str, Any], windows: Iterable[PassWindow]) -> list[Booking]:
     """The booking of an earlier plan, where a window still holds all of it."""
     if row["status"] != SCHEDULED:
         return []
@@ -98,7 +98,7 @@ def _standing(row: Mapping[str, Any], windows: Iterable[Window]) -> list[Booking
     ][:1]
 
 
-def _row(request: Mapping[str, Any], plan: Plan, peaks_deg: Mapping[str, float]) -> dict[str, Any]:
+def _row(request: Mapping[str, Any], plan: ObservationPlan, peaks_deg: Mapping[str, float]) -> dict[str, Any]:
     booking = plan.booked.get(request["request_id"])
     copied = {name: request[name] for name in _COPIED}
     if booking is None:

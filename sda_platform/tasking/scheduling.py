@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sda_platform.tasking.antennas import Antenna, Booking, Timeline, Window
+from sda_platform.tasking.antennas import Antenna, Booking, PassWindow, Timeline
 
 NO_WINDOW, NO_ANTENNA_TIME = "no_window", "no_antenna_time"
 # How many requests one request may make to move, one after the other.
@@ -51,7 +51,7 @@ class Rules:
 
 
 @dataclass
-class Plan:
+class ObservationPlan:
     """The outcome: bookings by request, and why the others have none."""
 
     booked: dict[str, Booking]
@@ -64,12 +64,12 @@ class Plan:
 
 def schedule(
     requests: Sequence[Request],
-    windows: Mapping[str, Sequence[Window]],
+    windows: Mapping[str, Sequence[PassWindow]],
     antennas: Mapping[str, Antenna],
     now_ns: int,
     rules: Rules | None = None,
     standing: Iterable[Booking] = (),
-) -> Plan:
+) -> ObservationPlan:
     """Book a window for each request where one can be had; ``windows`` by request, ``antennas`` by sensor.
 
     ``standing`` bookings of known requests that begin within the freeze are kept first.
@@ -81,7 +81,7 @@ class _Scheduler:
     def __init__(
         self,
         requests: Sequence[Request],
-        windows: Mapping[str, Sequence[Window]],
+        windows: Mapping[str, Sequence[PassWindow]],
         antennas: Mapping[str, Antenna],
         now_ns: int,
         rules: Rules,
@@ -94,7 +94,7 @@ class _Scheduler:
         self._moves_left = 0
         self._used: dict[str, float] = dict.fromkeys((each.owner for each in requests), 0.0)
 
-    def run(self, standing: Iterable[Booking]) -> Plan:
+    def run(self, standing: Iterable[Booking]) -> ObservationPlan:
         self._keep(standing)
         waiting = [each for each in self._requests.values() if each.request_id not in self._booked]
         for priority_class in sorted({self._class(each) for each in waiting}):
@@ -109,7 +109,7 @@ class _Scheduler:
             for request_id in sorted(self._requests)
             if request_id not in self._booked
         }
-        return Plan(self._booked, unserved)
+        return ObservationPlan(self._booked, unserved)
 
     def _keep(self, standing: Iterable[Booking]) -> None:
         for booking in sorted(standing, key=lambda each: each.start_ns):
@@ -189,7 +189,7 @@ class _Scheduler:
         self._book(request, best[1])
         return True
 
-    def _usable(self, request: Request, windows: Sequence[Window]) -> list[tuple[Window, tuple[int, int]]]:
+    def _usable(self, request: Request, windows: Sequence[PassWindow]) -> list[tuple[PassWindow, tuple[int, int]]]:
         """Windows that are long enough, the best first, each with the time that is ahead and before the deadline."""
         usable = []
         for window in windows:

@@ -217,9 +217,9 @@ def _strike(world: World, victim: Process, fault: Fault, chance: random.Random) 
 
 def _restart(world: World, loss: Loss, chance: random.Random) -> list[str]:
     """The recovery at the start; twice it loses power as well, somewhere, unless it is through by then."""
-    for patience in (chance.randint(1, 12), chance.randint(1, 12)):
+    for steps in (chance.randint(1, 12), chance.randint(1, 12)):
         recovery = world.start("recovery", world.recover)
-        _run_until(world.scheduler, world.scheduler.steps + patience)
+        _run_until(world.scheduler, world.scheduler.steps + steps)
         if recovery.is_over:
             break
         world.lose_power(loss, chance)

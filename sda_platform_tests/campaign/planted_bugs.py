@@ -18,7 +18,7 @@ from sda_platform.delivery import dispatch, outbox
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import commit, durable
-from sda_platform.lake.commit import Receipt
+from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.log import Commit, Head, TableLog
 from sda_platform.lake.manifest import CommitManifest
@@ -103,7 +103,7 @@ def _take_above_the_mark(zones: Sequence[LandingZone], head: Head, **bounds: Any
     return [segment for segment in _take(zones, head, **bounds) if segment.name > mark]
 
 
-def _append_or_pretend(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> Receipt:
+def _append_or_pretend(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> CommitReceipt:
     """A failed commit advances the mark all the same."""
     try:
         return _append(lake, plan, rows, **facts)
@@ -111,10 +111,10 @@ def _append_or_pretend(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any)
         raise
     except Exception:
         _acknowledge(plan)
-        return Receipt(plan, Commit(plan.base_version + 1, 0, rows.num_rows, plan.manifest("pretended")))
+        return CommitReceipt(plan, Commit(plan.base_version + 1, 0, rows.num_rows, plan.manifest("pretended")))
 
 
-def _acknowledge_then_append(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> Receipt:
+def _acknowledge_then_append(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> CommitReceipt:
     """The zones are cleared before the rows are safe."""
     _acknowledge(plan)
     return _append(lake, plan, rows, **facts)
@@ -159,21 +159,23 @@ class _ChangedLog:
         self._log.make_durable(last_version if self._nonce is None else first_version, last_version)
 
 
-def _settle_any_nonce(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
+def _settle_any_nonce(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> CommitReceipt:
     """Whatever is committed at the sequence counts as ours."""
     return _settle(cast("TableLog", _ChangedLog(log, manifest.nonce)), plan, manifest, write)
 
 
-def _settle_on_success(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
+def _settle_on_success(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> CommitReceipt:
     """An engine that reports no error has committed."""
     try:
         write()
     except Exception:
         return _settle(log, plan, manifest, lambda: None)
-    return Receipt(plan, log.commits()[0])
+    return CommitReceipt(plan, log.commits()[0])
 
 
-def _settle_newest_only(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]) -> Receipt:
+def _settle_newest_only(
+    log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[[], None]
+) -> CommitReceipt:
     """What other tools committed beneath ours is not synced."""
     return _settle(cast("TableLog", _ChangedLog(log)), plan, manifest, write)
 
@@ -182,7 +184,7 @@ def _plant_batch_ids() -> AbstractContextManager[Any]:
     """Each attempt draws the id of its batch anew."""
     numbers = count()
 
-    def planned(subscriber: str, alerts: Any, *rest: Any) -> list[outbox.Batch]:
+    def planned(subscriber: str, alerts: Any, *rest: Any) -> list[outbox.DeliveryBatch]:
         batches = _planned_batches(subscriber, alerts, *rest)
         return [replace(batch, id=f"{batch.id}|{next(numbers)}") for batch in batches]
 
@@ -222,7 +224,7 @@ def _while_discarding() -> Iterator[Case]:
         yield from (replace(twice, fault="kill", step=step, again=n, then="kill-all") for n in range(1, 13))
 
 
-def _append_miscounted(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> Receipt:
+def _append_miscounted(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> CommitReceipt:
     """One record is lost and another doubled, which no count tells."""
     if plan.table.name == RAW_RECORDS.name and rows.num_rows > 1:
         rows = rows.take([0, 0, *range(2, rows.num_rows)])

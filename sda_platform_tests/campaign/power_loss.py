@@ -25,7 +25,7 @@ from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, Outcome
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
-from sda_platform.lake.commit import Receipt
+from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.planning import Plan
 from sda_platform.recovery.repair import recover
 from sda_platform_tests.campaign import ext4
@@ -36,7 +36,7 @@ from sda_platform_tests.support.segments import radar_segment
 
 Without = Literal["nothing", "syncs of the platform", "syncs of the subscriber"]
 NAME = "T1 power loss on ext4"
-_PATIENCE_S = 600.0
+_TIMEOUT_S = 600.0
 _REPLAY = "python -m sda_platform_tests.campaign --tier t1 --point 'power loss'"
 
 
@@ -78,7 +78,7 @@ class _Lake(DeltaRsLake):
 
     account: _Account
 
-    def append(self, plan: Plan, rows: Any, **facts: Any) -> Receipt:
+    def append(self, plan: Plan, rows: Any, **facts: Any) -> CommitReceipt:
         """`Lake.append`."""
         receipt = super().append(plan, rows, **facts)
         self.account.receipts.append([plan.table.name, plan.sequence, receipt.commit.manifest.nonce])
@@ -223,7 +223,7 @@ def _broken_receipts(home: Home, receipts: Sequence[Sequence[Any]]) -> list[str]
 
 
 def _must_end(process: BaseProcess, home: Home) -> None:
-    process.join(_PATIENCE_S)
+    process.join(_TIMEOUT_S)
     if process.exitcode is None:
         process.kill()
         process.join()

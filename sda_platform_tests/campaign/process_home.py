@@ -36,7 +36,7 @@ from sda_platform_tests.support.segments import START_NS, radar_segment
 RECORDS = 5
 # Records of a frame are 72 bytes: the file becomes two segments.
 SEGMENT_MAX_BYTES = 300
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([__name__])
 
@@ -152,7 +152,7 @@ def started(program: Callable[[], None]) -> BaseProcess:
 
 def to_its_end(process: BaseProcess) -> int:
     """The exit code; a process that does not end within the patience is killed, and -9 tells it."""
-    process.join(_PATIENCE_S)
+    process.join(_TIMEOUT_S)
     if process.exitcode is None:
         process.kill()
         process.join()
@@ -161,7 +161,7 @@ def to_its_end(process: BaseProcess) -> int:
 
 def until_reached(process: BaseProcess, order: Path) -> bool:
     """Wait until the process stands still at its point. False: it ended without coming there."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while not injections.hits(order) and process.exitcode is None and time.monotonic() < deadline:
         process.join(0.02)
     return bool(injections.hits(order))

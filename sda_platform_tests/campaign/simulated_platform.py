@@ -24,7 +24,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import delta_log
-from sda_platform.lake.commit import Mode, Receipt
+from sda_platform.lake.commit import CommitReceipt, Mode
 from sda_platform.lake.errors import NameUsed, SegmentConflict
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
@@ -126,7 +126,7 @@ class SimulatedLake(Lake):
         """Arrow rows are the engine's frames here."""
         return rows
 
-    def append(self, plan: Plan, rows: Any, **facts: Any) -> Receipt:
+    def append(self, plan: Plan, rows: Any, **facts: Any) -> CommitReceipt:
         """`Lake.append`; the world records what the receipt promises."""
         receipt = super().append(plan, rows, **facts)
         self.world.promises.append(Promise(plan.table, plan.sequence, self._drawn))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, Outcome, mark_of
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, mark_of
 
 
 @dataclass
@@ -37,7 +37,7 @@ class SimulatedSubscriber:
         """See `delivery.subscriber.Subscriber.held`."""
         return [entry for name, entry in sorted(self.alerts.items()) if name.startswith(prefix)]
 
-    def mark(self, prefix: str = "") -> Mark:
+    def mark(self, prefix: str = "") -> EntriesMark:
         """See `delivery.subscriber.Subscriber.mark`."""
         self.step("ask", prefix)
         return mark_of(entry.key for entry in self.held(prefix))

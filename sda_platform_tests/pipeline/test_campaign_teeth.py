@@ -14,7 +14,7 @@ from sda_platform import failpoints
 from sda_platform.failpoints import InjectedFault
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import commit
-from sda_platform.lake.commit import Receipt
+from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.log import Head, TableLog
 from sda_platform.landing import intake
 from sda_platform_tests.campaign import oracle
@@ -47,9 +47,9 @@ def skipping_checksums(patch: pytest.MonkeyPatch) -> None:
 
 
 def starting_the_sequence_anew_and_believing_success(patch: pytest.MonkeyPatch) -> None:
-    def settle(log: TableLog, plan: Any, _checkpoint: Any, write: Callable[[], None]) -> Receipt:
+    def settle(log: TableLog, plan: Any, _checkpoint: Any, write: Callable[[], None]) -> CommitReceipt:
         write()
-        return Receipt(plan, log.commits()[0])
+        return CommitReceipt(plan, log.commits()[0])
 
     head = TableLog.head
     patch.setattr(commit, "settle", settle)

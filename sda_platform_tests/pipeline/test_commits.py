@@ -14,7 +14,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.lake.commit import Receipt, append
+from sda_platform.lake.commit import CommitReceipt, append
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -152,7 +152,9 @@ def element_sets(spark: SparkSession, *sets: tuple[int, int, int]) -> DataFrame:
     return frame(spark, ELEMENT_SETS, *rows)
 
 
-def improved(spark: SparkSession, log: TableLog, *sets: tuple[int, int, int], plan: Plan | None = None) -> Receipt:
+def improved(
+    spark: SparkSession, log: TableLog, *sets: tuple[int, int, int], plan: Plan | None = None
+) -> CommitReceipt:
     """Commit these element sets to the catalogue, as its asset does."""
     lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
     plan = plan or planned(log)

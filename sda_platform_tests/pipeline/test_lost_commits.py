@@ -25,7 +25,7 @@ POINTS = ["commit.planned", "commit.sent", "commit.landed", "commit.synced"]
 
 
 def optimize_and_vacuum(spark: SparkSession, log: TableLog) -> None:
-    """What maintenance does, without its patience."""
+    """What maintenance does, without its waiting time."""
     name = "spark.databricks.delta.retentionDurationCheck.enabled"
     spark.conf.set(name, "false")
     spark.sql(f"OPTIMIZE delta.`{log.uri}`").collect()

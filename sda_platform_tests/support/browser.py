@@ -21,7 +21,7 @@ _ARGUMENTS = [
 ]
 # The lineage page shortens the names of what it has to draw small.
 _WIDE = (14_400, 7_200)
-_PATIENCE_MS = 30_000
+_TIMEOUT_MS = 30_000
 # A picture is taken when the page has drawn what it loaded; a live page never stops loading.
 _DRAWING_MS = 4_000
 
@@ -31,7 +31,7 @@ class Page:
 
     def __init__(self, tab: Any, url: str) -> None:
         self._tab, self._url = tab, url
-        tab.set_default_timeout(_PATIENCE_MS)
+        tab.set_default_timeout(_TIMEOUT_MS)
 
     def goto(self, path: str) -> None:
         """Open a page of the UI."""

@@ -14,7 +14,7 @@ from sda_platform.edge.address import Address
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.config import CollectorConfig
 from sda_platform.edge.logs import Log
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.source import SourceState
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.radar import encode_radar_frames
@@ -39,7 +39,9 @@ async def collecting(home: Path, sources: Mapping[str, Mapping[str, Any]], **ser
     collector = Collector(described.collector, landing_root=str(home / "landing"), home=home, clock=clock, log=log)
     await collector.start(described)
     try:
-        await until(lambda: all(each.source.state is not State.STARTING for each in collector.supervised.values()))
+        await until(
+            lambda: all(each.source.state is not SourceState.STARTING for each in collector.supervised.values())
+        )
         yield collector
     finally:
         await collector.stop()

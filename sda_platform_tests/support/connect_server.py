@@ -11,7 +11,7 @@ from sda_platform.spark import engine
 from sda_platform.spark.java import find_java
 from sda_platform_tests.support.running_platform import eventually
 
-_PATIENCE_S = 180.0
+_TIMEOUT_S = 180.0
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def connect_server(directory: Path, driver_memory: str = "1g") -> Iterator[str]:
     with (directory / "engine.log").open("wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=directory)
     try:
-        if not eventually(lambda: engine.is_listening(port) or server.poll() is not None, _PATIENCE_S):
+        if not eventually(lambda: engine.is_listening(port) or server.poll() is not None, _TIMEOUT_S):
             raise TimeoutError(f"the engine did not answer; see {directory / 'engine.log'}")
         yield engine.remote_address(port)
     finally:

@@ -20,7 +20,7 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import commit
-from sda_platform.lake.commit import Receipt
+from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -39,7 +39,7 @@ from sda_platform_tests.support.segments import START_NS
 Write = Literal["append", "overwrite"]
 TABLES: dict[str, Table] = {"append": OBSERVATIONS, "overwrite": ORBITAL_CATALOG}
 _SESSION = "catalog"
-_PATIENCE_S = 180.0
+_TIMEOUT_S = 180.0
 
 
 class Client:
@@ -81,7 +81,7 @@ class Client:
 
     def report(self) -> list[str]:
         """What it reports, by lines: ``conflict``, ``receipt`` and its sequence, or an error's disposition and name."""
-        told, _ = self._process.communicate(timeout=_PATIENCE_S)
+        told, _ = self._process.communicate(timeout=_TIMEOUT_S)
         return told.splitlines()
 
     def end(self) -> None:
@@ -98,7 +98,7 @@ class Client:
         return self._place / "orders"
 
     def _await(self, condition: Callable[[], bool]) -> None:
-        if not eventually(lambda: condition() or self._process.poll() is not None, _PATIENCE_S, pause_s=0.02):
+        if not eventually(lambda: condition() or self._process.poll() is not None, _TIMEOUT_S, pause_s=0.02):
             raise TimeoutError(f"{self._place.name}: its statement was never seen")
         if self._process.poll() is not None:
             raise RuntimeError(f"{self._place.name} ended early: {self.report()}")
@@ -123,7 +123,7 @@ def held_by(place: Path) -> commit.Engine:
     return engine
 
 
-def write_rows(lake: Lake, table: Table, ids: Iterable[int]) -> Receipt:
+def write_rows(lake: Lake, table: Table, ids: Iterable[int]) -> CommitReceipt:
     """Plan, and write one row for each id: an append, or an overwrite that adds to what the plan found."""
     segment = SegmentRef("radar", f"{lake.run_id}.seg", "0" * 64, 1, 1)
     plan = lake.plan_landing(table, lake.head(table), [segment])

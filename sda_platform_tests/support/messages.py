@@ -10,7 +10,7 @@ import numpy as np
 from sda_platform.formats.conversion import converted
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
-from sda_platform.formats.ndm import Entry
+from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.reading import error_text, read_records
 from sda_platform.formats.registry import FORMATS, known_format
 
@@ -58,7 +58,7 @@ def convert(data: bytes, source: str, target: str) -> bytes:
 
 def comparable(value: Any) -> Any:
     """A value without the places at which it was read, in types that can be compared."""
-    if isinstance(value, Entry):
+    if isinstance(value, KeywordEntry):
         return value.keyword, value.value, value.unit
     if isinstance(value, np.ndarray):
         return value.tolist()

@@ -24,7 +24,7 @@ from sda_platform_tests.support.running_platform import eventually
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 _READY = "Ctrl-C stops the platform"
-_PATIENCE_S = 1800.0
+_TIMEOUT_S = 1800.0
 _STOP_S = 60.0
 _VIEWPORT = (1600, 1100)
 
@@ -68,7 +68,7 @@ def demo() -> Iterator[Path]:
                 stderr=subprocess.STDOUT,
             )
         try:
-            eventually(lambda: _READY in output.read_text() or process.poll() is not None, _PATIENCE_S)
+            eventually(lambda: _READY in output.read_text() or process.poll() is not None, _TIMEOUT_S)
             if _READY not in output.read_text():
                 raise RuntimeError(f"the demo did not deliver its alerts:\n{output.read_text()}")
             yield Path(directory, "demo")

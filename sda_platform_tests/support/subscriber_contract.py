@@ -3,7 +3,7 @@ changes nothing. A test module makes it run by a subclass of `SubscriberContract
 
 import pytest
 
-from sda_platform.delivery.subscriber import AlertEntry, Mark, Subscriber, mark_of
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, Subscriber, mark_of
 
 
 def entry(sequence: int, op: str = "insert", alert_id: str = "x") -> AlertEntry:
@@ -20,7 +20,7 @@ class SubscriberContract:
     """The rules; each test gets an empty subscriber."""
 
     def test_nothing_was_received_yet(self, subscriber: Subscriber) -> None:
-        assert (subscriber.held(), subscriber.mark()) == ([], Mark())
+        assert (subscriber.held(), subscriber.mark()) == ([], EntriesMark())
 
     def test_its_name_holds_no_secret(self, subscriber: Subscriber) -> None:
         assert "secret" not in subscriber.name

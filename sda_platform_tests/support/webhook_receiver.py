@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, Outcome
-from sda_platform.delivery.webhook_messages import Answer, Entries, HeldMark, Receipt
+from sda_platform.delivery.webhook_messages import Entries, EntryReceipt, HeldMark, WebhookAnswer
 
 Fault = Literal["none", "hang up", "apply and hang up", "apply and hang", "apply twice", "apply and say conflict"]
 
@@ -112,7 +112,7 @@ class _Exchange(BaseHTTPRequestHandler):
                 return self._say(409)
         return self._say(200, answer)
 
-    def _apply(self, entries: list[AlertEntry], times: int) -> Answer:
+    def _apply(self, entries: list[AlertEntry], times: int) -> WebhookAnswer:
         key = str(self.headers["Idempotency-Key"])
         for _ in range(times):
             outcomes = self.server.store.apply(key, entries)
@@ -139,8 +139,10 @@ class _Exchange(BaseHTTPRequestHandler):
         """Quiet: the test has `Receiver.requests`."""
 
 
-def _answer(outcomes: dict[tuple[str, int, str], Outcome]) -> Answer:
-    return Answer(receipts=[Receipt(alert_id=a, sequence=s, op=op, outcome=o) for (a, s, op), o in outcomes.items()])
+def _answer(outcomes: dict[tuple[str, int, str], Outcome]) -> WebhookAnswer:
+    return WebhookAnswer(
+        receipts=[EntryReceipt(alert_id=a, sequence=s, op=op, outcome=o) for (a, s, op), o in outcomes.items()]
+    )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from sda_platform_tests.support import injections
 from sda_platform_tests.support.segments import START_NS
 from sda_platform_tests.support.small_catalogue import small_catalogue
 
-_PATIENCE_S = 60.0
+_TIMEOUT_S = 60.0
 
 
 class Endpoint:
@@ -35,7 +35,7 @@ class Endpoint:
         self._log = (home / "serve.log").open("ab")
         self.process = subprocess.Popen(command, env=environment, stdout=self._log, stderr=self._log)
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TIMEOUT_S
         while not self._answers():
             assert self.process.poll() is None, (home / "serve.log").read_text()
             assert time.monotonic() < deadline, "the endpoint did not answer"
@@ -76,7 +76,7 @@ def endpoint(home: Path) -> Iterator[Endpoint]:
     finally:
         running.client.close()
         running.process.terminate()
-        running.process.wait(_PATIENCE_S)
+        running.process.wait(_TIMEOUT_S)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: P
             assert running.served(70_000 + number) is not None, "served when it is acknowledged"
             injections.Injection(point, "kill").arm(running.injection_file)
             assert not running.put(80_000 + number), "a put that was killed is not acknowledged"
-            assert running.process.wait(_PATIENCE_S) == -signal.SIGKILL
+            assert running.process.wait(_TIMEOUT_S) == -signal.SIGKILL
             assert point in injections.hits(running.injection_file)
     with endpoint(home) as running:
         second = CliRunner().invoke(main, ["--home", str(home), "serve", "--port", str(free_port(0))])

@@ -10,7 +10,7 @@ import pytest
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import EntryKey, SubscriberUnavailable
-from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
+from sda_platform.delivery.webhook_subscriber import DeliveryRetries, WebhookSubscriber
 from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.delivery_rounds import (
@@ -27,7 +27,7 @@ from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.subscriber_contract import entry
 from sda_platform_tests.support.webhook_receiver import Receiver, receiving
 
-PATIENCE = Patience(attempts=4, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=2.0)
+RETRIES = DeliveryRetries(attempts=4, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=2.0)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_a_connection_lost_at_any_byte_of_a_request_or_an_answer_doubles_nothing
     tmp_path: Path, receiver: Receiver, direction: str
 ) -> None:
     with CuttingProxy(receiver.server_address[1]) as proxy:
-        subscriber = WebhookSubscriber(proxy.url, patience=PATIENCE)
+        subscriber = WebhookSubscriber(proxy.url, retries=RETRIES)
         subscriber.apply("whole", [entry(0, alert_id="whole")])  # as long as each of those that follow
         length = proxy.passed[direction]
         chosen = sorted({0, 1, length - 1, *random.Random(11).sample(range(length), 25)})

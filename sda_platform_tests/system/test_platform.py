@@ -43,7 +43,7 @@ pytestmark = [pytest.mark.timeout(1200), pytest.mark.skipif(sys.platform != "lin
 
 TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11-01.csv"
 # A bound for a machine that is busy with other work; `benchmarks/latency.py` measures how fast the platform is.
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 DAY_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
 FEEDS = ("radar", "optical", "isl", "elements")
 
@@ -101,8 +101,8 @@ def test_element_sets_that_land_become_alerts_at_the_subscriber(platform: Runnin
     catalogue = tmp_path / "partner.csv"
     catalogue.write_bytes(catalogue_of(objects()))
     assert f"{len(objects())} records" in platform.sda("land", catalogue)
-    assert eventually(lambda: len(platform.alerts()) > 0, PATIENCE_S)
-    assert eventually(platform.is_idle, PATIENCE_S)
+    assert eventually(lambda: len(platform.alerts()) > 0, TIMEOUT_S)
+    assert eventually(platform.is_idle, TIMEOUT_S)
     assert {(run.job_name, run.status) for run in platform.runs()} == {
         ("catalog_to_alerts", dg.DagsterRunStatus.SUCCESS)
     }
@@ -130,8 +130,8 @@ def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: 
 def test_observations_of_an_object_change_its_alerts(platform: RunningPlatform) -> None:
     before = {alert.alert_id: alert for alert in platform.alerts()}
     platform.observe(segments(0, 70))
-    assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), PATIENCE_S)
-    assert eventually(platform.is_idle, PATIENCE_S)
+    assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), TIMEOUT_S)
+    assert eventually(platform.is_idle, TIMEOUT_S)
     assert_all_landed_once(platform, until_s=70)
     assert platform.rows(FUSED_TRACKS, "fit_id").num_rows > 0
     updated = [alert for alert in platform.alerts() if alert.from_tracks and alert.alert_id in before]
@@ -183,8 +183,8 @@ def test_whatever_lands_badly_is_told_and_harms_nothing_else(platform: RunningPl
         ("night", 1),
         ("refused", 0),
     }
-    assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(letters), PATIENCE_S)
-    assert eventually(platform.is_idle, PATIENCE_S)
+    assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(letters), TIMEOUT_S)
+    assert eventually(platform.is_idle, TIMEOUT_S)
     rows = platform.rows(DEAD_LETTERS, "segment_name", "record_number", "error_kind", "error").to_pylist()
     told = {(r["segment_name"].partition("-")[0], r["record_number"]): r for r in rows}
     assert letters <= told.keys()
@@ -241,16 +241,16 @@ def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_rec
 ) -> None:
     earlier = {run.run_id for run in platform.runs()}
     platform.observe(segments(70, 120))
-    victim = within(PATIENCE_S, lambda: first_new_run(platform, "observations_to_alerts", earlier))
-    worker = within(PATIENCE_S, lambda: worker_of(platform, victim, "raw_records"))
+    victim = within(TIMEOUT_S, lambda: first_new_run(platform, "observations_to_alerts", earlier))
+    worker = within(TIMEOUT_S, lambda: worker_of(platform, victim, "raw_records"))
     assert worker in platform.processes()
     os.kill(worker, signal.SIGKILL)
 
-    assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, PATIENCE_S)
-    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(120)), PATIENCE_S)
-    assert eventually(platform.is_idle, PATIENCE_S)
+    assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, TIMEOUT_S)
+    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(120)), TIMEOUT_S)
+    assert eventually(platform.is_idle, TIMEOUT_S)
     assert {r.status for r in platform.runs() if r.run_id != victim} == {dg.DagsterRunStatus.SUCCESS}
-    assert eventually(lambda: [key for key, _ in reports.received] == [victim], PATIENCE_S)
+    assert eventually(lambda: [key for key, _ in reports.received] == [victim], TIMEOUT_S)
     assert reports.received[0][1]["url"] == f"{platform.url}/runs/{victim}"
     assert_all_landed_once(platform, until_s=120)
     assert [name for name, blocks, passed in check_outcomes(platform) if blocks and not passed] == []
@@ -339,7 +339,7 @@ def worker_of(platform: RunningPlatform, run_id: str, committed: str) -> int | N
     return next(int(str(facts["pid"].value)) for facts in told if "pid" in facts)
 
 
-def within(patience_s: float, ask: Callable[[], Any]) -> Any:
+def within(timeout_s: float, ask: Callable[[], Any]) -> Any:
     """The first answer of ``ask`` that is not None."""
     answers: list[Any] = []
 
@@ -347,5 +347,5 @@ def within(patience_s: float, ask: Callable[[], Any]) -> Any:
         answers.extend(answer for answer in [ask()] if answer is not None)
         return bool(answers)
 
-    assert eventually(answered, patience_s, pause_s=0.1)
+    assert eventually(answered, timeout_s, pause_s=0.1)
     return answers[0]

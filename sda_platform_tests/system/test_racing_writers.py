@@ -21,7 +21,7 @@ from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.racing_writer import ids_of
 
 COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
-_PATIENCE_S = 240.0
+_TIMEOUT_S = 240.0
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def answer(process: subprocess.Popen[str], question: str = "") -> str:
 
 def wait_until_stopped(process: subprocess.Popen[str]) -> None:
     """Return when the process has been stopped by its signal."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         _, status = os.waitpid(process.pid, os.WUNTRACED | os.WNOHANG)
         if os.WIFSTOPPED(status):

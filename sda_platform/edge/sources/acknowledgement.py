@@ -7,8 +7,8 @@ acknowledgement when the connection ends is the sender's to send again (DP1-I18)
 import asyncio
 from contextlib import suppress
 
-from sda_platform.edge.batch import Receipt
-from sda_platform.edge.sources.frame_stream import Framing
+from sda_platform.edge.batch import BatchReceipt
+from sda_platform.edge.sources.frame_stream import LengthPrefix
 
 _BYTES = 8
 _UNACKNOWLEDGED = 64
@@ -21,12 +21,12 @@ class FramesLost(Exception):
 class Acknowledger:
     """Writes the acknowledgements of one connection, in order; at most 64 hand-overs may be without one."""
 
-    def __init__(self, writer: asyncio.StreamWriter, framing: Framing, patience_s: float) -> None:
-        self._writer, self._patience_s = writer, patience_s
+    def __init__(self, writer: asyncio.StreamWriter, framing: LengthPrefix, timeout_s: float) -> None:
+        self._writer, self._timeout_s = writer, timeout_s
         self._is_big_endian = framing.is_big_endian
-        self._expected: asyncio.Queue[tuple[int, Receipt] | None] = asyncio.Queue(maxsize=_UNACKNOWLEDGED)
+        self._expected: asyncio.Queue[tuple[int, BatchReceipt] | None] = asyncio.Queue(maxsize=_UNACKNOWLEDGED)
 
-    async def expect(self, count: int, receipt: Receipt) -> None:
+    async def expect(self, count: int, receipt: BatchReceipt) -> None:
         """The first ``count`` frames are durable once ``receipt`` is; waits while too many are not."""
         await self._expected.put((count, receipt))
 
@@ -45,5 +45,5 @@ class Acknowledger:
     async def _write(self, count: int) -> None:
         self._writer.write(count.to_bytes(_BYTES, "big" if self._is_big_endian else "little"))
         with suppress(OSError, TimeoutError):  # a peer that does not read is noticed when it sends nothing either
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 await self._writer.drain()

@@ -7,7 +7,7 @@ that is not older than the one held. A good one is landed in zone `elements`. Af
 
 import asyncio
 
-from sda_platform.edge.http_client import PATIENCE, HttpClient, HttpPatience
+from sda_platform.edge.http_client import HTTP_BOUNDS, HttpBounds, HttpClient
 from sda_platform.edge.sources.documents import land_document
 from sda_platform.edge.sources.source import Source, SourceFailed
 from sda_platform.formats.errors import RecordError
@@ -20,16 +20,16 @@ class ElementRefresh:
     """Asks ``<base_url>/tle/<norad_id>`` for ``{"name", "line1", "line2"}``."""
 
     def __init__(
-        self, base_url: str, norad_id: int, *, interval_s: float = 600.0, patience: HttpPatience = PATIENCE
+        self, base_url: str, norad_id: int, *, interval_s: float = 600.0, bounds: HttpBounds = HTTP_BOUNDS
     ) -> None:
         self._url, self._norad_id = f"{base_url.rstrip('/')}/tle/{norad_id}", norad_id
-        self._interval_s, self._patience = interval_s, patience
+        self._interval_s, self._bounds = interval_s, bounds
         self.epoch_time_ns: int | None = None
         self.refreshed = 0
 
     async def run(self, source: Source) -> None:
         """Refresh until cancelled."""
-        client = HttpClient(self._patience)
+        client = HttpClient(self._bounds)
         try:
             while True:
                 try:

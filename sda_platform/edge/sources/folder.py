@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from sda_platform.edge.sources.source import Services, Source, SourceFailed, State
+from sda_platform.edge.sources.source import Services, Source, SourceFailed, SourceState
 from sda_platform.formats.registry import ZONES
-from sda_platform.landing.lander import Landed, Lander
+from sda_platform.landing.lander import LandedFile, Lander
 from sda_platform.landing.partner_files import PartnerFileError
 
 _PARTIAL: Final = (".tmp", ".part", ".partial", ".filepart", ".crdownload")
@@ -47,7 +47,7 @@ class FolderSource(Source):
                 place.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise SourceFailed(f"{place}: cannot be made: {error.strerror}") from None
-        self.state = State.RUNNING
+        self.state = SourceState.RUNNING
         loop = asyncio.get_running_loop()
         while True:
             for path in await loop.run_in_executor(self.services.executor, lambda: list(self._settled(time.time()))):
@@ -82,7 +82,7 @@ class FolderSource(Source):
         self.log.info("file landed", file=str(path), zone=landed.zone, records=landed.records)
         _put_away(path, self._path / LANDED)
 
-    def _attempt(self, path: Path) -> Landed:
+    def _attempt(self, path: Path) -> LandedFile:
         zone = path.parent.name if path.parent != self._path else None
         return self._lander.land(path, feed=zone)
 

@@ -1,7 +1,7 @@
 """Reading length-prefixed frames from a TCP stream, many at once, within bounds of size and time.
 
-What is held is at most one frame and one read. A frame that the peer began must end within `Patience.frame_s`; a peer
-that sends nothing for `Patience.idle_s` is gone (F4.16).
+At most one frame and one read are in memory. A frame that began must end within `FrameTimeouts.frame_s`. A peer that
+sends nothing for `FrameTimeouts.idle_s` is disconnected (F4.16).
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class StreamEnded(Exception):
 
 
 @dataclass(frozen=True)
-class Framing:
+class LengthPrefix:
     """How lengths are written, and the largest that is accepted."""
 
     is_big_endian: bool
@@ -34,7 +34,7 @@ class Framing:
 
 
 @dataclass(frozen=True)
-class Patience:
+class FrameTimeouts:
     """Bounds of waiting: for any byte, for the end of a frame, and for it once a stop is asked for; seconds."""
 
     idle_s: float = 60.0
@@ -42,14 +42,14 @@ class Patience:
     drain_s: float = 2.0
 
 
-PATIENCE: Final = Patience()
+FRAME_TIMEOUTS: Final = FrameTimeouts()
 
 
 class FrameStream:
     """The frames of one connection."""
 
-    def __init__(self, reader: asyncio.StreamReader, framing: Framing, patience: Patience) -> None:
-        self._reader, self._framing, self._patience = reader, framing, patience
+    def __init__(self, reader: asyncio.StreamReader, framing: LengthPrefix, timeouts: FrameTimeouts) -> None:
+        self._reader, self._framing, self._timeouts = reader, framing, timeouts
         self._buffer = bytearray()
         self._needed = LENGTH_BYTES
         self._began_s: float | None = None
@@ -74,9 +74,9 @@ class FrameStream:
             self._buffer += chunk
 
     def stop(self) -> None:
-        """Have `read` end at the next frame boundary at which the peer is quiet, or after `Patience.drain_s`."""
+        """Have `read` end at the next frame boundary at which the peer is quiet, or after `FrameTimeouts.drain_s`."""
         now_s = asyncio.get_running_loop().time()
-        self._stop_at_s = now_s + self._patience.drain_s
+        self._stop_at_s = now_s + self._timeouts.drain_s
         if self._waiting is not None:
             self._waiting.reschedule(self._deadline_s(now_s))
 
@@ -113,8 +113,8 @@ class FrameStream:
         if self._stop_at_s is not None:
             return self._stop_at_s if self._buffer else min(now_s + _QUIET_S, self._stop_at_s)
         if self._buffer and self._began_s is not None:
-            return self._began_s + self._patience.frame_s
-        return now_s + self._patience.idle_s
+            return self._began_s + self._timeouts.frame_s
+        return now_s + self._timeouts.idle_s
 
     def _ended(self, reason: str) -> StreamEnded:
         return StreamEnded(reason, bytes(self._buffer))

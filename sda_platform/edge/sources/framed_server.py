@@ -9,16 +9,16 @@ import socket
 from typing import ClassVar
 
 from sda_platform.edge.address import Address
-from sda_platform.edge.sources.frame_stream import PATIENCE, READ_BYTES, Framing, Patience
+from sda_platform.edge.sources.frame_stream import FRAME_TIMEOUTS, READ_BYTES, FrameTimeouts, LengthPrefix
 from sda_platform.edge.sources.intake import Intake, LinkIntake, TelemetryIntake
 from sda_platform.edge.sources.session import Session
-from sda_platform.edge.sources.source import Services, Source, State
+from sda_platform.edge.sources.source import Services, Source, SourceState
 
 
 class FramedServer(Source):
     """Listens at ``bind``."""
 
-    framing: ClassVar[Framing]
+    framing: ClassVar[LengthPrefix]
     intake_class: ClassVar[type[Intake]]
 
     def __init__(
@@ -29,10 +29,10 @@ class FramedServer(Source):
         bind: Address,
         acknowledges: bool = False,
         max_connections: int = 256,
-        patience: Patience = PATIENCE,
+        timeouts: FrameTimeouts = FRAME_TIMEOUTS,
     ) -> None:
         super().__init__(name, services)
-        self._bind, self._acknowledges, self._patience = bind, acknowledges, patience
+        self._bind, self._acknowledges, self._timeouts = bind, acknowledges, timeouts
         self._max_connections = max_connections
         self._intake = self.intake_class(self)
         self._sessions: dict[asyncio.Task[None], Session] = {}
@@ -55,7 +55,7 @@ class FramedServer(Source):
         self._fault = asyncio.get_running_loop().create_future()
         server = await asyncio.start_server(self._accept, *self._bind, limit=READ_BYTES, backlog=self._max_connections)
         self._address = str(Address(*server.sockets[0].getsockname()[:2]))
-        self.state = State.RUNNING
+        self.state = SourceState.RUNNING
         self.log.info("listening", address=self._address)
         try:
             while not (self.stopping.is_set() or self._fault.done()):
@@ -77,7 +77,7 @@ class FramedServer(Source):
         for session in self._sessions.values():
             session.stream.stop()
         if self._sessions:
-            await asyncio.wait(self._sessions, timeout=self._patience.drain_s + 0.5)
+            await asyncio.wait(self._sessions, timeout=self._timeouts.drain_s + 0.5)
         for task in list(self._sessions):
             task.cancel()
         await asyncio.gather(*self._sessions, return_exceptions=True)
@@ -89,7 +89,7 @@ class FramedServer(Source):
             writer.transport.abort()
             return
         keep_alive(writer)
-        session = Session(reader, writer, self._intake, self.framing, self._patience, acknowledges=self._acknowledges)
+        session = Session(reader, writer, self._intake, self.framing, self._timeouts, acknowledges=self._acknowledges)
         self._sessions[task] = session
         try:
             await session.run()
@@ -105,7 +105,7 @@ class LinkSource(FramedServer):
     """Beacons of satellites over inter-satellite links; one connection may carry many satellites."""
 
     kind, zone = "isl", "isl"
-    framing = Framing(is_big_endian=False)
+    framing = LengthPrefix(is_big_endian=False)
     intake_class = LinkIntake
 
 
@@ -113,7 +113,7 @@ class TelemetrySource(FramedServer):
     """Telemetry frames that ground stations send."""
 
     kind, zone = "telemetry", "telemetry"
-    framing = Framing(is_big_endian=True)
+    framing = LengthPrefix(is_big_endian=True)
     intake_class = TelemetryIntake
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sda_platform.edge.batch import Batch, Receipt
+from sda_platform.edge.batch import BatchReceipt, ReceivedBatch
 from sda_platform.edge.frames import Frames
 from sda_platform.edge.packets import MAX_BATCH
 from sda_platform.edge.priority import Priority
@@ -32,9 +32,9 @@ class Intake(ABC):
     def split(self, frames: Frames) -> list[tuple[Priority, NDArray[Any]]]:
         """Which rows have which priority, the most urgent first: masks or row numbers."""
 
-    async def take(self, frames: Frames) -> Receipt:
+    async def take(self, frames: Frames) -> BatchReceipt:
         """Hand over ``frames``; wait where the policy is to wait."""
-        source, receipt = self.source, Receipt()
+        source, receipt = self.source, BatchReceipt()
         received_s = source.last_received_s = asyncio.get_running_loop().time()
         received_ns = source.services.clock.now_ns()
         is_kept = False
@@ -45,7 +45,7 @@ class Intake(ABC):
                     chosen = part.where(rows)
                     if len(chosen):
                         data = chosen.packed(received_ns)
-                        batch = Batch(source.name, priority, data, len(chosen), received_s, receipt)
+                        batch = ReceivedBatch(source.name, priority, data, len(chosen), received_s, receipt)
                         await self._entry.hand_over(batch)
             is_kept = receipt.lost == 0
         finally:

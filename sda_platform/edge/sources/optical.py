@@ -9,17 +9,17 @@ import asyncio
 import json
 from typing import Any, Final
 
-from sda_platform.edge.batch import Batch, Receipt
-from sda_platform.edge.http_client import HttpClient, HttpFailed, HttpPatience
-from sda_platform.edge.marks import Mark
+from sda_platform.edge.batch import BatchReceipt, ReceivedBatch
+from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed
+from sda_platform.edge.marks import DurableMark
 from sda_platform.edge.priority import Priority
-from sda_platform.edge.sources.source import Services, Source, SourceFailed, State
+from sda_platform.edge.sources.source import Services, Source, SourceFailed, SourceState
 from sda_platform.resilience import BreakerState
 
 _REMEMBERED: Final = 100_000
 _LONG_POLL_GRACE_S: Final = 2.0
 _FUTURE_NS: Final = 5_000_000_000
-_PATIENCE: Final = HttpPatience(total_s=10.0, max_bytes=16 * 2**20)
+_HTTP_BOUNDS: Final = HttpBounds(total_s=10.0, max_bytes=16 * 2**20)
 
 
 class OpticalSource(Source):
@@ -37,13 +37,13 @@ class OpticalSource(Source):
         poll_interval_s: float = 5.0,
         wait_ms: int = 0,
         overlap_s: float = 60.0,
-        patience: HttpPatience = _PATIENCE,
+        bounds: HttpBounds = _HTTP_BOUNDS,
     ) -> None:
         super().__init__(name, services)
         self._url, self._poll_interval_s, self._wait_ms = url, poll_interval_s, wait_ms
-        self._overlap_ns, self._patience = round(overlap_s * 1e9), patience
+        self._overlap_ns, self._bounds = round(overlap_s * 1e9), bounds
         self._entry = services.entry(self.zone)
-        self._mark = Mark(services.state_directory / f"{name}.mark.json")
+        self._mark = DurableMark(services.state_directory / f"{name}.mark.json")
         self._client: HttpClient | None = None
         self._landed: dict[str, int] = {}  # time by id, of records within the overlap
 
@@ -60,7 +60,7 @@ class OpticalSource(Source):
     async def run(self) -> None:
         """See `Source.run`. Raises SourceFailed, MarkUnreadable."""
         self._mark.load()
-        self._client = client = HttpClient(self._patience)
+        self._client = client = HttpClient(self._bounds)
         try:
             failures = 0
             while not self.stopping.is_set():
@@ -70,7 +70,7 @@ class OpticalSource(Source):
                     failures += 1
                     await self.retry_later(failures, failure)
                     continue
-                self.state, self.detail = State.RUNNING, ""
+                self.state, self.detail = SourceState.RUNNING, ""
                 if not (found and self._wait_ms):
                     await self.pause(0.1 if self._wait_ms else self._poll_interval_s)
         finally:
@@ -81,7 +81,7 @@ class OpticalSource(Source):
         params = {"since": str(max(self._mark.time_ns - self._overlap_ns, 0))}
         if self._wait_ms:
             params["wait_ms"] = str(self._wait_ms)
-        total_s = self._patience.total_s if not self._wait_ms else self._wait_ms / 1e3 + _LONG_POLL_GRACE_S
+        total_s = self._bounds.total_s if not self._wait_ms else self._wait_ms / 1e3 + _LONG_POLL_GRACE_S
         request = asyncio.ensure_future(client.get(self._url, params=params, total_s=total_s))
         stopped = asyncio.ensure_future(self.stopping.wait())
         try:
@@ -108,10 +108,10 @@ class OpticalSource(Source):
                 record = {**record, "received_ns": received_ns}
             lines.append(json.dumps(record, separators=(",", ":")).encode())
         if lines:
-            receipt, now_s = Receipt(), asyncio.get_running_loop().time()
+            receipt, now_s = BatchReceipt(), asyncio.get_running_loop().time()
             self.last_received_s = now_s
             data = b"\n".join(lines) + b"\n"
-            await self._entry.hand_over(Batch(self.name, Priority.HIGH, data, len(lines), now_s, receipt))
+            await self._entry.hand_over(ReceivedBatch(self.name, Priority.HIGH, data, len(lines), now_s, receipt))
             if not await receipt.durable():
                 raise SourceFailed(f"{self._url}: {receipt.lost} records were not kept; they are asked for again")
         self._advance(times, latest_ns=received_ns + _FUTURE_NS)

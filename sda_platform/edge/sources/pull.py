@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 from upath import UPath
 
-from sda_platform.edge.http_client import Answer, HttpClient, HttpFailed, HttpPatience, HttpRefused
+from sda_platform.edge.http_client import HttpAnswer, HttpBounds, HttpClient, HttpFailed, HttpRefused
 from sda_platform.edge.sources.documents import land_document
-from sda_platform.edge.sources.source import Services, Source, SourceGone, State
+from sda_platform.edge.sources.source import Services, Source, SourceGone, SourceState
 from sda_platform.lake import durable
 from sda_platform.resilience import BreakerState
 
 LEAST_INTERVAL_S: Final = 60.0
-_PATIENCE: Final = HttpPatience(total_s=120.0)
+_HTTP_BOUNDS: Final = HttpBounds(total_s=120.0)
 _AFTER_FAILURE_S: Final = 300.0
 _VALIDATORS: Final = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
@@ -64,12 +64,12 @@ class PullSource(Source):
         segment_format: str,
         interval_s: float = 7_200.0,
         login: Login | None = None,
-        patience: HttpPatience = _PATIENCE,
+        bounds: HttpBounds = _HTTP_BOUNDS,
     ) -> None:
         super().__init__(name, services)
         self.zone = zone
         self._url, self._format, self._interval_s = url, segment_format, interval_s
-        self._login, self._patience = login, patience
+        self._login, self._bounds = login, bounds
         self._client: HttpClient | None = None
         self._state_path = UPath(services.state_directory / f"{name}.pull.json")
 
@@ -85,12 +85,12 @@ class PullSource(Source):
 
     async def run(self) -> None:
         """See `Source.run`. Raises SourceFailed, SourceGone."""
-        self._client = client = HttpClient(self._patience)
+        self._client = client = HttpClient(self._bounds)
         try:
             while not self.stopping.is_set():
                 left_s = self._asked_s() + self._interval_s - time.time()
                 if left_s > 0:
-                    self.state = State.RUNNING
+                    self.state = SourceState.RUNNING
                     if await self.pause(min(left_s, 3600.0)):
                         return
                     continue
@@ -98,7 +98,7 @@ class PullSource(Source):
                     await self._pull(client)
                 except HttpFailed as failure:
                     self.errors["failed_request"] += 1
-                    self.state, self.detail = State.RETRYING, str(failure)
+                    self.state, self.detail = SourceState.RETRYING, str(failure)
                     self.log.warning("asked again later", in_s=_AFTER_FAILURE_S, reason=str(failure))
                     await self.pause(min(_AFTER_FAILURE_S, self._interval_s))
                     self._hold({**self._held(), "asked_s": 0.0})
@@ -139,5 +139,5 @@ class PullSource(Source):
         durable.write(self._state_path, json.dumps(state).encode())
 
 
-def _validators(answer: Answer) -> dict[str, object]:
+def _validators(answer: HttpAnswer) -> dict[str, object]:
     return {name: answer.headers[name] for name in _VALIDATORS if name in answer.headers}

@@ -15,7 +15,7 @@ import numpy as np
 from sda_platform.edge.address import Address, listening_udp
 from sda_platform.edge.frames import Frames
 from sda_platform.edge.sources.intake import RadarIntake
-from sda_platform.edge.sources.source import Services, Source, State
+from sda_platform.edge.sources.source import Services, Source, SourceState
 
 MAX_DATAGRAM_BYTES: Final = 1_500
 _BURST: Final = 1_024
@@ -59,7 +59,7 @@ class RadarSource(Source):
         """See `Source.run`."""
         with listening_udp(self._bind, self._receive_buffer_bytes) as opened:
             self._socket = opened
-            self.state = State.RUNNING
+            self.state = SourceState.RUNNING
             self.log.info("listening", address=self.address)
             try:
                 while not self.stopping.is_set():

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from sda_platform.edge.frames import frames_of
 from sda_platform.edge.sources.acknowledgement import Acknowledger, FramesLost
-from sda_platform.edge.sources.frame_stream import FrameStream, Framing, Patience, StreamEnded
+from sda_platform.edge.sources.frame_stream import FrameStream, FrameTimeouts, LengthPrefix, StreamEnded
 from sda_platform.edge.sources.intake import Intake
 
 _CLEAN = frozenset({"closed", "stopped"})
@@ -20,16 +20,16 @@ class Session:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         intake: Intake,
-        framing: Framing,
-        patience: Patience,
+        framing: LengthPrefix,
+        timeouts: FrameTimeouts,
         *,
         acknowledges: bool = False,
     ) -> None:
-        self.stream = FrameStream(reader, framing, patience)
+        self.stream = FrameStream(reader, framing, timeouts)
         self.frames = 0
         self.farewell = b""  # what is written before the connection is closed
         self._writer, self._intake = writer, intake
-        self._acknowledger = Acknowledger(writer, framing, patience.frame_s) if acknowledges else None
+        self._acknowledger = Acknowledger(writer, framing, timeouts.frame_s) if acknowledges else None
 
     async def run(self) -> str:
         """Read to the end; returns its reason: that of `StreamEnded`, or "lost" if frames were dropped."""

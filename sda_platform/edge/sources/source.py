@@ -32,7 +32,7 @@ class SourceGone(SourceFailed):
     """The source gives up for good: it is not restarted until it is configured anew."""
 
 
-class State(StrEnum):
+class SourceState(StrEnum):
     """The state of a source, as `sda sources` shows it."""
 
     STARTING = "starting"
@@ -70,7 +70,7 @@ class Source(ABC):
         self.name = name
         self.services = services
         self.log = services.log.bind(source=name)
-        self.state = State.STARTING
+        self.state = SourceState.STARTING
         self.detail = ""
         self.errors: Counter[str] = Counter()
         self.last_received_s: float | None = None
@@ -115,7 +115,7 @@ class Source(ABC):
         """Wait after the ``failures``-th failure in a row, with jitter, up to half a minute."""
         pause = pause_s(failures, base_s=1.0, cap_s=30.0, seed=f"{self.name}{time.time_ns()}")
         self.errors["failed_request"] += 1
-        self.state, self.detail = State.RETRYING, str(reason)
+        self.state, self.detail = SourceState.RETRYING, str(reason)
         self.log.warning("trying again", in_s=round(pause, 1), reason=str(reason))
         await self.pause(pause)
 

@@ -13,11 +13,11 @@ from random import Random
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.sources.element_refresh import ElementRefresh
-from sda_platform.edge.sources.frame_stream import PATIENCE, READ_BYTES, Framing, Patience
+from sda_platform.edge.sources.frame_stream import FRAME_TIMEOUTS, READ_BYTES, FrameTimeouts, LengthPrefix
 from sda_platform.edge.sources.framed_server import keep_alive
 from sda_platform.edge.sources.intake import TelemetryIntake
 from sda_platform.edge.sources.session import Session
-from sda_platform.edge.sources.source import Services, Source, SourceGone, State
+from sda_platform.edge.sources.source import Services, Source, SourceGone, SourceState
 from sda_platform.resilience import doubling_s
 
 GOODBYE = b"\x00\x00\x00\x07GOODBYE"
@@ -35,14 +35,14 @@ class StationSource(Source):
         *,
         address: Address,
         elements: ElementRefresh | None = None,
-        patience: Patience = PATIENCE,
+        timeouts: FrameTimeouts = FRAME_TIMEOUTS,
         connect_s: float = 5.0,
         give_up_s: float = 300.0,
         longest_pause_s: float = 30.0,
         first_pause_s: float = 1.0,
     ) -> None:
         super().__init__(name, services)
-        self._station, self._elements, self._patience = address, elements, patience
+        self._station, self._elements, self._timeouts = address, elements, timeouts
         self._connect_s, self._give_up_s = connect_s, give_up_s
         self._first_pause_s, self._longest_pause_s = first_pause_s, longest_pause_s
         self._intake = TelemetryIntake(self)
@@ -65,14 +65,14 @@ class StationSource(Source):
                 refreshing.cancel()
                 with suppress(asyncio.CancelledError):
                     await refreshing
-        self._enter(State.STOPPED, "stopped")
+        self._enter(SourceState.STOPPED, "stopped")
 
     async def _keep_connected(self) -> None:
         loop = asyncio.get_running_loop()
         failing_since_s, attempt = None, 0
         while not self.stopping.is_set():
             attempt += 1
-            self._enter(State.STARTING, f"connecting, attempt {attempt}")
+            self._enter(SourceState.STARTING, f"connecting, attempt {attempt}")
             ended = await self._connection()
             if ended is None:
                 failing_since_s, attempt = None, 0
@@ -84,7 +84,7 @@ class StationSource(Source):
                 raise SourceGone(f"{self._station}: no connection for {self._give_up_s:.0f} s; last: {ended}")
             pause_s = doubling_s(max(attempt, 1), base_s=self._first_pause_s, cap_s=self._longest_pause_s)
             pause_s = min(pause_s * self._jitter.uniform(1.0, 1.1), self._longest_pause_s)
-            self._enter(State.RETRYING, f"reconnecting in {pause_s:.1f} s: {ended}")
+            self._enter(SourceState.RETRYING, f"reconnecting in {pause_s:.1f} s: {ended}")
             await self.pause(pause_s)
 
     async def _connection(self) -> str | None:
@@ -95,8 +95,8 @@ class StationSource(Source):
         except (OSError, TimeoutError) as error:
             return f"{type(error).__name__}: {error}".rstrip(": ")
         keep_alive(writer)
-        self._enter(State.RUNNING, "connected")
-        self._session = Session(reader, writer, self._intake, Framing(is_big_endian=True), self._patience)
+        self._enter(SourceState.RUNNING, "connected")
+        self._session = Session(reader, writer, self._intake, LengthPrefix(is_big_endian=True), self._timeouts)
         if self.stopping.is_set():
             self.stop()
         self._session.farewell = GOODBYE
@@ -110,10 +110,10 @@ class StationSource(Source):
         """Finish the frame in progress, say GOODBYE, close (F4.12)."""
         super().stop()
         if self._session is not None:
-            self._enter(State.DRAINING, "disconnecting")
+            self._enter(SourceState.DRAINING, "disconnecting")
             self._session.stream.stop()
 
-    def _enter(self, state: State, detail: str) -> None:
+    def _enter(self, state: SourceState, detail: str) -> None:
         self.state, self.detail = state, detail
         self.transitions.append(detail)
         del self.transitions[:-64]

@@ -22,9 +22,9 @@ from starlette.routing import Route
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.http_server import HttpServer
-from sda_platform.edge.sources.source import Services, Source, State
+from sda_platform.edge.sources.source import Services, Source, SourceState
 from sda_platform.formats.registry import ZONES
-from sda_platform.landing.lander import Landed, Lander
+from sda_platform.landing.lander import LandedFile, Lander
 from sda_platform.landing.partner_files import PartnerFileError
 
 _LATER: Final = {"Retry-After": "2"}
@@ -63,7 +63,7 @@ class UploadSource(Source):
         """See `Source.run`."""
         app = Starlette(routes=[Route("/land/{zone}", self._receive, methods=["POST"])])
         async with HttpServer(app, self._bind) as self._server:
-            self.state = State.RUNNING
+            self.state = SourceState.RUNNING
             self.log.info("listening", address=self.address)
             await self.stopping.wait()
 
@@ -108,7 +108,7 @@ class UploadSource(Source):
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
         loop = asyncio.get_running_loop()
         try:
-            landed: Landed = await loop.run_in_executor(
+            landed: LandedFile = await loop.run_in_executor(
                 self.services.executor, self._attempt, path, zone, request.query_params.get("format")
             )
         except PartnerFileError as refusal:
@@ -128,7 +128,7 @@ class UploadSource(Source):
                     return
                 file.write(chunk)
 
-    def _attempt(self, path: Path, zone: str, segment_format: str | None) -> Landed:
+    def _attempt(self, path: Path, zone: str, segment_format: str | None) -> LandedFile:
         lander = Lander(self.services.landing_root, self.services.clock)
         return lander.land(path, feed=zone, segment_format=segment_format or _only_format(path, zone))
 

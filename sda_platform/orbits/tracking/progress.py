@@ -20,7 +20,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.slices import SLICE_NS, Slice, accumulate_slices
-from sda_platform.orbits.tracking.window import FusedWindow, Window
+from sda_platform.orbits.tracking.window import FitWindow, FusedWindow
 
 _INCOMPLETE = b""
 """The key of no slice."""
@@ -55,7 +55,7 @@ class _WindowProgress:
     """The cached slices of one window in this process."""
 
     def __init__(self, propagator: Propagator, mid_time_ns: int) -> None:
-        self._window = Window(propagator, mid_time_ns)
+        self._window = FitWindow(propagator, mid_time_ns)
         self._added: list[bytes] = []
         self._accumulated: dict[bytes, Slice] = {}
 

@@ -46,7 +46,7 @@ class FusedWindow:
     """(g,) objects that were fitted from their observations."""
 
 
-class Window:
+class FitWindow:
     """One window of time, to which slices are added in order."""
 
     def __init__(self, propagator: Propagator, mid_time_ns: int) -> None:
@@ -62,9 +62,9 @@ class Window:
         self._cost: FloatArray = np.zeros(0)
         self._equations: FloatArray = np.zeros((0, accumulated_equations.SIZE))
 
-    def cleared(self) -> Window:
+    def cleared(self) -> FitWindow:
         """The same window without slices."""
-        empty = Window(self._propagator, self._mid_time_ns)
+        empty = FitWindow(self._propagator, self._mid_time_ns)
         empty.reference = self.reference
         return empty
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.delivery.outbox import GROUP_SIZE, Batch, entries, ledger, mark_change, planned_batches
-from sda_platform.delivery.subscriber import AlertEntry, Mark, mark_of
+from sda_platform.delivery.outbox import GROUP_SIZE, DeliveryBatch, entries, ledger, mark_change, planned_batches
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, mark_of
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform_tests.support.delta_tables import rows_of
@@ -61,7 +61,7 @@ def test_the_mark_of_what_was_told_follows_from_the_entries_alone(lengths: list[
         [AlertEntry(str(n), i // 2, ("insert", "retract")[i % 2], "") for i in range(length)]
         for n, length in enumerate(lengths)
     ]
-    told = Mark()
+    told = EntriesMark()
     for journal in journals:
         cut = data.draw(st.integers(0, len(journal)))
         told += mark_change(journal[:cut])
@@ -88,7 +88,7 @@ def test_the_body_is_the_alert_without_its_envelope() -> None:
 
 def test_the_ledger_has_a_row_per_entry_with_its_outcome() -> None:
     table = alerts(("x", 1, "insert"), ("x", 0, "retract"))
-    rows = ledger([Batch("b", entries(table))], ["applied", "stale"], subscriber="s", as_of_ns=7)
+    rows = ledger([DeliveryBatch("b", entries(table))], ["applied", "stale"], subscriber="s", as_of_ns=7)
     assert [(r["sequence"], r["op"], r["outcome"], r["tca_time_ns"]) for r in rows.to_pylist()] == [
         (0, "retract", "applied", 100),
         (1, "insert", "stale", 101),

@@ -13,7 +13,7 @@ from sda_platform.delivery.checks import disagreements, subscriber_agrees
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.reconciliation import compare
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.resources import LakeResource
@@ -186,7 +186,7 @@ def test_of_many_alerts_one_whose_id_is_no_uuid_is_found_too(tmp_path: Path) -> 
     subscriber = SqliteSubscriber(tmp_path / "subscriber.sqlite")
     subscriber.apply("all", [AlertEntry(f"ghost {n}", 0, "insert", "{}") for n in range(1001)])
     assert len(compare(subscriber, {}).ahead) == 1001
-    assert subscriber.mark() != Mark()
+    assert subscriber.mark() != EntriesMark()
 
 
 def test_the_ledger_has_the_outcome_of_the_receipts_though_more_alerts_came_meanwhile__D17(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sda_platform.delivery import sql_subscriber
 from sda_platform.delivery.sql_subscriber import Transaction
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber, require_durable
-from sda_platform.delivery.subscriber import AlertEntry, EntryKey, Mark, SubscriberUnavailable, mark_of
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, SubscriberUnavailable, mark_of
 from sda_platform.lake.errors import Misconfigured
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
@@ -82,7 +82,7 @@ def test_a_mark_depends_on_no_order_and_adds_up(held: list[tuple[str, int, str]]
     assert mark_of(held[:cut]) + mark_of(held[cut:]) == whole
     assert whole - mark_of(held[:cut]) == mark_of(held[cut:])
     assert mark_of(sorted(held)) == whole
-    assert whole - whole == Mark()
+    assert whole - whole == EntriesMark()
 
 
 @settings(max_examples=25)  # each writes and syncs a dozen files

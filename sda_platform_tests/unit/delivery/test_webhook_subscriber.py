@@ -8,13 +8,13 @@ import pytest
 
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import SubscriberMisconfigured, SubscriberUnavailable
-from sda_platform.delivery.webhook_subscriber import Patience, WebhookSubscriber
+from sda_platform.delivery.webhook_subscriber import DeliveryRetries, WebhookSubscriber
 from sda_platform_tests.support.delivery_rounds import deliver, report
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 from sda_platform_tests.support.webhook_receiver import Fault, Receiver, receiving
 
-PATIENCE = Patience(attempts=3, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=0.5)
+RETRIES = DeliveryRetries(attempts=3, first_pause_s=0.001, longest_pause_s=0.002, answer_within_s=0.5)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 @pytest.fixture
 def subscriber(receiver: Receiver) -> WebhookSubscriber:
     url = receiver.url.replace("//", "//user:secret@") + "?token=secret"
-    return WebhookSubscriber(url, patience=PATIENCE)
+    return WebhookSubscriber(url, retries=RETRIES)
 
 
 def posts(receiver: Receiver) -> int:
@@ -71,7 +71,7 @@ def test_another_process_that_does_not_know_asks_first_as_well__CP35(
     subscriber: WebhookSubscriber, receiver: Receiver
 ) -> None:
     subscriber.apply("b1", [entry(0)])
-    again = WebhookSubscriber(receiver.url, patience=PATIENCE)
+    again = WebhookSubscriber(receiver.url, retries=RETRIES)
     assert again.apply("b1", [entry(0)]) == ["applied"]
     assert posts(receiver) == 1
 
@@ -131,13 +131,13 @@ def test_a_delivery_is_tried_a_few_times_and_then_left_to_a_later_run(tmp_path: 
     with receiving(SqliteSubscriber(tmp_path / "received.sqlite")) as gone:
         url = gone.url
     with pytest.raises(SubscriberUnavailable, match="ConnectError"):
-        WebhookSubscriber(url, patience=PATIENCE).apply("b1", [entry(0)])
+        WebhookSubscriber(url, retries=RETRIES).apply("b1", [entry(0)])
 
 
 def test_pauses_are_jittered_bounded_and_no_shorter_than_asked(receiver: Receiver) -> None:
     pauses: list[float] = []
-    patience = Patience(attempts=4, first_pause_s=0.2, longest_pause_s=3.0)
-    subscriber = WebhookSubscriber(receiver.url, patience=patience, sleep=pauses.append)
+    retries = DeliveryRetries(attempts=4, first_pause_s=0.2, longest_pause_s=3.0)
+    subscriber = WebhookSubscriber(receiver.url, retries=retries, sleep=pauses.append)
     receiver.faults.extend([503, 503, 429])
     subscriber.apply("b1", [entry(0)])
     assert len(pauses) == 3

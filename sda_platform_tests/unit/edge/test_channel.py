@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sda_platform.edge.channel import Channel, ChannelClosed, Edge, Overdue, Policy
+from sda_platform.edge.channel import Channel, ChannelClosed, Edge, Overdue, OverflowPolicy
 
 
-def channel(capacity: int = 10, policy: Policy = Policy.BLOCK, deadline_s: float | None = None) -> Channel[int]:
+def channel(
+    capacity: int = 10, policy: OverflowPolicy = OverflowPolicy.BLOCK, deadline_s: float | None = None
+) -> Channel[int]:
     return Channel(Edge("test", "sender", "receiver", capacity, policy, "a test", deadline_s))
 
 
@@ -72,7 +74,7 @@ def test_a_closed_channel_is_distinct_from_a_full_one__DP4_I5() -> None:
 
 def test_what_misses_the_deadline_is_refused_and_counted__DP4_I3_I4() -> None:
     async def scenario() -> None:
-        edge = channel(1, Policy.DEADLINE, 0.001)
+        edge = channel(1, OverflowPolicy.DEADLINE, 0.001)
         await edge.put(1, 1)
         with pytest.raises(Overdue):
             await edge.put(2, 1, records=7, kind="high")
@@ -84,7 +86,7 @@ def test_what_misses_the_deadline_is_refused_and_counted__DP4_I3_I4() -> None:
 
 def test_an_offer_that_does_not_fit_is_counted__DP4_I4() -> None:
     async def scenario() -> None:
-        edge = channel(5, Policy.SHED)
+        edge = channel(5, OverflowPolicy.SHED)
         assert edge.offer(1, 5)
         assert not edge.offer(2, 1, records=3, kind="low")
         assert edge.counts.refused == {"low": 3}
@@ -134,8 +136,8 @@ def test_a_sender_that_gives_up_leaves_no_trace() -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("policy", "deadline_s"), [(Policy.BLOCK, 1.0), (Policy.DEADLINE, None)])
-def test_an_edge_without_its_bound_cannot_be_made__DP4_F2(policy: Policy, deadline_s: float | None) -> None:
+@pytest.mark.parametrize(("policy", "deadline_s"), [(OverflowPolicy.BLOCK, 1.0), (OverflowPolicy.DEADLINE, None)])
+def test_an_edge_without_its_bound_cannot_be_made__DP4_F2(policy: OverflowPolicy, deadline_s: float | None) -> None:
     with pytest.raises(ValueError, match="edge test"):
         channel(1, policy, deadline_s)
     with pytest.raises(ValueError, match="capacity is 0"):

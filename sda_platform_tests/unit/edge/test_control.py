@@ -13,14 +13,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from sda_platform.cli.sources import source_grid
 from sda_platform.edge.address import Address
 from sda_platform.edge.bottleneck import Occupancy
-from sda_platform.edge.channel import Policy
+from sda_platform.edge.channel import OverflowPolicy
 from sda_platform.edge.config import ConfigError, load_config
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.latency import Latency
 from sda_platform.edge.rates import Rates
 from sda_platform.edge.report import report_sources
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.topology import declared_edges
 from sda_platform_tests.support.collectors import address, beacons, collecting, framed, until
 from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR, STATIONS
@@ -63,7 +63,7 @@ def test_every_family_is_exported_and_counts_are_true__DP1_O2_DP4_O1(tmp_path: P
     assert {(s.labels["zone"], s.labels["priority"]): s.value for s in counted}["isl", "high"] == 5.0
     policies = {s.labels["edge"]: s.labels["policy"] for s in families["channel_capacity_bytes"].samples}
     assert policies == {edge.name: edge.policy.value for edge in declared_edges(["radar", "isl"])}
-    assert {edge for edge, policy in policies.items() if policy == Policy.SHED} == {
+    assert {edge for edge, policy in policies.items() if policy == OverflowPolicy.SHED} == {
         s.labels["edge"] for s in families["shedding_sink_drops"].samples
     }
 
@@ -76,7 +76,7 @@ def test_health_is_503_once_a_source_died__DP1_O1(tmp_path: Path) -> None:
         ):
             assert (await ask(control, "/health")).json() == {"healthy": True, "problems": []}
             source = collector.supervised["radar-a"].source
-            source.state, source.detail = State.FAILED, "the reason"
+            source.state, source.detail = SourceState.FAILED, "the reason"
             answer = await ask(control, "/health")
             assert answer.status_code == 503
             assert answer.json()["problems"] == ["source radar-a: the reason"]

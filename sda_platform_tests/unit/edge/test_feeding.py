@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sda_platform.cli.feeder import BURST, Archive, Feeder, feed
+from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive, feed
 from sda_platform.edge.address import Address
 from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
@@ -88,7 +88,7 @@ def test_a_collector_without_the_sources_is_refused_by_name(tmp_path: Path) -> N
 
 
 def test_the_archive_answers_in_order_of_time_whatever_it_was_given() -> None:
-    archive = Archive()
+    archive = ObservationArchive()
     archive.add([RECORDS[3], RECORDS[1], b"no json"])
     found = json.loads(archive.since(0))
     assert [each["obs_id"] if isinstance(each, dict) else each for each in found] == ["obs-1", "no json", "obs-3"]

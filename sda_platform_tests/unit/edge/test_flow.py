@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from sda_platform.edge import collector as collector_module
-from sda_platform.edge.batch import BATCH_OVERHEAD, Batch, Receipt
-from sda_platform.edge.channel import Channel, ChannelClosed, Policy
+from sda_platform.edge.batch import BATCH_OVERHEAD, BatchReceipt, ReceivedBatch
+from sda_platform.edge.channel import Channel, ChannelClosed, OverflowPolicy
 from sda_platform.edge.ledger import Account, Ledger
 from sda_platform.edge.pressure import Pressure
 from sda_platform.edge.priority import Priority
@@ -32,9 +32,9 @@ class Zone:
     entry: ZoneEntry
     ledger: Ledger
 
-    async def send(self, priority: Priority, size: int = 1 * MIB - BATCH_OVERHEAD, records: int = 10) -> Receipt:
-        receipt = Receipt()
-        await self.entry.hand_over(Batch("source", priority, bytes(size), records, 0.0, receipt))
+    async def send(self, priority: Priority, size: int = 1 * MIB - BATCH_OVERHEAD, records: int = 10) -> BatchReceipt:
+        receipt = BatchReceipt()
+        await self.entry.hand_over(ReceivedBatch("source", priority, bytes(size), records, 0.0, receipt))
         return receipt
 
     async def empty(self, priority: Priority) -> None:
@@ -137,8 +137,8 @@ def test_what_waits_at_an_end_is_counted_as_dropped() -> None:
 
 
 def test_pressure_has_hysteresis() -> None:
-    (edge, *_) = [edge for edge in declared_edges(["radar"]) if edge.policy is Policy.BLOCK]
-    channel: Channel[Batch] = Channel(replace(edge, capacity=100))
+    (edge, *_) = [edge for edge in declared_edges(["radar"]) if edge.policy is OverflowPolicy.BLOCK]
+    channel: Channel[ReceivedBatch] = Channel(replace(edge, capacity=100))
     pressure = Pressure([channel])
     found = []
     for used in (80, 81, 51, 50, 51, 81):
@@ -228,8 +228,8 @@ def test_segments_are_within_their_bound_whatever_waits(tmp_path: Path) -> None:
             entry = collector.entry("isl")
             for part in range(10):
                 data = pack_records(beacons(200, norad_id=part + 1), [0] * 200)
-                receipt = Receipt()
-                await entry.hand_over(Batch("links", Priority.HIGH, data, 200, 0.0, receipt))
+                receipt = BatchReceipt()
+                await entry.hand_over(ReceivedBatch("links", Priority.HIGH, data, 200, 0.0, receipt))
             await until(lambda: collector.ledger.of_source("links").sealed == 2000)
 
     asyncio.run(scenario())

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sda_platform.edge.frames import frames_of
 from sda_platform.edge.packets import PacketProcessor
 from sda_platform.edge.redundancy import RecentSamples
-from sda_platform.edge.sources.frame_stream import FrameStream, Framing, Patience, StreamEnded
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.frame_stream import FrameStream, FrameTimeouts, LengthPrefix, StreamEnded
+from sda_platform.edge.sources.source import SourceState
 from sda_platform_tests.support.collectors import (
     address,
     beacons,
@@ -30,10 +30,10 @@ from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR, STATIONS
 SEED = 20_261_122
 
 
-async def read_all(data: bytes, chunks: list[int], framing: Framing) -> tuple[list[bytes], str, bytes]:
+async def read_all(data: bytes, chunks: list[int], framing: LengthPrefix) -> tuple[list[bytes], str, bytes]:
     """The frames of a stream that arrives in chunks of these sizes, why it ended, and the rest."""
     reader = asyncio.StreamReader()
-    stream = FrameStream(reader, framing, Patience())
+    stream = FrameStream(reader, framing, FrameTimeouts())
 
     async def feed() -> None:
         at, turn = 0, 0
@@ -64,7 +64,7 @@ async def read_all(data: bytes, chunks: list[int], framing: Framing) -> tuple[li
 def test_any_stream_ends_with_a_declared_reason_and_no_byte_is_lost__F1(
     data: bytes, chunks: list[int], is_big_endian: bool
 ) -> None:
-    found, reason, rest = asyncio.run(read_all(data, chunks, Framing(is_big_endian, max_bytes=100)))
+    found, reason, rest = asyncio.run(read_all(data, chunks, LengthPrefix(is_big_endian, max_bytes=100)))
     order = "big" if is_big_endian else "little"
     whole = framed(found, order)
     assert data.startswith(whole + rest)
@@ -103,7 +103,7 @@ def test_random_bytes_on_every_socket_stop_nothing__DP1_Q1(tmp_path: Path) -> No
             await until(lambda: len(payloads(tmp_path, "isl", "high")) >= 3)
             await until(lambda: collector.ledger.of_source("radar-a").sealed == 200)
             await until(lambda: collector.supervised["stations"].source.connections == 0)
-            assert {each.source.state for each in collector.supervised.values()} == {State.RUNNING}
+            assert {each.source.state for each in collector.supervised.values()} == {SourceState.RUNNING}
             assert collector.health == []
             writer.close()
 
@@ -127,11 +127,11 @@ def test_a_sender_that_stalls_within_a_frame_holds_up_no_other__F1(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("sent", "reason"), [(b"", "idle"), (b"\x50\x00", "slow"), (b"\x50\x00\x00\x00xyz", "slow")])
-def test_a_silent_or_slow_peer_is_closed_after_its_patience__F4(sent: bytes, reason: str) -> None:
+def test_a_silent_or_slow_peer_is_closed_after_its_timeout__F4(sent: bytes, reason: str) -> None:
     async def scenario() -> str:
         reader = asyncio.StreamReader()
         reader.feed_data(sent)
-        stream = FrameStream(reader, Framing(is_big_endian=False), Patience(idle_s=0.01, frame_s=0.02))
+        stream = FrameStream(reader, LengthPrefix(is_big_endian=False), FrameTimeouts(idle_s=0.01, frame_s=0.02))
         with pytest.raises(StreamEnded) as ended:
             await stream.read()
         assert ended.value.rest == sent

@@ -10,9 +10,9 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from sda_platform.edge.http_client import HttpClient, HttpFailed, HttpPatience, HttpRefused
+from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused
 from sda_platform.edge.sources.optical import OpticalSource
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.source import SourceState
 from sda_platform.formats.optical import parse_optical_record
 from sda_platform_tests.support.collectors import NOW_NS, collecting, payloads, until
 from sda_platform_tests.unit.edge.servers import serving
@@ -87,7 +87,7 @@ def test_a_damaged_mark_fails_its_source_and_no_other__DP2_F5(tmp_path: Path) ->
     async def scenario() -> None:
         sources = {**optical("http://127.0.0.1:9"), **LINKS}
         async with collecting(tmp_path, sources) as collector:
-            assert collector.supervised["links"].source.state is State.RUNNING
+            assert collector.supervised["links"].source.state is SourceState.RUNNING
             (problem,) = collector.health
             assert problem.startswith("source archive: ")
             assert "archive.mark.json: is no mark" in problem
@@ -126,13 +126,13 @@ def test_an_answer_that_is_no_list_fails_the_source_within_its_budget(tmp_path: 
         served = serving(lambda request: Response(content))
         async with served as remote, collecting(tmp_path, optical(remote.url)) as collector:
             await until(lambda: collector.supervised["archive"].restarts >= 1)
-            assert collector.supervised["archive"].source.state in (State.RETRYING, State.FAILED)
+            assert collector.supervised["archive"].source.state in (SourceState.RETRYING, SourceState.FAILED)
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "optical") == []
 
 
-def sent(answers: list[Callable[[], Response]], **patience: Any) -> tuple[list[float], int, "str | int"]:
+def sent(answers: list[Callable[[], Response]], **changed: Any) -> tuple[list[float], int, "str | int"]:
     """Ask once with these answers, one after the other; returns pauses, number of requests, and status or error."""
     pauses: list[float] = []
 
@@ -141,7 +141,7 @@ def sent(answers: list[Callable[[], Response]], **patience: Any) -> tuple[list[f
 
     async def scenario() -> tuple[list[float], int, str | int]:
         left = list(answers)
-        bounds = HttpPatience(**{"first_pause_s": 0.001, "longest_pause_s": 20.0, "total_s": 5.0, **patience})
+        bounds = HttpBounds(**{"first_pause_s": 0.001, "longest_pause_s": 20.0, "total_s": 5.0, **changed})
         client = HttpClient(bounds, sleep=sleep)
         async with serving(lambda request: left.pop(0)()) as remote:
             try:
@@ -190,7 +190,7 @@ def test_an_answer_beyond_the_bound_is_refused() -> None:
 
 def test_nothing_listens_and_the_breaker_stops_asking__DP2_F7() -> None:
     async def scenario() -> None:
-        client = HttpClient(HttpPatience(attempts=5, first_pause_s=0.0001, longest_pause_s=0.0002, connect_s=1.0))
+        client = HttpClient(HttpBounds(attempts=5, first_pause_s=0.0001, longest_pause_s=0.0002, connect_s=1.0))
         with pytest.raises(HttpFailed, match="Connect"):
             await client.get("http://127.0.0.1:9")
         with pytest.raises(HttpFailed, match="not asked"):
@@ -261,7 +261,7 @@ def test_a_missing_password_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
             source = collector.supervised["sets"].source
             await until(lambda: "SPACETRACK_USER and SPACETRACK_PASSWORD" in source.detail)
             assert remote.asked == []
-            assert source.state is State.FAILED
+            assert source.state is SourceState.FAILED
 
     asyncio.run(scenario())
 

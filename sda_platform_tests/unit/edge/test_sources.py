@@ -9,7 +9,7 @@ import pytest
 
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.priority import Priority
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.source import SourceState
 from sda_platform.formats.telemetry import EMERGENCY_FLAG, INVALID_FLAG
 from sda_platform_tests.support.collectors import (
     address,
@@ -235,7 +235,7 @@ def test_a_stop_finishes_the_frame_that_is_being_read__F1_DP1_F8(tmp_path: Path)
             await asyncio.sleep(0.02)
             writer.write(data[40:])
             await stopping
-            assert source.state is State.STOPPED
+            assert source.state is SourceState.STOPPED
             writer.close()
 
     asyncio.run(scenario())
@@ -287,7 +287,7 @@ def test_a_source_that_cannot_start_fails_after_its_budget_and_the_others_go_on_
 
         async def scenario() -> None:
             async with collecting(tmp_path, {**RADAR, "radar-b": bad}) as collector:
-                await until(lambda: collector.supervised["radar-b"].source.state is State.FAILED, 40.0)
+                await until(lambda: collector.supervised["radar-b"].source.state is SourceState.FAILED, 40.0)
                 assert collector.supervised["radar-b"].restarts == 5
                 (problem,) = collector.health
                 assert "radar-b" in problem
@@ -307,10 +307,10 @@ def test_a_fault_of_the_program_ends_its_source_and_shows__DP2_F4(
             monkeypatch.setattr(source._intake, "split", lambda frames: 1 / 0)  # type: ignore[attr-defined]
             _, writer = await connect(collector, "links")
             writer.write(framed(beacons(1)))
-            await until(lambda: source.state is State.FAILED)
+            await until(lambda: source.state is SourceState.FAILED)
             assert source.detail == "fault of the program: ZeroDivisionError: division by zero"
             assert "ZeroDivisionError" in collector.log.stream.getvalue()  # type: ignore[attr-defined]
-            assert collector.supervised["radar-a"].source.state is State.RUNNING
+            assert collector.supervised["radar-a"].source.state is SourceState.RUNNING
             writer.close()
 
     asyncio.run(scenario())

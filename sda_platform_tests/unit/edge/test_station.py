@@ -10,9 +10,9 @@ from starlette.responses import JSONResponse, Response
 
 from sda_platform.edge.address import Address
 from sda_platform.edge.collector import Collector
-from sda_platform.edge.http_client import HttpPatience
+from sda_platform.edge.http_client import HttpBounds
 from sda_platform.edge.sources.element_refresh import ElementRefresh
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.sources.station import GOODBYE, StationSource
 from sda_platform.edge.supervision import Supervised
 from sda_platform_tests.support.collectors import collecting, framed, payloads, telemetry, until
@@ -88,7 +88,7 @@ def test_pauses_double_up_to_the_cap_and_the_station_is_given_up_for_good__F4(tm
         async with collecting(tmp_path, {}) as collector:
             nobody = Address("127.0.0.1", 9)
             source = called(collector, nobody, first_pause_s=0.01, longest_pause_s=0.05, give_up_s=0.3)
-            await until(lambda: source.state is State.FAILED)
+            await until(lambda: source.state is SourceState.FAILED)
             assert "no connection for 0 s" in source.detail
             assert collector.supervised["station"].restarts == 0
             attempts = [text for text in source.transitions if text.startswith("connecting")]
@@ -102,10 +102,10 @@ def test_a_stop_ends_the_pause_between_two_attempts__F4(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with collecting(tmp_path, {}) as collector:
             source = called(collector, Address("127.0.0.1", 9), first_pause_s=3600.0, longest_pause_s=3600.0)
-            await until(lambda: source.state is State.RETRYING)
+            await until(lambda: source.state is SourceState.RETRYING)
             async with asyncio.timeout(2):
                 await collector.supervised["station"].stop()
-            assert source.state is State.STOPPED
+            assert source.state is SourceState.STOPPED
 
     asyncio.run(scenario())
 
@@ -124,8 +124,8 @@ def refresh(answers: list[Response], tmp_path: Path) -> tuple[ElementRefresh, di
                 await reader.read(-1)
 
             async with station(silent) as address:
-                patience = HttpPatience(first_pause_s=0.001, longest_pause_s=0.002)
-                keeping = ElementRefresh(remote.url, 25_544, interval_s=0.001, patience=patience)
+                bounds = HttpBounds(first_pause_s=0.001, longest_pause_s=0.002)
+                keeping = ElementRefresh(remote.url, 25_544, interval_s=0.001, bounds=bounds)
                 source = called(collector, address, elements=keeping)
                 await until(lambda: not left)
                 await until(lambda: keeping.refreshed + source.errors["elements"] >= 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import sda_platform.edge
-from sda_platform.edge.channel import Policy
+from sda_platform.edge.channel import OverflowPolicy
 from sda_platform.edge.topology import MIB, Topology, audit, declared_edges
 from sda_platform.formats.registry import ZONES
 from sda_platform_tests.support.collectors import collecting
@@ -43,9 +43,9 @@ def test_an_undeclared_or_unbounded_edge_is_found__DP4_Q1() -> None:
 
 def test_high_priority_blocks_and_low_priority_is_shed__DP4_I3() -> None:
     policies = {edge.name: edge.policy for edge in declared_edges(["radar", "telemetry"])}
-    assert policies["radar.high"] is Policy.BLOCK
-    assert policies["radar.low"] is Policy.SHED
-    assert policies["telemetry.high"] is Policy.DEADLINE
+    assert policies["radar.high"] is OverflowPolicy.BLOCK
+    assert policies["radar.low"] is OverflowPolicy.SHED
+    assert policies["telemetry.high"] is OverflowPolicy.DEADLINE
 
 
 def test_a_lane_is_one_channel_for_every_caller() -> None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.formats.cutting import can_be_packed, pack_segment
-from sda_platform.formats.ephemeris import Ephemeris
+from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.format import RecordFormat
-from sda_platform.formats.ndm import Entry
+from sda_platform.formats.ndm import KeywordEntry
 from sda_platform.formats.time_systems import to_utc_ns
 from sda_platform_tests.support.messages import (
     MESSAGES,
@@ -151,7 +151,7 @@ numbers = st.floats(-1e6, 1e6)
 
 
 @st.composite
-def ephemerides(draw: st.DrawFn) -> Ephemeris:
+def ephemerides(draw: st.DrawFn) -> EphemerisSegment:
     states, covariances = draw(st.integers(1, 5)), draw(st.integers(0, 3))
     start_ns = draw(st.integers(0, 4 * 10**18))
     steps = draw(st.lists(st.integers(1, 10**12), min_size=states, max_size=states))
@@ -162,10 +162,10 @@ def ephemerides(draw: st.DrawFn) -> Ephemeris:
     drawn = draw(
         st.lists(numbers, min_size=states * width + covariances * 21, max_size=states * width + covariances * 21)
     )
-    return Ephemeris(
+    return EphemerisSegment(
         "3.0",
-        (Entry("CREATION_DATE", "2024-01-01T00:00:00"), Entry("ORIGINATOR", "US")),
-        tuple(Entry(keyword, value) for keyword, value in texts.items()),
+        (KeywordEntry("CREATION_DATE", "2024-01-01T00:00:00"), KeywordEntry("ORIGINATOR", "US")),
+        tuple(KeywordEntry(keyword, value) for keyword, value in texts.items()),
         tuple(draw(st.lists(st.sampled_from(["a", "b = c", "META_STOP"]), max_size=2))),
         np.cumsum([start_ns, *steps[1:]]),
         np.array(drawn[: states * width]).reshape(states, width),
@@ -177,7 +177,7 @@ def ephemerides(draw: st.DrawFn) -> Ephemeris:
 
 @pytest.mark.parametrize("encoding", ["kvn", "xml"])
 @given(st.lists(ephemerides(), min_size=1, max_size=3))
-def test_any_ephemeris_survives_being_written_with_every_digit(encoding: str, before: list[Ephemeris]) -> None:
+def test_any_ephemeris_survives_being_written_with_every_digit(encoding: str, before: list[EphemerisSegment]) -> None:
     known = record_format(f"oem-{encoding}")
     again, errors = values_and_errors(known.write(before), known)
     assert errors == []

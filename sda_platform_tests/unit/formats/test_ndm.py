@@ -7,7 +7,7 @@ import pytest
 
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.ndm import Entry, kvn_messages, xml_messages
+from sda_platform.formats.ndm import KeywordEntry, kvn_messages, xml_messages
 
 DATA = Path(__file__).parents[2] / "data" / "omm"
 ENTITIES = b'<!DOCTYPE omm [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><omm><EPOCH>&b;</EPOCH></omm>'
@@ -68,10 +68,10 @@ def test_values_come_apart_from_their_units_and_comments_are_kept_apart() -> Non
     text = b"CCSDS_CDM_VERS = 1.0\nCOMMENT HBR [m] = 5\nMISS_DISTANCE = 715 [m]\n"
     assert list(kvn_messages(text)) == [
         [
-            Entry("CCSDS_CDM_VERS", "1.0", "", "line 1"),
-            Entry("COMMENT", "HBR [m] = 5", "", "line 2"),
-            Entry("MISS_DISTANCE", "715", "m", "line 3"),
+            KeywordEntry("CCSDS_CDM_VERS", "1.0", "", "line 1"),
+            KeywordEntry("COMMENT", "HBR [m] = 5", "", "line 2"),
+            KeywordEntry("MISS_DISTANCE", "715", "m", "line 3"),
         ]
     ]
     (message,) = xml_messages(b"<cdm><MISS_DISTANCE units='m'>715</MISS_DISTANCE></cdm>", "cdm")
-    assert message == [Entry("MISS_DISTANCE", "715", "m", "line 1")]
+    assert message == [KeywordEntry("MISS_DISTANCE", "715", "m", "line 1")]

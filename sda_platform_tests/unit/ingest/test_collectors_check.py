@@ -15,7 +15,7 @@ from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
 from sda_platform.edge.service import run_collector
-from sda_platform.edge.sources.source import State
+from sda_platform.edge.sources.source import SourceState
 from sda_platform.ingest.collectors import collector_report, collectors_are_healthy
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.published import COLLECTOR, publish, published, withdraw
@@ -47,7 +47,7 @@ def test_a_failed_source_is_named_with_its_reason__DP1_O1(tmp_path: Path) -> Non
             problems, facts = await asyncio.to_thread(collector_report, control.address)
             assert (problems, facts["radar-a_sealed"], facts["bottleneck"]) == ([], 0, "none")
             source = collector.supervised["radar-a"].source
-            source.state, source.detail = State.FAILED, "the reason"
+            source.state, source.detail = SourceState.FAILED, "the reason"
             assert (await asyncio.to_thread(collector_report, control.address))[0] == ["source radar-a: the reason"]
 
     asyncio.run(scenario())

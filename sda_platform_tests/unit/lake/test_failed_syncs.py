@@ -16,7 +16,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.unsynced import SyncFailed
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
 from sda_platform.recovery.examination import Depth
-from sda_platform.recovery.repair import Finding, recover
+from sda_platform.recovery.repair import RepairFinding, recover
 from sda_platform_tests.campaign.disk import File, Loss
 from sda_platform_tests.campaign.scheduling import Process
 from sda_platform_tests.campaign.simulated_oracle import contradictions, lost_promises
@@ -117,7 +117,7 @@ def fail_sync_of(monkeypatch: pytest.MonkeyPatch, file: Path, reason: int) -> No
     monkeypatch.setattr(durable.os, "fsync", failing)
 
 
-def verified(lake: Lake, depth: Depth, *, repair: bool) -> Finding:
+def verified(lake: Lake, depth: Depth, *, repair: bool) -> RepairFinding:
     return recover(lake, [RAW_RECORDS], {}, depth=depth, repair=repair, wait=lambda _seconds: None)[0]
 
 

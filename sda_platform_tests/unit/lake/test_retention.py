@@ -16,7 +16,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import NEWEST_COMMITS, TableLog
 from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform.lake.table import Table
-from sda_platform.lake.verdicts import Finding, Position, Verdict
+from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict
 from sda_platform.orchestration.log_cleanup import clean_log
 from sda_platform.orchestration.maintenance import is_due
 from sda_platform.recovery import log_files
@@ -202,13 +202,13 @@ def test_what_a_red_table_needs_to_be_read_and_verified_again_stays_in_the_log_s
     log = busy.log(RAW_RECORDS)
     commits = {commit.sequence: Position.of(commit) for commit in log.commits(None)}
     before = commits.get(red_at - 1, Position())
-    finding = Finding(RAW_RECORDS.name, red_at, before, commits[red_at], {"keys": ["1 repeated"]}, "")
-    busy.verdicts.write(Verdict(RAW_RECORDS.name, commits[150], (finding,)))
+    finding = CommitFinding(RAW_RECORDS.name, red_at, before, commits[red_at], {"keys": ["1 repeated"]}, "")
+    busy.verdicts.write(TableVerdict(RAW_RECORDS.name, commits[150], (finding,)))
     assert cleaned(busy, RAW_RECORDS) == (0 if red_at == 1 else 20)
     strict = lake_at(Path(busy.uri), reads_unverified=False)
     if red_at > 1:
         assert strict.plan(OBSERVATIONS).window(RAW_RECORDS).upto_sequence == red_at - 1
-    busy.verdicts.write(Verdict(RAW_RECORDS.name, commits[150]))
+    busy.verdicts.write(TableVerdict(RAW_RECORDS.name, commits[150]))
     assert cleaned(busy, RAW_RECORDS) == (40 if red_at == 1 else 20), "once the finding is gone"
 
 

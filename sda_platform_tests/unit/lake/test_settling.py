@@ -8,7 +8,7 @@ import pytest
 
 from sda_platform import failpoints
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.commit import Receipt, settle
+from sda_platform.lake.commit import CommitReceipt, settle
 from sda_platform.lake.errors import CommitConflict, InvariantError
 from sda_platform.lake.log import Head
 from sda_platform.lake.manifest import CommitManifest, SegmentRef
@@ -35,7 +35,9 @@ def planned(log: HeldTable, run_id: str = "ours") -> Plan:
     return plan_segments(RAW_RECORDS, log.head(), [SEGMENT], now_ns=1, run_id=run_id)
 
 
-def settled(log: HeldTable, plan: Plan, write: Callable[[CommitManifest], None], nonce: str = "our nonce") -> Receipt:
+def settled(
+    log: HeldTable, plan: Plan, write: Callable[[CommitManifest], None], nonce: str = "our nonce"
+) -> CommitReceipt:
     manifest = plan.manifest(nonce)
     return settle(log, plan, manifest, lambda: write(manifest))
 

@@ -25,7 +25,7 @@ from sda_platform.observability.status import platform_status
 from sda_platform.orchestration.landing_balance import miscounted_segments, misplaced_segments
 from sda_platform.orchestration.landing_table import land as land_in
 from sda_platform.recovery.examination import Depth
-from sda_platform.recovery.repair import Finding, recover
+from sda_platform.recovery.repair import RepairFinding, recover
 from sda_platform.recovery.verification import duplicate_keys, unbalanced_segments
 from sda_platform_tests.campaign.process_home import DeltaRsLake
 from sda_platform_tests.campaign.world import World, _optical
@@ -293,7 +293,7 @@ def test_the_balance_of_zones_sees_what_a_zone_lost_and_what_a_commit_did_not_co
     assert problem.startswith("sequence 3 counts {")
 
 
-def restored(platform: Platform, *, depth: Depth = Depth.PRESENCE, repair: bool = True) -> Finding:
+def restored(platform: Platform, *, depth: Depth = Depth.PRESENCE, repair: bool = True) -> RepairFinding:
     zones = {RAW_RECORDS.name: platform.zones(FEEDS)}
     (found,) = recover(platform.lake, [RAW_RECORDS], zones, depth=depth, repair=repair, wait=lambda _seconds: None)
     return found

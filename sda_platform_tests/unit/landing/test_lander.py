@@ -21,7 +21,7 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.registry import ZONES
 from sda_platform.lake.log import Head
 from sda_platform.landing import intake
-from sda_platform.landing.lander import Landed, Lander
+from sda_platform.landing.lander import LandedFile, Lander
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
@@ -91,7 +91,7 @@ def write(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-def land(path: Path, *, limit: int = LIMIT, **options: object) -> Landed:
+def land(path: Path, *, limit: int = LIMIT, **options: object) -> LandedFile:
     lander = Lander(str(path.parent / "landing"), CLOCK, segment_max_bytes=limit)
     return lander.land(path, **options)  # type: ignore[arg-type]
 
@@ -322,7 +322,7 @@ def test_a_file_without_a_last_line_feed_lands_when_the_caller_says_that_it_is_c
 
 
 def test_a_file_without_records_lands_as_nothing(tmp_path: Path) -> None:
-    assert land(write(tmp_path, "night.jsonl", b"\n \n")) == Landed(str(tmp_path / "night.jsonl"), "optical", 0, ())
+    assert land(write(tmp_path, "night.jsonl", b"\n \n")) == LandedFile(str(tmp_path / "night.jsonl"), "optical", 0, ())
 
 
 def test_a_hidden_file_s_segments_are_not_taken_for_partial_ones(tmp_path: Path) -> None:

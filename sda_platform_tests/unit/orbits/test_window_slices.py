@@ -15,7 +15,7 @@ from sda_platform.orbits.tracking.association import associate
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
 from sda_platform.orbits.tracking.slices import SLICE_NS, Reference, Slice, accumulate_slices
-from sda_platform.orbits.tracking.window import FusedWindow, Window
+from sda_platform.orbits.tracking.window import FitWindow, FusedWindow
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,
@@ -147,16 +147,16 @@ def test_an_interrupted_accumulation_counts_no_observation_twice(monkeypatch: py
     at_once = as_bytes(taken.fused(taken.every))
     forget()
     taken.fused(taken.every[: len(taken.tracks) // 2])
-    add, absorbed = Window.add, []
+    add, absorbed = FitWindow.add, []
 
-    def failing(self: Window, part: Slice) -> None:
+    def failing(self: FitWindow, part: Slice) -> None:
         absorbed.append(part)
         if len(absorbed) == 3:
             raise MemoryError
         add(self, part)
 
     with monkeypatch.context() as patch, pytest.raises(MemoryError):
-        patch.setattr(Window, "add", failing)
+        patch.setattr(FitWindow, "add", failing)
         taken.fused(taken.every)
     assert as_bytes(taken.fused(taken.every)) == at_once
 

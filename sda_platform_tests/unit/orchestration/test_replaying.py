@@ -12,7 +12,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.definitions import default_resources
 from sda_platform.delivery.reconciliation import counts_of
-from sda_platform.delivery.subscriber import Mark
+from sda_platform.delivery.subscriber import EntriesMark
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.errors import NotReplayable, SegmentLost
@@ -124,7 +124,7 @@ def test_what_a_platform_with_other_inputs_wrote_is_refused_by_name_and_what_fol
         ALERT_DELIVERIES,
         [],
         windows=[genesis_window(RAW_RECORDS)],
-        counts=counts_of(Mark()),
+        counts=counts_of(EntriesMark()),
     )
     declared(ALERT_DELIVERIES).body(lake=_At(home, after(30)), subscriber=resources_of(home)["subscriber"])
     with pytest.raises(NotReplayable) as refused:

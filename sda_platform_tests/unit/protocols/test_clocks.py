@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.protocols.clocks import LamportClock, Ordering, VectorClock, compare, merged
-from sda_platform.protocols.cluster import MessageBus, Site
+from sda_platform.protocols.cluster import EventSite, MessageBus
 
 SITES = ("pacific", "indian_ocean", "atlantic", "antarctic")
 vectors = st.dictionaries(st.sampled_from(SITES), st.integers(1, 4))
@@ -19,12 +19,12 @@ OPPOSITE = {
 }
 
 
-def four_sites() -> tuple[MessageBus, dict[str, Site]]:
+def four_sites() -> tuple[MessageBus, dict[str, EventSite]]:
     bus = MessageBus(SITES)
-    return bus, {name: Site(name, bus) for name in SITES}
+    return bus, {name: EventSite(name, bus) for name in SITES}
 
 
-def exchanged(sites: dict[str, Site], chance: Random | None = None) -> None:
+def exchanged(sites: dict[str, EventSite], chance: Random | None = None) -> None:
     for site in sites.values():
         site.run(chance)
 
@@ -140,5 +140,5 @@ def test_another_clock_changes_neither_site_nor_bus__CS10() -> None:
             return super().tick()
 
     bus = MessageBus(SITES)
-    site = Site("pacific", bus, new_clock=Hundreds)
+    site = EventSite("pacific", bus, new_clock=Hundreds)
     assert [site.submit(b"x").lamport, site.submit(b"y").lamport] == [100, 200]

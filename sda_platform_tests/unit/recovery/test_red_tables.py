@@ -14,7 +14,7 @@ from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import InvariantError, TableIsRed
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef, TableWindow
-from sda_platform.lake.verdicts import Position, Verdict
+from sda_platform.lake.verdicts import Position, TableVerdict
 from sda_platform.observability.red_tables import acknowledge, red_tables
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
 from sda_platform.orchestration.table_checks import promise_result, review_declared
@@ -43,7 +43,7 @@ def land_more(lake: Lake, count: int) -> None:
         land(lake, f"later {n}")
 
 
-def review(lake: Lake) -> Verdict:
+def review(lake: Lake) -> TableVerdict:
     return review_declared(lake, RAW_RECORDS)
 
 
@@ -205,7 +205,7 @@ def test_a_review_that_dies_at_any_of_its_writes_is_finished_by_the_next(
     written = 0
     real = lake.verdicts.write
 
-    def dying(verdict: Verdict) -> None:
+    def dying(verdict: TableVerdict) -> None:
         nonlocal written
         written += 1
         if written == write:
@@ -227,9 +227,9 @@ def test_of_two_jobs_that_review_at_once_the_slower_one_lets_nothing_flow(
     """The slower began before the bad commit and writes last: what it forgets is verified again, not read."""
     land(lake, "sound")
     real = lake.verdicts.write
-    overtaken: list[Verdict] = []
+    overtaken: list[TableVerdict] = []
 
-    def slow(verdict: Verdict) -> None:
+    def slow(verdict: TableVerdict) -> None:
         monkeypatch.setattr(lake.verdicts, "write", real)
         land(lake, "bad", rows=1, promised=2)
         overtaken.append(review(lake))
@@ -288,7 +288,7 @@ def test_a_verdict_survives_its_json(lake: Lake) -> None:
     verdict = review(lake)
     assert lake.verdicts.read(lake.log(RAW_RECORDS)) == verdict
     assert json.loads(verdict_file(lake).read_text())["verified"]["sequence"] == 1
-    assert Verdict("t").readable == Position()
+    assert TableVerdict("t").readable == Position()
 
 
 def test_a_window_that_was_consumed_before_there_were_verdicts_stays_consumed(lake: Lake) -> None:

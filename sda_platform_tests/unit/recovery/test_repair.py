@@ -25,7 +25,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
-from sda_platform.recovery.repair import SET_ASIDE, Finding, recover
+from sda_platform.recovery.repair import SET_ASIDE, RepairFinding, recover
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.delta_tables import (
     checksum_pages,
@@ -71,7 +71,9 @@ def observe(lake: Lake) -> None:
     commit(lake, OBSERVATIONS, windows=lake.plan(OBSERVATIONS).windows)
 
 
-def started(lake: Lake, *zones: LandingZone, repair: bool = True, depth: Depth = Depth.PRESENCE) -> dict[str, Finding]:
+def started(
+    lake: Lake, *zones: LandingZone, repair: bool = True, depth: Depth = Depth.PRESENCE
+) -> dict[str, RepairFinding]:
     found = recover(lake, TABLES, {RAW_RECORDS.name: zones}, depth=depth, repair=repair)
     return {finding.examination.table: finding for finding in found}
 

@@ -181,6 +181,45 @@ def passes(
     console.print(grid)
 
 
+@click.command(short_help="List or write the schedule of the sensors.")
+@click.option("--sensor", "source_id", help="Only this sensor, by its id.")
+@click.option(
+    "--format",
+    "encoding",
+    type=click.Choice(["table", "csv", "json", "sensorkit"]),
+    default="table",
+    show_default=True,
+    help="sensorkit: tasks for the observatory software SensorKit.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), help="Directory for one file per sensor, not a table."
+)
+@click.pass_obj
+@for_people
+def schedule(settings: Settings, source_id: str | None, encoding: str, out: Path | None) -> None:
+    """List the scheduled observations that have not ended, or write them as files."""
+    from sda_platform.cli.schedule import upcoming, write_files, written
+
+    lake = lake_of(settings)
+    rows = upcoming(lake, source_id, after_ns=lake.clock.now_ns())
+    if out is not None:
+        if encoding == "table":
+            raise click.UsageError("--out needs --format csv, json or sensorkit")
+        for path in write_files(out, lake, rows, encoding):
+            console.print(f"written: {path}", markup=False)
+    elif encoding != "table":
+        click.echo(written(lake, rows, encoding).decode(), nl=False)
+    else:
+        grid = Grid("sensor", "start (UTC)", "end", "object", "class", "reason", "elevation", box=None)
+        for row in rows:
+            times = [row[name][:-5].replace("T", " ") for name in ("start_utc", "end_utc")]
+            grid.add_row(
+                row["source_id"], times[0], times[1][11:], str(row["norad_id"]), str(row["priority_class"]),
+                row["reason"], f"{row['max_elevation_deg']:.0f}°",
+            )  # fmt: skip
+        console.print(grid if rows else "no observation is scheduled")
+
+
 @click.command(short_help="Compute the probability of collision of a message.")
 @click.option(
     "--cdm", required=True, type=click.Path(path_type=Path), help="Conjunction data message (CCSDS 508.0), KVN or XML."

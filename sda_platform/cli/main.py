@@ -52,6 +52,7 @@ _COMMANDS = (
     analysis_commands.show,
     analysis_commands.screen,
     analysis_commands.passes,
+    analysis_commands.schedule,
     analysis_commands.pc,
     analysis_commands.cdm,
 )

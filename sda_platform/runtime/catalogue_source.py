@@ -22,6 +22,7 @@ from sda_platform.serving import micro_segment
 from sda_platform.serving.index import Binding
 from sda_platform.serving.record import COLUMNS
 from sda_platform.serving.source import Rows
+from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED
 
 _LISTS = {"state_1", "state_2", "covariance_1", "covariance_2"}
 
@@ -89,6 +90,9 @@ class LakeSource:
     def alerts(self) -> Rows:
         return self._current(CONJUNCTION_ALERTS, "collision_probability", "descending")
 
+    def schedule(self) -> Rows:
+        return scheduled_observations(self._lake)
+
     def land(self, name: str, data: bytes) -> int:
         """Make a micro-segment durable in the landing zone, and return the mission time of its sealing."""
         now_ns = self._lake.clock.now_ns()
@@ -118,7 +122,19 @@ class LakeSource:
         return {sha256: micro_segment.rows(data, received_time_ns=received_ns, priority=source_priority)}
 
     def _current(self, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:
-        columns = [c.name for c in table.columns if c.name not in {table.key[0], "sequence", "op", *_LISTS}]
-        found = current_keys(self._lake.log(table), columns, where=where).drop_columns(["op", COMMIT_SEQUENCE])
-        rows: Rows = found.sort_by([(by, order), (table.key[0], "ascending")]).to_pylist()
-        return rows
+        return _current_rows(self._lake, table, by, order, where)
+
+
+def scheduled_observations(lake: Lake) -> Rows:
+    """The scheduled observations of `pass_schedule`, by their beginning."""
+    rows = _current_rows(lake, PASS_SCHEDULE, "start_time_ns", "ascending")
+    return [row for row in rows if row["status"] == SCHEDULED]
+
+
+def _current_rows(lake: Lake, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:
+    if lake.log(table).version() < 0:
+        return []
+    columns = [c.name for c in table.columns if c.name not in {table.key[0], "sequence", "op", *_LISTS}]
+    found = current_keys(lake.log(table), columns, where=where).drop_columns(["op", COMMIT_SEQUENCE])
+    rows: Rows = found.sort_by([(by, order), (table.key[0], "ascending")]).to_pylist()
+    return rows

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sda_platform.serving import celestrak, endpoints
+from sda_platform.serving import celestrak, endpoints, scheduled
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import LONGEST_PAGE, Handler
 
@@ -76,6 +76,19 @@ ROUTES: Final = (
         "The current assessments of an object's conjunctions, by time of closest approach.",
     ),
     Route("/alerts", endpoints.alerts, "The current conjunction alerts, highest probability first."),
+    Route(
+        "/schedule",
+        scheduled.schedule,
+        "The schedule of the sensors: scheduled observations by their beginning.",
+        {
+            "source_id": "The sensor; without it: all.",
+            "since": "Observations that end after this instant, ISO 8601.",
+            "until": "Observations that begin before this instant, ISO 8601.",
+            "format": "json: rows of the table; sensorkit: offered times and task submissions for SensorKit.",
+            "exposure_s": "Exposure of a frame in SensorKit's tasks, seconds; 2.",
+            "interval_s": "Time from frame to frame in SensorKit's tasks, seconds; 10.",
+        },
+    ),
     Route(
         "/elements",
         endpoints.put_elements,

@@ -33,3 +33,6 @@ class CatalogueSource(Protocol):
 
     def alerts(self) -> Rows:
         """The current alerts, highest probability first."""
+
+    def schedule(self) -> Rows:
+        """The scheduled observations of `pass_schedule`, by their beginning."""

@@ -20,6 +20,7 @@ class MemorySource:
         self.sets: list[dict[str, Any]] = []
         self.waiting: dict[str, pa.Table] = {}
         self.approaches: Rows = []
+        self.scheduled: Rows = []
         self.version = 0
         self.reads: list[str] = []
 
@@ -58,3 +59,6 @@ class MemorySource:
 
     def alerts(self) -> Rows:
         return self.approaches
+
+    def schedule(self) -> Rows:
+        return self.scheduled

@@ -148,6 +148,41 @@ def test_conjunctions_and_alerts_are_rows_of_their_tables(served: Served) -> Non
     assert served.get("/alerts").json() == served.source.approaches
 
 
+def test_the_schedule_is_offered_as_rows_and_as_tasks_of_sensorkit(served: Served) -> None:
+    def scheduled(source_id: str, norad_id: int, start_s: int) -> dict[str, Any]:
+        start_ns = NOW_NS + start_s * 10**9
+        times = {"start_time_ns": start_ns, "end_time_ns": start_ns + 120 * 10**9}
+        return {
+            "request_id": f"r{norad_id}",
+            "source_id": source_id,
+            "norad_id": norad_id,
+            "priority_class": 0,
+            **times,
+        }
+
+    served.source.scheduled = [
+        scheduled("optical-1", 25544, 0), scheduled("radar-1", 5, 60), scheduled("optical-1", 799_500_001, 600),
+        scheduled("optical-1", 4242, 900),
+    ]  # fmt: skip
+    assert served.get("/schedule").json() == served.source.scheduled
+    later = served.get(f"/schedule?since={iso(NOW_NS + 300 * 10**9)}&source_id=optical-1").json()
+    assert [each["norad_id"] for each in later] == [799_500_001, 4242]
+    answer = served.get("/schedule?source_id=optical-1&format=sensorkit&interval_s=20")
+    assert answer.headers["x-left-out"] == "1", "no element set of object 4242"
+    first, second = answer.json()
+    task = first["submission"]["task"]
+    assert (task["task_type"], task["target_id"], task["target"]["target_type"]) == ("standard_collect", "25544", "tle")
+    assert task["camera_params"] == {"integration_time_seconds": 2.0, "frame_count": 6}
+    assert first["offer"] == {"begin": iso(NOW_NS), "end": iso(NOW_NS + 120 * 10**9)}
+    lines = task["target"]["tle"]
+    decoded = decode_element_sets(f"{lines['line1']}\n{lines['line2']}\n".encode(), segment_format="tle")
+    assert decoded.column("inclination_deg")[0].as_py() == pytest.approx(ISS["inclination_deg"], abs=1e-4)
+    new = second["submission"]["task"]
+    assert (new["target_id"], new["target"]["tle"]["line1"][:8]) == ("799500001", "1 00000U"), "too long for two lines"
+    for wrong in ("format=csv", "format=sensorkit&exposure_s=-1", "since=noon"):
+        assert served.get(f"/schedule?{wrong}").status_code == 400, wrong
+
+
 def test_an_answer_carries_the_version_and_is_not_sent_twice(served: Served) -> None:
     etag = served.get("/objects/25544").headers["etag"]
     unchanged = served.client.get("/objects/25544", headers={"If-None-Match": etag})

@@ -1,0 +1,64 @@
+"""The schedule of the sensors over HTTP: rows, or tasks that observatory software reads."""
+
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sda_platform.formats.observing_tasks import Camera, ObservingTask, encode_sensorkit
+from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.rendering import element_set, json_rows
+from sda_platform.serving.requests import BadRequest, instant
+from sda_platform.serving.source import Rows
+
+FORMATS = ("json", "sensorkit")
+LEFT_OUT = "X-Left-Out"
+"""Header with the number of tasks whose object has no element set."""
+
+
+async def schedule(request: Request) -> Response:
+    """The scheduled observations that end after ``since``, by their beginning."""
+    return await run_in_threadpool(_schedule, request)
+
+
+def _schedule(request: Request) -> Response:
+    live: LiveCatalogue = request.app.state.live
+    name = request.query_params.get("format", FORMATS[0])
+    if name not in FORMATS:
+        raise BadRequest(f"format is {name[:40]!r}, must be one of {', '.join(FORMATS)}")
+    since_ns, until_ns = instant(request, "since", ALWAYS_NS), instant(request, "until", FOREVER_NS)
+    source_id = request.query_params.get("source_id")
+    rows = [
+        row
+        for row in live.source.schedule()
+        if row["end_time_ns"] > since_ns and row["start_time_ns"] < until_ns and source_id in (None, row["source_id"])
+    ]
+    if name == "json":
+        return Response(json_rows(rows), 200, media_type="application/json")
+    body, left_out = sensorkit_tasks(live, rows, _camera(request))
+    return Response(body, 200, {LEFT_OUT: str(left_out)} if left_out else {}, "application/json")
+
+
+def sensorkit_tasks(live: LiveCatalogue, rows: Rows, camera: Camera) -> tuple[bytes, int]:
+    """The rows as SensorKit's tasks, and how many were left out because their object has no element set."""
+    found: list[tuple[ObservingTask, Any]] = []
+    for row in rows:
+        task = ObservingTask(**{name: row[name] for name in ObservingTask.__dataclass_fields__})
+        found += [(task, element_set(each)) for each in live.in_force_at(task.norad_id, [task.start_time_ns])]
+    return encode_sensorkit(found, camera), len(rows) - len(found)
+
+
+def _camera(request: Request) -> Camera:
+    values = {}
+    for name in Camera.__dataclass_fields__:
+        text = request.query_params.get(name)
+        if text is not None:
+            try:
+                values[name] = float(text)
+            except ValueError:
+                values[name] = 0.0
+            if not 0.0 < values[name] < 3600.0:
+                raise BadRequest(f"{name} is {text[:40]!r}, must be seconds above 0 and below 3600")
+    return Camera(**values)

@@ -1,0 +1,58 @@
+"""`sda schedule`: the schedule as a list and as files."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.cli.main import main
+from sda_platform.clock import MissionClock
+from sda_platform.tasking.tables import PASS_SCHEDULE, SCHEDULED, UNSERVED
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.segments import START_NS, after
+from sda_platform_tests.unit.serving.catalogues import row as element_row
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home whose lake has a schedule: what is over, two sensors ahead, and a request that nobody serves."""
+    MissionClock(START_NS, 0, 0.0).save(tmp_path)
+    lake = lake_at(tmp_path / "lake")
+
+    def task(request_id: str, source_id: str | None, norad_id: int, start_s: float) -> dict[str, object]:
+        seen = {"start_time_ns": after(start_s), "end_time_ns": after(start_s + 120), "max_elevation_deg": 40.0}
+        times = seen if source_id else {}
+        status = SCHEDULED if source_id else UNSERVED
+        return {"request_id": request_id, "source_id": source_id, "norad_id": norad_id, "status": status, **times}
+
+    rows = [task("over", "radar-1", 5, -600), task("b", "optical-1", 6, 900), task("a", "radar-1", 5, 60)]
+    rows.append(task("unserved", None, 7, 0))
+    commit(lake, PASS_SCHEDULE, [{"sequence": 1, "op": "insert", **each} for each in rows])
+    commit(lake, ORBITAL_CATALOG, [element_row(6, epoch_time_ns=START_NS, object_name="SIX")])
+    return tmp_path
+
+
+def schedule(home: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--home", str(home), "schedule", *arguments], catch_exceptions=False)
+
+
+def test_what_has_not_ended_is_listed_by_its_beginning(home: Path) -> None:
+    assert [each["request_id"] for each in json.loads(schedule(home, "--format", "json").output)] == ["a", "b"]
+    listed = schedule(home, "--sensor", "optical-1").output
+    assert "optical-1" in listed and "radar-1" not in listed
+    assert "no observation is scheduled" in schedule(home, "--sensor", "radar-9").output
+
+
+def test_each_sensor_has_a_file_of_its_own(home: Path, tmp_path: Path) -> None:
+    out = tmp_path / "files"
+    assert schedule(home, "--format", "csv", "--out", str(out)).exit_code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["optical-1.csv", "radar-1.csv"]
+    (only,) = csv.DictReader((out / "radar-1.csv").open())
+    assert (only["norad_id"], only["start_utc"][:4]) == ("5", "2024")
+    schedule(home, "--format", "sensorkit", "--sensor", "optical-1", "--out", str(out))
+    (task,) = json.loads((out / "optical-1.sensorkit.json").read_text())
+    assert task["submission"]["task"]["target"]["tle"]["line0"] == "SIX"
+    assert schedule(home, "--out", str(out)).exit_code == 2

@@ -15,7 +15,7 @@ Direction = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class PassWindow:
+class AntennaPass:
     """When an antenna can observe an object, Unix time ns, and where it points at rise, culmination and set."""
 
     pass_id: str
@@ -54,7 +54,7 @@ class Booking:
     end_deg: Direction
 
 
-def booked(request_id: str, window: PassWindow, start_ns: int, duration_ns: int) -> Booking:
+def booked(request_id: str, window: AntennaPass, start_ns: int, duration_ns: int) -> Booking:
     """The observation in ``window`` from ``start_ns`` on."""
     end_ns = start_ns + duration_ns
     directions = window.direction(start_ns), window.direction(end_ns)
@@ -112,7 +112,7 @@ class Timeline:
         return self._bookings[first:last]
 
     def free(
-        self, request_id: str, window: PassWindow, between_ns: tuple[int, int], duration_ns: int
+        self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int
     ) -> Booking | None:
         """The free time of ``duration_ns`` within ``between_ns`` that is nearest to culmination, if there is one."""
         middle = self.middle(request_id, window, between_ns, duration_ns)
@@ -126,7 +126,7 @@ class Timeline:
         return min(free, key=lambda each: (abs(each.start_ns - middle.start_ns), each.start_ns), default=None)
 
     def candidates(
-        self, request_id: str, window: PassWindow, between_ns: tuple[int, int], duration_ns: int
+        self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int
     ) -> Iterator[Booking]:
         """Times worth a look: around culmination, first, last, right after and before each booking in the window."""
         first_ns, last_ns = between_ns[0], between_ns[1] - duration_ns
@@ -153,7 +153,7 @@ class Timeline:
         around = self._bookings[max(0, place - _MOST_NEIGHBOURS) : place + _MOST_NEIGHBOURS]
         return [other for other in around if other.end_ns >= between_ns[0] and other.start_ns <= between_ns[1]]
 
-    def middle(self, request_id: str, window: PassWindow, between_ns: tuple[int, int], duration_ns: int) -> Booking:
+    def middle(self, request_id: str, window: AntennaPass, between_ns: tuple[int, int], duration_ns: int) -> Booking:
         """The observation around the culmination, or as near to it as ``between_ns`` allows."""
         start_ns = min(max(window.tca_ns - duration_ns // 2, between_ns[0]), between_ns[1] - duration_ns)
         return booked(request_id, window, start_ns, duration_ns)

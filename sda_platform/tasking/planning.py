@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from sda_platform.tasking.antennas import Antenna, Booking, PassWindow, booked
+from sda_platform.tasking.antennas import Antenna, AntennaPass, Booking, booked
 from sda_platform.tasking.scheduling import ObservationPlan, Request, Rules, schedule
 from sda_platform.tasking.tables import SCHEDULED, UNSERVED
 
@@ -41,7 +41,7 @@ def planned(
 
     ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
     """
-    by_object: dict[int, list[PassWindow]] = defaultdict(list)
+    by_object: dict[int, list[AntennaPass]] = defaultdict(list)
     for row in windows:
         by_object[row["norad_id"]].append(_window(row, masks_deg.get(row["source_id"], 0.0)))
     wanted = [_request(row, observation_ns) for row in requests]
@@ -70,9 +70,9 @@ def _request(row: Mapping[str, Any], observation_ns: int) -> Request:
     )
 
 
-def _window(row: Mapping[str, Any], mask_deg: float) -> PassWindow:
+def _window(row: Mapping[str, Any], mask_deg: float) -> AntennaPass:
     elevation_deg = row["max_elevation_deg"]
-    return PassWindow(
+    return AntennaPass(
         row["pass_id"],
         row["source_id"],
         row["aos_time_ns"],
@@ -86,7 +86,7 @@ def _window(row: Mapping[str, Any], mask_deg: float) -> PassWindow:
     )
 
 
-def _standing(row: Mapping[str, Any], windows: Iterable[PassWindow]) -> list[Booking]:
+def _standing(row: Mapping[str, Any], windows: Iterable[AntennaPass]) -> list[Booking]:
     """The booking of an earlier plan, where a window still holds all of it."""
     if row["status"] != SCHEDULED:
         return []

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sda_platform.tasking.antennas import Antenna, Booking, PassWindow, Timeline
+from sda_platform.tasking.antennas import Antenna, AntennaPass, Booking, Timeline
 
 NO_WINDOW, NO_ANTENNA_TIME = "no_window", "no_antenna_time"
 # How many requests one request may make to move, one after the other.
@@ -64,7 +64,7 @@ class ObservationPlan:
 
 def schedule(
     requests: Sequence[Request],
-    windows: Mapping[str, Sequence[PassWindow]],
+    windows: Mapping[str, Sequence[AntennaPass]],
     antennas: Mapping[str, Antenna],
     now_ns: int,
     rules: Rules | None = None,
@@ -81,7 +81,7 @@ class _Scheduler:
     def __init__(
         self,
         requests: Sequence[Request],
-        windows: Mapping[str, Sequence[PassWindow]],
+        windows: Mapping[str, Sequence[AntennaPass]],
         antennas: Mapping[str, Antenna],
         now_ns: int,
         rules: Rules,
@@ -189,7 +189,7 @@ class _Scheduler:
         self._book(request, best[1])
         return True
 
-    def _usable(self, request: Request, windows: Sequence[PassWindow]) -> list[tuple[PassWindow, tuple[int, int]]]:
+    def _usable(self, request: Request, windows: Sequence[AntennaPass]) -> list[tuple[AntennaPass, tuple[int, int]]]:
         """Windows that are long enough, the best first, each with the time that is ahead and before the deadline."""
         usable = []
         for window in windows:

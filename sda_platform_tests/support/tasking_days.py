@@ -9,7 +9,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.passes import find_passes
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
-from sda_platform.tasking.antennas import Antenna, PassWindow, Timeline
+from sda_platform.tasking.antennas import Antenna, AntennaPass, Timeline
 from sda_platform.tasking.planning import request_value
 from sda_platform.tasking.scheduling import Request
 from sda_platform_tests.support.reference_elements import reference_elements
@@ -23,7 +23,7 @@ class Day:
     """Requests, the windows of each, and the antennas."""
 
     requests: list[Request]
-    windows: dict[str, list[PassWindow]]
+    windows: dict[str, list[AntennaPass]]
     antennas: dict[str, Antenna]
 
     @property
@@ -70,7 +70,7 @@ def day_of_passes(
         )
         requests.append(request)
         windows[request.request_id] = [
-            PassWindow(
+            AntennaPass(
                 f"pass-{number}",
                 radars[found.sensor[number]].source_id,
                 int(found.aos_ns[number]),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.tasking.antennas import Antenna, PassWindow, Timeline, booked
+from sda_platform.tasking.antennas import Antenna, AntennaPass, Timeline, booked
 from sda_platform.tasking.scheduling import NO_ANTENNA_TIME, NO_WINDOW, ObservationPlan, Request, Rules, schedule
 from sda_platform_tests.support.tasking_days import REFERENCE_TIME_NS, day_of_passes, first_fit
 
@@ -20,19 +20,19 @@ def request(name: str, priority_class: int = 1, deadline_s: int = 10_000, **more
     return replace(Request(name, 1, priority_class, deadline_s * S), **more)  # type: ignore[arg-type]
 
 
-def window(source_id: str, aos_s: int, los_s: int, **more: object) -> PassWindow:
+def window(source_id: str, aos_s: int, los_s: int, **more: object) -> AntennaPass:
     middle = (aos_s + los_s) // 2
-    there = PassWindow(f"{source_id}-{aos_s}", source_id, aos_s * S, middle * S, los_s * S)
+    there = AntennaPass(f"{source_id}-{aos_s}", source_id, aos_s * S, middle * S, los_s * S)
     return replace(there, **more)  # type: ignore[arg-type]
 
 
 def plan(
-    requests: list[Request], windows: dict[str, list[PassWindow]], rules: Rules = NO_AGING, now_s: int = 0
+    requests: list[Request], windows: dict[str, list[AntennaPass]], rules: Rules = NO_AGING, now_s: int = 0
 ) -> ObservationPlan:
     return schedule(requests, windows, ANTENNAS, now_s * S, rules)
 
 
-def contended(*requests: Request, source_id: str = "a") -> dict[str, list[PassWindow]]:
+def contended(*requests: Request, source_id: str = "a") -> dict[str, list[AntennaPass]]:
     """One window of 130 s, which holds one observation, for all."""
     return {each.request_id: [window(source_id, 1000, 1130)] for each in requests}
 

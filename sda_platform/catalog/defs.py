@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.catalog import assets, health, sensors
+from sda_platform.catalog import assets, health, sensors, serving_index
 from sda_platform.catalog.checks import checks
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -23,8 +23,9 @@ def defs(settings: Settings) -> dg.Definitions:
             assets.catalog_edits,
             assets.catalog_conflicts,
             health.catalogue_report,
+            serving_index.catalog_index,
         ],
-        asset_checks=checks,
-        sensors=sensors.build_sensors(settings.sensor_interval_s),
+        asset_checks=[*checks, serving_index.index_is_current],
+        sensors=[*sensors.build_sensors(settings.sensor_interval_s), serving_index.index_sensor],
         schedules=[sensors.screening_refresh],
     )

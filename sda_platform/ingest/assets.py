@@ -5,6 +5,7 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.ingest import decoding, transforms
+from sda_platform.ingest.collectors import KINDS, source_key
 from sda_platform.ingest.feeds import LANDING_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.time_spans import time_spans, within
@@ -20,6 +21,7 @@ landing_zones = [
         RAW_RECORDS,
         "observations_landing",
         feed.description,
+        deps=[source_key(feed.name)] if feed.name in KINDS else [],
         max_lateness_s=feed.max_lateness_ns / 1e9,
         replayable=feed.replayable,
         ordering=feed.ordering,

@@ -8,7 +8,6 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.formats.registry import UNREAD_ZONES, ZONES
-from sda_platform.ingest.collectors import collectors_are_healthy
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import Commit, TableLog
@@ -82,7 +81,6 @@ checks = [
         freshness=DataFreshness("the newest observation is recent", MAX_OBSERVATION_LAG_S, newest("sensor_time_ns")),
     ),
     no_orphans,
-    collectors_are_healthy,
     backlog_check(RAW_RECORDS, RAW_RECORDS.zones),
     landing_balance_check(RAW_RECORDS, RAW_RECORDS.zones),
 ]

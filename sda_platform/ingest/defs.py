@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.ingest import assets, sensors
+from sda_platform.ingest import assets, collectors, sensors
 from sda_platform.ingest.checks import checks
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -13,7 +13,7 @@ POLICIES = {"ingest": GroupPolicy("team:sensor-operations", warn_h=1 / 6, fail_h
 def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks and sensors of the package."""
     return dg.Definitions(
-        assets=[*assets.landing_zones, assets.raw_records, assets.observations],
-        asset_checks=checks,
-        sensors=sensors.build_sensors(settings.sensor_interval_s),
+        assets=[*collectors.source_assets, *assets.landing_zones, assets.raw_records, assets.observations],
+        asset_checks=[*checks, *collectors.source_checks],
+        sensors=[*sensors.build_sensors(settings.sensor_interval_s), collectors.sources_sensor],
     )

@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
-
-import httpx
+from typing import Any
 
 from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.published import CATALOGUE, COLLECTOR, published
-
-_PATIENCE_S: Final = 5.0
+from sda_platform.serving.health_client import NoHealth, fetch_health
 
 
 @dataclass(frozen=True)
@@ -29,18 +26,11 @@ def service_states(home: Path) -> list[ServiceState]:
     return [describe[name](address) for name in describe if (address := published(home, name))]
 
 
-def catalogue_health(address: str) -> dict[str, Any]:
-    """What the lookup endpoint at ``address`` says of the index it serves. Raises httpx.HTTPError, ValueError."""
-    answer = httpx.get(f"http://{address}/health", timeout=_PATIENCE_S)
-    answer.raise_for_status()
-    return dict(answer.json())
-
-
 def _catalogue(address: str) -> ServiceState:
     try:
-        facts = catalogue_health(address)
-    except (httpx.HTTPError, TypeError, ValueError) as error:
-        return ServiceState(CATALOGUE, address, "does not answer", (f"the lookup endpoint does not answer: {error}",))
+        facts = fetch_health(address)
+    except NoHealth as error:
+        return ServiceState(CATALOGUE, address, "does not answer", (str(error),))
     served = facts["catalogue"]
     if served is None:
         return ServiceState(CATALOGUE, address, "no version of the catalogue yet", (), facts)

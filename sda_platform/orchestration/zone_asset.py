@@ -1,5 +1,7 @@
 """How a landing zone appears in Dagster: an asset that partners fill, and that a sensor watches."""
 
+from collections.abc import Iterable
+
 import dagster as dg
 
 from sda_platform.lake.table import Table
@@ -10,13 +12,17 @@ def zone_key(feed: str) -> dg.AssetKey:
     return dg.AssetKey(["landing", feed])
 
 
-def zone_asset(feed: str, table: Table, sensor: str, contents: str, **promises: object) -> dg.AssetSpec:
+def zone_asset(
+    feed: str, table: Table, sensor: str, contents: str, *, deps: Iterable[dg.AssetKey] = (), **promises: object
+) -> dg.AssetSpec:
     """The zone of ``feed``, beside the ``table`` that takes its segments.
 
     ``contents`` says what lands there, in whole sentences; ``promises`` are those of the source (DP1 section 1.3).
+    ``deps`` are the external assets that send it.
     """
     return dg.AssetSpec(
         zone_key(feed),
+        deps=deps,
         group_name=table.group,
         description=f"{contents} They wait for {table.name}; the sensor {sensor} starts its run.",
         kinds={"file"},

@@ -1,4 +1,4 @@
-"""The check that shows the collector in Dagster."""
+"""The assets and checks that show the collector's sources in Dagster."""
 
 import asyncio
 import io
@@ -16,7 +16,7 @@ from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.logs import Log
 from sda_platform.edge.service import run_collector
 from sda_platform.edge.sources.source import SourceState
-from sda_platform.ingest.collectors import collector_report, collectors_are_healthy
+from sda_platform.ingest.collectors import source_checks, source_states
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.published import COLLECTOR, publish, published, withdraw
 from sda_platform.spark.session import SparkResource
@@ -26,10 +26,8 @@ RADAR = {"radar-a": {"kind": "radar", "bind": "127.0.0.1:0"}}
 
 
 def outcome(home: Path) -> dg.AssetCheckResult:
-    """What the check says in this home."""
-    found = collectors_are_healthy(
-        lake=LakeResource(uri=str(home), home=str(home), spark=SparkResource(remote="local"))
-    )
+    """What the check of the first kind of source says in this home."""
+    found = source_checks[0](lake=LakeResource(uri=str(home), home=str(home), spark=SparkResource(remote="local")))
     assert isinstance(found, dg.AssetCheckResult)
     return found
 
@@ -44,11 +42,14 @@ def test_a_failed_source_is_named_with_its_reason__DP1_O1(tmp_path: Path) -> Non
             collecting(tmp_path, RADAR) as collector,
             HttpServer(control_plane(collector), Address("127.0.0.1", 0)) as control,
         ):
-            problems, facts = await asyncio.to_thread(collector_report, control.address)
-            assert (problems, facts["radar-a_sealed"], facts["bottleneck"]) == ([], 0, "none")
+            publish(tmp_path, COLLECTOR, control.address)
+            (radar,) = await asyncio.to_thread(source_states, tmp_path, 0.0)
+            assert radar.key == dg.AssetKey(["sources", "radar"])
+            assert (radar.problems, radar.metadata["radar-a_sealed"]) == ([], 0)
             source = collector.supervised["radar-a"].source
             source.state, source.detail = SourceState.FAILED, "the reason"
-            assert (await asyncio.to_thread(collector_report, control.address))[0] == ["source radar-a: the reason"]
+            (radar,) = await asyncio.to_thread(source_states, tmp_path, 0.0)
+            assert radar.outcome == "source radar-a: the reason"
 
     asyncio.run(scenario())
 

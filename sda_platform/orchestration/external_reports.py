@@ -1,0 +1,96 @@
+"""External assets: what another process keeps, reported to Dagster by a sensor that asks it.
+
+A sensor of external assets starts no run. It reports a materialization when the content of an asset has changed, and
+the outcome of the asset's check when content or outcome have changed.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import dagster as dg
+
+_DATA_VERSION: Final = "dagster/data_version"
+Events = list[dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation]
+
+
+@dataclass(frozen=True)
+class ExternalState:
+    """An external asset as its process describes it.
+
+    ``mark`` identifies the content: another one is an event. ``is_data_version``: it is the version of the data, and
+    the event a materialization; else an observation. ``problems``: what fails ``check``.
+    """
+
+    key: dg.AssetKey
+    check: str
+    mark: str
+    is_data_version: bool = False
+    problems: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> str:
+        """What the check says; empty where it passes."""
+        return "; ".join(self.problems)[:1000]
+
+    def result(self) -> dg.AssetCheckResult:
+        """The outcome for a check that is executed."""
+        return dg.AssetCheckResult(
+            passed=not self.problems,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=self.outcome or None,
+            metadata=dict(self.metadata),
+        )
+
+    def event(self) -> dg.AssetMaterialization | dg.AssetObservation:
+        """The content as an event."""
+        if not self.is_data_version:
+            return dg.AssetObservation(self.key, metadata=dict(self.metadata))
+        return dg.AssetMaterialization(self.key, metadata=dict(self.metadata), tags={_DATA_VERSION: self.mark})
+
+    def evaluation(self) -> dg.AssetCheckEvaluation:
+        """The outcome as an event."""
+        return dg.AssetCheckEvaluation(
+            asset_key=self.key,
+            check_name=self.check,
+            passed=not self.problems,
+            severity=dg.AssetCheckSeverity.WARN,
+            description=self.outcome or None,
+            metadata=dict(self.metadata),
+        )
+
+
+def external_sensor(
+    name: str, description: str, interval_s: int, ask: Callable[[dg.SensorEvaluationContext], list[ExternalState]]
+) -> dg.SensorDefinition:
+    """A sensor that reports what ``ask`` finds every ``interval_s`` seconds; ``ask`` takes the sensor's resources."""
+    return dg.SensorDefinition(
+        name=name,
+        evaluation_fn=lambda context: reported(context, ask(context)),
+        minimum_interval_seconds=interval_s,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description=description,
+        required_resource_keys={"lake"},
+    )
+
+
+def reported(context: dg.SensorEvaluationContext, states: Iterable[ExternalState]) -> dg.SensorResult | dg.SkipReason:
+    """The events for what differs from the last tick; the cursor holds what was reported."""
+    known: dict[str, list[str]] = json.loads(context.cursor) if context.cursor else {}
+    events: Events = []
+    found: dict[str, list[str]] = {}
+    for state in states:
+        name = state.key.to_user_string()
+        before = known.get(name, ["", ""])
+        found[name] = [state.mark, state.outcome]
+        if state.mark != before[0]:
+            events.append(state.event())
+        if found[name] != known.get(name):
+            events.append(state.evaluation())
+    if not found:
+        return dg.SkipReason("nothing runs here that this sensor asks")
+    if not events:
+        return dg.SkipReason(f"{len(found)} external assets are as they were reported")
+    return dg.SensorResult(asset_events=events, cursor=json.dumps(found))

@@ -1,0 +1,21 @@
+"""What a running lookup endpoint says of the index that it serves."""
+
+from typing import Any, Final
+
+import httpx
+
+_PATIENCE_S: Final = 5.0
+
+
+class NoHealth(Exception):
+    """The endpoint does not answer, or not with its health; the text says why."""
+
+
+def fetch_health(address: str) -> dict[str, Any]:
+    """The answer of the endpoint at ``address`` (host:port) to ``/health``. Raises NoHealth."""
+    try:
+        answer = httpx.get(f"http://{address}/health", timeout=_PATIENCE_S)
+        answer.raise_for_status()
+        return dict(answer.json())
+    except (httpx.HTTPError, TypeError, ValueError) as error:
+        raise NoHealth(f"the lookup endpoint at {address} does not answer: {error}") from None

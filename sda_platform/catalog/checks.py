@@ -20,7 +20,8 @@ from sda_platform.catalog.tables import (
     ORBITAL_CATALOG,
 )
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import newest, newest_if_any, nothing_waits

@@ -8,7 +8,7 @@ import dagster as dg
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.orchestration.external_reports import ExternalState, external_sensor
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.published import CATALOGUE, published

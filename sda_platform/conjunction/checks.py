@@ -18,7 +18,8 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
 from sda_platform.orchestration.backlog import backlog_check

@@ -10,7 +10,8 @@ from sda_platform.dead_letters.lateness import late_observations
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, joined_keys, missing_or_surplus, reviewed_span

@@ -12,7 +12,8 @@ from sda_platform.delivery.reconciliation import compare, last_entries
 from sda_platform.delivery.subscriber import Subscriber, SubscriberUnavailable
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks

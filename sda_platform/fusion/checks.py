@@ -15,7 +15,8 @@ from sda_platform.fusion.time_bias_assets import TERMS_UNTIL
 from sda_platform.fusion.watermarks import PIPELINE, first_open_window
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.freshness import nothing_waits, watermark
 from sda_platform.orchestration.resources import LakeResource

@@ -27,7 +27,7 @@ from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit
+from sda_platform.lake.log_commits import Commit
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import teme_to_pef
 from sda_platform.orbits.sensing.sensors import SensorNetwork

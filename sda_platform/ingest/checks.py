@@ -10,7 +10,8 @@ import pyarrow.dataset as ds
 from sda_platform.formats.registry import UNREAD_ZONES, ZONES
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
 from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones, unread_segments

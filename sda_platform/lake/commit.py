@@ -18,7 +18,8 @@ from pyspark.sql import functions as F
 
 from sda_platform import failpoints
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import CHANGED_ROWS, CommitManifest
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.properties import table_properties

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sda_platform.lake.errors import InvariantError, TableIsRed
-from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict

@@ -20,7 +20,8 @@ from sda_platform.lake import commit, delta_log
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
-from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.lost_tables import require_new, shown_by_consumers
 from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows

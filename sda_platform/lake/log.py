@@ -5,7 +5,6 @@ Sensors, checks, planning and the command line read here. Only `lake.commit` wri
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import Any
 
@@ -17,8 +16,9 @@ from deltalake.exceptions import TableNotFoundError
 from pyarrow import fs
 
 from sda_platform.lake import delta_log
-from sda_platform.lake.errors import InvariantError, UnreadableManifest, VersionGone
-from sda_platform.lake.manifest import CHANGED_ROWS, GENESIS, CommitManifest, TableWindow
+from sda_platform.lake.errors import InvariantError, VersionGone
+from sda_platform.lake.log_commits import Commit, Head, commit_in
+from sda_platform.lake.manifest import GENESIS, TableWindow
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # How many commits a list holds if nothing else is asked for.
@@ -27,48 +27,6 @@ _LIVE_FILES = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("nu
 _SMALL_BATCH_ROWS = 1_024
 # Spark writes a checksum with each page; without this option Arrow returns a page that differs from it.
 _VERIFIED = ds.ParquetFragmentScanOptions(pre_buffer=True, page_checksum_verification=True)
-
-
-@dataclass(frozen=True)
-class Commit:
-    """One commit of the platform as its table's log holds it."""
-
-    version: int
-    timestamp_ms: int
-    rows_written: int
-    manifest: CommitManifest
-
-    @property
-    def sequence(self) -> int:
-        """Its place among the platform's commits to the table."""
-        return self.manifest.sequence
-
-    @property
-    def manifest_sha256(self) -> str:
-        """Hash of its checkpoint's text."""
-        return self.manifest.sha256
-
-
-@dataclass(frozen=True)
-class Head:
-    """The newest state of a table. ``sequence`` 0 and ``version`` -1: nothing was ever committed.
-
-    ``version`` is the newest of all, ``commit`` the platform's newest, which may be below it.
-    """
-
-    version: int = -1
-    sequence: int = 0
-    commit: Commit | None = None
-
-    @property
-    def manifest_sha256(self) -> str:
-        """What the next manifest must name as its predecessor."""
-        return self.commit.manifest_sha256 if self.commit else GENESIS
-
-    @property
-    def commit_version(self) -> int:
-        """The Delta version of the platform's newest commit; -1 where there is none."""
-        return self.commit.version if self.commit else -1
 
 
 class TableLog:
@@ -317,43 +275,6 @@ class TableLog:
 def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
     stored = set(dataset.schema.names)
     return [name for name in names if name in stored]
-
-
-def commit_in(table: Table, version: int, text: str) -> Commit | None:
-    """The commit of the platform in a version's file; None where it is another writer's, or emptied.
-
-    Raises UnreadableManifest where the manifest is damaged, InvariantError where a line is torn.
-    """
-    info: dict[str, Any] = {}
-    sequence = None
-    try:
-        for kind, action in delta_log.actions(text, "commitInfo", "txn"):
-            if kind == "commitInfo":
-                info = action
-            elif action["appId"] == table.app_id:
-                sequence = int(action["version"])
-    except ValueError as error:
-        raise InvariantError(f"{table.name}: version {version} of the log is not readable: {error}") from error
-    if sequence is None:
-        return None
-    try:
-        manifest = CommitManifest.from_json(str(info.get("userMetadata", "")))
-        if manifest.sequence != sequence:
-            raise UnreadableManifest(f"it says sequence {manifest.sequence}")
-    except UnreadableManifest as error:
-        raise UnreadableManifest(
-            f"{table.name}: the manifest of commit {sequence} (version {version}) is damaged: {error}; "
-            "stop the platform and run `sda verify`, which reports what can be repaired"
-        ) from error
-    if manifest.table != table.name:
-        raise InvariantError(f"a commit of {manifest.table} lies in the log of {table.name}")
-    return Commit(version, int(info["timestamp"]), _rows_written(info, manifest), manifest)
-
-
-def _rows_written(entry: dict[str, Any], manifest: CommitManifest) -> int:
-    """Rows that are new or replaced; an overwrite's own metrics count the rows that it kept, too."""
-    metrics = entry.get("operationMetrics") or {}
-    return int(manifest.counts.get(CHANGED_ROWS, metrics.get("numOutputRows") or 0))
 
 
 def _committed_in(sequences: tuple[int, int]) -> ds.Expression:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from deltalake.exceptions import DeltaError
 
 from sda_platform.lake.errors import InvariantError, TableLost
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 
 

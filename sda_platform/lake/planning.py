@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from sda_platform.code_version import code_version
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings, TableSnapshot, TableWindow
 from sda_platform.lake.table import Table
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.table import Table
 
 

@@ -17,7 +17,8 @@ from typing import Any
 from upath import UPath
 
 from sda_platform.lake import durable
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 
 SCHEMA_VERSION = 1
 # Delta's VACUUM passes over names that begin with an underscore, and no table is named so.

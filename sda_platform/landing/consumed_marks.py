@@ -13,7 +13,8 @@ import pyarrow.dataset as ds
 from upath import UPath
 
 from sda_platform.lake import durable
-from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.listing import is_local
 from sda_platform.landing.zone import LandingZone

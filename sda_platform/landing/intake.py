@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from sda_platform import failpoints
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.landing.orphans import take_orphans
 from sda_platform.landing.segments import (
     DUPLICATE,

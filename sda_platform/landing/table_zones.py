@@ -7,7 +7,8 @@ from itertools import chain
 from upath import UPath
 
 from sda_platform.lake.errors import SegmentLost
-from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.lost_tables import require_new
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table

@@ -17,7 +17,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.checks import landing_orphans
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.table import Table
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.decoding import fate_of

@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbit_determination.tables import ELEMENT_PUBLICATIONS, PROVISIONAL_ELEMENTS, REFINED_ELEMENTS
 from sda_platform.orbit_determination.uncorrelated_tracks import ANALYST_SATELLITE_IDS

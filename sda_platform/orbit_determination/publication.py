@@ -13,7 +13,7 @@ from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone

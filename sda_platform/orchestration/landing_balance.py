@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import dagster as dg
 
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import CommitManifest, SegmentRef
 from sda_platform.lake.table import Table
 from sda_platform.landing.decoding import fate_of, segment_counts

@@ -12,7 +12,8 @@ from upath import UPath
 
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.orchestration.table_asset import StandIns, declared

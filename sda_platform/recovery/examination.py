@@ -19,7 +19,8 @@ from upath import UPath
 
 from sda_platform.lake import delta_log, durable, properties, unsynced
 from sda_platform.lake.errors import InvariantError, OtherSchemaVersion, UnreadableManifest
-from sda_platform.lake.log import Head, TableLog, commit_in
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head, commit_in
 from sda_platform.recovery.file_content import ContentDamaged, rows_by_columns, rows_by_footer
 from sda_platform.recovery.log_files import LogFiles, is_json
 from sda_platform.recovery.verification import broken_chain

@@ -20,7 +20,8 @@ from sda_platform import failpoints
 from sda_platform.lake import delta_log, durable, unsynced
 from sda_platform.lake.errors import InvariantError, LakeError
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog, commit_in
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit, commit_in
 from sda_platform.lake.lost_tables import consumers, remedy, shown_by_consumers
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table

@@ -13,7 +13,8 @@ from sda_platform.clock import iso
 from sda_platform.lake import delta_log
 from sda_platform.lake.contract import schema_differences, violations
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict, Verdicts
 from sda_platform.recovery.verification import broken_chain, duplicate_keys, reviewed_span

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import GENESIS
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.time_spans import stored_within

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.replay.differences import differences

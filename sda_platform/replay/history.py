@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from sda_platform.lake.errors import NotReplayable
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.manifest import CommitManifest
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
-from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.table_zones import TableZones

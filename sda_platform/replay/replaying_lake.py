@@ -18,7 +18,8 @@ from sda_platform.clock import MissionClock
 from sda_platform.lake import commit as door
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table

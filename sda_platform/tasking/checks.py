@@ -8,7 +8,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import Commit, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.resources import LakeResource

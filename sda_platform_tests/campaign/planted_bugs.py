@@ -20,7 +20,8 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import commit, durable
 from sda_platform.lake.commit import CommitReceipt
 from sda_platform.lake.errors import CommitConflict, InvariantError
-from sda_platform.lake.log import Commit, Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
 from sda_platform.landing import intake

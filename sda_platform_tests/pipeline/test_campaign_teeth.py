@@ -15,7 +15,8 @@ from sda_platform.failpoints import InjectedFault
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import commit
 from sda_platform.lake.commit import CommitReceipt
-from sda_platform.lake.log import Head, TableLog
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
 from sda_platform_tests.campaign import oracle
 from sda_platform_tests.campaign.world import NOW_S, World
@@ -43,7 +44,8 @@ def acknowledging_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def skipping_checksums(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("sda_platform.landing.zone.defect_of", lambda _segment, _data: None)
+    for module in ("pending", "zone"):
+        patch.setattr(f"sda_platform.landing.{module}.defect_of", lambda _segment, _data: None)
 
 
 def starting_the_sequence_anew_and_believing_success(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSE
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.log import Commit
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 from sda_platform.recovery.verification import current_keys
 from sda_platform.simulation.segments import SimulatedSegment

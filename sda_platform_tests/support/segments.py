@@ -15,7 +15,7 @@ from sda_platform.formats.registry import ZONES
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import durable
-from sda_platform.lake.log import Commit, Head
+from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.manifest import GENESIS, CommitManifest
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone

@@ -15,7 +15,7 @@ from sda_platform.formats.cutting import can_be_packed, pack_segment, split_reco
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import decode_segments
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.log import Commit, Head
+from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.manifest import GENESIS, CommitManifest
 from sda_platform.landing import intake
 from sda_platform.landing.decoding import DecodedBatch, decode_batch

@@ -22,7 +22,7 @@ from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
 from sda_platform.ingest import decoding as observation_decoding
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.table import Table
 from sda_platform.landing import intake
 from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one

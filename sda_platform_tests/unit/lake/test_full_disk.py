@@ -10,7 +10,7 @@ from upath.implementations.local import PosixUPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.formats.cutting import split_records
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
 from sda_platform.landing.lander import Lander
 from sda_platform.landing.zone import LandingZone

@@ -61,7 +61,7 @@ def test_a_manifest_that_contradicts_its_transaction_is_a_damaged_one(lake: Lake
     observe(lake, "a", "b")
     first = lake.log(OBSERVATIONS).commits()[-1].manifest
     damage_checkpoint(lake, OBSERVATIONS, 1, first.to_json())
-    with pytest.raises(UnreadableManifest, match=r"commit 2 \(version 1\) is damaged: it says sequence 1"):
+    with pytest.raises(UnreadableManifest, match=r"commit 2 \(version 1\) is damaged: its sequence is 1"):
         lake.head(OBSERVATIONS)
 
 

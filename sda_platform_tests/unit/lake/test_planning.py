@@ -5,7 +5,7 @@ import pytest
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.log import Commit, Head
+from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.manifest import GENESIS, CommitManifest, SegmentRef, TableSnapshot, TableWindow
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.table import Table

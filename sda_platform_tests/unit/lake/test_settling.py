@@ -10,7 +10,7 @@ from sda_platform import failpoints
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.commit import CommitReceipt, settle
 from sda_platform.lake.errors import CommitConflict, InvariantError
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import CommitManifest, SegmentRef
 from sda_platform.lake.planning import Plan, plan_segments
 from sda_platform_tests.campaign.scheduling import ConnectionLost

@@ -12,7 +12,7 @@ from upath import UPath
 from sda_platform import failpoints
 from sda_platform.lake import durable
 from sda_platform.lake.errors import SegmentConflict
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.landing import intake
 from sda_platform.landing.listing import shown_name, stored_name
@@ -249,7 +249,7 @@ def test_of_two_landers_with_one_name_and_other_bytes_exactly_one_wins__D19(tmp_
 
     failpoints.watch(rival)
     try:
-        with pytest.raises(SegmentConflict, match="other bytes wait under this name"):
+        with pytest.raises(SegmentConflict, match="other bytes are pending under this name"):
             land(zone, "x", mine)
     finally:
         failpoints.watch(None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sda_platform import failpoints
 from sda_platform.lake.errors import NameUsed, SegmentConflict
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
 from sda_platform.landing.segments import DUPLICATE, LoadedSegment
 from sda_platform.landing.zone import LandingZone

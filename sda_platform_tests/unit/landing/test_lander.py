@@ -19,7 +19,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.registry import ZONES
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
 from sda_platform.landing.lander import LandedFile, Lander
 from sda_platform.landing.partner_files import PartnerFileError

@@ -14,7 +14,7 @@ from sda_platform.definitions import defs
 from sda_platform.formats.registry import ZONES
 from sda_platform.ingest.checks import no_orphans
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake.log import Head
+from sda_platform.lake.log_commits import Head
 from sda_platform.landing import intake
 from sda_platform.landing.orphans import find_orphans, orphaned_names, unknown_zones
 from sda_platform.landing.segments import LoadedSegment

@@ -242,7 +242,7 @@ def test_a_defective_segment_is_known_by_its_name_and_waits_for_it_when_restored
     (torn,) = (zone.read(segment).ref(1) for segment in zone.pending())
     zone.acknowledge([torn])
     land(zone, "a", OTHER)
-    with pytest.raises(SegmentConflict, match="other bytes wait"):
+    with pytest.raises(SegmentConflict, match="other bytes are pending"):
         zone.restore([torn])
     assert loaded(zone) == (OTHER, None)
 
@@ -294,10 +294,10 @@ def test_a_name_that_is_too_long_to_stand_beside_the_hash_is_not_kept(zone: Land
 def test_other_bytes_under_a_name_that_waits_are_refused_and_nothing_is_overwritten(zone: LandingZone) -> None:
     """F-conflict: the sender learns it, instead of hearing that these bytes had come before."""
     land(zone, "a", DATA)
-    with pytest.raises(SegmentConflict, match="other bytes wait under this name"):
+    with pytest.raises(SegmentConflict, match="other bytes are pending under this name"):
         land(zone, "a", OTHER)
     put(zone, "lone", DATA)
-    with pytest.raises(SegmentConflict, match="other bytes wait under this name"):
+    with pytest.raises(SegmentConflict, match="other bytes are pending under this name"):
         land(zone, "lone", OTHER)
     assert loaded(zone) == (DATA, None)
 

@@ -58,7 +58,7 @@ def _measured(root: Path, *more: str) -> Samples:
 
 def _allocations() -> dict[str, int]:
     """Allocations of one batch, by stage, after a first batch."""
-    found = {}
+    found: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as directory:
         for name, work in stages(BATCH, Path(directory)).items():
             work()

@@ -55,12 +55,14 @@ def stages(count: int, directory: Path) -> dict[str, Work]:
     wire = b"".join(_HEAD.pack(len(frame)) + frame for frame in frames)
     buffer, batch, packets = np.frombuffer(wire, np.uint8), frames_of(frames), frames_of(telemetry(count))
     memory, processor, data = RecentSamples(), PacketProcessor(remembered=2**16), batch.packed(0)
-    facts = {"feed": "radar", "segment_format": "radar-frames", "sealed_time_ns": 0, "sealed_wall_time_ns": 0}
     number = iter(range(10**9))
 
     def sealed() -> None:
         unique = data[:-8] + next(number).to_bytes(8, "little")
-        seal(unique, describe_segment(unique, **facts), str(directory), stem="audit")
+        meta = describe_segment(
+            unique, feed="radar", segment_format="radar-frames", sealed_time_ns=0, sealed_wall_time_ns=0
+        )
+        seal(unique, meta, str(directory), stem="audit")
 
     return {
         "cut": lambda: cut_stream(buffer, is_big_endian=False).frames,
@@ -81,7 +83,8 @@ def _chain(buffer: np.ndarray, memory: RecentSamples) -> bytes:
 
 def _plain_chain(wire: bytes) -> bytes:
     """What the chain does, written with one object for each frame: the version before the kernels."""
-    at, outputs, recent = 0, ([], []), dict[bytes, list[int]]()
+    outputs: tuple[list[bytes], list[bytes]] = ([], [])
+    at, recent = 0, dict[bytes, list[int]]()
     while at + 4 <= len(wire):
         (length,) = _HEAD.unpack_from(wire, at)
         frame = wire[at + 4 : at + 4 + length]

@@ -136,7 +136,8 @@ def with_pandas(table: pa.Table) -> list[int]:
     """A sort, then the last of each group."""
     frame: pd.DataFrame = table.to_pandas()
     best = frame.sort_values(["norad_id", *_BY]).drop_duplicates("norad_id", keep="last")
-    return best["record_number"].tolist()
+    numbers: list[int] = best["record_number"].tolist()
+    return numbers
 
 
 def lookups() -> None:
@@ -146,7 +147,7 @@ def lookups() -> None:
     for name in ENGINES:
         with tempfile.TemporaryDirectory() as directory:
             index = CatalogueIndex(open_engine(name, Path(directory)))
-            load_s = timed(lambda index=index: index.load(Binding(0, 1, "0" * 64, 1, 0), rows, rows.slice(0, 0)))
+            load_s = timed(partial(index.load, Binding(0, 1, "0" * 64, 1, 0), rows, rows.slice(0, 0)))
             wanted = chance.choice(rows["norad_id"].to_numpy(), 50_000).tolist()
             times_us = []
             for number in wanted:
@@ -159,7 +160,7 @@ def lookups() -> None:
                 f"median {median:.1f} us, 99 % below {late:.1f} us"
             )
             pairs = [(key.to_bytes(8, "big"), bytes(82)) for key in range(100_000)]
-            write_s = timed(lambda index=index, pairs=pairs: write_in_batches(index, pairs))
+            write_s = timed(partial(write_in_batches, index, pairs))
             print(f"{name}: {100_000 / write_s:,.0f} durable writes of 82 bytes per second, in batches of 10,000")
             index.engine.close()
 

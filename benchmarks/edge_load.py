@@ -12,6 +12,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def _datagrams(frames: list[bytes], chosen: argparse.Namespace) -> dict[str, flo
 
 
 def _stream(frames: list[bytes], chosen: argparse.Namespace) -> dict[str, float]:
-    order = "little" if chosen.kind == "isl" else "big"
+    order: Literal["little", "big"] = "little" if chosen.kind == "isl" else "big"
     framed = [len(frame).to_bytes(4, order) + frame for frame in frames]
     with socket.create_connection((chosen.host, chosen.port)) as opened:
 

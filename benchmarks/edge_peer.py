@@ -37,9 +37,12 @@ def flood_collector(home: Path, frames: int) -> Flood:
         host, port = running.address("links")
         before_s, began = cpu_s(running.pid), time.perf_counter()
         with socket.create_connection((host, int(port))) as opened:
-            sending = threading.Thread(
-                target=lambda: [opened.sendall(chunk) for _ in range(frames // _FRAMES_PER_MESSAGE)]
-            )
+
+            def send() -> None:
+                for _ in range(frames // _FRAMES_PER_MESSAGE):
+                    opened.sendall(chunk)
+
+            sending = threading.Thread(target=send)
             sending.start()
             count, buffer = 0, b""
             while count < frames:

@@ -10,6 +10,7 @@ all from one on: a change of speed along the track, a wrong mean anomaly, the el
 import argparse
 import dataclasses
 import gzip
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def sensitivity(elements: ElementSets, quiet: np.ndarray) -> None:
     starts = np.flatnonzero(np.append(True, elements.norad_id[1:] != elements.norad_id[:-1]))
     middles = [
         (start, end, int(rows[len(rows) // 2]))
-        for start, end in zip(starts, [*starts[1:], len(elements)], strict=True)
+        for start, end in pairwise([*starts.tolist(), len(elements)])
         if len(rows := start + np.flatnonzero(quiet[start:end])) > 4
     ]
     rows = np.array([row for *_, row in middles])

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from multiprocessing import get_context
 
 import numpy as np
@@ -163,14 +163,14 @@ def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
     entries = {"ours": ours, "Stone Soup": lambda: stone_soup.filtered(given)}
     error_m = {}
 
-    def run(name: str, work: Callable[[], FloatArray]) -> float:
+    def run(name: str, work: Callable[[], FloatArray], _round: int) -> float:
         began = time.process_time()
         found = work()
         took = time.process_time() - began
         error_m[name] = float(np.median(np.linalg.norm(found[:, :3] - truth[:, :3], axis=1))) * 1e3
         return took
 
-    seconds = contest([Entry(name, lambda _, n=name, w=work: run(n, w)) for name, work in entries.items()], rounds)
+    seconds = contest([Entry(name, partial(run, name, work)) for name, work in entries.items()], rounds)
     for name, taken in seconds.items():
         console.print(
             f"{name}: {len(scene.group) / float(np.median(taken)):,.0f} readings/s of processor time, "

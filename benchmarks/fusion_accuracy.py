@@ -15,6 +15,7 @@ from rich.console import Console
 from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.risk.degenerate import BoolArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
@@ -178,7 +179,7 @@ def regimes() -> dict[str, IntArray]:
     """Positions in the catalogue by kind of orbit."""
     elements = catalogue().elements
     motion, round_enough = elements.mean_motion_rev_per_day, elements.eccentricity < 0.1
-    select: dict[str, Callable[[], FloatArray]] = {
+    select: dict[str, Callable[[], BoolArray]] = {
         "low": lambda: (motion > 11.25) & round_enough,
         "medium": lambda: (motion > 1.5) & (motion < 6) & round_enough,
         "geostationary": lambda: (np.abs(motion - 1.0027) < 0.05) & round_enough,

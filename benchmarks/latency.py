@@ -187,8 +187,8 @@ def _report(console: Console, measured: list[Landing]) -> int:
         for name, seconds in landing.stages.items():
             by_stage[name].append(seconds)
     grid = Grid("stage", "median s", "max s", box=None)
-    for name, seconds in by_stage.items():
-        grid.add_row(name, f"{statistics.median(seconds):.2f}", f"{max(seconds):.2f}")
+    for name, of_stage in by_stage.items():
+        grid.add_row(name, f"{statistics.median(of_stage):.2f}", f"{max(of_stage):.2f}")
     console.print(grid)
     console.print(
         f"sealed → subscriber over {len(totals)} landings: median {statistics.median(totals):.1f} s, "

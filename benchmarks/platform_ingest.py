@@ -22,6 +22,7 @@ from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.landing_table import land
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import declared
+from sda_platform.setting_sections import IntakeSettings
 from sda_platform.spark.session import SparkResource
 from sda_platform.spark.snapshot_prefetch import SnapshotPrefetch
 
@@ -96,10 +97,9 @@ class PlatformIngest:
         self._lake_resource = LakeResource(uri=str(home / "lake"), home=str(home), spark=spark)
         self._landing = LandingResource(
             root=str(self.landing_root),
-            max_segments=max_segments,
-            max_bytes=max_bytes,
-            orphan_grace_s=60.0,
-            backlog_max_age_s=600.0,
+            **IntakeSettings(
+                max_segments=max_segments, max_bytes=max_bytes, orphan_grace_s=60.0, backlog_max_age_s=600.0
+            ).model_dump(),
         )
 
     def land(self) -> None:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from platform_ingest import START_NS, optical_file
@@ -83,23 +84,33 @@ def main() -> int:
         platform = Killable(home)
         warm_s: list[float] = []
         commit_s: list[float] = []
+
+        def is_beyond(sequence: int) -> bool:
+            return lake.head(RAW_RECORDS).sequence > sequence
+
+        def has_more_than(commits: int) -> bool:
+            return _commits(lake) > commits
+
+        def has_observed(batches: int) -> bool:
+            return _observed(lake) == batches * _RECORDS
+
         try:
             for _ in range(arguments.kills):
-                wait_for(lambda p=platform: p.says("the platform is up"), "the platform")
+                wait_for(partial(platform.says, "the platform is up"), "the platform")
                 platform.kill()
                 began, platform = time.monotonic(), Killable(home)
-                wait_for(lambda p=platform: p.says("engine: warm\n"), "the engine")
+                wait_for(partial(platform.says, "engine: warm\n"), "the engine")
                 warm_s.append(time.monotonic() - began)
             for number in range(arguments.kills):
-                wait_for(lambda p=platform: p.says("the platform is up"), "the platform")
+                wait_for(partial(platform.says, "the platform is up"), "the platform")
                 _land(home, number, clock)
-                wait_for(lambda n=number: lake.head(RAW_RECORDS).sequence > n, "the batch's first commit")
+                wait_for(partial(is_beyond, number), "the batch's first commit")
                 platform.kill()
                 before = _commits(lake)
                 began, platform = time.monotonic(), Killable(home)
-                wait_for(lambda n=before: _commits(lake) > n, "the first commit")
+                wait_for(partial(has_more_than, before), "the first commit")
                 commit_s.append(time.monotonic() - began)
-                wait_for(lambda n=number: _observed(lake) == (n + 1) * _RECORDS, "the rest of the batch")
+                wait_for(partial(has_observed, number + 1), "the rest of the batch")
         finally:
             platform.kill()
         problems = _problems(lake, arguments.kills * _RECORDS)

@@ -41,7 +41,9 @@ class SparkResource(LazyPySparkResource):
 
     spark_config: dict[str, Any] = Field(default_factory=dict)
     remote: str = Field(description="sc://host:port of a Spark Connect engine, or 'local'.")
-    lake_uri: str = Field("", description="Lake of the runs that use the session; each lake has its own session.")
+    lake_uri: str = Field(
+        default="", description="Lake of the runs that use the session; each lake has its own session."
+    )
     _pool: str = PrivateAttr(default="adhoc")
     _opening: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 

@@ -110,7 +110,8 @@ def _spoil(file: Path, change: Callable[[bytes], bytes]) -> None:
 def _newest_data_file(victim: Victim, table: Table) -> Path:
     lines = _last_commit(victim, table).read_text().splitlines()
     added = [action["add"] for line in lines if "add" in (action := json.loads(line))]
-    return victim.home / "lake" / table.name / max(added, key=lambda add: int(add["size"]))["path"]
+    largest: str = max(added, key=lambda add: int(add["size"]))["path"]
+    return victim.home / "lake" / table.name / largest
 
 
 def live_file_deleted(log: TableLog) -> None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
@@ -152,7 +153,7 @@ def at_rest(instance: dg.DagsterInstance, landing_root: Path) -> list[str]:
     return problems + [f"{path} is left" for path in (*waiting, *unfinished)]
 
 
-def readers(lake: Lake, session: SparkSession, tables: Sequence[Table] = TABLES) -> list[str]:
+def readers(lake: Lake, session: SparkSession | ConnectSession, tables: Sequence[Table] = TABLES) -> list[str]:
     """O9: Spark reads the same rows, column by column, as delta-rs does, of each table that has a commit."""
     problems = []
     for table in [table for table in tables if lake.log(table).version() >= 0]:

@@ -79,10 +79,10 @@ def cases(repeats: int, seed: int) -> Iterator[Case]:
 
     Only who may mount can make a disk read-only.
     """
-    chance, at_points = (
-        random.Random(seed),
-        ["kill", "stop", "fail", *(["read-only"] if small_disk.is_allowed() else [])],
-    )
+    chance = random.Random(seed)
+    at_points: list[Disturbance] = ["kill", "stop", "fail"]
+    if small_disk.is_allowed():
+        at_points.append("read-only")
     for _ in range(repeats):
         for point in points():
             yield from (Case(disturbance, point) for disturbance in at_points)

@@ -57,7 +57,6 @@ ALERTED = replace(CONJUNCTION_ALERTS, consumes=(LANDED,))
 TABLES = (LANDED, ALERTED, ALERT_DELIVERIES)
 ORPHAN_GRACE_S = 60.0
 ENGINE = "engine"
-_RETENTION_H = 7 * 24
 
 
 def decode(_data: bytes, meta: SegmentMeta) -> pa.Table:
@@ -257,7 +256,7 @@ class World:
         self._runs += 1
         lake = self.lake(f"run-{self._runs}")
         for table in self._tables():
-            maintain(lake, table, _RETENTION_H)
+            maintain(lake, table)
 
     def pass_nights(self, nights: int) -> None:
         """Another tool compacts and vacuums every table night after night; the disk has all of it in the end."""

@@ -58,7 +58,7 @@ def oracle(sets: Iterable[dict[str, Any]]) -> tuple[dict[int, dict[str, Any]], d
     streams = [
         sorted((r for r in sets if r["originator"] == source), key=lambda r: r["norad_id"]) for source in SOURCES
     ]
-    return {best["norad_id"]: best for best, _ in merge_sorted_sources(streams, START_NS)}, by_source
+    return {best["norad_id"]: dict(best) for best, _ in merge_sorted_sources(streams, START_NS)}, by_source
 
 
 def identity(row: Any) -> tuple[str, int]:

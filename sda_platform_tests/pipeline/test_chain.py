@@ -107,7 +107,7 @@ def tracks(platform: Platform) -> pa.Table:
 
 def standing_assessments(platform: Platform) -> list[dict[str, Any]]:
     log = platform.lake.log(CONJUNCTION_ASSESSMENTS)
-    return current_keys(log, ["collision_probability"]).to_pylist()
+    return list(current_keys(log, ["collision_probability"]).to_pylist())
 
 
 def unread(platform: Platform) -> set[str]:

@@ -55,7 +55,7 @@ def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platf
 
     rows = platform.rows(PROVISIONAL_ELEMENTS)
     owner = dict(zip(fragments()["observation_id"].to_pylist(), fragments()["norad_id"].to_pylist(), strict=True))
-    seen = {row["norad_id"]: {owner.get(reading) for reading in row["observation_ids"]} for row in rows.to_pylist()}
+    seen = {row["norad_id"]: {owner.get(reading, 0) for reading in row["observation_ids"]} for row in rows.to_pylist()}
     assert all(len(objects) == 1 for objects in seen.values()), "no orbit mixes two objects"
     assert len({min(objects) for objects in seen.values()}) == FRAGMENTS
     assert set(seen) <= set(ANALYST_SATELLITE_IDS)

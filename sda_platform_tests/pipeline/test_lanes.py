@@ -26,7 +26,7 @@ def test_a_small_job_does_not_wait_for_the_last_task_of_a_large_one(spark: Spark
         running = other_lane.submit(large.count)
         while not any(tmp_path.iterdir()):
             assert not running.done()
-        assert spark.range(0, 10, 1, 1).selectExpr("sum(id)").first()[0] == 45
+        assert [tuple(row) for row in spark.range(0, 10, 1, 1).selectExpr("sum(id)").collect()] == [(45,)]
         behind = _TASKS - sum(1 for _ in tmp_path.iterdir())
         assert running.result() == _TASKS
     assert behind > _TASKS // 2

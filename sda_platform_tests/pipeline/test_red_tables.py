@@ -26,7 +26,7 @@ def land_radar(platform: Platform, name: str, seconds: float) -> None:
 
 def step_errors(result: dg.ExecuteInProcessResult) -> dict[str, str]:
     failed = (event for event in result.all_events if event.is_step_failure)
-    return {str(event.step_key): event.step_failure_data.error.to_string() for event in failed}
+    return {str(event.step_key): event.step_failure_data.error_display_string for event in failed}
 
 
 def test_a_run_of_another_job_is_refused_the_rows_behind_a_red_commit_red_03(platform: Platform) -> None:

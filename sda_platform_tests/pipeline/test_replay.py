@@ -59,7 +59,7 @@ def shuffled_in(session: SparkSession, partitions: int) -> Iterator[None]:
     try:
         yield
     finally:
-        session.conf.set("spark.sql.shuffle.partitions", before)
+        session.conf.set("spark.sql.shuffle.partitions", str(before))
 
 
 def replayed(lived: Platform, lake: Lake, shadow: Path, *tables: Table, span: Span = EVERY_COMMIT) -> list[Comparison]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster import AssetKey
 from pyspark.sql import SparkSession
 
 from sda_platform.clock import parse_iso_ns
@@ -64,7 +65,7 @@ def screened(platform: Platform, *files: bytes) -> Any:
     (said,) = [
         e.materialization.metadata
         for e in result.get_asset_materialization_events()
-        if e.asset_key.to_user_string() == CONJUNCTION_CANDIDATES.name
+        if e.asset_key == AssetKey(CONJUNCTION_CANDIDATES.name)
     ]
     return said
 

@@ -7,7 +7,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.dead_letters.rejected import rejected_records
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.ingest.transforms import new_observations
-from sda_platform.lake.correction_log import corrections, standing
+from sda_platform.lake.correction_log import content, corrections, standing
 from sda_platform_tests.support.delta_tables import rows_of
 
 CONTENT = ["norad_id_1", "miss_distance_km"]
@@ -106,8 +106,6 @@ def test_every_error_and_nothing_else_is_a_dead_letter(spark: SparkSession) -> N
 
 
 def test_a_candidates_content_is_compared_whole() -> None:
-    from sda_platform.conjunction.transforms import content
-
     said = content(CONJUNCTION_CANDIDATES)
     assert said == [
         "norad_id_1", "norad_id_2", "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "elements_epoch_1_ns",

@@ -54,6 +54,12 @@ async def until(condition: Callable[[], bool], within_s: float = 10.0) -> None:
             await asyncio.sleep(0.002)
 
 
+def log_text(collector: Collector) -> str:
+    """What the collector of `collecting` has logged."""
+    assert isinstance(collector.log.stream, io.StringIO)
+    return collector.log.stream.getvalue()
+
+
 def address(collector: Collector, name: str) -> Address:
     """Where the source ``name`` listens."""
     return Address.parse(collector.supervised[name].source.address)

@@ -160,8 +160,8 @@ def checksum_pages(lake: Lake, table: Table, version: int) -> Path:
     """
     log = commit_file(lake, table, version)
     actions = [json.loads(line) for line in log.read_text().splitlines()]
-    add = next(action["add"] for action in actions if "add" in action)
-    file = Path(lake.log(table).uri) / add["path"]
+    add: dict[str, Any] = next(action["add"] for action in actions if "add" in action)
+    file = Path(lake.log(table).uri) / str(add["path"])
     pq.write_table(pq.read_table(file), file, compression="zstd", write_page_checksum=True)
     add["size"] = file.stat().st_size
     log.write_text("\n".join(json.dumps(action, separators=(",", ":")) for action in actions))

@@ -68,7 +68,7 @@ class Platform:
             run_config=_QUIET,
             asset_selection=[dg.AssetKey(name) for name in only] or None,
         )
-        failures = [e.step_failure_data.error.to_string()[-2000:] for e in result.all_events if e.is_step_failure]
+        failures = [e.step_failure_data.error_display_string[-2000:] for e in result.all_events if e.is_step_failure]
         assert result.success or not must_succeed, "\n".join(failures)
         return result
 

@@ -8,6 +8,7 @@ Tells ``ready``, waits for a line, and tells how many commits it won and lost as
 
 import json
 import sys
+from pathlib import Path
 
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.commit import append
@@ -33,7 +34,7 @@ def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    lake, told = lake_at(root), {"won": 0, "lost": 0}
+    lake, told = lake_at(Path(root)), {"won": 0, "lost": 0}
     log = lake.log(OBSERVATIONS)
     while (head := lake.head(OBSERVATIONS)).sequence < commits:
         plan = plan_windows(OBSERVATIONS, head, (), now_ns=0, run_id=name)

@@ -74,7 +74,8 @@ def prior_draw(index: IntArray, time_ns: IntArray, rng: np.random.Generator) -> 
     _, r, v = catalogue().at(index, time_ns)
     age_days = (time_ns - catalogue().elements.epoch_time_ns[index]) / DAY_NS
     factor = np.linalg.cholesky(rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v))
-    return np.einsum("kij,kj->ki", factor, rng.normal(size=(len(index), 6)))
+    drawn: FloatArray = np.einsum("kij,kj->ki", factor, rng.normal(size=(len(index), 6)))
+    return drawn
 
 
 def displaced(
@@ -95,12 +96,12 @@ def observe(
 ) -> ObservationArrays:
     """Noisy readings of true states (k, 3) by ground sensors, each with its registered noise."""
     sensors = [sensor_registry()[name] for name in source_id.tolist()]
-    places = np.array([place(sensor) for sensor in sensors])
-    site, site_v = frames.site_to_teme(*places.T, time_ns)
+    latitude_deg, longitude_deg, altitude_m = np.array([place(sensor) for sensor in sensors]).T
+    site, site_v = frames.site_to_teme(latitude_deg, longitude_deg, altitude_m, time_ns)
     seen_r, seen_v, _ = seen_state(r, v, site)
-    azimuth, elevation, _, rate = frames.topocentric(seen_r, seen_v, *places.T, time_ns)
+    azimuth, elevation, _, rate = frames.topocentric(seen_r, seen_v, latitude_deg, longitude_deg, altitude_m, time_ns)
     distance = echo_range_km(seen_r, site, site_v)
-    right_ascension, declination = frames.topocentric_radec(seen_r, *places.T, time_ns)
+    right_ascension, declination = frames.topocentric_radec(seen_r, latitude_deg, longitude_deg, altitude_m, time_ns)
 
     def sigma(name: str) -> FloatArray:
         return np.array([getattr(sensor, name) for sensor in sensors])

@@ -88,7 +88,7 @@ def home(tmp_path: Path) -> Path:
 
 def test_no_acknowledged_put_is_lost_by_kill_9_at_any_point__WL3_WL8_WL9(home: Path) -> None:
     points = ["serving.gathered", "landing.data_written", "landing.sealed", "serving.sealed", "serving.shown"]
-    acknowledged = []
+    acknowledged: list[int] = []
     for number, point in enumerate(points):
         with endpoint(home) as running:
             for earlier in acknowledged:

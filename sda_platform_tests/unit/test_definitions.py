@@ -23,6 +23,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.registry import TABLES
+from sda_platform.setting_sections import IntakeSettings
 from sda_platform.settings import Settings
 from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.support.segments import land
@@ -137,7 +138,9 @@ def test_our_own_elements_wait_until_the_catalogue_has_taken_what_they_found_bef
         told = tick()
         assert not told.run_requests, "the catalogue takes what was published before"
         assert "published.csv" in (told.skip_message or "")
-        resources["landing"] = LandingResource(root=str(tmp_path / "landing"), backlog_max_age_s=0.0)
+        resources["landing"] = LandingResource(
+            root=str(tmp_path / "landing"), **IntakeSettings(backlog_max_age_s=0.0).model_dump()
+        )
         assert tick().run_requests, "what waits for too long, because nobody takes it, holds up nothing"
 
 

@@ -1,6 +1,7 @@
 """The report on the catalogue: what it counts and draws, and when its check warns."""
 
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_jumps_of_the_last_month_are_named_with_object_and_kind(history: Lake) -
 
 def test_the_report_draws_counts_and_checks(tmp_path: Path) -> None:
     result = report(small_catalogue(tmp_path, catalogue_ids()[:300]))
-    metadata = result.metadata or {}
+    metadata: Mapping[str, Any] = result.metadata or {}
     assert metadata["objects"] == 300
     for name in ("ages", "altitude_by_inclination"):
         assert metadata[name].value.startswith("![") and "base64" in metadata[name].value

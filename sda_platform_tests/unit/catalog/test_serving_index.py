@@ -65,7 +65,8 @@ def test_the_sensor_reports_each_version_and_each_outcome_once(lake: Lake) -> No
 
 def test_an_endpoint_that_does_not_answer_is_a_problem_and_none_is_no_problem(lake: Lake, tmp_path: Path) -> None:
     resource = LakeResource(uri=lake.uri, home=str(tmp_path), spark=SparkResource(remote="local"))
-    assert index_is_current(lake=resource).passed  # type: ignore[union-attr]  # a single result
+    outcome = index_is_current(lake=resource)
+    assert isinstance(outcome, dg.AssetCheckResult) and outcome.passed
     publish(tmp_path, CATALOGUE, "127.0.0.1:9")
     state = served_state(tmp_path, lake)
     assert state is not None and "127.0.0.1:9 does not answer" in state.outcome

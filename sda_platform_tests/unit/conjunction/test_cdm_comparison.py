@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from sda_platform.conjunction.cdm_comparison import comparisons_with, newest, open_comparisons
@@ -179,12 +180,18 @@ def test_the_check_of_others_is_green_without_messages_and_yellow_when_one_knows
     resource = LakeResource(uri=str(tmp_path / "lake"), home=str(tmp_path), spark=SparkResource(remote="local"))
     lake = lake_at(tmp_path / "lake")
     lake.clock.save(tmp_path)
-    assert others_agree(resource).passed  # type: ignore[call-arg]
+    assert outcome(resource).passed
     commit(lake, RECEIVED_CDMS, rows(Told(stated=3e-5)))
     commit(lake, CONJUNCTION_ASSESSMENTS, [event("e", 2e-5)])
-    assert others_agree(resource).passed  # type: ignore[call-arg]
+    assert outcome(resource).passed
     commit(lake, RECEIVED_CDMS, rows(Told(stated=2e-3, created_ns=after(9))))
-    result: Any = others_agree(resource)  # type: ignore[call-arg]
+    result = outcome(resource)
     assert not result.passed
-    assert "18 SDS reports Pc 2.00e-03 for OBJECT 1 (25544)" in result.description
+    assert "18 SDS reports Pc 2.00e-03 for OBJECT 1 (25544)" in str(result.description)
     assert result.metadata["told_by_others"].value == 1
+
+
+def outcome(resource: LakeResource) -> dg.AssetCheckResult:
+    found = others_agree(resource)
+    assert isinstance(found, dg.AssetCheckResult)
+    return found

@@ -75,8 +75,8 @@ def freshness(lake: Lake, home: Path, table: Table) -> bool:
         for c in (*conjunction.checks, *delivery.checks)
         if any(key.name == "data_is_fresh" and key.asset_key.to_user_string() == table.name for key in c.check_keys)
     )
-    results = {result.check_name: result for result in check(lake=resource)}
-    return bool(results["data_is_fresh"].passed)
+    results: Any = check(lake=resource)
+    return bool({result.check_name: result for result in results}["data_is_fresh"].passed)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def decoded(*messages: bytes) -> list[dict[str, Any]]:
 
 def rows_of(segment: bytes) -> list[dict[str, Any]]:
     meta = described(segment, "messages", segment_format="cdm-kvn")
-    return cdm_decoding.decode(segment, meta).to_pylist()
+    return list(cdm_decoding.decode(segment, meta).to_pylist())
 
 
 def one_object(covariance: FloatArray, number: int) -> FloatArray:
@@ -50,6 +50,7 @@ def test_a_position_only_covariance_keeps_2d_and_its_risk_level_A2(secondary: st
     assert "velocity_covariance_missing" not in whole.flags
     assert "velocity_covariance_missing" in bare.flags
     assert (bare.pc, bare.method, bare.valid_2d) == (bare.pc_2d, FOSTER, None)
+    assert bare.pc_2d is not None
     assert bare.pc_2d == pytest.approx(whole.pc_2d, rel=1e-12)
     assert bare.risk == str(risk_level(bare.pc_2d))
     assert bare.risk != "green"
@@ -77,12 +78,10 @@ def test_overflowing_covariances_are_rows_between_sound_ones_A3() -> None:
 
 
 def test_a_message_that_fails_in_computation_is_a_dead_letter_of_its_own_A3(monkeypatch: pytest.MonkeyPatch) -> None:
-    assess = cdm_decoding.message_risk
-
     def failing(message: Any) -> Any:
         if message.fields["MESSAGE_ID"].startswith("1-"):
             raise np.linalg.LinAlgError("Singular matrix")
-        return assess(message)
+        return message_risk(message)
 
     monkeypatch.setattr(cdm_decoding, "message_risk", failing)
     data = messages_of([Told(pair=(1, 2)), Told(pair=(3, 4))])

@@ -200,7 +200,9 @@ def test_the_next_element_sets_screened_from_scratch_give_the_same_ids_nearly_al
     for (lo, hi, tca_ns), event_id in after.items():
         pairs[lo, hi].append((tca_ns, event_id))
     nearest = {
-        key: min(pairs[key[:2]], key=lambda each, key=key: abs(each[0] - key[2])) for key in before if key[:2] in pairs
+        (lo, hi, tca_ns): min((abs(other_ns - tca_ns), other_ns, event_id) for other_ns, event_id in pairs[lo, hi])[1:]
+        for lo, hi, tca_ns in before
+        if (lo, hi) in pairs
     }
     again = {key: each for key, each in nearest.items() if abs(each[0] - key[2]) < SLOT_NS // 2}
     same = [before[key] == event_id for key, (_, event_id) in again.items()]

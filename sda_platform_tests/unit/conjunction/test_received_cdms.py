@@ -105,12 +105,12 @@ def test_two_frames_at_a_time_whose_earth_orientation_is_unknown_are_refused() -
     ],
 )
 def test_an_object_s_radius_is_the_best_that_the_message_gives_A7(
-    sizes: tuple[float | None, ...], radius_m: float, source: str
+    sizes: tuple[float | None, float | None, float | None], radius_m: float, source: str
 ) -> None:
     message = replace(message_of(ALFANO[2]), hard_body_radius_m=None)
-    names = ("hard_body_radius_m", "exclusion_volume_radius_m", "area_pc_m2")
     first, second = message.objects
-    sized = replace(first, **dict(zip(names, sizes, strict=True)))
+    radius, exclusion, area_m2 = sizes
+    sized = replace(first, hard_body_radius_m=radius, exclusion_volume_radius_m=exclusion, area_pc_m2=area_m2)
     risk = message_risk(replace(message, objects=(sized, replace(second, hard_body_radius_m=3.0))))
     assert risk.hard_body_radius_m == pytest.approx(radius_m + 3.0)
     assert risk.hard_body_radius_source == f"{source}; object 2: message"

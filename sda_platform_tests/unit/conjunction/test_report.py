@@ -1,14 +1,21 @@
 """The report of the most dangerous alerts: from the journals to the pictures."""
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sda_platform.conjunction.report import SHOWN, report
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, RECEIVED_CDMS
+from sda_platform.lake.lake import Lake
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import after
+
+
+def metadata_of(lake: Lake) -> Mapping[str, Any]:
+    return report(lake).metadata or {}
 
 
 @pytest.mark.parametrize("assessments", [1, 3])
@@ -25,7 +32,7 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
     commit(lake, CONJUNCTION_ASSESSMENTS, said)
     alerts = [{**event, "sequence": 0, "op": "insert"} for event in events]
     commit(lake, CONJUNCTION_ALERTS, [*alerts, {**events[-1], "sequence": 0, "op": "retract"}])
-    metadata = report(lake).metadata or {}
+    metadata = metadata_of(lake)
     assert metadata["current_alerts"] == 6
     pictures = [metadata[f"alert_{place}"].value for place in range(1, SHOWN + 1)]
     assert [text[2:15] for text in pictures] == [f"alert event-{n}" for n in (6, 5, 4, 3, 2)]
@@ -35,7 +42,7 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
 
 def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path: Path) -> None:
     lake = lake_at(tmp_path)
-    assert "said_by_others" not in (report(lake).metadata or {})
+    assert "said_by_others" not in metadata_of(lake)
     known = {"norad_id_1": 1, "norad_id_2": 2, "tca_time_ns": after(3600), "collision_probability": 2.5e-6}
     commit(lake, CONJUNCTION_ASSESSMENTS, [{"event_id": "ours", "sequence": 0, "op": "insert", **known}])
     said = {"originator": "18 SDS", "object_name_1": "A", "object_name_2": "B", "stated_probability": 4e-5}
@@ -45,7 +52,7 @@ def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path:
         for n, (a, b, tca_ns) in enumerate(pairs)
     ]
     commit(lake, RECEIVED_CDMS, facts)
-    header, _, first, second = (report(lake).metadata or {})["said_by_others"].value.splitlines()
+    header, _, first, second = metadata_of(lake)["said_by_others"].value.splitlines()
     assert "their_probability | our_probability | event_id" in header
     assert first.startswith("| 18 SDS | A | B | 2024-11-01 01:00:01") and first.endswith("| 4e-05 | 2.5e-06 | ours |")
     assert second.startswith("| 18 SDS | A | B | 2024-11-01 02:00:00") and "2.5e-06" not in second

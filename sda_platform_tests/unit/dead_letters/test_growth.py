@@ -34,7 +34,8 @@ def checked(root: Path, rows: Sequence[Mapping[str, Any]], rule: GrowthResource 
     lake.clock.save(root)
     commit(lake, DEAD_LETTERS, rows)
     resource = LakeResource(uri=lake.uri, home=str(root), spark=SparkResource(remote="local"))
-    result: Any = no_growth(lake=resource, growth=rule or GrowthResource())
+    result = no_growth(lake=resource, growth=rule or GrowthResource())
+    assert isinstance(result, dg.AssetCheckResult)
     return result
 
 

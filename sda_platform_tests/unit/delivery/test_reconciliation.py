@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
+import dagster as dg
 import pytest
 
 from sda_platform import failpoints
@@ -13,7 +14,7 @@ from sda_platform.delivery.checks import disagreements, subscriber_agrees
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.reconciliation import compare
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
-from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey
+from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Subscriber
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.resources import LakeResource
@@ -145,20 +146,28 @@ def test_an_altered_sequence_is_told(lake: Lake, subscriber: Watched) -> None:
     assert any("1 alerts missing or behind" in problem for problem in disagreements(lake, subscriber))
 
 
+def outcome(resource: LakeResource, subscriber: Subscriber) -> dg.AssetCheckResult:
+    found = subscriber_agrees(resource, subscriber)
+    assert isinstance(found, dg.AssetCheckResult)
+    return found
+
+
 def test_the_check_is_red_with_the_reason_and_green_when_it_is_mended(
     lake: Lake, subscriber: Watched, tmp_path: Path
 ) -> None:
     resource = LakeResource(uri=lake.uri, home=str(tmp_path), spark=SparkResource(remote="local"))
-    assert subscriber_agrees(resource, subscriber).passed
+    assert outcome(resource, subscriber).passed
     lose(subscriber, "DELETE FROM alerts WHERE op = 'retract'")
-    red = subscriber_agrees(resource, subscriber)
+    red = outcome(resource, subscriber)
     assert not red.passed
-    assert red.description.startswith("1 alerts missing or behind at the subscriber")
+    assert str(red.description).startswith("1 alerts missing or behind at the subscriber")
     deliver(lake, subscriber)
-    assert subscriber_agrees(resource, subscriber).passed
-    away = subscriber_agrees(resource, chosen_subscriber("http://127.0.0.1:1/alerts", tmp_path))
+    assert outcome(resource, subscriber).passed
+    away = outcome(resource, chosen_subscriber("http://127.0.0.1:1/alerts", tmp_path))
     assert not away.passed
-    assert away.description.startswith("the subscriber could not be asked: http://127.0.0.1:1/alerts: ConnectError")
+    assert str(away.description).startswith(
+        "the subscriber could not be asked: http://127.0.0.1:1/alerts: ConnectError"
+    )
 
 
 def test_a_new_subscriber_gets_what_stands_before_what_is_new(lake: Lake, subscriber: Watched, tmp_path: Path) -> None:

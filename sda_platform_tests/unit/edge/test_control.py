@@ -22,7 +22,7 @@ from sda_platform.edge.rates import Rates
 from sda_platform.edge.report import report_sources
 from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.topology import declared_edges
-from sda_platform_tests.support.collectors import address, beacons, collecting, framed, until
+from sda_platform_tests.support.collectors import address, beacons, collecting, framed, log_text, until
 from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR, STATIONS
 
 SPECIFIED = {
@@ -93,7 +93,7 @@ def test_a_zone_that_no_table_reads_is_reported(tmp_path: Path) -> None:
             report = report_sources(collector)
             assert report["unread"] == ["telemetry"]
             assert "no table reads these zones, segments wait on disk: telemetry" in str(source_grid(report).caption)
-            return collector.log.stream.getvalue()  # type: ignore[attr-defined]  # of the test's log
+            return log_text(collector)
 
     warnings = [json.loads(line) for line in asyncio.run(scenario()).splitlines() if '"warning"' in line]
     assert [(each["zone"], each["event"].partition(";")[0]) for each in warnings] == [

@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def world() -> list[SimulatedSegment]:
 
 def test_what_is_sent_is_what_is_sealed_and_a_burst_is_redundant(tmp_path: Path) -> None:
     archive = f"http://127.0.0.1:{free_port(0)}/records"
-    sources = {
+    sources: dict[str, dict[str, Any]] = {
         "radar": {"kind": "radar", "bind": "127.0.0.1:0"},
         "links": {"kind": "isl", "bind": "127.0.0.1:0"},
         "archive": {"kind": "optical", "url": archive, "poll_interval_s": 0.02},

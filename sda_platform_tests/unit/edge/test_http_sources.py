@@ -14,7 +14,7 @@ from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, Ht
 from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.source import SourceState
 from sda_platform.formats.optical import parse_optical_record
-from sda_platform_tests.support.collectors import NOW_NS, collecting, payloads, until
+from sda_platform_tests.support.collectors import NOW_NS, collecting, log_text, payloads, until
 from sda_platform_tests.unit.edge.servers import serving
 from sda_platform_tests.unit.edge.test_sources import LINKS
 
@@ -246,7 +246,7 @@ def test_a_login_comes_first_and_its_secrets_from_the_environment(
             await until(lambda: collector.ledger.of_source("sets").sealed == 1)
             assert [request.method for request in remote.asked] == ["POST", "GET"]
             assert await remote.asked[0].body() == b"identity=anna&password=s3cret"
-            return collector.log.stream.getvalue()  # type: ignore[attr-defined]
+            return log_text(collector)
 
     assert "s3cret" not in asyncio.run(scenario())
 

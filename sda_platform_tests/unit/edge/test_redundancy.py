@@ -20,7 +20,7 @@ def frame(track: int, time_ns: int, array_id: int = 1) -> bytes:
 
 
 def high(memory: RecentSamples, frames: list[bytes]) -> list[bool]:
-    return memory.are_high(frames_of(frames))[0].tolist()
+    return [bool(is_high) for is_high in memory.are_high(frames_of(frames))[0]]
 
 
 def test_the_layout_is_the_one_that_the_kernel_reads__DP1_E2() -> None:

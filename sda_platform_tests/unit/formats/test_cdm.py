@@ -12,6 +12,7 @@ from sda_platform.formats import cdm_keywords as keywords
 from sda_platform.formats.cdm import Encoding, read_cdm
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.formats.errors import RecordError
+from sda_platform.formats.keywords import Keyword
 
 DATA = Path(__file__).parents[2] / "data" / "cdm"
 KVN = (DATA / "leo_debris.kvn").read_text()
@@ -129,7 +130,7 @@ def parameters() -> dict[str, set[str]]:
         ("CdmCovarianceMatrix", keywords.DATA[3][1]),
     ],
 )
-def test_no_keyword_of_the_schema_is_missing_A6(element: str, ours: tuple[keywords.Keyword, ...]) -> None:
+def test_no_keyword_of_the_schema_is_missing_A6(element: str, ours: tuple[Keyword, ...]) -> None:
     assert {keyword.name for keyword in ours} == parameters()[element]
 
 

@@ -1,7 +1,7 @@
 """Cutting streams into segments: the same records in the same order, whatever the sizes of chunks and segments."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def element_set(name: bytes, number: int) -> bytes:
     return name.strip(b"12# ") + b"\n1 %05dU\n2 %05d\n" % (number, number)
 
 
-def written(values: list[object]) -> bytes:
+def written(values: Sequence[object]) -> bytes:
     return json.dumps(values, ensure_ascii=False, indent=1).encode()
 
 

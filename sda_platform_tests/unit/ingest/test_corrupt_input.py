@@ -38,7 +38,7 @@ SEED = 20241101
 READ_FORMATS = [(feed, name) for feeds in FEEDS.values() for feed in feeds for name in ZONES[feed]]
 MUTANTS = 170
 RECORDS = 6
-ODD_VALUES = (
+ODD_VALUES: tuple[Any, ...] = (
     *("", None, True, [], {}, -1, 0, 1e400, float("nan"), float("-inf"), 10**400, "9" * 5000),
     *("\ud800", "é\u0000", "x" * 70_000, {"a": {"b": [1]}}, "2024-13-45", "NaN", "1_000", "٣"),
 )

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -70,7 +71,7 @@ def test_a_record_that_cannot_be_read_says_file_record_and_reason() -> None:
 
 @pytest.mark.parametrize("claimed", [2, 4])
 def test_a_segment_with_another_number_of_records_than_promised_is_one_row_that_says_so(claimed: int) -> None:
-    meta = SegmentMeta(**{**_fields(described(DATA)), "records": claimed})
+    meta = replace(described(DATA), records=claimed)
     batch = decoded(loaded(DATA, meta=meta))
     assert facts(batch, "record_number", "error_kind", "error") == [
         (-1, "undecodable_segment", f"radar/a: the decoder ends with 3 records, metadata says {claimed}")
@@ -100,7 +101,3 @@ def test_any_bytes_become_as_many_rows_as_they_have_records(contents: Sequence[t
     assert batch.counts["landed"] == batch.rows.num_rows == batch.counts["valid"] + batch.counts["dead"]
     for ref in batch.segments:
         assert pc.sum(pc.equal(batch.rows.column("segment_name"), ref.name)).as_py() in (ref.records, None)
-
-
-def _fields(meta: SegmentMeta) -> dict[str, object]:
-    return {name: getattr(meta, name) for name in meta.__slots__}

@@ -14,7 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import dagster as dg
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, settings
@@ -193,7 +195,7 @@ class Landing(RuleBasedStateMachine):
 
 TestLanding = Landing.TestCase
 TestLanding.settings = settings(
-    max_examples=settings.default.max_examples // 2, stateful_step_count=30, suppress_health_check=list(HealthCheck)
+    max_examples=settings().max_examples // 2, stateful_step_count=30, suppress_health_check=list(HealthCheck)
 )
 
 
@@ -211,7 +213,7 @@ class _Store(Lake):
     def log(self, table: object) -> HeldTable:
         return self._log
 
-    def frame(self, table: object, rows: pa.Table) -> pa.Table:
+    def frame(self, table: Table, rows: Any, *, stamped: bool = False) -> Any:
         return rows
 
 
@@ -220,14 +222,17 @@ class _Zones:
         self._root = root
 
     def zones_of(self, table: Table) -> TableZones:
-        return TableZones([LandingZone(str(self._root), feed) for feed in table.zones], **BOUNDS)
+        return TableZones(
+            [LandingZone(str(self._root), feed) for feed in table.zones], BOUNDS["max_segments"], BOUNDS["max_bytes"]
+        )
 
 
 def test_a_run_that_overtakes_another_between_its_reading_and_its_planning_wins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sda_platform.orchestration.landing_table.materialized", lambda *args, **facts: None)
-    log, zones, told = HeldTable(RAW_RECORDS), _Zones(tmp_path), []
+    told: list[dg.AssetMaterialization] = []
+    log, zones = HeldTable(RAW_RECORDS), _Zones(tmp_path)
     seal_into(LandingZone(str(tmp_path), "radar"), "a", CONTENTS[0])
 
     def overtaken(data: bytes, meta: SegmentMeta) -> pa.Table:

@@ -11,7 +11,6 @@ import pytest
 
 from sda_platform import failpoints
 from sda_platform.ingest.tables import RAW_RECORDS
-from sda_platform.lake import durable
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.unsynced import SyncFailed
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
@@ -114,7 +113,7 @@ def fail_sync_of(monkeypatch: pytest.MonkeyPatch, file: Path, reason: int) -> No
             raise OSError(reason, os.strerror(reason))
         fsync(descriptor)
 
-    monkeypatch.setattr(durable.os, "fsync", failing)
+    monkeypatch.setattr(os, "fsync", failing)
 
 
 def verified(lake: Lake, depth: Depth, *, repair: bool) -> RepairFinding:

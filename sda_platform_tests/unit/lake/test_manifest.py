@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -109,7 +110,7 @@ def test_text_that_is_no_manifest_is_an_invariant_error(text: str) -> None:
 
 
 def test_the_hash_covers_every_field() -> None:
-    changed = {
+    changed: dict[str, Any] = {
         "table": "x", "sequence": 1, "previous_sha256": "x", "as_of_ns": 1, "run_id": "x", "nonce": "x", "windows": (),
         "snapshots": (), "segments": (), "counts": {}, "watermarks": {},
         "settings": None, "fencing_token": 7, "code_version": "x",

@@ -71,7 +71,7 @@ class Platform:
 
     def rows(self) -> list[tuple[str, str, int, str | None]]:
         columns = ["feed", "segment_name", "record_number", "error_kind"]
-        return [tuple(row.values()) for row in self.lake.log(RAW_RECORDS).rows(columns).to_pylist()]  # type: ignore[misc]
+        return [tuple(row.values()) for row in self.lake.log(RAW_RECORDS).rows(columns).to_pylist()]
 
     def valid(self) -> Counter[str]:
         return Counter(f"{feed}/{name}" for feed, name, _, kind in self.rows() if kind is None)

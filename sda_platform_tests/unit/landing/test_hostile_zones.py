@@ -58,11 +58,16 @@ def write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
+def directories(folder: Path) -> None:
+    for name in ("a", "a.meta.json"):
+        (folder / name).mkdir()
+
+
 ODD: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "a directory": (lambda p: (p / "lost+found").mkdir(), ["lost+found: no regular file"]),
     "a hidden directory": (lambda p: (p / ".stfolder").mkdir(), [".stfolder: no regular file"]),
     "a directory with the name of a segment": (
-        lambda p: ((p / "a").mkdir(), (p / "a.meta.json").mkdir()),
+        directories,
         ["a: no regular file", "a.meta.json: no regular file"],
     ),
     "a pipe, which nobody writes to": (lambda p: os.mkfifo(p / "pipe"), ["pipe: no regular file"]),

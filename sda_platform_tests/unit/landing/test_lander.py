@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -81,7 +82,7 @@ def packed(name: str, content: bytes) -> bytes:
     if name.endswith(".gz"):
         return gzip.compress(content)
     if name.endswith((".bz2", ".xz")):
-        return (bz2 if name.endswith(".bz2") else lzma).compress(content)
+        return bz2.compress(content) if name.endswith(".bz2") else lzma.compress(content)
     return zstandard.ZstdCompressor().compress(content) if name.endswith(".zst") else content
 
 
@@ -91,9 +92,9 @@ def write(folder: Path, name: str, data: bytes) -> Path:
     return path
 
 
-def land(path: Path, *, limit: int = LIMIT, **options: object) -> LandedFile:
+def land(path: Path, *, limit: int = LIMIT, **options: Any) -> LandedFile:
     lander = Lander(str(path.parent / "landing"), CLOCK, segment_max_bytes=limit)
-    return lander.land(path, **options)  # type: ignore[arg-type]
+    return lander.land(path, **options)
 
 
 def segments(folder: Path, feed: str) -> list[LoadedSegment]:
@@ -347,7 +348,7 @@ def test_a_hidden_file_s_segments_are_not_taken_for_partial_ones(tmp_path: Path)
     ],
 )
 def test_what_cannot_be_landed_is_refused_by_name_and_reason(
-    tmp_path: Path, name: str, data: bytes, options: dict[str, str], words: str
+    tmp_path: Path, name: str, data: bytes, options: dict[str, Any], words: str
 ) -> None:
     path = write(tmp_path, name, data)
     with pytest.raises(PartnerFileError, match=words) as refusal:

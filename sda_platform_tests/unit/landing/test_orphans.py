@@ -21,6 +21,7 @@ from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.backlog import Backlog, backlog_of
 from sda_platform.orchestration.resources import LandingResource
+from sda_platform.setting_sections import IntakeSettings
 from sda_platform_tests.support.segments import committed, described, land, put, radar_segment
 
 DATA = radar_segment(3)
@@ -167,16 +168,16 @@ def test_directories_of_unknown_feeds_are_reported(tmp_path: Path) -> None:
 
 
 def test_the_check_is_red_while_an_orphan_lies_in_a_zone(zone: LandingZone, tmp_path: Path) -> None:
-    landing = LandingResource(root=str(tmp_path), orphan_grace_s=60.0)
+    landing = resource(tmp_path, orphan_grace_s=60.0)
     put(zone, "lone", DATA)
     assert outcome(no_orphans, landing).passed
-    found = outcome(no_orphans, LandingResource(root=str(tmp_path), orphan_grace_s=-1.0))
+    found = outcome(no_orphans, resource(tmp_path, orphan_grace_s=-1.0))
     assert not found.passed
     assert "lone: data without metadata" in str(found.description)
 
 
 def test_segments_that_no_table_reads_are_reported_at_once(tmp_path: Path) -> None:
-    landing = LandingResource(root=str(tmp_path), orphan_grace_s=3600.0)
+    landing = resource(tmp_path, orphan_grace_s=3600.0)
     telemetry = LandingZone(str(tmp_path), "telemetry")
     (tmp_path / "telemetry" / "pending").mkdir(parents=True)
     assert outcome(no_orphans, landing).passed
@@ -198,11 +199,15 @@ def test_the_check_is_red_while_a_segment_waits_for_longer_than_the_setting_allo
     )
     zone = LandingZone(str(tmp_path), feeds[check])
     land(zone, "a", DATA)
-    assert outcome(backlog, LandingResource(root=str(tmp_path), backlog_max_age_s=3600.0)).passed
-    found = outcome(backlog, LandingResource(root=str(tmp_path), backlog_max_age_s=0.0))
+    assert outcome(backlog, resource(tmp_path, backlog_max_age_s=3600.0)).passed
+    found = outcome(backlog, resource(tmp_path, backlog_max_age_s=0.0))
     assert not found.passed
     assert str(found.description).startswith(f"{zone.feed}: 1 segment waits (216 bytes), the oldest for ")
 
 
-def outcome(check: dg.AssetChecksDefinition, landing: LandingResource) -> Any:
+def resource(root: Path, **intake: float) -> LandingResource:
+    return LandingResource(root=str(root), **IntakeSettings(**intake).model_dump())
+
+
+def outcome(check: dg.AssetsDefinition, landing: LandingResource) -> Any:
     return check(landing=landing)

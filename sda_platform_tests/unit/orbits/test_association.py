@@ -256,10 +256,10 @@ def test_what_the_radar_follows_as_one_is_decided_as_one() -> None:
     truth, name, source, time_ns, states = [], [], [], [], []
     for number in range(150):
         row = int(rng.integers(len(every.index)))
-        index, sensor = int(every.index[row]), str(every.source_id[row])
+        seen, sensor = int(every.index[row]), str(every.source_id[row])
         times = START_NS + np.arange(1, 30, 2) * SECOND_NS
-        rows = np.full(len(times), index)
-        deviation = np.repeat(prior_draw(np.array([index]), times[:1], rng), len(times), axis=0)
+        rows = np.full(len(times), seen)
+        deviation = np.repeat(prior_draw(np.array([seen]), times[:1], rng), len(times), axis=0)
         states.append(np.hstack(displaced(rows, times, deviation, np.repeat(times[:1], len(times)))))
         truth.append(rows)
         name.append(np.full(len(times), f"{number}"))

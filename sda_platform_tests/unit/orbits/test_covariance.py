@@ -107,7 +107,7 @@ def test_transport_of_a_deviation_agrees_with_two_nonlinear_orbits(orbit: State,
     plus = np.concatenate(two_body_state(r + deviation[:3], v + deviation[3:], dt_s), axis=1)
     minus = np.concatenate(two_body_state(r - deviation[:3], v - deviation[3:], dt_s), axis=1)
     difference = (plus - minus)[0] / 2
-    tolerance = 1e-4 * np.linalg.norm(difference[:3]) + 1e-9
+    tolerance = 1e-4 * float(np.linalg.norm(difference[:3])) + 1e-9
     np.testing.assert_allclose(moved[0, :3], difference[:3], rtol=0, atol=tolerance)
 
 

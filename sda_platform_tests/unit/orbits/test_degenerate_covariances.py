@@ -26,7 +26,7 @@ def covariance(kind: str, random: np.random.Generator) -> FloatArray:
     whole = root @ root.T
     position, velocity = np.zeros((6, 6)), np.zeros((6, 6))
     position[:3, :3], velocity[3:, 3:] = whole[:3, :3], whole[3:, 3:]
-    return {
+    kinds: dict[str, FloatArray] = {
         "full": whole,
         "zero": 0 * whole,
         "position_only": position,
@@ -41,7 +41,8 @@ def covariance(kind: str, random: np.random.Generator) -> FloatArray:
         "overflow": 1e300 * whole,
         "large": 1e8 * whole,
         "underflow": 1e-300 * whole,
-    }[kind]
+    }
+    return kinds[kind]
 
 
 def passes(kinds: tuple[str, str], random: np.random.Generator) -> Encounters:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sda_platform.orbits.determination.differential_correction import Correction, NoOrbit, correct_elements, first_orbit
+from sda_platform.orbits.determination.differential_correction import Correction, correct_elements, first_orbit
+from sda_platform.orbits.determination.initial_orbit import NoOrbit
 from sda_platform.orbits.determination.linking import link
 from sda_platform.orbits.equinoctial import equinoctial
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, to_equinoctial

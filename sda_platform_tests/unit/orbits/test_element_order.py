@@ -49,7 +49,7 @@ def merged(found: list[dict[str, Any]], chance: random.Random) -> dict[int, tupl
     for each in found:
         chance.choice(sources).append(each)
     ordered = [sorted(source, key=lambda r: r["norad_id"]) for source in sources]
-    return {best["norad_id"]: (best, list(losers)) for best, losers in merge_sorted_sources(ordered, NOW_NS)}
+    return {best["norad_id"]: (dict(best), list(losers)) for best, losers in merge_sorted_sources(ordered, NOW_NS)}
 
 
 @given(rows, st.randoms(use_true_random=False))

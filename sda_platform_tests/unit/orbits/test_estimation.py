@@ -58,7 +58,9 @@ def _state(fits: StateFits) -> FloatArray:
 def _nees(fits: StateFits, truth: FloatArray) -> FloatArray:
     """Squared estimation error in units of the claimed covariance, (g,); expected value 6."""
     error = _state(fits) - truth
-    return np.einsum("gi,gi->g", error, np.linalg.solve(fits.covariance_teme, error[:, :, None])[:, :, 0])
+    weighed = np.linalg.solve(fits.covariance_teme, error[:, :, None])[:, :, 0]
+    squared: FloatArray = np.einsum("gi,gi->g", error, weighed)
+    return squared
 
 
 def _bytes(fits: StateFits) -> list[bytes]:

@@ -1,6 +1,7 @@
 """Numerical integration: the field is the gradient of its potential, and motion keeps what it must."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from sda_platform.orbits.determination.force_model import (
     integrate,
     moon_km,
 )
+from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_state
 
 T = parse_iso_ns("2010-11-02T02:56:15.690Z")
@@ -81,8 +83,9 @@ def test_air_slows_sunlight_pushes_and_leaks_accelerate() -> None:
     grazing = np.concatenate([0.905 * LOW[:3], 1.05 * LOW[3:]])
     calm = integrate(grazing, T, at, Forces())[0]
 
-    def difference(**change: object) -> np.ndarray:
-        return integrate(grazing, T, at, dataclasses.replace(Forces(), **change))[0] - calm
+    def difference(**change: Any) -> FloatArray:
+        moved: FloatArray = integrate(grazing, T, at, dataclasses.replace(Forces(), **change))[0] - calm
+        return moved
 
     def energy(state: np.ndarray) -> float:
         return float(0.5 * state[3:] @ state[3:] - _potential(state[:3], 0.0, 2, 0))

@@ -1,6 +1,7 @@
 """The measurement models: exact at the truth, derivatives as finite differences say, clocks as documented."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ class _NoNoise(np.random.Generator):
     def __init__(self) -> None:
         super().__init__(np.random.PCG64(0))
 
-    def normal(self, *args: object, size: int | tuple[int, ...] = 1, **kwargs: object) -> np.ndarray:
+    def normal(self, *args: Any, size: Any = 1, **kwargs: Any) -> Any:
         return np.zeros(size)
 
 
@@ -140,8 +141,9 @@ def test_target_at_the_zenith_or_behind_the_sensor_stays_finite() -> None:
 def test_a_sensor_observes_the_sgp4_state_at_light_emission(kind: str) -> None:
     every = visible(kind, START_NS)
     seen = every.take(np.random.default_rng(2).choice(len(every.index), 200, replace=False))
-    places = np.array([place(sensor_registry()[name]) for name in seen.source_id.tolist()]).T
-    site, _ = frames.site_to_teme(*places, seen.time_ns)
+    sites = [place(sensor_registry()[name]) for name in seen.source_id.tolist()]
+    latitude_deg, longitude_deg, altitude_m = np.array(sites).T
+    site, _ = frames.site_to_teme(latitude_deg, longitude_deg, altitude_m, seen.time_ns)
     left_ns = seen.time_ns.copy()
     for _ in range(4):
         _, then, _ = catalogue().at(seen.index, left_ns)
@@ -156,7 +158,7 @@ def test_a_sensor_observes_the_sgp4_state_at_light_emission(kind: str) -> None:
     assert moved.max() > 0.01, "and it is not where the object is now"
     if kind == "radar":
         sent_ns = 2 * left_ns - seen.time_ns
-        site_then, _ = frames.site_to_teme(*places, sent_ns)
+        site_then, _ = frames.site_to_teme(latitude_deg, longitude_deg, altitude_m, sent_ns)
         way = (np.linalg.norm(then - site, axis=1) + np.linalg.norm(then - site_then, axis=1)) / 2
         np.testing.assert_allclose(measurements.value[:, 0], way, atol=3e-4)
 

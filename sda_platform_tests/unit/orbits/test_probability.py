@@ -1,7 +1,9 @@
 """Probability of collision against published vectors and cases, and against brute force."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from scipy.special import ndtr
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.risk.probability import (
     HARD_BODY_RADIUS_M,
+    ShortEncounterRisk,
     assess,
     chan_probability_2d,
     collision_probability_2d,
@@ -100,7 +103,7 @@ def test_maximum_of_a_small_body_is_the_closed_form() -> None:
     assert collision_probability_2d(300.0, 0.0, 50.0 * scale, 200.0 * scale, 1.0)[0] == pytest.approx(largest, rel=1e-9)
 
 
-def alfano_assessment(case):  # type: ignore[no-untyped-def]
+def alfano_assessment(case: Mapping[str, Any]) -> ShortEncounterRisk:
     at = {name: np.array(value) for name, value in case["tca"].items()}
     dr_km, dv_km_s = (at["r2_m"] - at["r1_m"]) / 1e3, (at["v2_mps"] - at["v1_mps"]) / 1e3
     covariance_km2 = (at["cov1_eci"] + at["cov2_eci"])[:3, :3] / 1e6
@@ -108,7 +111,7 @@ def alfano_assessment(case):  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("case", ALFANO[:11], ids=[f"case-{c['case']}" for c in ALFANO[:11]])
-def test_alfano_2009_cases_give_their_published_linear_probability(case) -> None:  # type: ignore[no-untyped-def]
+def test_alfano_2009_cases_give_their_published_linear_probability(case: Mapping[str, Any]) -> None:
     # Case 5's published value carries its own 50-step error of 1e-4; the others agree to 6e-5 or better.
     assert alfano_assessment(case).probability[0] == pytest.approx(case["pc_linear_alfano_n100"], rel=2e-4)
 

@@ -84,8 +84,9 @@ def test_grid_and_single_rows_are_the_same_bits() -> None:
     rows, columns = np.divmod(np.random.default_rng(5).permutation(33 * 8), 8)
     for count in (len(rows), 12):
         picked = propagator.at(rows[:count], times[columns[:count]])
-        for whole, part in zip((error, r_teme_km, v_teme_km_s), picked, strict=True):
-            np.testing.assert_array_equal(part, whole[rows[:count], columns[:count]])
+        whole: tuple[np.ndarray, ...] = (error, r_teme_km, v_teme_km_s)
+        for every, part in zip(whole, picked, strict=True):
+            np.testing.assert_array_equal(part, every[rows[:count], columns[:count]])
 
 
 def test_taken_rows_share_what_the_whole_computed() -> None:

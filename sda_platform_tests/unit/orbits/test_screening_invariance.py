@@ -20,7 +20,7 @@ END_NS = BEGIN_NS + 5 * HOUR_NS
 # Many events among few objects: a wide threshold, and low orbits of one shell.
 THRESHOLD_KM = 40.0
 # Each example screens the scene anew, some of them several times.
-FEW = settings(max_examples=settings.default.max_examples // 13)
+FEW = settings(max_examples=settings().max_examples // 13)
 Found = list[tuple[int, int, int, float, float]]
 
 

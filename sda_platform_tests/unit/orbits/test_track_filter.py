@@ -41,7 +41,7 @@ class Pass:
         return filter_tracks(WindowFits(**taken), catalogue(), self.index)
 
     def miss_km(self, state: FloatArray, window: int) -> FloatArray:
-        return np.linalg.norm((state - self.truth[window::WINDOWS])[:, :3], axis=1)
+        return np.asarray(np.linalg.norm((state - self.truth[window::WINDOWS])[:, :3], axis=1))
 
 
 def seen_throughout(span_ns: int) -> VisiblePairs:

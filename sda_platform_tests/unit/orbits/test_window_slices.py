@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sda_platform.orbits.elements import IntArray
+from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray, stacked
 from sda_platform.orbits.tracking import progress
@@ -89,10 +89,11 @@ def as_bytes(fused: FusedWindow) -> list[bytes]:
     return [array.tobytes() for array in (fused.objects, fused.group, fused.refitted, *arrays)]
 
 
-def sigmas_apart(left: StateFits, right: StateFits) -> np.ndarray:
+def sigmas_apart(left: StateFits, right: StateFits) -> FloatArray:
     apart = np.hstack([left.r_teme_km - right.r_teme_km, left.v_teme_km_s - right.v_teme_km_s])
     weighed = np.linalg.solve(right.covariance_teme, apart[:, :, None])[:, :, 0]
-    return np.sqrt(np.einsum("gi,gi->g", apart, weighed))
+    squared: FloatArray = np.einsum("gi,gi->g", apart, weighed)
+    return np.sqrt(squared)
 
 
 @pytest.mark.parametrize("kind", ["radar", "optical"])

@@ -7,6 +7,7 @@ import pkgutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import grpc
@@ -68,8 +69,9 @@ def test_what_an_exception_means_for_its_run(error: Exception, expected: Disposi
     assert disposition_of(error) is expected
 
 
-def all_subclasses(kind: type) -> Iterator[type]:
-    for sub in kind.__subclasses__():
+def all_subclasses(kind: type[Any]) -> Iterator[type[Any]]:
+    below: list[type[Any]] = kind.__subclasses__()
+    for sub in below:
         yield sub
         yield from all_subclasses(sub)
 
@@ -90,7 +92,7 @@ def emitted_kinds() -> set[str]:
     for path in SOURCES.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("RecordError"):
-                found |= {a.value for a in node.args[:1] if isinstance(a, ast.Constant)}
+                found |= {str(a.value) for a in node.args[:1] if isinstance(a, ast.Constant)}
             if isinstance(node, ast.FunctionDef) and node.name.endswith("_kind"):
                 returned = [each for each in ast.walk(node) if isinstance(each, ast.Return)]
                 choices = [c.body if isinstance(c, ast.IfExp) else c for r in returned for c in [r.value]]
@@ -99,7 +101,7 @@ def emitted_kinds() -> set[str]:
             if isinstance(node, ast.Dict):
                 pairs = zip(node.keys, node.values, strict=True)
                 found |= {
-                    value.value
+                    str(value.value)
                     for key, value in pairs
                     if isinstance(key, ast.Constant) and key.value == "error_kind" and isinstance(value, ast.Constant)
                 }
@@ -126,7 +128,7 @@ def run_of(error: Exception, failures: int) -> tuple[dg.ExecuteInProcessResult, 
     """A run of one asset that raises ``error`` so many times; also its calls and the run's tags."""
     calls = []
 
-    def body() -> dg.MaterializeResult:
+    def body() -> dg.MaterializeResult[Any]:
         calls.append(1)
         if len(calls) <= failures:
             raise error

@@ -103,7 +103,7 @@ def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ti
         "sda/batch": batch,
         "sda/attempt": "1",
     }
-    (arrived,) = result.asset_events or ()
+    (arrived,) = list(result.asset_events)
     assert arrived.asset_key == dg.AssetKey(["landing", "radar"])
     assert arrived.metadata["backlog_segments"].value == 2
 

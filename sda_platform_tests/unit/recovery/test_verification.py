@@ -25,7 +25,7 @@ from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.table import Table
-from sda_platform.orchestration.table_checks import Balance
+from sda_platform.recovery.review import Balance
 from sda_platform.recovery.verification import (
     broken_chain,
     broken_correction_logs,

@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent import futures
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -44,7 +44,7 @@ def asked(watched: Liveness, times: int) -> list[bool]:
     return verdicts
 
 
-def watching(service: Service, answers: list[bool | None], start_s: float = 20.0) -> Liveness:
+def watching(service: Service, answers: Sequence[bool | None], start_s: float = 20.0) -> Liveness:
     replies = iter(answers)
     return Liveness(service, lambda _deadline_s: next(replies), period_s=5.0, start_s=start_s)
 
@@ -112,7 +112,7 @@ def test_a_run_does_not_wait_for_an_engine_that_never_answers_D8(
 def test_the_engine_is_asked_in_spark_connects_own_protocol_D8() -> None:
     received: list[ExecutePlanRequest] = []
 
-    class Engine(grpc.GenericRpcHandler):
+    class Engine(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
         def service(self, details: Any) -> Any:
             def answer(request: ExecutePlanRequest, _context: Any) -> Iterator[ExecutePlanResponse]:
                 received.append(request)

@@ -153,12 +153,13 @@ def test_dagsters_command_is_the_console_script() -> None:
 
 
 def test_the_campaign_makes_dagsters_crash_points_failpoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sensor, "check_for_debug_crash", sensor.check_for_debug_crash)
+    daemon: Any = sensor
+    monkeypatch.setattr(daemon, "check_for_debug_crash", daemon.check_for_debug_crash)
     arm_daemon()
     points: list[str] = []
     failpoints.watch(points.append)
     try:
-        sensor.check_for_debug_crash(None, "RUN_CREATED")
+        daemon.check_for_debug_crash(None, "RUN_CREATED")
     finally:
         failpoints.watch(None)
     assert points == ["daemon.run_created"]

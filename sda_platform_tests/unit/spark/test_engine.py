@@ -1,5 +1,6 @@
 """The engine's configuration and the cache of its jars."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_fetched_jar_with_the_wrong_checksum_never_reaches_the_cache(
         return Done()
 
     before = {path.name: path.read_bytes() for path in _cached_jars.iterdir()}
-    monkeypatch.setattr(jars.subprocess, "run", deliver_something_else)
+    monkeypatch.setattr(subprocess, "run", deliver_something_else)
     with pytest.raises(jars.JarsMissing, match="sha256 differs"):
         jars.fetch(JAVA)
     assert {path.name: path.read_bytes() for path in _cached_jars.iterdir()} == before

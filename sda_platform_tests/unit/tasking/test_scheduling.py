@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.simulation.reference import REFERENCE_TIME_NS
 from sda_platform.tasking.antennas import Antenna, AntennaPass, Timeline, booked
 from sda_platform.tasking.scheduling import NO_ANTENNA_TIME, NO_WINDOW, ObservationPlan, Request, Rules, schedule
-from sda_platform_tests.support.tasking_days import REFERENCE_TIME_NS, day_of_passes, first_fit
+from sda_platform_tests.support.tasking_days import day_of_passes, first_fit
 
 S = 1_000_000_000
 ANTENNAS = {name: Antenna(name, 10.0, 5.0) for name in ("a", "b")}

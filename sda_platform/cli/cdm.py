@@ -1,12 +1,13 @@
 """`sda cdm`: the message of an alert that stands, made from the assessment that it rests on."""
 
+from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_messages import assessment_message
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.cdm import Encoding
 from sda_platform.formats.cdm_writing import encode_cdm
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
-from sda_platform.observability.trace import UnknownAlert, trace_alert
+from sda_platform.observability.trace import trace_alert
 
 
 def alert_message(lake: Lake, prefix: str, encoding: Encoding) -> bytes:

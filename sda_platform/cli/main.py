@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from sda_platform.cli import analysis_commands, data_commands, platform_commands
+from sda_platform.cli import analysis_commands, archive_commands, data_commands, platform_commands
 from sda_platform.cli.catalog import catalog
 from sda_platform.settings import Settings, UnknownSetting
 
@@ -55,6 +55,9 @@ _COMMANDS = (
     analysis_commands.schedule,
     analysis_commands.pc,
     analysis_commands.cdm,
+    archive_commands.query,
+    archive_commands.diff,
+    archive_commands.explain,
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -56,7 +56,7 @@ class TableLog:
 
         Delta's own checkpoint keeps the transaction of a commit whose file was emptied or removed.
         """
-        delta = self._open(version)
+        delta = self.open(version)
         known = delta.transaction_version(self.table.app_id) if delta else None
         if (known or 0) != sequence:
             raise InvariantError(
@@ -144,7 +144,7 @@ class TableLog:
 
     def properties(self) -> dict[str, str | None]:
         """The Delta properties of the stored table."""
-        delta = self._open()
+        delta = self.open()
         return dict(delta.metadata().configuration) if delta else {}
 
     def operations(self) -> Iterator[tuple[str, int]]:
@@ -155,7 +155,7 @@ class TableLog:
 
     def live_files(self) -> pa.Table:
         """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""
-        delta = self._open()
+        delta = self.open()
         if delta is None:
             return _LIVE_FILES.empty_table()
         return pa.table(delta.get_add_actions(flatten=True)).select(_LIVE_FILES.names)
@@ -173,10 +173,10 @@ class TableLog:
         Raises VersionGone when a ``version`` is asked for that cannot be read any more.
         """
         names = list(columns) if columns is not None else [c.name for c in self.table.columns]
-        delta = None if version == -1 else self._open(version)
+        delta = None if version == -1 else self.open(version)
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
-        dataset = self._dataset(delta)
+        dataset = self.dataset(delta)
         with self._reading(version):
             found = dataset.to_table(columns=_stored(dataset, names), filter=where, fragment_scan_options=_VERIFIED)
         return self._filled(found, names)
@@ -189,21 +189,21 @@ class TableLog:
 
     def distinct(self, column: str, where: ds.Expression) -> set[Any]:
         """The values that a column has in the rows ``where`` selects; a batch of rows is held at a time."""
-        delta = self._open()
+        delta = self.open()
         if delta is None:
             return set()
         with self._reading():
-            scanner = self._dataset(delta).scanner([column], where, fragment_scan_options=_VERIFIED)
+            scanner = self.dataset(delta).scanner([column], where, fragment_scan_options=_VERIFIED)
             return {value for batch in scanner.to_batches() for value in batch.column(0).unique().to_pylist()}
 
     def some_rows_of(self, sequences: tuple[int, int], count: int) -> pa.Table:
         """At most ``count`` rows of the commits ``(after, upto]``, without reading the others."""
-        delta = self._open()
+        delta = self.open()
         if delta is None:
             return self.table.arrow_schema.empty_table()
         names = [c.name for c in self.table.columns]
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
-        dataset = self._dataset(delta)
+        dataset = self.dataset(delta)
         with self._reading():
             found = dataset.head(
                 count,
@@ -218,7 +218,7 @@ class TableLog:
 
     def stored_columns(self) -> frozenset[str]:
         """The names of the stored table's columns; where there is none yet, those that are declared."""
-        delta = self._open()
+        delta = self.open()
         fields = delta.schema().fields if delta else self.table.columns
         return frozenset(field.name for field in fields)
 
@@ -234,15 +234,17 @@ class TableLog:
             found = found.append_column(name, pa.nulls(found.num_rows, self.table.arrow_schema.field(name).type))
         return found.select(list(names))
 
-    def _open(self, version: int | None = None) -> DeltaTable | None:
+    def open(self, version: int | None = None) -> DeltaTable | None:
+        """The stored table at ``version`` (default: the newest); None where there is none yet. Raises VersionGone."""
         try:
             return DeltaTable(self.uri, version=version)
         except TableNotFoundError:
             if version is None:
                 return None
-            raise self._gone(version) from None
+            raise self.gone(version) from None
 
-    def _dataset(self, delta: DeltaTable) -> ds.Dataset:
+    def dataset(self, delta: DeltaTable) -> ds.Dataset:
+        """The rows of an opened table; its statistics decide which files a filter reads."""
         # Not delta-rs's default, which is written in Python: Arrow's threads call it after the last read too, and a
         # process that is ending just then is aborted ("terminate called without an active exception").
         root, path = fs.FileSystem.from_uri(self.uri)
@@ -256,7 +258,7 @@ class TableLog:
         except FileNotFoundError as error:
             if version is None:
                 raise
-            raise self._gone(version) from error
+            raise self.gone(version) from error
         except OSError as error:
             if error.errno is not None:  # the system's, not the content's
                 raise
@@ -265,7 +267,8 @@ class TableLog:
                 "file, and docs/explanation/exactly-once.md describes the remedy"
             ) from error
 
-    def _gone(self, version: int) -> VersionGone:
+    def gone(self, version: int) -> VersionGone:
+        """The error for a version that cannot be read any more."""
         return VersionGone(
             f"{self.table.name}: version {version} cannot be read any more: VACUUM removed its files, or its log was "
             "cut; only later commits can be replayed"

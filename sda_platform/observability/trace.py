@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.conjunction.alert_ids import complete_alert_id
 from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
@@ -14,10 +15,6 @@ from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
-
-
-class UnknownAlert(LookupError):
-    """No alert has this id."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Trace:
 
 def trace_alert(lake: Lake, prefix: str) -> Trace:
     """Follow the alert whose id begins with ``prefix``. Raises UnknownAlert when none, or more than one, does."""
-    alert_id = _complete(lake, prefix)
+    alert_id = complete_alert_id(lake, prefix)
     alerts = _rows(lake, CONJUNCTION_ALERTS, "event_id", [alert_id])
     assessments = _rows(lake, CONJUNCTION_ASSESSMENTS, "event_id", [alert_id])
     track_ids = {row[name] for row in assessments for name in ("track_id_1", "track_id_2") if row[name]}
@@ -58,16 +55,6 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
         _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids)),
         comparisons_with(lake, alerts[-1]),
     )
-
-
-def _complete(lake: Lake, prefix: str) -> str:
-    known: set[str] = set(lake.log(CONJUNCTION_ALERTS).rows(["event_id"]).column("event_id").to_pylist())
-    matching = sorted(name for name in known if name.startswith(prefix))
-    if not matching:
-        raise UnknownAlert(f"no alert begins with {prefix!r}; `sda alerts` lists the {len(known)} there are")
-    if len(matching) > 1:
-        raise UnknownAlert(f"{len(matching)} alerts begin with {prefix!r}: {', '.join(m[:12] for m in matching[:5])}…")
-    return matching[0]
 
 
 def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:

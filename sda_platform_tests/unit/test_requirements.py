@@ -7,11 +7,11 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 EXPLAINED = (TESTS.parent / "docs" / "requirements.md").read_text()
 _NAME = re.compile(r"def (test_\w+)")
-_TRACK = re.compile(r"DP[1-6]$")
+_TRACK = re.compile(r"D[LP][1-6]$")
 _ID = re.compile(r"(E|D|A|V|O|CP|F|I|Q|G)\d{1,3}$")
 # Criteria of published capstones: page manager, B+ tree, LSM tree, write-ahead log, merge, clocks; then replicated
-# telemetry, consensus, failover, gossip, pass windows, leases and ground commands.
-_CRITERION = re.compile(r"(PM|BT|LS|WL|CM|CS|RT|OR|GF|TG|PW|ML|GC)(\d{1,2})$")
+# telemetry, consensus, failover, gossip, pass windows, leases, ground commands, and snapshots.
+_CRITERION = re.compile(r"(PM|BT|LS|WL|CM|CS|RT|OR|GF|TG|PW|ML|GC|MV)(\d{1,2})$")
 
 
 def ids_in(name: str) -> Iterator[str]:
@@ -25,7 +25,9 @@ def ids_in(name: str) -> Iterator[str]:
         elif found := _CRITERION.match(part):
             yield f"{found[1]}-{found[2]}"
         elif _ID.match(part):
-            is_own = part.startswith(("E", "D", "A", "V", "O", "CP")) and not (track and part[0] in "O")
+            is_own = part.startswith(("E", "D", "A", "V", "O", "CP")) and not (
+                track and (part[0] == "O" or track[1] == "L")
+            )
             yield part.replace("CP", "CP-") if is_own else track + part
 
 

@@ -1,0 +1,41 @@
+"""What can go wrong when the past is read."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sda_platform.clock import iso
+from sda_platform.lake.errors import LakeError, VersionGone
+
+
+class QueryRefused(LakeError):
+    """A query cannot be run: it is not one SELECT, names what does not exist, or passes a limit."""
+
+
+class UnknownMoment(LakeError):
+    """A text names no time, no alert and no versions."""
+
+
+@dataclass
+class VersionExpired(VersionGone):
+    """A past state of ``table`` cannot be read any more; ``nearest_…`` name the oldest state that can, if any.
+
+    ``asked`` is the version or the time that was asked for, as text. Times are commit times, Unix time in ms.
+    """
+
+    table: str
+    asked: str
+    reason: str
+    nearest_version: int | None = None
+    nearest_time_ms: int | None = None
+
+    def __str__(self) -> str:
+        if self.nearest_version is None:
+            remedy = "no older state can be read"
+        else:
+            at = f" of {iso(self.nearest_time_ms * 1_000_000)}" if self.nearest_time_ms else ""
+            remedy = f"the oldest that can be read is version {self.nearest_version}{at}"
+        return f"{self.table}: {self.asked} cannot be read any more ({self.reason}); {remedy}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, as JSON has them."""
+        return {"kind": "version_expired", "message": str(self), **asdict(self)}

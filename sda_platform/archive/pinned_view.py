@@ -1,0 +1,196 @@
+"""SQL over one version vector, in this process: DuckDB reads the data files that Delta's log names, without a JVM.
+
+Of a table whose rows stay as they were written, the rows of the commits up to the pinned one are selected from the
+newest version: compaction and VACUUM do not matter. A table whose rows are replaced is read as its old version.
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+from upath import UPath
+
+from sda_platform.archive.errors import QueryRefused, VersionExpired
+from sda_platform.archive.version_vector import VersionVector
+from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
+from sda_platform.lake.errors import VersionGone
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+Projection = Literal["snapshot_time", "current"]
+"""The columns that a table had then, or those that it is declared with now; a column that came later is null."""
+BATCH_ROWS = 8_192
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one query may use."""
+
+    memory_mb: int = 1_024
+    threads: int = 2
+    timeout_s: float = 600.0
+
+
+class PinnedView:
+    """The tables of ``vector`` as SQL views, and in schema ``active`` the rows of correction logs that hold.
+
+    A table is opened when a query names it. A query reads; it can change neither files nor this view's settings.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        tables: Mapping[str, Table],
+        vector: VersionVector,
+        projection: Projection = "snapshot_time",
+        limits: Limits | None = None,
+    ) -> None:
+        self.vector = vector
+        self._lake = lake
+        self._tables = tables
+        self._projection = projection
+        self._limits = limits or Limits()
+        self._views: set[str] = set()
+        self._connection = duckdb.connect(
+            ":memory:",
+            config={
+                "enable_external_access": "false",
+                "python_enable_replacements": "false",
+                "memory_limit": f"{self._limits.memory_mb}MB",
+                "threads": str(self._limits.threads),
+            },
+        )
+        self._connection.execute("CREATE SCHEMA active; SET lock_configuration = true")
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
+        """The result of ``sql`` as a whole; raises as `batches`."""
+        with self._running():
+            return self._result(sql, parameters).to_arrow_table()
+
+    def batches(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatch]:
+        """The result of ``sql`` in batches, at least one; what is in memory does not depend on its size.
+
+        Raises QueryRefused for what is not one SELECT of known tables or passes a limit, VersionExpired for a table
+        whose pinned version is gone.
+        """
+        with self._running():
+            reader = self._result(sql, parameters).to_arrow_reader(BATCH_ROWS)
+            yield _no_rows(reader.schema)
+            yield from reader
+
+    def register(self, name: str, rows: pa.Table) -> None:
+        """Let queries read ``rows`` under ``name``."""
+        self._connection.register(name, rows)
+
+    def _result(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyRelation:
+        statements = self._connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise QueryRefused("a query is one SELECT statement; nothing can be changed here")
+        words = set(re.findall(r"\w+", sql))
+        for name in sorted(words & self.vector.snapshots.keys() - self._views):
+            self._open(name)
+        try:
+            return self._connection.sql(sql, params=list(parameters))
+        except duckdb.CatalogException:
+            if missing := sorted((words & self._tables.keys()) - self._views):
+                has = ", ".join(sorted(self.vector.snapshots))
+                raise QueryRefused(
+                    f"{', '.join(missing)} is not part of {self.vector.moment}, which has {has}"
+                ) from None
+            raise
+
+    def _open(self, name: str) -> None:
+        """Make the views of a table."""
+        dataset, names, upto = pinned(self._lake.log(self._tables[name]), self.vector.snapshots[name], self._projection)
+        self._connection.register(f"files_of_{name}", dataset)
+        selected = ", ".join(f'"{each}"' for each in names)
+        where = f" WHERE {COMMIT_SEQUENCE} <= {upto}" if upto is not None else ""
+        self._connection.execute(f'CREATE VIEW "{name}" AS SELECT {selected} FROM files_of_{name}{where}')
+        if issubclass(self._tables[name].model, CorrectionLogModel):
+            key = self._tables[name].key[0]
+            self._connection.execute(
+                f'CREATE VIEW active."{name}" AS SELECT * FROM (SELECT * FROM main."{name}" QUALIFY row_number() OVER '
+                f"(PARTITION BY {key} ORDER BY sequence DESC, op DESC) = 1) WHERE op = '{INSERT}'"
+            )
+        self._views.add(name)
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        timer = threading.Timer(self._limits.timeout_s, self._connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except duckdb.InterruptException:
+            raise QueryRefused(f"the query took longer than {self._limits.timeout_s:g} s and was stopped") from None
+        except duckdb.OutOfMemoryException:
+            raise QueryRefused(f"the query needs more than {self._limits.memory_mb} MB; select less") from None
+        except duckdb.Error as error:
+            raise QueryRefused(str(error)) from None
+        finally:
+            timer.cancel()
+
+
+def pinned(
+    log: TableLog, snapshot: TableSnapshot, projection: Projection = "snapshot_time"
+) -> tuple[ds.Dataset, list[str], int | None]:
+    """The files of a table at ``snapshot``, the columns to select, and the last commit whose rows count (None: all).
+
+    Raises VersionExpired where the version, or the schema that it had, is gone.
+    """
+    declared = log.table.arrow_schema
+    if snapshot.sequence == 0:
+        return ds.dataset(declared.empty_table()), declared.names, None
+    is_replaced = log.table.replaces_rows
+    then = _opened(log, snapshot) if is_replaced or projection == "snapshot_time" else None
+    files = then if is_replaced else log.open()
+    if files is None:
+        raise log.gone(snapshot.version)
+    if is_replaced and not _all_exist(files):
+        raise _expired(log, snapshot, "VACUUM removed data files of it")
+    dataset, upto = log.dataset(files), None if is_replaced else snapshot.sequence
+    if then is None or projection == "current":
+        return dataset.replace_schema(declared), declared.names, upto
+    return dataset, [field.name for field in then.schema().fields], upto
+
+
+def _opened(log: TableLog, snapshot: TableSnapshot) -> DeltaTable | None:
+    try:
+        return log.open(snapshot.version)
+    except VersionGone:
+        raise _expired(log, snapshot, "its log was cut") from None
+
+
+def _all_exist(delta: DeltaTable) -> bool:
+    return all(UPath(uri).exists() for uri in delta.file_uris())
+
+
+def _expired(log: TableLog, snapshot: TableSnapshot, reason: str) -> VersionExpired:
+    """The error, with the oldest commit of the platform after the snapshot that can still be read."""
+    if not log.table.replaces_rows:
+        reason += "; its rows can be read with the columns of today (--columns current)"
+    for commit in log.commits(None)[::-1]:
+        if commit.version <= snapshot.version:
+            continue
+        try:
+            delta = log.open(commit.version)
+        except VersionGone:
+            continue
+        if not log.table.replaces_rows or (delta is not None and _all_exist(delta)):
+            return VersionExpired(
+                log.table.name, f"version {snapshot.version}", reason, commit.version, commit.timestamp_ms
+            )
+    return VersionExpired(log.table.name, f"version {snapshot.version}", reason)
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

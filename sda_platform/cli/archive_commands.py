@@ -1,0 +1,135 @@
+"""Commands that read the past: queries, differences, explanations, and what rests on an input."""
+
+import json
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import click
+
+from sda_platform.cli.people import console, for_people, lake_of
+from sda_platform.settings import Settings
+
+_MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…) or a .json file of versions"  # noqa: E501
+
+
+def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """With ``--json``, print the fields of an expired version as JSON; the exit code is 1."""
+
+    @wraps(command)
+    def run(*args: Any, **options: Any) -> Any:
+        from sda_platform.archive.errors import VersionExpired
+
+        try:
+            return command(*args, **options)
+        except VersionExpired as error:
+            if not options.get("as_json"):
+                raise
+            click.echo(json.dumps({"error": error.to_dict()}, indent=2))
+            sys.exit(1)
+
+    return run
+
+
+@click.command(short_help="Run SQL on all tables as of one moment.")
+@click.argument("sql")
+@click.option("--as-of", default="now", show_default=True, help=f"The moment: {_MOMENT}.")
+@click.option(
+    "--columns",
+    type=click.Choice(["snapshot_time", "current"]),
+    default="snapshot_time",
+    show_default=True,
+    help="Columns of each table: those that it had then, or those of today (null where they came later).",
+)
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Rows to show; --json has all.")
+@click.option("--memory-mb", type=click.IntRange(64), default=1024, show_default=True, help="Memory of the query.")
+@click.option(
+    "--timeout-s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, help="Time."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+@errors_as_json
+def query(
+    settings: Settings,
+    sql: str,
+    as_of: str,
+    columns: Any,
+    limit: int,
+    memory_mb: int,
+    timeout_s: float,
+    as_json: bool,
+) -> None:
+    """Run one SELECT on all tables, each as it stood at the same moment. Needs no running platform.
+
+    As of an alert, the tables are those that its decision read, as it read them. Correction logs hold inserts and
+    retracts; schema `active` has the rows that hold: SELECT * FROM active.conjunction_alerts.
+    """
+    from sda_platform.archive.moments import vector_of
+    from sda_platform.archive.pinned_view import Limits, PinnedView
+    from sda_platform.cli.archive import print_rows, rows_as_json
+    from sda_platform.registry import TABLES
+
+    tables, lake = {table.name: table for table in TABLES}, lake_of(settings)
+    view = PinnedView(
+        lake, tables, vector_of(lake, tables, as_of), columns, Limits(memory_mb=memory_mb, timeout_s=timeout_s)
+    )
+    if as_json:
+        for part in rows_as_json(view, sql):
+            click.echo(part, nl=False)
+    else:
+        print_rows(console, view, sql, limit)
+
+
+@click.command(short_help="List the rows of a table that differ between two moments.")
+@click.argument("table")
+@click.argument("before")
+@click.argument("after", default="now")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Rows to show; --json has all.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+@errors_as_json
+def diff(settings: Settings, table: str, before: str, after: str, limit: int, as_json: bool) -> None:
+    """List the inserted, changed and deleted rows of TABLE between the moments BEFORE and AFTER, by key.
+
+    A moment is a time, an alert, versions, or `now`; see `sda query --help`. A number is a version of TABLE.
+    """
+    from sda_platform.archive.moments import vector_of
+    from sda_platform.archive.table_diff import table_diff
+    from sda_platform.cli.archive import changes_as_json, print_changes, snapshot_in
+    from sda_platform.registry import TABLES, tables_named
+
+    (chosen,), lake, tables = tables_named(table), lake_of(settings), {each.name: each for each in TABLES}
+    vectors = [vector_of(lake, tables, f"{table}={text}" if text.isdigit() else text) for text in (before, after)]
+    snapshots = [snapshot_in(vector, chosen) for vector in vectors]
+    changes = table_diff(lake, chosen, *snapshots)
+    if as_json:
+        click.echo(json.dumps(changes_as_json(chosen, snapshots, changes), indent=2))
+    else:
+        print_changes(console, chosen, snapshots, changes, limit)
+
+
+@click.command(short_help="Show what was known when an alert was decided, and what is known now.")
+@click.argument("alert")
+@click.option("--as-of", default="", help=f"Another moment than the decision: {_MOMENT}.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+@errors_as_json
+def explain(settings: Settings, alert: str, as_of: str, as_json: bool) -> None:
+    """Show what was known when ALERT (an id or its beginning; @N: its revision N) was decided, and what is known now.
+
+    The JSON names the version of each table; `sda query --as-of FILE.json` reads them again.
+    """
+    from sda_platform.archive.explanation import explain_alert
+    from sda_platform.cli.archive import explanation_lines, plain
+    from sda_platform.registry import TABLES
+
+    found = explain_alert(lake_of(settings), {table.name: table for table in TABLES}, alert, as_of)
+    if as_json:
+        click.echo(json.dumps(plain(found.to_dict()), indent=2))
+    else:
+        for line in explanation_lines(found):
+            console.print(line, markup=False)

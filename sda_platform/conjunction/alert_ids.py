@@ -1,0 +1,19 @@
+"""Alerts by the beginning of their id, as people type them."""
+
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.lake.lake import Lake
+
+
+class UnknownAlert(LookupError):
+    """No alert has this id."""
+
+
+def complete_alert_id(lake: Lake, prefix: str) -> str:
+    """The id that begins with ``prefix``. Raises UnknownAlert when none, or more than one, does."""
+    known: set[str] = set(lake.log(CONJUNCTION_ALERTS).rows(["event_id"]).column("event_id").to_pylist())
+    matching = sorted(name for name in known if name.startswith(prefix))
+    if not matching:
+        raise UnknownAlert(f"no alert begins with {prefix!r}; `sda alerts` lists the {len(known)} there are")
+    if len(matching) > 1:
+        raise UnknownAlert(f"{len(matching)} alerts begin with {prefix!r}: {', '.join(m[:12] for m in matching[:5])}…")
+    return matching[0]

@@ -1,0 +1,159 @@
+"""SQL over one version vector: rows and columns of then, refusals, and nothing that maintenance could change."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
+
+from sda_platform.archive.errors import QueryRefused, VersionExpired
+from sda_platform.archive.explanation import explain_alert
+from sda_platform.archive.moments import vector_of
+from sda_platform.archive.pinned_view import Limits, PinnedView, Projection
+from sda_platform.archive.table_diff import table_diff
+from sda_platform.archive.version_vector import snapshot_at
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.table import Table
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.unit.archive.lakes import EVENT, TABLES, add, approach, decide, elements
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """One decision, and what became known after it."""
+    lake = lake_at(tmp_path)
+    add(lake, ELEMENT_SETS, elements(7, 100), elements(8, 100, record=1))
+    add(lake, ORBITAL_CATALOG, elements(7, 100), elements(8, 100, record=1))
+    decide(lake, collision_probability=2e-4)
+    add(lake, ELEMENT_SETS, elements(7, 200, "late"))
+    add(lake, ORBITAL_CATALOG, elements(7, 200, "late"))
+    add(lake, CONJUNCTION_ALERTS, approach(op="retract"))
+    return lake
+
+
+def compact_and_vacuum(lake: Lake) -> None:
+    """What the maintenance does to every table, with no retention at all."""
+    for table in TABLES.values():
+        if lake.log(table).version() >= 0:
+            delta = DeltaTable(lake.log(table).uri)
+            delta.optimize.compact()
+            delta.vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+
+def epochs(lake: Lake, as_of: str, projection: Projection = "snapshot_time") -> dict[int, int]:
+    view = PinnedView(lake, TABLES, vector_of(lake, TABLES, as_of), projection)
+    found = view.rows("SELECT norad_id, max(epoch_time_ns) AS epoch FROM element_sets GROUP BY ALL").to_pylist()
+    return {row["norad_id"]: row["epoch"] for row in found}
+
+
+def test_one_query_reads_every_table_as_the_decision_read_it__MV4(lake: Lake) -> None:
+    sql = """SELECT a.risk, c.epoch_time_ns, count(e.norad_id) AS sets
+             FROM active.conjunction_alerts a JOIN orbital_catalog c ON c.norad_id = a.norad_id_1
+             JOIN element_sets e ON e.norad_id = c.norad_id GROUP BY ALL"""
+    then = PinnedView(lake, TABLES, vector_of(lake, TABLES, EVENT)).rows(sql)
+    assert then.to_pylist() == [{"risk": "red", "epoch_time_ns": 100, "sets": 1}]
+    now = PinnedView(lake, TABLES, vector_of(lake, TABLES)).rows(sql)
+    assert now.to_pylist() == []
+
+
+def test_a_pinned_read_of_rows_that_stay_survives_any_maintenance__DL4_I3(lake: Lake) -> None:
+    before = epochs(lake, EVENT)
+    compact_and_vacuum(lake)
+    assert epochs(lake, EVENT) == before == {7: 100, 8: 100}
+    assert epochs(lake, "now") == {7: 200, 8: 100}
+
+
+def test_a_replaced_version_that_vacuum_removed_is_refused_with_the_nearest__DL4_A2(lake: Lake) -> None:
+    vector = vector_of(lake, TABLES, EVENT)
+    compact_and_vacuum(lake)
+    with pytest.raises(VersionExpired, match="VACUUM removed data files") as refused:
+        PinnedView(lake, TABLES, vector).rows("SELECT * FROM orbital_catalog")
+    assert (refused.value.table, refused.value.nearest_version) == ("orbital_catalog", 1)
+
+
+def narrower(table: Table, *columns: str) -> Table:
+    """``table`` as an earlier version of the platform declared it, without these columns."""
+    earlier = replace(table)
+    vars(earlier)["columns"] = tuple(c for c in table.columns if c.name not in columns)  # a cached property
+    return earlier
+
+
+def test_a_column_that_came_later_is_absent_then_and_null_with_the_columns_of_today__DL4_A3(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    earlier = narrower(OBSERVATIONS, "reprocess_count")
+    commit(lake, earlier, [{"observation_id": "old"}])
+    DeltaTable(lake.log(OBSERVATIONS).uri).alter.add_columns([Field("reprocess_count", PrimitiveType("long"))])
+    commit(lake, OBSERVATIONS, [{"observation_id": "new", "reprocess_count": 2}])
+    tables = {"observations": OBSERVATIONS}
+    then = vector_of(lake, tables, "observations=0")
+    assert "reprocess_count" not in PinnedView(lake, tables, then).rows("FROM observations").column_names
+    with pytest.raises(QueryRefused, match="reprocess_count"):
+        PinnedView(lake, tables, then).rows("SELECT reprocess_count FROM observations")
+    sql = "SELECT observation_id, reprocess_count FROM observations ORDER BY ALL"
+    projected = PinnedView(lake, tables, then, "current").rows(sql)
+    assert projected.to_pylist() == [{"observation_id": "old", "reprocess_count": None}]
+    assert PinnedView(lake, tables, vector_of(lake, tables)).rows(sql).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("DROP TABLE orbital_catalog", "one SELECT"),
+        ("SELECT 1; SELECT 2", "one SELECT"),
+        ("SELECT * FROM read_csv('/etc/hostname')", "disabled"),
+        ("SELECT * FROM '/etc/hostname'", "does not exist"),
+        ("SELECT nothing FROM orbital_catalog", "nothing"),
+        ("SELECT * FROM alert_deliveries", "alert_deliveries is not part of the decision on alert 0934bc66@0"),
+        ("SELECT count(*) FROM range(1000000000) a, range(1000) b WHERE a.range % 7 = b.range", "longer than 0.2 s"),
+        ("SELECT list(range) FROM range(100000000)", "longer than|more than 64 MB"),
+    ],
+)
+def test_a_query_that_may_not_or_cannot_run_is_refused_with_the_reason(lake: Lake, sql: str, reason: str) -> None:
+    view = PinnedView(lake, TABLES, vector_of(lake, TABLES, EVENT), limits=Limits(memory_mb=64, timeout_s=0.2))
+    with pytest.raises(QueryRefused, match=reason):
+        view.rows(sql)
+
+
+def test_a_result_comes_in_batches_whatever_its_size__DL4_F5(lake: Lake) -> None:
+    batches = list(PinnedView(lake, TABLES, vector_of(lake, TABLES)).batches("SELECT * FROM range(20000)"))
+    assert batches[0].num_rows == 0
+    assert max(b.num_rows for b in batches) <= 8_192
+    assert pa.Table.from_batches(batches).num_rows == 20_000
+
+
+def test_a_diff_lists_inserted_changed_and_deleted_rows_by_key_and_no_compaction__DL4_A7_F7(lake: Lake) -> None:
+    catalogue = lake.log(ORBITAL_CATALOG)
+    old, new = snapshot_at(catalogue, 0), snapshot_at(catalogue, 1)
+    changed = [(d.change, d.key, d.columns) for d in table_diff(lake, ORBITAL_CATALOG, old, new)]
+    named = ["segment_sha256", "segment_name", "epoch_time_ns"]
+    assert changed == [("changed", {"norad_id": 7}, named)]
+    nothing = TableSnapshot(ORBITAL_CATALOG.name, -1, 0)
+    assert [d.change for d in table_diff(lake, ORBITAL_CATALOG, nothing, old)] == ["inserted", "inserted"]
+    assert [d.change for d in table_diff(lake, ORBITAL_CATALOG, old, nothing)] == ["deleted", "deleted"]
+    alerts = lake.log(CONJUNCTION_ALERTS)
+    withdrawn = list(table_diff(lake, CONJUNCTION_ALERTS, snapshot_at(alerts, 0), snapshot_at(alerts, 1)))
+    assert [(d.change, d.key) for d in withdrawn] == [("deleted", {"event_id": EVENT})]
+    sets = lake.log(ELEMENT_SETS)
+    compact_and_vacuum(lake)
+    added = table_diff(lake, ELEMENT_SETS, snapshot_at(sets, 0), snapshot_at(sets, sets.version()))
+    assert [(d.change, d.key["segment_sha256"]) for d in added] == [("inserted", "late")]
+    again = table_diff(lake, ELEMENT_SETS, snapshot_at(sets, 1), snapshot_at(sets, sets.version()))
+    assert list(again) == []
+
+
+def test_an_explanation_shows_what_was_known_then_and_what_is_known_now(lake: Lake) -> None:
+    found = explain_alert(lake, TABLES, EVENT[:6])
+    facts = {fact.what: fact for fact in found.facts}
+    alert, elements_of_7 = facts["alert"], facts["element set of 7"]
+    assert alert.then is not None
+    assert (alert.then["collision_probability"], alert.now) == (2e-4, None)
+    assert "epoch_time_ns" in elements_of_7.changed
+    assert facts["element set of 8"].changed == []
+    assert facts["track of 7"].then is facts["track of 7"].now is None
+    assert found.to_dict()["as_of"]["versions"]["orbital_catalog"] == 0

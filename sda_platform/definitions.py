@@ -74,6 +74,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         asset_checks=[check for part in parts for check in part.asset_checks or ()],
         jobs=[
             *(job_over(job, tables_of(job), reports if job is ORBIT_DETERMINATION else ()) for job in JOBS),
+            *(job for part in parts for job in part.jobs or ()),
             maintenance,
         ],
         sensors=[

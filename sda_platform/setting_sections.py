@@ -55,7 +55,15 @@ class Parallelism(SettingsSection):
     )
 
 
-class IntakeSettings(SettingsSection):
+class BacklogAge(SettingsSection):
+    """When pending segments are overdue."""
+
+    backlog_max_age_s: float = setting(
+        300.0, "Longest time a segment may be pending before a check warns, seconds.", "BACKLOG_MAX_AGE_S"
+    )
+
+
+class IntakeSettings(BacklogAge):
     """How much a run takes from a landing zone, and when files there are overdue."""
 
     max_segments: int = setting(
@@ -69,9 +77,28 @@ class IntakeSettings(SettingsSection):
         "Age from which data without metadata (or the reverse) is quarantined, seconds.",
         "ORPHAN_GRACE_S",
     )
-    backlog_max_age_s: float = setting(
-        300.0, "Longest time a segment may be pending before a check warns, seconds.", "BACKLOG_MAX_AGE_S"
+
+
+class VitalsSettings(BacklogAge):
+    """How often the platform's vitals are evaluated, and from when on each is red."""
+
+    interval_s: float = setting(60.0, "Time between two evaluations of the vitals, seconds.", "VITALS_INTERVAL_S", ge=1)
+    watermark_stall_s: float = setting(
+        60.0,
+        "Longest mission time without an advance of the watermark, or with unread observations, seconds (DP3-G3).",
+        "WATERMARK_STALL_S",
     )
+    subscriber_lag_s: float = setting(
+        60.0, "Longest mission time for which an alert may wait for the subscriber, seconds.", "SUBSCRIBER_LAG_S"
+    )
+    heartbeat_max_s: float = setting(
+        75.0,
+        "Longest time without a heartbeat of Dagster's daemon, which beats every 30 s, seconds.",
+        "HEARTBEAT_MAX_S",
+    )
+    run_max_s: float = setting(1800.0, "Longest time that a run may be under way, seconds.", "RUN_MAX_S")
+    queue_max_s: float = setting(600.0, "Longest time that a run may be queued, seconds.", "QUEUE_MAX_S")
+    disk_min_free: float = setting(0.05, "Least free share of a disk.", "DISK_MIN_FREE", ge=0, le=1)
 
 
 class GrowthSettings(SettingsSection):

@@ -26,6 +26,7 @@ from sda_platform.setting_sections import (
     SchedulingSettings,
     ScreeningSettings,
     SettingsSection,
+    VitalsSettings,
 )
 
 OTHER_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -72,7 +73,10 @@ class Settings(BaseSettings):
     )
 
     failure_webhook: str = Field(
-        "", repr=False, description="URL that gets a report of each failed run; empty: only the log."
+        "",
+        repr=False,
+        description="URL that gets a report of each failed run and of each vital that turns red or recovers; "
+        "empty: only the log.",
     )
     ui_url: str = Field("", description="Address of the Dagster UI in links; empty: this machine, at webserver_port.")
 
@@ -81,6 +85,10 @@ class Settings(BaseSettings):
         description="Address of the Dagster UI. The UI has no login: open it to a network only behind a proxy.",
     )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; if it is busy, a free one is used.")
+    health_port: int = Field(
+        3001,
+        description="Port of `/health` and `/metrics` of `sda up`, on loopback; if it is busy, a free one is used.",
+    )
     site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
     serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda serve` does.")
     serving_host: str = Field("127.0.0.1", description="Address at which the catalogue is served; it has no login.")
@@ -116,6 +124,7 @@ class Settings(BaseSettings):
     fusion: FusionSettings = FusionSettings()
     screening: ScreeningSettings = ScreeningSettings()
     scheduling: SchedulingSettings = SchedulingSettings()
+    vitals: VitalsSettings = VitalsSettings()
 
     @classmethod
     def settings_customise_sources(

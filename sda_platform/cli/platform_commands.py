@@ -85,17 +85,18 @@ def sources(settings: Settings, as_json: bool) -> None:
         console.print(source_grid(report))
 
 
-@click.command(short_help="List tables, landing zones, dead letters and failures.")
+@click.command(short_help="List tables, landing zones, dead letters and red vitals.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people
 def status(settings: Settings, as_json: bool) -> None:
-    """List tables, landing zones, dead letters, red tables and failures."""
+    """List tables, landing zones, dead letters, red tables and red vitals."""
     from sda_platform.cli.status import show_status
     from sda_platform.observability.services import service_states
     from sda_platform.observability.status import platform_status
+    from sda_platform.runtime.watchdog import current_readings
 
-    found = platform_status(lake_of(settings), settings.landing_uri, orphan_grace_s=settings.intake.orphan_grace_s)
+    found = platform_status(lake_of(settings), settings.landing_uri, current_readings(settings))
     services = service_states(settings.home)
     if as_json:
         click.echo(json.dumps({**found.to_dict(), "services": [asdict(each) for each in services]}, indent=2))

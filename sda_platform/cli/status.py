@@ -8,6 +8,7 @@ from rich.table import Table as Grid
 
 from sda_platform.cli.people import console
 from sda_platform.observability.services import ServiceState
+from sda_platform.observability.vitals.evaluation import Reading, VitalState
 from sda_platform.settings import Settings
 
 
@@ -32,12 +33,9 @@ def show_status(settings: Settings, found: Any, services: Sequence[ServiceState]
         grid.add_row(*line)
     console.print(grid)
     _show_landing(found)
-    for orphan in found.orphans:
-        console.print(f"orphan: {orphan}")
     for each in found.red:
         console.print(f"[red]red:[/red] {escape(str(each))}\n  {escape(each.remedy)}")
-    for failure in found.failures:
-        console.print(f"[red]failure:[/red] {failure}")
+    show_vitals(found.vitals)
 
 
 def _show_landing(found: Any) -> None:
@@ -55,3 +53,15 @@ def _show_landing(found: Any) -> None:
         for each in found.letters:
             letters.add_row(f"{each.letters:,}", each.kind, each.disposition, each.source, each.newest_utc)
         console.print(letters)
+
+
+def show_vitals(readings: Sequence[Reading]) -> None:
+    """The red vitals with the side at fault, then which are unknown and how many are green."""
+    by_state = {state: [each for each in readings if each.state == state] for state in VitalState}
+    for reading in by_state[VitalState.RED]:
+        console.print(f"[red]red:[/red] {escape(str(reading))}")
+    line = f"\nvitals: {len(by_state[VitalState.RED])} red, {len(by_state[VitalState.GREEN])} green"
+    if by_state[VitalState.UNKNOWN]:
+        unknown = ", ".join(each.vital for each in by_state[VitalState.UNKNOWN])
+        line += f"; unknown while no platform runs here: {unknown}"
+    console.print(line)

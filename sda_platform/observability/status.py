@@ -12,10 +12,7 @@ import pyarrow.dataset as ds
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.registry import ZONES
-from sda_platform.fusion.sources import silences
-from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
-from sda_platform.ingest.checks import landing_orphans
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.table import Table
@@ -23,6 +20,7 @@ from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.decoding import fate_of
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import RedTable, red_tables
+from sda_platform.observability.vitals.evaluation import Reading
 from sda_platform.orchestration.backlog import Backlog, backlog_of
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 from sda_platform.registry import TABLES
@@ -76,9 +74,8 @@ class PlatformStatus:
     mission_time_utc: str
     tables: tuple[TableStatus, ...]
     zones: tuple[ZoneStatus, ...]
-    orphans: tuple[str, ...]
     letters: tuple[DeadLetterStatus, ...]
-    failures: tuple[str, ...]
+    vitals: tuple[Reading, ...]
     red: tuple[RedTable, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,8 +83,8 @@ class PlatformStatus:
         return asdict(self)
 
 
-def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> PlatformStatus:
-    """Read the state of all tables and zones; a table that does not exist yet has version -1."""
+def platform_status(lake: Lake, landing_root: str, vitals: Sequence[Reading]) -> PlatformStatus:
+    """Read the state of all tables and zones, and take the ``vitals``; a table that does not exist has version -1."""
     now_ns, wall_s = lake.clock.now_ns(), time.time()
     heads = {table.name: lake.head(table) for table in TABLES}
     fates = _fates(lake, now_ns - _DAY_NS)
@@ -95,9 +92,8 @@ def platform_status(lake: Lake, landing_root: str, *, orphan_grace_s: float) -> 
         iso(now_ns),
         tuple(_table(lake, table, heads, now_ns) for table in TABLES),
         tuple(_zone(LandingZone(landing_root, feed), fates[feed], wall_s) for feed in ZONES),
-        tuple(o.told(wall_s) for o in landing_orphans(landing_root, wall_s - orphan_grace_s)),
         tuple(_letters(lake, now_ns)),
-        tuple(silence.describe(now_ns) for silence in silences(_watermarks(heads[FUSED_TRACKS.name]), now_ns)),
+        tuple(vitals),
         red_tables(lake),
     )
 

@@ -8,12 +8,11 @@ idempotency key by which a receiver knows a repetition.
 import json
 import time
 from dataclasses import asdict, dataclass
-from http import HTTPStatus
 
 import dagster as dg
-import httpx
 
 from sda_platform.orchestration.attempts import outcome_of
+from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.spark.session import POOL_TAG
 
 # At each round of Dagster's sensor loop, which takes five seconds.
@@ -21,10 +20,7 @@ _INTERVAL_S = 4
 # An older failure is no news: a webhook that was away for weeks is not flooded.
 _NEWS_S = 24 * 3600.0
 _AT_A_TIME = 20
-_ANSWER_WITHIN_S = 5.0
 _ERROR_LENGTH = 2000
-# Refused for its content: the same report would be refused for ever, and all later ones would wait behind it.
-_REFUSED = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 @dataclass(frozen=True)
@@ -54,16 +50,7 @@ class FailureReports:
 
     def send(self, report: FailureReport) -> str | None:
         """Post ``report``; why it did not arrive, in words without secrets, or None. Raises nothing."""
-        if not self.webhook:
-            return None
-        headers = {"Idempotency-Key": report.run_id}
-        try:
-            answer = httpx.post(self.webhook, json=asdict(report), headers=headers, timeout=_ANSWER_WITHIN_S)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return f"the webhook of reports did not answer: {type(error).__name__}"
-        if answer.is_success or answer.status_code in (HTTPStatus.CONFLICT, *_REFUSED):
-            return None
-        return f"the webhook of reports answered {answer.status_code}"
+        return ReportWebhook(self.webhook).post(report.run_id, asdict(report))
 
 
 @dataclass(frozen=True)

@@ -164,10 +164,17 @@ def catalogue_answers(home: Path) -> Question:
 def _published_answers(home: Path, service: str) -> Question:
     def ask(deadline_s: float) -> bool:
         address = published(home, service)
-        if address is None:
-            return False
+        return address is not None and bool(page_answers(f"http://{address}/health")(deadline_s))
+
+    return ask
+
+
+def page_answers(url: str) -> Question:
+    """Whether the server of this machine at ``url`` answers, whatever it says of others."""
+
+    def ask(deadline_s: float) -> bool:
         try:
-            urllib.request.urlopen(f"http://{address}/health", timeout=deadline_s).close()
+            urllib.request.urlopen(url, timeout=deadline_s).close()  # noqa: S310
         except urllib.error.HTTPError:
             return True
         except (OSError, ValueError, http.client.HTTPException):

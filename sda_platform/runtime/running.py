@@ -45,6 +45,7 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         webserver_host=settings.webserver_host,
         webserver_port=settings.webserver_port,
         engine_port=settings.engine_port,
+        health_port=settings.health_port,
         driver_memory=settings.driver_memory,
         spark_remote=settings.spark_remote,
         hung_after_s=settings.hung_after_s,
@@ -64,6 +65,7 @@ def run_platform(settings: Settings, console: Console) -> None:
     try:
         with running(settings, say) as (platform, addresses):
             say(f"landing zones: {settings.landing_uri}")
+            say(f"health: {addresses.watchdog}/health")
             say(f"UI: {addresses.webserver} – Ctrl-C stops the platform")
             platform.wait()
     except KeyboardInterrupt:

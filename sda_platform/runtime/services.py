@@ -18,7 +18,7 @@ DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
 # A start waits for an answer of each: of Dagster's servers to the very question that they are asked later, of the
 # engine to the statements of the warm-up.
-_PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server")
+_PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server", "watchdog")
 # Each landing sensor occupies one while it waits for segments; the webserver and the other sensors need some too.
 _CODE_SERVER_THREADS = 24
 _SCRIPTS = Path(sysconfig.get_path("scripts"))
@@ -26,11 +26,13 @@ _SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the platform answers. ``engine`` is what SDA_SPARK_REMOTE is set to for its processes."""
+    """Where the platform answers. ``engine`` is what SDA_SPARK_REMOTE is set to for its processes; ``watchdog`` serves
+    `/health`."""
 
     webserver: str
     code_server: str
     engine: str
+    watchdog: str = ""
 
 
 def engine_service(home: Path, environment: Mapping[str, str], port: int, driver_memory: str) -> Service:
@@ -89,6 +91,13 @@ def catalogue_service(home: Path, environment: Mapping[str, str]) -> Service:
     return _python("catalogue-server", command, home, environment, lambda: bool(answers(_LOOK_S)))
 
 
+def watchdog_service(home: Path, environment: Mapping[str, str], url: str, port: int) -> Service:
+    """The watchdog, which evaluates the vitals and answers at ``url``."""
+    answers = liveness.page_answers(f"{url}/health")
+    arguments = ["-m", "sda_platform.runtime.watchdog", str(port)]
+    return _python("watchdog", arguments, home, environment, lambda: bool(answers(_LOOK_S)))
+
+
 def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, hung_after_s: float) -> list[Liveness]:
     """How to see whether these services, which are ready, work from now on.
 
@@ -104,6 +113,7 @@ def watched(home: Path, services: Mapping[str, Service], addresses: Addresses, h
         "webserver": (liveness.webserver_answers(addresses.webserver), DAGSTER_READY_S, MISSES),
         "collector": (liveness.collector_answers(home), DAGSTER_READY_S, MISSES),
         "catalogue-server": (liveness.catalogue_answers(home), DAGSTER_READY_S, MISSES),
+        "watchdog": (liveness.page_answers(f"{addresses.watchdog}/health"), DAGSTER_READY_S, MISSES),
         "daemon": (liveness.daemon_beats(addresses.webserver), DAGSTER_READY_S, beats),
     }
     return [

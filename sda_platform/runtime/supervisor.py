@@ -4,7 +4,7 @@
     lake verified ────────────────┐
     code server (one, shared) ────┼─ webserver ── daemon at work
     worker host ──────────────────┤          lookup endpoint of the catalogue, where wanted
-    engine (Spark Connect server) ┴─ pools warmed
+    engine (Spark Connect server) ┴─ pools warmed ── watchdog
 
 One thread starts and watches them; a dead one is started again with growing pauses, and so is one that lives
 but does not answer (`liveness`). Their addresses and ids are kept in ``<home>/platform.json``, their output in
@@ -64,6 +64,7 @@ class Platform:
         webserver_host: str = "127.0.0.1",
         webserver_port: int = 3000,
         engine_port: int = 15002,
+        health_port: int = 3001,
         driver_memory: str = "3g",
         spark_remote: str = "",
         hung_after_s: float = 60.0,
@@ -76,6 +77,7 @@ class Platform:
         self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
         self._collect, self._with_catalogue = collect, with_catalogue
+        self._health_port = health_port
         self._mark = uuid.uuid4().hex
         self._report: Callable[[str], None] = lambda _line: None
         self._services: dict[str, Service] = {}
@@ -189,6 +191,7 @@ class Platform:
             self._add(services.catalogue_service(self.home, self._environment()))
             self._await("catalogue-server", services.DAGSTER_READY_S)
         self._await_warm()
+        self._start_watchdog()
         self._watch_answers()
         self._report(f"the platform is up: {self._addresses.webserver}")
 
@@ -208,6 +211,14 @@ class Platform:
         raise PlatformError(
             f"other programs took {_PORTS_TRIED} ports in succession that were chosen for the webserver"
         )
+
+    def _start_watchdog(self) -> None:
+        """Start what evaluates the vitals; only now, because a platform that starts is not red."""
+        port = free_port(self._health_port)
+        url = f"http://127.0.0.1:{port}"
+        self._addresses = replace(self.addresses, watchdog=url)
+        self._add(services.watchdog_service(self.home, self._environment(), url, port))
+        self._await("watchdog", services.DAGSTER_READY_S)
 
     def _move_webserver(self, taken: int, port: int) -> None:
         """Give the webserver another ``port``. What knows the old one, for links, is started again."""

@@ -56,6 +56,7 @@ class RunningPlatform:
             "SDA_HOME": str(home),
             "SDA_WEBSERVER_PORT": "0",
             "SDA_ENGINE_PORT": "0",
+            "SDA_HEALTH_PORT": "0",
             "SDA_DRIVER_MEMORY": "2g",
             "SDA_SERVING": "false",
             "SDA_SERVING_PORT": "0",

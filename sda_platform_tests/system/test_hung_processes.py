@@ -1,9 +1,14 @@
-"""A process of the platform that is stopped (SIGSTOP) lives, listens and never answers: it is ended and replaced."""
+"""A process of the platform that is stopped (SIGSTOP) lives, listens and never answers: it is ended and replaced.
+
+What no other process would report, the watchdog reports: collectors and a daemon that stopped, and their recovery.
+"""
 
 import os
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +21,7 @@ from sda_platform.runtime.processes import Service
 from sda_platform.runtime.services import Addresses, watched
 from sda_platform.spark.engine import python_path
 from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.running_platform import eventually
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
@@ -25,12 +31,17 @@ HUNG_AFTER_S = 15.0
 REPLACED_WITHIN_S = 2 * HUNG_AFTER_S + 120.0
 
 DEFINITIONS = "import dagster as dg\ndefs = dg.Definitions()\n"
+COLLECT = '[sources.x-band]\nkind = "radar"\nbind = "127.0.0.1:0"\n'
+# The heartbeat's limit is below the time after which the supervisor ends the daemon, so that both are seen.
+VITALS = {"SDA_VITALS_INTERVAL_S": "2", "SDA_HEARTBEAT_MAX_S": "36", "SDA_DISK_MIN_FREE": "0"}
+VITAL_OF = {"daemon": "daemon_beats", "collector": "collectors_answer"}
 RUNNER = """
 import sys
 from pathlib import Path
 from sda_platform.runtime.supervisor import Platform
 
-options = dict(module="stand_in", driver_memory="1g", webserver_port=0, engine_port=0, hung_after_s=float(sys.argv[2]))
+options = dict(module="stand_in", driver_memory="1g", webserver_port=0, engine_port=0, health_port=0)
+options |= dict(hung_after_s=float(sys.argv[2]), collect=Path(sys.argv[3]))
 with Platform(Path(sys.argv[1]), **options) as platform:
     platform.start(lambda line: print(line, flush=True))
     platform.wait()
@@ -40,14 +51,17 @@ with Platform(Path(sys.argv[1]), **options) as platform:
 class Supervised:
     """A platform with empty definitions, supervised by a process of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, webhook: FailureWebhook) -> None:
+        self.webhook = webhook
         self.home, self._output = directory / "home", directory / "output"
         self._questions: dict[str, Question] = {}
         (directory / "stand_in.py").write_text(DEFINITIONS)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(directory), python_path()])}
+        (directory / "collect.toml").write_text(COLLECT)
+        path = {"PYTHONPATH": os.pathsep.join([str(directory), python_path()])}
+        environment = {**os.environ, **path, **VITALS, "SDA_FAILURE_WEBHOOK": webhook.url}
         with self._output.open("w") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", RUNNER, str(self.home), str(HUNG_AFTER_S)],
+                [sys.executable, "-c", RUNNER, str(self.home), str(HUNG_AFTER_S), str(directory / "collect.toml")],
                 env=environment,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -78,6 +92,18 @@ class Supervised:
             self._questions[name] = asked.question
         return bool(self._questions[name](10.0))
 
+    def health(self) -> int:
+        """The status that `/health` of the watchdog answers."""
+        try:
+            with urllib.request.urlopen(f"{self.state['addresses']['watchdog']}/health", timeout=5.0) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as refused:
+            return refused.code
+
+    def notices(self, vital: str) -> list[str]:
+        """The states of ``vital`` that the webhook was told, in their order."""
+        return [report["state"] for _, report in self.webhook.received if report["vital"] == vital]
+
 
 @pytest.fixture(scope="module")
 def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
@@ -85,19 +111,24 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
         jar_paths()
     except JarsMissing as missing:
         pytest.skip(str(missing))
-    supervised = Supervised(tmp_path_factory.mktemp("hung"))
-    mark = str(supervised.state["mark"])
-    yield supervised
-    supervised.process.kill()
-    supervised.process.wait()
+    with failure_webhook() as webhook:
+        supervised = Supervised(tmp_path_factory.mktemp("hung"), webhook)
+        mark = str(supervised.state["mark"])
+        yield supervised
+        supervised.process.kill()
+        supervised.process.wait()
     assert eventually(lambda: not guardian.marked(mark), 20)
 
 
-@pytest.mark.parametrize("name", ["engine", "code-server", "run-workers", "webserver", "daemon"])
-def test_a_stopped_process_is_replaced_within_its_bound_D8(platform: Supervised, name: str) -> None:
+@pytest.mark.parametrize("name", ["engine", "code-server", "run-workers", "webserver", "daemon", "collector"])
+def test_a_stopped_process_is_replaced_within_its_bound_and_reported_D8(platform: Supervised, name: str) -> None:
     assert eventually(lambda: platform.works(name), 60), "it works before"
     stopped = platform.pid(name)
     os.kill(stopped, signal.SIGSTOP)
     bound_s = REPLACED_WITHIN_S + (HEARTBEAT_S if name == "daemon" else 0.0)
     assert eventually(lambda: platform.pid(name) != stopped and platform.works(name), bound_s), platform.output
     assert f"{name} has not answered for" in platform.output
+    if vital := VITAL_OF.get(name):
+        assert eventually(lambda: len(platform.notices(vital)) == 2, bound_s), platform.webhook.received
+        assert platform.notices(vital) == ["red", "green"]
+        assert eventually(lambda: platform.health() == 200, 60)

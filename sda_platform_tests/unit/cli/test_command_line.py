@@ -54,7 +54,9 @@ def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:
     tables = {t["table"]: t for t in found["tables"]}
     assert (tables["element_sets"]["rows"], tables["element_sets"]["age_s"]) == (2, 60.0)
     assert tables["conjunction_alerts"]["backlog"] == 1
-    assert "unknown feed 'lidar'" in found["orphans"][0]
+    vitals = {vital["vital"]: vital for vital in found["vitals"]}
+    assert "unknown feed 'lidar'" in vitals["no_orphans_wait"]["text"]
+    assert (vitals["no_orphans_wait"]["side"], vitals["daemon_beats"]["state"]) == ("sources", "unknown")
     assert "unknown feed 'lidar'" in sda(home, "status").output
 
 

@@ -1,5 +1,6 @@
 """Who reports, how late, and who has fallen silent (DP3-I2, I3, O2, G3, E20)."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +15,10 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, advance
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
-from sda_platform.observability.status import platform_status
+from sda_platform.observability.vitals.evaluation import evaluate
+from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.lake_facts import lake_facts
+from sda_platform.setting_sections import GrowthSettings, VitalsSettings
 from sda_platform_tests.support.delta_tables import commit, lake_at, no_engine
 from sda_platform_tests.support.segments import after
 
@@ -115,8 +119,11 @@ def test_the_check_and_the_status_name_the_dead__DP3_G3(lake: Lake, tmp_path: Pa
         "isl-44713",
         "radar-1",
     ]
-    describe = platform_status(later(lake, 640), str(tmp_path / "landing"), orphan_grace_s=0.0).failures
-    assert "; ".join(describe) == red.description
+    lived = lake_facts(
+        later(lake, 640), str(tmp_path / "landing"), GrowthSettings(), orphan_grace_s=0.0, wall_s=time.time()
+    )
+    (vital,) = [each for each in evaluate(Facts(**lived), VitalsSettings()) if each.vital == "sources_report"]
+    assert (vital.side, vital.text) == ("sources", red.description)
 
 
 def test_the_open_span_is_reported_and_bounded__DP3_Q5(lake: Lake) -> None:

@@ -393,6 +393,6 @@ def test_the_status_counts_what_became_of_each_zones_segments__spec_115(platform
     platform.deliver("radar", "torn", A[:-1])
     put(LandingZone(str(platform.root), "radar"), "torn", A[:-2])
     platform.drain()
-    found = platform_status(platform.lake, str(platform.root), orphan_grace_s=0.0).zones
+    found = platform_status(platform.lake, str(platform.root), ()).zones
     (radar,) = [zone for zone in found if zone.zone == "radar"]
     assert (radar.acknowledged, radar.duplicate, radar.conflict, radar.quarantined) == (2, 1, 1, 1)

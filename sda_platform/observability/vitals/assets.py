@@ -1,0 +1,129 @@
+"""The vitals in Dagster: an asset with a check for each, a sensor that evaluates them, a job for a person.
+
+A sensor, and not a schedule with runs: 1,440 runs a day would bury the runs that matter, and each takes a worker.
+Where `sda up` runs its watchdog, the sensor shows what that found; elsewhere it evaluates and notifies by itself.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.observability.vitals import history
+from sda_platform.observability.vitals.evaluation import VITALS, Reading, VitalState, evaluate
+from sda_platform.observability.vitals.history import Lasting, VitalHistory
+from sda_platform.observability.vitals.observing import observe
+from sda_platform.observability.vitals.watch import Watch
+from sda_platform.orchestration.report_webhook import ReportWebhook
+from sda_platform.settings import Settings
+
+GROUP = "observability"
+KEY = dg.AssetKey(["platform", "vitals"])
+_AGAIN_S = 3600.0
+"""What did not change is shown again after this time, so that a check in the UI is never older."""
+_TEXT_LENGTH = 1000
+
+ASSET = dg.AssetSpec(
+    KEY,
+    group_name=GROUP,
+    kinds={"python"},
+    description="What a person must know of, whether data comes or not: each check names the side at fault. "
+    "Evaluated every minute without Spark; a change is sent to SDA_FAILURE_WEBHOOK.",
+)
+_SPECS = [dg.AssetCheckSpec(vital.name, asset=KEY, description=vital.meaning) for vital in VITALS]
+
+
+def vitals_checks(settings: Settings) -> dg.AssetChecksDefinition:
+    """The checks of the vitals, as a person runs them; they send no notice."""
+
+    @dg.multi_asset_check(name="vitals_checks", specs=_SPECS)
+    def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        for reading in evaluate(observe(settings, context.instance), settings.vitals):
+            yield dg.AssetCheckResult(
+                asset_key=KEY,
+                check_name=reading.vital,
+                passed=reading.state is not VitalState.RED,
+                description=_text(reading),
+                metadata=_facts(reading),
+            )
+
+    return checks
+
+
+VITALS_JOB = dg.define_asset_job(
+    "vitals",
+    selection=dg.AssetSelection.checks_for_assets(KEY),
+    executor_def=dg.in_process_executor,
+    description="Evaluates every vital now. The sensor of the same name does so every minute.",
+)
+
+
+def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
+    """The sensor that shows the vitals in the UI, and evaluates them where no watchdog does."""
+
+    @dg.sensor(
+        name="vitals",
+        minimum_interval_seconds=round(settings.vitals.interval_s),
+        default_status=dg.DefaultSensorStatus.RUNNING,
+        description="Shows the state of each vital; evaluates them and notifies where no watchdog runs.",
+    )
+    def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        found, now_s = current_history(settings, context), time.time()
+        shown = _shown(context.cursor)
+        is_old = now_s - shown.get("at_s", 0.0) > _AGAIN_S
+        states = {name: [each.reading.state, each.since_s] for name, each in found.vitals.items()}
+        changed = [each for name, each in found.vitals.items() if is_old or shown.get(name) != states[name]]
+        red = ", ".join(each.reading.vital for each in found.red)
+        at_s = now_s if is_old else shown["at_s"]
+        return dg.SensorResult(
+            asset_events=[evaluation(each) for each in changed],
+            skip_reason=None if changed else dg.SkipReason(f"red: {red}" if red else "no vital is red"),
+            cursor=json.dumps({**states, "at_s": at_s}),
+        )
+
+    return sensor
+
+
+def current_history(settings: Settings, context: dg.SensorEvaluationContext) -> VitalHistory:
+    """What the watchdog found last, or, where it has found nothing lately, what this evaluation finds."""
+    found = history.load(settings.home)
+    if time.time() - found.at_s < 2 * settings.vitals.interval_s:
+        return found
+
+    def read() -> Sequence[Reading]:
+        return evaluate(observe(settings, context.instance, has_daemon=False), settings.vitals)
+
+    watch = Watch(settings.home, ReportWebhook(settings.failure_webhook), context.log.warning)
+    return watch.round(read, time.time)
+
+
+def evaluation(lasting: Lasting) -> dg.AssetCheckEvaluation:
+    """The outcome of a vital's check, as an event without a run."""
+    reading = lasting.reading
+    since = {"since": iso(round(lasting.since_s * NANOSECONDS_PER_SECOND))}
+    return dg.AssetCheckEvaluation(
+        asset_key=KEY,
+        check_name=reading.vital,
+        passed=reading.state is not VitalState.RED,
+        description=_text(reading),
+        metadata={name: dg.MetadataValue.text(text) for name, text in {**_facts(reading), **since}.items()},
+    )
+
+
+def _text(reading: Reading) -> str | None:
+    return reading.text[:_TEXT_LENGTH] or None
+
+
+def _facts(reading: Reading) -> dict[str, str]:
+    return {"state": str(reading.state), **({"side_at_fault": reading.side} if reading.side else {})}
+
+
+def _shown(cursor: str | None) -> Mapping[str, Any]:
+    try:
+        content = json.loads(cursor or "{}")
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}

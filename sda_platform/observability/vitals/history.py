@@ -1,0 +1,119 @@
+"""What became of the vitals: since when each has its state, and the notices of its changes, in the platform's home.
+
+`<home>/vitals.json` is written, synced, before a notice is sent, and again when it was received. A process that dies
+in between sends the notice again under the same id, so a receiver that keeps ids has each exactly once.
+"""
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from upath import UPath
+
+from sda_platform.lake import durable
+from sda_platform.observability.vitals.evaluation import Reading, VitalState
+
+_FILE, _LOCK, SCHEMA_VERSION = "vitals.json", "vitals.lock", 1
+# Bounds the file while a webhook is away; older notices are dropped first.
+MAX_PENDING = 200
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """A reading with the wall time (Unix seconds) since which it has its state."""
+
+    reading: Reading
+    since_s: float
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A change that people must know of. ``id``: the idempotency key. ``at_s``: wall time, Unix seconds."""
+
+    id: str
+    vital: str
+    state: str
+    side: str
+    text: str
+    at_s: float
+
+    def __str__(self) -> str:
+        if self.state == VitalState.RED:
+            return f"red: {self.vital} ({self.side}): {self.text}"
+        return f"recovered: {self.vital}; it was red: {self.text}"
+
+
+@dataclass(frozen=True)
+class VitalHistory:
+    """The newest evaluation of every vital and the notices that no receiver has yet. Evaluated at wall ``at_s``."""
+
+    at_s: float = 0.0
+    vitals: Mapping[str, Lasting] = field(default_factory=dict)
+    pending: Sequence[Notice] = ()
+
+    @property
+    def red(self) -> list[Lasting]:
+        """The vitals that are red."""
+        return [each for each in self.vitals.values() if each.reading.state is VitalState.RED]
+
+    def after(self, readings: Sequence[Reading], at_s: float) -> "VitalHistory":
+        """The history once ``readings`` were made at ``at_s``, with a notice for each that became red or recovered.
+
+        What is unknown now is neither: it keeps its last known state until that is known again.
+        """
+        vitals, pending = {}, list(self.pending)
+        for reading in readings:
+            before = self.vitals.get(reading.vital, Lasting(Reading(reading.vital, VitalState.GREEN), at_s))
+            known = before.reading.state
+            if reading.state is VitalState.UNKNOWN and known is VitalState.RED:
+                vitals[reading.vital] = before
+                continue
+            vitals[reading.vital] = Lasting(reading, before.since_s if reading.state is known else at_s)
+            if (reading.state is VitalState.RED) is not (known is VitalState.RED):
+                told = reading if reading.state is VitalState.RED else before.reading
+                name = f"{reading.vital}/{reading.state}/{at_s:.3f}"
+                pending.append(Notice(name, reading.vital, reading.state, told.side, told.text, at_s))
+        return VitalHistory(at_s, vitals, tuple(pending[-MAX_PENDING:]))
+
+    def without(self, received: Notice) -> "VitalHistory":
+        """The history once ``received`` has arrived."""
+        return replace(self, pending=tuple(each for each in self.pending if each.id != received.id))
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Exclude other processes that evaluate the vitals of ``home``."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / _LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def load(home: Path) -> VitalHistory:
+    """The history of ``home``; an empty one where none was stored, or not whole."""
+    try:
+        content = json.loads((home / _FILE).read_text())
+        if content["schema_version"] != SCHEMA_VERSION:
+            return VitalHistory()
+        return VitalHistory(
+            content["at_s"],
+            {name: _lasting(each) for name, each in content["vitals"].items()},
+            tuple(Notice(**each) for each in content["pending"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return VitalHistory()
+
+
+def store(home: Path, history: VitalHistory) -> None:
+    """Make ``history`` durable."""
+    text = json.dumps({"schema_version": SCHEMA_VERSION, **asdict(history)}, indent=1)
+    durable.write(UPath(home / _FILE), (text + "\n").encode())
+
+
+def _lasting(content: Mapping[str, Any]) -> Lasting:
+    reading = content["reading"]
+    return Lasting(Reading(**{**reading, "state": VitalState(reading["state"])}), content["since_s"])

@@ -1,0 +1,55 @@
+"""Observing the platform of some settings: its facts, from the lake, the machine and Dagster's records."""
+
+import time
+from collections.abc import Callable
+
+import dagster as dg
+from deltalake.exceptions import DeltaError
+
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.lake.errors import LakeError
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.observability.vitals import process_facts
+from sda_platform.observability.vitals.facts import Facts, ProcessFacts
+from sda_platform.observability.vitals.lake_facts import lake_facts, unconsumed_s
+from sda_platform.settings import Settings
+
+
+def observe(
+    settings: Settings,
+    instance: dg.DagsterInstance | None = None,
+    *,
+    engine_answers: bool | None = None,
+    processes: Callable[[], list[ProcessFacts]] | None = None,
+    has_daemon: bool = True,
+    wall_s: float | None = None,
+) -> Facts:
+    """The facts now. Without ``instance`` nothing is known of the daemon and of runs.
+
+    ``engine_answers`` and ``processes`` are known to who runs beside the supervisor. ``has_daemon`` is false where the
+    daemon itself asks: its heartbeat is then no news.
+    """
+    now_s = time.time() if wall_s is None else wall_s
+    lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+    found = lake_facts(
+        lake, settings.landing_uri, settings.growth, orphan_grace_s=settings.intake.orphan_grace_s, wall_s=now_s
+    )
+    try:
+        waiting_s = unconsumed_s(lake, CONJUNCTION_ALERTS, ALERT_DELIVERIES, found["now_ns"])
+    except (LakeError, DeltaError, OSError) as error:
+        waiting_s = 0.0
+        found["red_tables"].append(f"deliveries cannot be read: {error}")
+    return Facts(
+        **found,
+        delivery=process_facts.delivery_facts(instance, waiting_s),
+        disks=process_facts.disk_facts([str(settings.home.absolute()), settings.lake_uri, settings.landing_uri]),
+        collectors=process_facts.collector_facts(
+            settings.home, is_expected=processes is not None and settings.collect_path.exists()
+        ),
+        engine_answers=engine_answers,
+        daemon=process_facts.daemon_facts(instance, now_s) if instance and has_daemon else None,
+        processes=processes() if processes else None,
+        runs=process_facts.run_facts(instance, now_s) if instance else None,
+    )

@@ -1,0 +1,101 @@
+"""The facts of processes, runs and disks: what the operating system, Dagster's records and the collectors report."""
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.edge.report_client import NoReport, fetch_report
+from sda_platform.observability.vitals.facts import (
+    CollectorFacts,
+    DaemonFacts,
+    DeliveryFacts,
+    DiskFacts,
+    ProcessFacts,
+    RunFacts,
+)
+from sda_platform.orchestration.attempts import outcome_of
+from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
+from sda_platform.published import COLLECTOR, published
+from sda_platform.spark.session import POOL_TAG
+
+_STARTED = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
+_QUEUED = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED)
+_DELIVERING = [job.name for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER)]
+# The errors of subscribers, by the names of their classes.
+_AWAY = "Subscriber"
+
+
+def collector_facts(home: Path, *, is_expected: bool) -> CollectorFacts | None:
+    """What the collector of ``home`` reports; None where none runs and none is expected."""
+    control = published(home, COLLECTOR)
+    if control is None:
+        return CollectorFacts("no collector runs, although one is configured") if is_expected else None
+    try:
+        return CollectorFacts(problems=tuple(fetch_report(control)["problems"]))
+    except NoReport as error:
+        return CollectorFacts(str(error))
+
+
+def daemon_facts(instance: dg.DagsterInstance, wall_s: float) -> DaemonFacts:
+    """When Dagster's daemon wrote its newest heartbeat."""
+    beats = [status.timestamp for status in instance.get_daemon_heartbeats().values()]
+    return DaemonFacts(max(wall_s - max(beats), 0.0) if beats else None)
+
+
+def run_facts(instance: dg.DagsterInstance, wall_s: float) -> list[RunFacts]:
+    """The runs that have not ended, with the time in their state."""
+    records = instance.get_run_records(dg.RunsFilter(statuses=[*_STARTED, *_QUEUED]))
+    found = []
+    for record in records:
+        run = record.dagster_run
+        state, since_s = "queued", record.create_timestamp.timestamp()
+        if run.status in _STARTED:
+            state, since_s = "started", record.start_time or since_s
+        found.append(RunFacts(run.run_id, run.job_name, run.tags.get(POOL_TAG, ""), state, wall_s - since_s))
+    return found
+
+
+def delivery_facts(instance: dg.DagsterInstance | None, waiting_s: float) -> DeliveryFacts:
+    """The alerts that wait, and how the last run that should have delivered them failed at its subscriber, if so."""
+    if instance is None or not waiting_s:
+        return DeliveryFacts(waiting_s)
+    newest = (instance.get_runs(dg.RunsFilter(job_name=name), limit=1) for name in _DELIVERING)
+    failed = [run for runs in newest for run in runs if run.status is dg.DagsterRunStatus.FAILURE]
+    reasons = [outcome_of(run)[1] for run in failed]
+    return DeliveryFacts(waiting_s, next((reason for reason in reasons if reason.startswith(_AWAY)), ""))
+
+
+def disk_facts(places: Iterable[str]) -> list[DiskFacts]:
+    """The file systems of these places, each once; what is in an object store or not there yet has none."""
+    found: dict[int, DiskFacts] = {}
+    for place in places:
+        path = next((each for each in (Path(place), *Path(place).parents) if each.exists()), None)
+        if "://" in place or path is None:
+            continue
+        usage = shutil.disk_usage(path)
+        found.setdefault(path.stat().st_dev, DiskFacts(place, usage.free, usage.total))
+    return list(found.values())
+
+
+def processes_of(state: Mapping[str, Any]) -> Sequence[ProcessFacts]:
+    """The processes that ``platform.json`` lists, and whether each is alive."""
+    return [
+        ProcessFacts(name, _is_alive(each["pid"]), each["restarts"])
+        for name, each in state.get("processes", {}).items()
+    ]
+
+
+def _is_alive(pid: int | None) -> bool:
+    try:
+        if pid is None:
+            return False
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -28,7 +28,7 @@ CHAIN = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES, CONJUNCTION_ASSE
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     """Two decisions, and element sets that came after the first one."""
-    lake = lake_at(tmp_path)
+    lake = lake_at(tmp_path, now_ns=1_000)
     add(lake, ELEMENT_SETS, elements(7, 100), elements(8, 100, record=1))
     add(lake, ORBITAL_CATALOG, elements(7, 100), elements(8, 100, record=1))
     decide(lake)

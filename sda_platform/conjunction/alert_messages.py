@@ -75,7 +75,7 @@ def _object(assessment: Mapping[str, Any], number: int) -> CdmObject:
         "INTERNATIONAL_DESIGNATOR": "UNKNOWN",
         "OBJECT_TYPE": _KINDS[assessment[f"object_type_{number}"]],
         "EPHEMERIS_NAME": "NONE",
-        "COVARIANCE_METHOD": "CALCULATED" if source == "fused_track" else "DEFAULT",
+        "COVARIANCE_METHOD": "DEFAULT" if source == "element_set" else "CALCULATED",
         "MANEUVERABLE": "N/A",
     }
     return CdmObject(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
+from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_names
@@ -29,18 +30,25 @@ ASSESSED_SCHEMA = pa.schema(
 
 
 def assessor(
-    catalogue: Catalogue, tracks: Tracks, volumes: Volumes
+    catalogue: Catalogue, tracks: Tracks, ephemerides: OperatorEphemerides, volumes: Volumes
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield from assess_candidates(pa.Table.from_batches([batch]), catalogue, tracks, volumes).to_batches()
+            rows = pa.Table.from_batches([batch])
+            yield from assess_candidates(rows, catalogue, tracks, ephemerides, volumes).to_batches()
 
     return run
 
 
-def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks, volumes: Volumes) -> pa.Table:
+def assess_candidates(
+    candidates: pa.Table,
+    catalogue: Catalogue,
+    tracks: Tracks,
+    ephemerides: OperatorEphemerides,
+    volumes: Volumes,
+) -> pa.Table:
     """Assess candidates by what is known of their objects; those of objects that left the catalogue are left out.
 
     ``volumes`` are those that they were screened in.
@@ -50,7 +58,7 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks
     rows = candidates.filter(pa.array(known))
     if not rows.num_rows:
         return ASSESSED_SCHEMA.empty_table()
-    sides = (_side(rows, 1, catalogue, tracks), _side(rows, 2, catalogue, tracks))
+    sides = (_side(rows, 1, catalogue, tracks, ephemerides), _side(rows, 2, catalogue, tracks, ephemerides))
     tca_ns = _refined_tca(sides, rows.column("tca_time_ns").to_numpy())
     (r1, v1, c1), (r2, v2, c2) = (side.at(tca_ns) for side in sides)
     relative = relative_states(r1, v1, r2, v2)
@@ -86,10 +94,11 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks
         plane.maximum_sigma_scale,
         radius_m,
         *kinds,
-        ~(sides[0].has_track & sides[1].has_track),
+        ~(sides[0].has_covariance & sides[1].has_covariance),
         risk_level(best.probability_for_risk).tolist(),
-        *(np.where(side.has_track, "fused_track", "element_set").tolist() for side in sides),
+        *(side.source for side in sides),
         *([track or None for track in side.track_id.tolist()] for side in sides),
+        *(side.ephemeris_id for side in sides),
         *([row.tolist() for row in part] for part in (np.hstack([r1, v1]), lower_triangles(c1))),
         *([row.tolist() for row in part] for part in (np.hstack([r2, v2]), lower_triangles(c2))),
     ]
@@ -100,9 +109,11 @@ def assess_candidates(candidates: pa.Table, catalogue: Catalogue, tracks: Tracks
     return pa.Table.from_arrays(cast, schema=ASSESSED_SCHEMA)
 
 
-def _side(rows: pa.Table, number: int, catalogue: Catalogue, tracks: Tracks) -> BestStates:
+def _side(
+    rows: pa.Table, number: int, catalogue: Catalogue, tracks: Tracks, ephemerides: OperatorEphemerides
+) -> BestStates:
     objects, tca_ns = (rows.column(name).to_numpy() for name in (f"norad_id_{number}", "tca_time_ns"))
-    return BestStates.of(objects, tca_ns, catalogue, tracks)
+    return BestStates.of(objects, tca_ns, catalogue, tracks, ephemerides)
 
 
 def _refined_tca(sides: tuple[BestStates, BestStates], tca_ns: IntArray) -> IntArray:
@@ -112,5 +123,7 @@ def _refined_tca(sides: tuple[BestStates, BestStates], tca_ns: IntArray) -> IntA
         dr, dv = r2 - r1, v2 - v1
         step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
         tca_ns = tca_ns + np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
-    # Beyond the border to the next set the path is another.
+    # Beyond the border to the next set, or of the span of an ephemeris, the path is another.
+    for side in sides:
+        tca_ns = side.within_spans(tca_ns)
     return sides[0].catalogue.within_terms((sides[0].index, sides[1].index), tca_ns)

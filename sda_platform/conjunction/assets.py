@@ -15,6 +15,7 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction import cdm_decoding, planning, screen, transforms
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
+from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
@@ -122,14 +123,16 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
 def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
     """Each candidate with the best known states: geometry in RTN at the refined TCA, Pc, risk level.
 
-    A confirmed track replaces the element set if its covariance at TCA is smaller. When a track changes, every open
-    event of its object is assessed again.
+    A confirmed track replaces the element set if its covariance at TCA is smaller. An operator's ephemeris with
+    covariances replaces both inside its usable span, unless the track's covariance is smaller. When a track or an
+    ephemeris is new, every open event of its object is assessed again.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_ASSESSMENTS, settings={"screening": screening.recorded()})
     if plan.is_empty:
         return nothing_new(store, plan)
     tracked = pc.unique(store.new_rows(plan, TRACKS, ["norad_id"]).column("norad_id")).to_pylist()
+    announced = objects_with_new_ephemerides(store, plan)
     alive = ds.field("state").isin(ALIVE)
     tracks = store.log(TRACKS).rows(TRACK_COLUMNS, alive, version=plan.window(TRACKS).upto_version)
     candidates = store.snapshot(plan, CONJUNCTION_CANDIDATES)
@@ -143,16 +146,18 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
             plan.as_of_ns + screening.horizon_ns,
         ),
         Tracks.of(tracks),
+        ephemerides_read(store, plan),
         screening.screening_volumes(),
         under_review=transforms.to_assess(
-            candidates, store.window(plan, CONJUNCTION_CANDIDATES), tracked, as_of_ns=plan.as_of_ns
+            candidates, store.window(plan, CONJUNCTION_CANDIDATES), [*tracked, *announced], as_of_ns=plan.as_of_ns
         ),
         as_of_ns=plan.as_of_ns,
     )
-    receipt = store.append(plan, entries, counts={"objects_tracked": len(tracked)})
+    counts = {"objects_tracked": len(tracked), "objects_with_new_ephemerides": len(announced)}
+    receipt = store.append(plan, entries, counts=counts)
     written = store.written_rows(receipt, ["op", "risk"])
     risks = Counter(written.filter(pc.equal(written.column("op"), "insert")).column("risk").to_pylist())
-    return materialized(store, receipt, objects_tracked=len(tracked), risks=dict(risks))
+    return materialized(store, receipt, risks=dict(risks), **counts)
 
 
 @table_asset(CONJUNCTION_ALERTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)

@@ -1,8 +1,8 @@
-"""The best state known of each object of an approach: its carried track where that tells more, else its element set."""
+"""The best state known of each object of an approach: its operator's ephemeris, its track, or its element set."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.covariance import prior_covariance_rtn, process_noise, rtn_to_teme, transport
@@ -18,6 +19,7 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 TextArray = npt.NDArray[np.str_]
 
+OPERATOR_EPHEMERIS, FUSED_TRACK, ELEMENT_SET = "operator_ephemeris", "fused_track", "element_set"
 TRACK_COLUMNS = ("norad_id", "track_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "manoeuvre_time_ns")
 _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 
@@ -51,7 +53,10 @@ class Tracks:
 
 @dataclass(frozen=True, eq=False)
 class BestStates:
-    """How each of ``n`` objects deviates from its element set at ``epoch_ns``: not at all where it has no track."""
+    """How each of ``n`` objects deviates from its element set at ``epoch_ns``: not at all where it has no track.
+
+    Where an ephemeris is used, it alone gives the state.
+    """
 
     catalogue: Catalogue
     index: IntArray
@@ -61,10 +66,45 @@ class BestStates:
     epoch_ns: IntArray
     deviation: FloatArray
     covariance: FloatArray
+    ephemerides: OperatorEphemerides
+    ephemeris: IntArray
+    """(n,) the ephemeris that is used, of ``ephemerides``; NONE: none."""
 
     @classmethod
-    def of(cls, norad_id: IntArray, time_ns: IntArray, catalogue: Catalogue, tracks: Tracks) -> BestStates:
+    def of(
+        cls,
+        norad_id: IntArray,
+        time_ns: IntArray,
+        catalogue: Catalogue,
+        tracks: Tracks,
+        ephemerides: OperatorEphemerides,
+    ) -> BestStates:
         """What tells most of objects ``norad_id`` (n,), all of them in the catalogue, about ``time_ns`` (n,).
+
+        An operator's ephemeris that covers the time ranks above the element set. It ranks above the track as well,
+        unless the track has the smaller covariance, or the object has manoeuvred since the ephemeris was created.
+        """
+        known = cls._of_tracks(norad_id, time_ns, catalogue, tracks, ephemerides)
+        chosen = ephemerides.covering(norad_id, time_ns)
+        stated_km = _position_sigma_km(ephemerides.at(chosen, time_ns)[1])
+        tracked_km = np.where(known.has_track, _position_sigma_km(known.at(time_ns)[2]), np.inf)
+        created_ns = np.append(ephemerides.created_ns, 0)[chosen]
+        row = np.minimum(np.searchsorted(tracks.norad_id, norad_id), max(len(tracks.norad_id) - 1, 0))
+        manoeuvre_ns = tracks.manoeuvre_ns[row] if len(tracks.norad_id) else np.zeros(len(norad_id), np.int64)
+        has_manoeuvred = known.has_track & (manoeuvre_ns > created_ns)
+        used = np.isfinite(stated_km) & (stated_km <= tracked_km) & ~has_manoeuvred
+        return replace(known, track_id=np.where(used, "", known.track_id), ephemeris=np.where(used, chosen, NONE))
+
+    @classmethod
+    def _of_tracks(
+        cls,
+        norad_id: IntArray,
+        time_ns: IntArray,
+        catalogue: Catalogue,
+        tracks: Tracks,
+        ephemerides: OperatorEphemerides,
+    ) -> BestStates:
+        """The same without ephemerides.
 
         That is the track, unless it knows the position no better than the model of element sets: what SGP4 leaves out
         adds up in a carried state, so some hours ahead the element set is the better guide. Not to an object that has
@@ -74,7 +114,7 @@ class BestStates:
         index = catalogue.rows_in_force(norad_id, time_ns)
         seen = np.flatnonzero(np.isin(norad_id, tracks.norad_id))
         row = np.searchsorted(tracks.norad_id, norad_id[seen])
-        carried = cls._by_tracks(catalogue, index[seen], tracks, row)
+        carried = cls._by_tracks(catalogue, index[seen], tracks, row, ephemerides)
         sigma_km = _position_sigma_km(carried.at(time_ns[seen])[2])
         modelled_km = _position_sigma_km(_by_elements(catalogue, index[seen], time_ns[seen])[2])
         manoeuvred = tracks.manoeuvre_ns[row] > catalogue.propagator.elements.epoch_time_ns[index[seen]]
@@ -84,19 +124,45 @@ class BestStates:
         deviation, covariance = np.zeros((len(index), 6)), np.zeros((len(index), 6, 6))
         track_id[seen[used]], epoch_ns[seen[used]] = carried.track_id[used], carried.epoch_ns[used]
         deviation[seen[used]], covariance[seen[used]] = carried.deviation[used], carried.covariance[used]
-        return cls(catalogue, index, track_id, epoch_ns, deviation, covariance)
+        nothing = np.full(len(index), NONE)
+        return cls(catalogue, index, track_id, epoch_ns, deviation, covariance, ephemerides, nothing)
 
     @classmethod
-    def _by_tracks(cls, catalogue: Catalogue, index: IntArray, tracks: Tracks, row: IntArray) -> BestStates:
+    def _by_tracks(
+        cls, catalogue: Catalogue, index: IntArray, tracks: Tracks, row: IntArray, ephemerides: OperatorEphemerides
+    ) -> BestStates:
         epoch_ns = tracks.epoch_ns[row]
         _, r, v = catalogue.propagator.at(index, epoch_ns)
         deviation = tracks.state[row] - np.concatenate([r, v], axis=1)
-        return cls(catalogue, index, tracks.track_id[row], epoch_ns, deviation, tracks.covariance[row])
+        nothing = np.full(len(index), NONE)
+        return cls(
+            catalogue, index, tracks.track_id[row], epoch_ns, deviation, tracks.covariance[row], ephemerides, nothing
+        )
 
     @property
     def has_track(self) -> npt.NDArray[np.bool_]:
         """(n,) whether a track tells the state."""
         return np.asarray(self.track_id != "")
+
+    @property
+    def source(self) -> list[str]:
+        """(n,) where each state comes from."""
+        of_tracks = np.where(self.has_track, FUSED_TRACK, ELEMENT_SET)
+        return [str(each) for each in np.where(self.ephemeris != NONE, OPERATOR_EPHEMERIS, of_tracks)]
+
+    @property
+    def ephemeris_id(self) -> list[str | None]:
+        """(n,) the ephemeris that is used; None: none."""
+        return [self.ephemerides.ephemeris_id[n] if n != NONE else None for n in self.ephemeris.tolist()]
+
+    @property
+    def has_covariance(self) -> npt.NDArray[np.bool_]:
+        """(n,) whether the covariance is of the object's own orbit, not of the model of element sets."""
+        return np.asarray(self.has_track | (self.ephemeris != NONE))
+
+    def within_spans(self, time_ns: IntArray) -> IntArray:
+        """``time_ns`` (n,), moved into the usable spans of the ephemerides that are used."""
+        return self.ephemerides.within(self.ephemeris, time_ns)
 
     def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) of both at ``time_ns`` (n,), TEME."""
@@ -105,7 +171,11 @@ class BestStates:
         deviation, covariance = transport(self.deviation, self.covariance, r0, v0, dt_s)
         r, v, modelled = _by_elements(self.catalogue, self.index, time_ns)
         covariance = np.where(self.has_track[:, None, None], covariance + process_noise(dt_s), modelled)
-        return r + deviation[:, :3], v + deviation[:, 3:], covariance
+        states = np.concatenate([r, v], axis=1) + deviation
+        stated, stated_covariance = self.ephemerides.at(self.ephemeris, time_ns)
+        rows = np.flatnonzero(np.isfinite(np.hstack([stated, stated_covariance.reshape(-1, 36)])).all(axis=1))
+        states[rows], covariance[rows] = stated[rows], stated_covariance[rows]
+        return states[:, :3], states[:, 3:], covariance
 
 
 def _by_elements(catalogue: Catalogue, index: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -7,7 +7,7 @@ others say.
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
@@ -22,6 +22,7 @@ less than this apart."""
 # Named here again: a table's description must not load the numerics that fill it.
 _METHODS = ["FOSTER-1992", "HALL-2021", "MONTE-CARLO"]
 _NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
+_STATE_SOURCES = ["operator_ephemeris", "fused_track", "element_set"]
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
 
@@ -105,16 +106,22 @@ class Assessment(Approach):
         description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7; green: below. The highest of all, if is_2d_valid is null.",
     )
     state_source_1: T.StringType = pa.Field(
-        isin=["fused_track", "element_set"],
-        description="Where the primary's state and covariance come from: its track, or the set and a model.",
+        isin=_STATE_SOURCES,
+        description="Source of the primary's state and covariance: ephemeris, track, or element set with a model.",
     )
     state_source_2: T.StringType = pa.Field(
-        isin=["fused_track", "element_set"],
-        description="Where the secondary's state and covariance come from: its track, or the set and a model.",
+        isin=_STATE_SOURCES,
+        description="Source of the secondary's state and covariance: ephemeris, track, or element set with a model.",
     )
     track_id_1: T.StringType = pa.Field(nullable=True, description="The newest window of the primary's track, if used.")
     track_id_2: T.StringType = pa.Field(
         nullable=True, description="The newest window of the secondary's track, if used."
+    )
+    ephemeris_id_1: T.StringType = pa.Field(
+        nullable=True, description="The primary's operator ephemeris, if used: segment and record."
+    )
+    ephemeris_id_2: T.StringType = pa.Field(
+        nullable=True, description="The secondary's operator ephemeris, if used: segment and record."
     )
     state_1: T.ArrayType = pa.Field(
         dtype_kwargs=_NUMBERS, nullable=True, description="The primary's state at TCA, TEME; km, km/s."
@@ -221,6 +228,7 @@ _ELEMENTS = [
 _ENCOUNTER = [
     *[("conjunction_candidates", c) for c in ("tca_time_ns", "miss_distance_km")],
     *[("tracks", c) for c in ("x_km", "y_km", "z_km", "covariance")],
+    *[("ephemerides", c) for c in ("state", "covariance")],
 ]
 _ALERT_COPIES = [
     *_APPROACH, "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
@@ -261,10 +269,12 @@ CONJUNCTION_ASSESSMENTS = Table(
         "object_type_2": [("orbital_catalog", "object_name")],
         "track_id_1": [("tracks", "track_id")],
         "track_id_2": [("tracks", "track_id")],
+        "ephemeris_id_1": [("ephemerides", "segment_name"), ("ephemerides", "record_number")],
+        "ephemeris_id_2": [("ephemerides", "segment_name"), ("ephemerides", "record_number")],
         "object_name_1": [("orbital_catalog", "object_name")],
         "object_name_2": [("orbital_catalog", "object_name")],
     },
-    consumes=(CONJUNCTION_CANDIDATES, TRACKS),
+    consumes=(CONJUNCTION_CANDIDATES, TRACKS, EPHEMERIDES),
     reads=(ORBITAL_CATALOG, ELEMENT_SETS),
 )
 CONJUNCTION_ALERTS = Table(

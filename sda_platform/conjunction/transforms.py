@@ -11,6 +11,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.identity import identified
+from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.planning import Screening
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
@@ -37,9 +38,9 @@ def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Scree
     return corrections(reviewed, fresh, key="event_id", content=content(CONJUNCTION_CANDIDATES), as_of_ns=as_of_ns)
 
 
-def to_assess(candidates: DataFrame, changed: DataFrame, tracked: Sequence[int], *, as_of_ns: int) -> DataFrame:
-    """Events to assess (event_id): ``changed`` candidates, and those ahead of objects that were ``tracked`` anew."""
-    seen = F.col("norad_id_1").isin(list(tracked)) | F.col("norad_id_2").isin(list(tracked))
+def to_assess(candidates: DataFrame, changed: DataFrame, objects: Sequence[int], *, as_of_ns: int) -> DataFrame:
+    """Events to assess (event_id): ``changed`` candidates, and those ahead of ``objects`` whose states are new."""
+    seen = F.col("norad_id_1").isin(list(objects)) | F.col("norad_id_2").isin(list(objects))
     ahead = candidates.where(seen & (F.col("tca_time_ns") > as_of_ns))
     return changed.select("event_id").union(ahead.select("event_id")).distinct()
 
@@ -49,6 +50,7 @@ def assessment_corrections(
     journal: DataFrame,
     catalogue: Catalogue,
     tracks: Tracks,
+    ephemerides: OperatorEphemerides,
     volumes: Volumes,
     *,
     under_review: DataFrame,
@@ -56,7 +58,9 @@ def assessment_corrections(
 ) -> DataFrame:
     """Assess the events ``under_review`` (column event_id) anew; those without a standing candidate are retracted."""
     open_events = standing(candidates, "event_id").join(under_review, "event_id", "left_semi")
-    fresh = open_events.mapInArrow(assessor(catalogue, tracks, volumes), fact_types(CONJUNCTION_ASSESSMENTS))
+    fresh = open_events.mapInArrow(
+        assessor(catalogue, tracks, ephemerides, volumes), fact_types(CONJUNCTION_ASSESSMENTS)
+    )
     known = journal.join(under_review, "event_id", "left_semi")
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
 

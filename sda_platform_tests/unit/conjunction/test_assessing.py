@@ -16,6 +16,7 @@ from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
+from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import TRACKS, covariance_from_lower
 from sda_platform.lake.correction_log import fact_types
@@ -29,6 +30,7 @@ SCHEMA = pa.schema([TRACKS.arrow_schema.field(name) for name in TRACK_COLUMNS])
 DAY_NS = parse_iso_ns("2024-11-01T00:00:00Z")
 SPHERE = Volume.sphere(5.0)
 NONE = Tracks.of(SCHEMA.empty_table())
+UNSTATED = OperatorEphemerides.none()
 EVENTS = Path(__file__).parents[2] / "data" / "screening" / "fleet_events_24h_5km_2024-11-01.csv"
 
 
@@ -56,7 +58,7 @@ def test_the_assessor_fills_every_column_of_the_table_in_its_order() -> None:
 
 
 def test_real_approaches_are_assessed_by_the_model_and_say_so(catalogue: Catalogue, candidates: pa.Table) -> None:
-    found = assess_candidates(candidates, catalogue, NONE, SPHERE)
+    found = assess_candidates(candidates, catalogue, NONE, UNSTATED, SPHERE)
     assert found.num_rows == candidates.num_rows
     assert pc.all(found.column("is_screening_only")).as_py()
     assert set(found.column("probability_method").to_pylist()) <= set(METHODS)
@@ -78,7 +80,7 @@ def test_the_time_is_that_in_the_volume_of_the_protected_object_s_regime(
     catalogue: Catalogue, candidates: pa.Table
 ) -> None:
     boxes = {"LEO2": Volume("box", 50.0, 50.0, 50.0), "LEO3": Volume("box", 0.001, 50.0, 50.0)}
-    found = assess_candidates(candidates, catalogue, NONE, boxes)
+    found = assess_candidates(candidates, catalogue, NONE, UNSTATED, boxes)
     rows = catalogue.positions(candidates.column("norad_id_1").to_numpy())
     ids = catalogue.norad_id[rows].tolist()
     of_object = dict(zip(ids, regimes(catalogue.propagator.elements.take(rows)).tolist(), strict=True))
@@ -107,8 +109,8 @@ def tracked(catalogue: Catalogue, candidate: pa.Table, lead_h: float, **changed:
 
 def test_a_track_takes_the_place_of_the_model(catalogue: Catalogue, candidates: pa.Table) -> None:
     one = candidates.slice(0, 1)
-    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=0.0), SPHERE).to_pylist()
-    (before,) = assess_candidates(one, catalogue, NONE, SPHERE).to_pylist()
+    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=0.0), UNSTATED, SPHERE).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, UNSTATED, SPHERE).to_pylist()
     assert (found["state_source_1"], found["state_source_2"], found["is_screening_only"]) == ("fused_track",) * 2 + (
         False,
     )
@@ -121,7 +123,7 @@ def test_what_sgp4_leaves_out_widens_a_track_on_its_way_to_the_approach(
     catalogue: Catalogue, candidates: pa.Table
 ) -> None:
     one = candidates.slice(0, 1)
-    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=1.5), SPHERE).to_pylist()
+    (found,) = assess_candidates(one, catalogue, tracked(catalogue, one, lead_h=1.5), UNSTATED, SPHERE).to_pylist()
     assert found["state_source_1"] == "fused_track"
     cross_track_km = np.sqrt(np.linalg.eigvalsh(covariance_from_lower([found["covariance_1"]])[0, :3, :3])[0])
     assert cross_track_km == pytest.approx(0.07, rel=0.3), "70 m after one low orbit"
@@ -133,9 +135,9 @@ def test_an_old_track_gives_way_to_the_model_unless_the_object_has_manoeuvred(
 ) -> None:
     one = candidates.slice(0, 1)
     tracks = tracked(catalogue, one, lead_h=12.0, manoeuvre_time_ns=since_ns)
-    (found,) = assess_candidates(one, catalogue, tracks, SPHERE).to_pylist()
+    (found,) = assess_candidates(one, catalogue, tracks, UNSTATED, SPHERE).to_pylist()
     assert (found["state_source_1"], found["state_source_2"]) == (source, source)
-    (before,) = assess_candidates(one, catalogue, NONE, SPHERE).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, UNSTATED, SPHERE).to_pylist()
     assert (found == before) is (source == "element_set")
 
 
@@ -146,7 +148,88 @@ def test_an_object_without_a_track_keeps_the_model_beside_one_that_has_one(
     both = tracked(catalogue, one, lead_h=0.0)
     only = replace(both, **{f.name: getattr(both, f.name)[1:] for f in fields(both)})
     number = 1 if only.norad_id[0] == one.column("norad_id_1")[0].as_py() else 2
-    (found,) = assess_candidates(one, catalogue, only, SPHERE).to_pylist()
-    (before,) = assess_candidates(one, catalogue, NONE, SPHERE).to_pylist()
+    (found,) = assess_candidates(one, catalogue, only, UNSTATED, SPHERE).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, UNSTATED, SPHERE).to_pylist()
     assert (found[f"state_source_{number}"], found[f"state_source_{3 - number}"]) == ("fused_track", "element_set")
     assert found[f"covariance_{3 - number}"] == before[f"covariance_{3 - number}"]
+
+
+def stated(catalogue: Catalogue, candidate: pa.Table, *, sigma_km: float = 0.01, **facts: Any) -> OperatorEphemerides:
+    """An ephemeris of the primary from ten minutes before the approach to ten after, 200 m above its element set."""
+    tca_ns = candidate.column("tca_time_ns")[0].as_py()
+    norad_id = candidate.column("norad_id_1")[0].as_py()
+    times_ns = tca_ns + np.arange(-10, 11) * 60_000_000_000
+    _, r, v = catalogue.propagator.at(np.repeat(catalogue.positions([norad_id]), len(times_ns)), times_ns)
+    r = r * (1 + 0.2 / np.linalg.norm(r, axis=1, keepdims=True))
+    lower = np.diag([sigma_km**2] * 3 + [1e-12] * 3)[np.tril_indices(6)].tolist()
+    row = {
+        "norad_id": norad_id, "created_time_ns": DAY_NS, "received_time_ns": DAY_NS, "segment_sha256": "ab",
+        "segment_name": "ops.kvn", "record_number": 0, "usable_from_ns": int(times_ns[0]),
+        "usable_until_ns": int(times_ns[-1]), "state_time_ns": times_ns.tolist(),
+        "state": np.hstack([r, v]).ravel().tolist(), "covariance_time_ns": times_ns.tolist(),
+        "covariance": lower * len(times_ns),
+    }  # fmt: skip
+    return OperatorEphemerides.of([{**row, **facts}])
+
+
+def test_an_operators_ephemeris_takes_the_place_of_the_element_set_within_its_span(
+    catalogue: Catalogue, candidates: pa.Table
+) -> None:
+    one = candidates.slice(0, 1)
+    (found,) = assess_candidates(one, catalogue, NONE, stated(catalogue, one), SPHERE).to_pylist()
+    (before,) = assess_candidates(one, catalogue, NONE, UNSTATED, SPHERE).to_pylist()
+    assert (found["state_source_1"], found["state_source_2"]) == ("operator_ephemeris", "element_set")
+    assert (found["ephemeris_id_1"], found["ephemeris_id_2"], before["ephemeris_id_1"]) == ("ops.kvn:0", None, None)
+    assert found["is_screening_only"], "the secondary has the model's covariance"
+    higher_km = np.linalg.norm(found["state_1"][:3]) - np.linalg.norm(before["state_1"][:3])
+    assert higher_km == pytest.approx(0.2, abs=0.01)
+    assert covariance_from_lower([found["covariance_1"]])[0, 0, 0] == pytest.approx(1e-4, rel=0.01)
+    tca_ns = one.column("tca_time_ns")[0].as_py()
+    ended = stated(catalogue, one, usable_until_ns=tca_ns - 1)
+    assert assess_candidates(one, catalogue, NONE, ended, SPHERE).to_pylist() == [before]
+
+
+@pytest.mark.parametrize(
+    ("sigma_km", "since_ns", "source"),
+    [
+        (0.005, None, "operator_ephemeris"),
+        (0.05, None, "fused_track"),
+        (0.005, DAY_NS + 1, "fused_track"),
+    ],
+)
+def test_a_track_ranks_above_an_ephemeris_that_knows_less_or_came_before_a_manoeuvre(
+    catalogue: Catalogue, candidates: pa.Table, sigma_km: float, since_ns: int | None, source: str
+) -> None:
+    one = candidates.slice(0, 1)
+    tracks = tracked(catalogue, one, lead_h=0.0, manoeuvre_time_ns=since_ns)
+    ephemeris = stated(catalogue, one, sigma_km=sigma_km)
+    (found,) = assess_candidates(one, catalogue, tracks, ephemeris, SPHERE).to_pylist()
+    assert (found["state_source_1"], found["state_source_2"]) == (source, "fused_track")
+    assert (found["track_id_1"] is None) is (source == "operator_ephemeris")
+    assert not found["is_screening_only"]
+
+
+def test_the_newest_message_counts_and_one_without_covariances_does_not(
+    catalogue: Catalogue, candidates: pa.Table
+) -> None:
+    one = candidates.slice(0, 1)
+    rows = [
+        {**row_of(stated(catalogue, one)), "created_time_ns": DAY_NS + 1, "record_number": 1},
+        {**row_of(stated(catalogue, one)), "created_time_ns": DAY_NS, "record_number": 2},
+        {**row_of(stated(catalogue, one)), "created_time_ns": DAY_NS + 2, "covariance_time_ns": [], "covariance": []},
+    ]
+    for order in (rows, rows[::-1]):
+        (found,) = assess_candidates(one, catalogue, NONE, OperatorEphemerides.of(order), SPHERE).to_pylist()
+        assert found["ephemeris_id_1"] == "ops.kvn:1"
+
+
+def row_of(ephemerides: OperatorEphemerides) -> dict[str, Any]:
+    """A row of `ephemerides` that gives this one."""
+    (each,), (norad_id,) = ephemerides.ephemerides, ephemerides.norad_id.tolist()
+    return {
+        "norad_id": norad_id, "created_time_ns": DAY_NS, "received_time_ns": DAY_NS, "segment_sha256": "ab",
+        "segment_name": "ops.kvn", "record_number": 0, "usable_from_ns": each.usable_from_ns,
+        "usable_until_ns": each.usable_until_ns, "state_time_ns": each.state_time_ns.tolist(),
+        "state": each.state.ravel().tolist(), "covariance_time_ns": each.covariance_time_ns.tolist(),
+        "covariance": each.covariance[:, *np.tril_indices(6)].ravel().tolist(),
+    }  # fmt: skip

@@ -14,6 +14,7 @@ from sda_platform.cli.screen_catalogue import read_elements
 from sda_platform.clock import NANOSECONDS_PER_SECOND, parse_iso_ns
 from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
+from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.screen import EVENT, searcher, sweeps
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.manifest import TableSnapshot
@@ -134,11 +135,12 @@ def test_an_approach_is_assessed_by_the_sets_in_force_at_its_time_A1() -> None:
     one, other, tca_ns, miss_km = max((e for e in events() if ISS in e[:2]), key=lambda event: event[2])
     row = {"event_id": "a", "norad_id_1": one, "norad_id_2": other, "tca_time_ns": tca_ns}
     candidates = pa.Table.from_pylist([row], ASSESSED_SCHEMA)
+    unstated = OperatorEphemerides.none()
     nobody = Tracks.of(TRACKS.arrow_schema.empty_table().select(TRACK_COLUMNS))
-    (found,) = assess_candidates(candidates, objects, nobody, SPHERE).to_pylist()
+    (found,) = assess_candidates(candidates, objects, nobody, unstated, SPHERE).to_pylist()
     assert abs(found["miss_distance_km"] - miss_km) < 1e-6
     assert objects.terms is not None
     for_ever = Terms(objects.terms.row, objects.terms.from_ns, np.full(len(objects), FOREVER_NS))
     first = Catalogue(objects.propagator, objects.object_names, for_ever)
-    (wrong,) = assess_candidates(candidates, first, nobody, SPHERE).to_pylist()
+    (wrong,) = assess_candidates(candidates, first, nobody, unstated, SPHERE).to_pylist()
     assert abs(wrong["miss_distance_km"] - miss_km) > 1e-3

@@ -1,0 +1,112 @@
+"""Ephemerides of operators as states of an assessment: the newest one that covers a time, inside its usable span."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.tables import EPHEMERIDES
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.ephemerides import Ephemeris
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+NONE: Final = -1
+EPHEMERIS_COLUMNS: Final = (
+    "norad_id", "created_time_ns", "received_time_ns", "segment_sha256", "segment_name", "record_number",
+    "usable_from_ns", "usable_until_ns", "state_time_ns", "state", "covariance_time_ns", "covariance",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class OperatorEphemerides:
+    """The k ephemerides with a covariance that may be used, each later one better than those before of its object."""
+
+    norad_id: IntArray
+    created_ns: IntArray
+    """(k,) when the message was created; where it does not say, when it was received."""
+    ephemeris_id: tuple[str, ...]
+    ephemerides: tuple[Ephemeris, ...]
+
+    @classmethod
+    def of(cls, rows: Sequence[dict[str, Any]]) -> OperatorEphemerides:
+        """From rows of `ephemerides` with EPHEMERIS_COLUMNS and without an error, in any order."""
+        usable = sorted((row for row in rows if row["norad_id"] and row["covariance_time_ns"]), key=_rank)
+        return cls(
+            np.array([row["norad_id"] for row in usable], np.int64),
+            np.array([_created_ns(row) for row in usable], np.int64),
+            tuple(f"{row['segment_name']}:{row['record_number']}" for row in usable),
+            tuple(Ephemeris.from_row(row) for row in usable),
+        )
+
+    @classmethod
+    def none(cls) -> OperatorEphemerides:
+        """No ephemeris at all."""
+        return cls.of([])
+
+    def covering(self, norad_id: IntArray, time_ns: IntArray) -> IntArray:
+        """The number of the newest ephemeris of each object (n,) whose usable span holds ``time_ns`` (n,), or NONE."""
+        found = np.full(len(norad_id), NONE)
+        for number in np.flatnonzero(np.isin(self.norad_id, norad_id)).tolist():
+            each = self.ephemerides[number]
+            is_inside = (time_ns >= each.usable_from_ns) & (time_ns <= each.usable_until_ns)
+            found[(norad_id == self.norad_id[number]) & is_inside] = number
+        return found
+
+    def at(self, number: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """States (n, 6) and covariances (n, 6, 6) by the ephemerides ``number`` (n,) at ``time_ns`` (n,).
+
+        km and km/s, TEME; NaN for NONE, and outside of the usable span.
+        """
+        state, covariance = np.full((len(number), 6), np.nan), np.full((len(number), 6, 6), np.nan)
+        for each in np.unique(number[number != NONE]).tolist():
+            rows = np.flatnonzero(number == each)
+            state[rows], covariance[rows] = self.ephemerides[each].at(time_ns[rows])
+        return state, covariance
+
+    def within(self, number: IntArray, time_ns: IntArray) -> IntArray:
+        """``time_ns`` (n,), moved into the usable spans of the ephemerides ``number`` (n,)."""
+        moved = time_ns.copy()
+        for each in np.unique(number[number != NONE]).tolist():
+            rows, span = number == each, self.ephemerides[each]
+            moved[rows] = np.clip(moved[rows], span.usable_from_ns, span.usable_until_ns)
+        return moved
+
+
+def ephemerides_read(store: Lake, plan: Plan) -> OperatorEphemerides:
+    """The ephemerides that the plan has consumed and that reach beyond its ``as_of``; read without the engine.
+
+    None where the plan repeats a commit of a version that did not consume them.
+    """
+    window = next((each for each in plan.windows if each.table == EPHEMERIDES.name), None)
+    if window is None or not window.upto_sequence:
+        return OperatorEphemerides.none()
+    is_read = ds.field(COMMIT_SEQUENCE) <= window.upto_sequence
+    is_usable = ds.field("error_kind").is_null() & (ds.field("usable_until_ns") > plan.as_of_ns)
+    return OperatorEphemerides.of(store.log(EPHEMERIDES).rows(EPHEMERIS_COLUMNS, is_read & is_usable).to_pylist())
+
+
+def objects_with_new_ephemerides(store: Lake, plan: Plan) -> list[int]:
+    """The objects of the ephemerides in the plan's window."""
+    if not any(each.table == EPHEMERIDES.name for each in plan.windows):
+        return []
+    ids: pa.ChunkedArray = store.new_rows(plan, EPHEMERIDES, ["norad_id"]).column("norad_id")
+    return sorted({number for number in ids.to_pylist() if number})
+
+
+def _rank(row: dict[str, Any]) -> tuple[Any, ...]:
+    """The newest message counts; equal ones by arrival, then by what they are, so that no order of arrival matters."""
+    return row["norad_id"], _created_ns(row), row["received_time_ns"], row["segment_sha256"], row["record_number"]
+
+
+def _created_ns(row: dict[str, Any]) -> int:
+    return int(row["received_time_ns"] if row["created_time_ns"] is None else row["created_time_ns"])

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
 from random import Random
+from threading import BoundedSemaphore
+from typing import Self
 
 
 def pause_s(attempt: int, *, base_s: float, cap_s: float, seed: str) -> float:
@@ -64,6 +66,52 @@ class RestartBudget:
         return True
 
 
+@dataclass
+class RetryBudget:
+    """Retries are at most ``share`` of the first attempts of the last ``window_s``, and one where there were few.
+
+    So a dependency that fails gets at most a tenth more calls (GF-10, GF-14).
+    """
+
+    share: float = 0.1
+    window_s: float = 10.0
+    _calls_s: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
+    _retries_s: deque[float] = field(default_factory=lambda: deque(maxlen=100_000))
+
+    def called(self, now_s: float) -> None:
+        """Count a first attempt."""
+        self._calls_s.append(now_s)
+
+    def allows_retry(self, now_s: float) -> bool:
+        """Whether one more retry is within the budget at ``now_s``; counts it if so."""
+        for times in (self._calls_s, self._retries_s):
+            while times and now_s - times[0] >= self.window_s:
+                times.popleft()
+        if len(self._retries_s) >= max(self.share * len(self._calls_s), 1.0):
+            return False
+        self._retries_s.append(now_s)
+        return True
+
+
+class BulkheadFull(Exception):
+    """All places of a bulkhead were taken for longer than a caller waits: no failure of what it protects (GF-15)."""
+
+
+class Bulkhead:
+    """At most ``places`` calls at once to one dependency; a caller waits at most ``wait_s`` for a place."""
+
+    def __init__(self, places: int, wait_s: float = 0.1) -> None:
+        self._places, self._wait_s = BoundedSemaphore(places), wait_s
+
+    def __enter__(self) -> Self:
+        if not self._places.acquire(timeout=self._wait_s):
+            raise BulkheadFull(f"no place became free within {self._wait_s:g} s")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._places.release()
+
+
 class BreakerState(IntEnum):
     """As the gauge shows it."""
 
@@ -76,6 +124,7 @@ class BreakerState(IntEnum):
 class Breaker:
     """Stops calls to a service that mostly fails: opens at half of at least 5 calls in 30 s; probes after 30 s.
 
+    It also opens when the last 5 calls failed, however long they took: few calls do not hide a failure (GF-27).
     The probe is a lease: one whose outcome is never recorded is forgotten after ``cooldown_s``. Outcomes of calls from
     before the breaker opened change nothing (E23).
     """
@@ -114,5 +163,7 @@ class Breaker:
             return
         self._outcomes.append((now_s, is_failure))
         recent = [failed for time_s, failed in self._outcomes if now_s - time_s <= self.window_s]
-        if len(recent) >= self.least_calls and sum(recent) >= self.threshold * len(recent):
+        last = list(self._outcomes)[-self.least_calls :]
+        has_streak = len(last) == self.least_calls and all(failed for _, failed in last)
+        if has_streak or (len(recent) >= self.least_calls and sum(recent) >= self.threshold * len(recent)):
             self._opened_s = now_s

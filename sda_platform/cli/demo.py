@@ -26,6 +26,7 @@ from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.lander import seal
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
+from sda_platform.runtime.catalogue_source import scheduled_observations
 from sda_platform.runtime.platform_home import take_lock
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.runtime.supervisor import Platform
@@ -33,6 +34,7 @@ from sda_platform.settings import Settings
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
+from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
 MISSION_START = "2024-11-01T00:00:00Z"
@@ -145,7 +147,14 @@ class Demo:
             objects = _objects_of_interest(current_alerts(self._live))
             self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
             duration_s = self.minutes * 60.0
-            yield from observed_world(scenario, start_ns=start_ns, duration_s=duration_s, seed=seed, objects=objects)
+            yield from observed_world(
+                scenario,
+                start_ns=start_ns,
+                duration_s=duration_s,
+                seed=seed,
+                objects=objects,
+                scheduled=_scheduled(_lake(self._live)),
+            )
             scenario, start_ns, seed = (
                 "nominal",
                 max(start_ns + round(duration_s * 1e9), self._clock.now_ns()),
@@ -186,9 +195,17 @@ def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
 
 
 def observed_world(
-    scenario: str, *, start_ns: int, duration_s: float, seed: int, objects: Sequence[int]
+    scenario: str,
+    *,
+    start_ns: int,
+    duration_s: float,
+    seed: int,
+    objects: Sequence[int],
+    scheduled: Sequence[ScheduledTime] = (),
 ) -> Iterator[SimulatedSegment]:
     """The simulated segments of a scenario around these objects, and around those that telescopes survey every night.
+
+    Sensors observe what they are ``scheduled`` for besides their survey.
 
     Without the latter no telescope may see anything, and a platform that waits for its first word closes no window.
     A break-up is into 1,800 pieces that nobody publishes, under radars that can follow as many at once.
@@ -200,7 +217,7 @@ def observed_world(
         seed=seed,
         objects=[*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
         breakup=Breakup(fragments=1_800, published_after_s=None),
-        plan=ObservingPlan(radar_capacity=2_000),
+        plan=ObservingPlan(radar_capacity=2_000, scheduled=tuple(scheduled)),
     )
 
 
@@ -219,6 +236,12 @@ def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: 
 def _objects_of_interest(alerts: Iterable[CurrentAlert]) -> list[int]:
     met = [norad_id for alert in alerts for norad_id in (alert.norad_id_1, alert.norad_id_2)]
     return list(dict.fromkeys([*(m.norad_id for m in protected_fleet()), *met]))[:_MOST_OBJECTS]
+
+
+def _scheduled(lake: Lake) -> list[ScheduledTime]:
+    """What the platform has scheduled so far: the simulated sensors follow it."""
+    names = ScheduledTime.__dataclass_fields__
+    return [ScheduledTime(**{name: row[name] for name in names}) for row in scheduled_observations(lake)]
 
 
 def _sensors() -> str:

@@ -79,14 +79,22 @@ class CommandQueue:
 
         A dispatched command stays pending until it is acknowledged: after a crash it is sent again.
         """
-        expired = [self._change(EXPIRED, each) for each in self.pending if each.expires_ns <= now_ns]
-        waiting = self.pending
+        expired, waiting = self.pending_by_urgency(now_ns)
         if not waiting:
             return expired, None
-        chosen = min(waiting, key=lambda each: (-each.priority, each.issued_ns, self._state[each.command_id][2]))
-        if self._state[chosen.command_id][0] == ACCEPTED:
-            expired.append(self._change(DISPATCHED, chosen))
-        return expired, chosen
+        return expired + self.dispatch(waiting[0].command_id), waiting[0]
+
+    def pending_by_urgency(self, now_ns: int) -> tuple[list[Transition], list[Command]]:
+        """What expired by ``now_ns``, and all commands to send, in the order of `next`."""
+        expired = [self._change(EXPIRED, each) for each in self.pending if each.expires_ns <= now_ns]
+        return expired, sorted(
+            self.pending, key=lambda each: (-each.priority, each.issued_ns, self._state[each.command_id][2])
+        )
+
+    def dispatch(self, command_id: str) -> list[Transition]:
+        """A pending command is about to be sent; nothing changes where it was sent before."""
+        state, command, _ = self._state[command_id]
+        return [self._change(DISPATCHED, command)] if state == ACCEPTED else []
 
     def acknowledge(self, command_id: str) -> Transition | None:
         """The station has executed or refused it; None where that is known."""

@@ -40,6 +40,8 @@ class PhiDetector:
     _intervals: deque[float] = field(init=False)
     _last_s: float | None = None
     _is_declared: bool = False
+    _mean_s: float = 0.0
+    _sigma_s: float = 1.0
 
     def __post_init__(self) -> None:
         self._intervals = deque(maxlen=self.path.samples)
@@ -51,7 +53,15 @@ class PhiDetector:
                 return
             if not self._is_declared:
                 self._intervals.append(now_s - self._last_s)
+                count, mean_s = len(self._intervals), sum(self._intervals) / len(self._intervals)
+                variance_s2 = sum([(each - mean_s) ** 2 for each in self._intervals]) / count
+                self._mean_s, self._sigma_s = mean_s, max(math.sqrt(variance_s2), self.path.least_sigma_s)
         self._last_s = now_s
+
+    def alive(self, now_s: float) -> None:
+        """Note other evidence of life than a heartbeat: it ends the silence and is no sample of the intervals."""
+        if self._last_s is not None:
+            self._last_s = max(self._last_s, now_s)
 
     def suspicion(self, now_s: float) -> float:
         """Phi at ``now_s``: infinite for a node that was never heard; 0 or infinite while warming up."""
@@ -60,10 +70,7 @@ class PhiDetector:
         elapsed_s = now_s - self._last_s
         if len(self._intervals) < self.path.warm_up:
             return math.inf if elapsed_s >= self.path.fixed_timeout_s else 0.0
-        mean = sum(self._intervals) / len(self._intervals) + self.path.acceptable_pause_s
-        variance = sum((each - mean + self.path.acceptable_pause_s) ** 2 for each in self._intervals)
-        sigma = max(math.sqrt(variance / len(self._intervals)), self.path.least_sigma_s)
-        return phi((elapsed_s - mean) / sigma)
+        return phi((elapsed_s - self._mean_s - self.path.acceptable_pause_s) / self._sigma_s)
 
     def is_failed(self, now_s: float) -> bool:
         """The declaration at ``now_s``: begins at ``declare_phi``, ends below ``clear_phi``."""

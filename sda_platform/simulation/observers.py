@@ -22,7 +22,7 @@ from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, st
 from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.time_tag_biases import stamped_times
-from sda_platform.simulation.visibility import tick_times, visible_lines_of_sight
+from sda_platform.simulation.visibility import ScheduledTime, tick_times, visible_lines_of_sight
 
 _HOUR_NS: Final = 3_600_000_000_000
 _POSITION_SIGMA_M: Final = 5.0
@@ -45,6 +45,8 @@ class ObservingPlan:
     """Time-tag bias (s) of radars by source id, positive where the clock is ahead; independent of the stated quality.
     """
     sensors: SensorNetwork = field(default_factory=sensor_registry)
+    scheduled: tuple[ScheduledTime, ...] = ()
+    """What sensors observe besides their survey: the capacities limit the survey only."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,7 @@ class Observers:
             interval_ns=int(interval_s * 1e9),
             capacity=capacity,
             seed=self.seed,
+            scheduled=self.plan.scheduled,
         )
 
     def _track_ids(self, source_id: npt.NDArray[np.str_], lines: LinesOfSight) -> IntArray:

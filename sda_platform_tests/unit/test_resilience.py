@@ -4,7 +4,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sda_platform.resilience import Breaker, BreakerState, RestartBudget, doubling_s, retry_after_s
+from sda_platform.resilience import (
+    Breaker,
+    BreakerState,
+    Bulkhead,
+    BulkheadFull,
+    RestartBudget,
+    RetryBudget,
+    doubling_s,
+    retry_after_s,
+)
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
@@ -73,3 +82,32 @@ def test_a_probe_whose_outcome_is_never_recorded_is_forgotten__E23() -> None:
     assert breaker.allows(60)
     breaker.record(True, began_s=60, now_s=61)
     assert breaker.state(62) is BreakerState.OPEN
+
+
+def test_retries_are_a_tenth_of_the_calls_of_the_last_seconds__GF10_GF14_GF16() -> None:
+    budget, retries = RetryBudget(), 0
+    for call in range(1000):
+        now_s = call / 100
+        budget.called(now_s)
+        if call % 2:
+            retries += budget.allows_retry(now_s)
+    assert 90 <= retries <= 100
+    assert budget.allows_retry(1000.0), "an old attempt counts no more, and one retry is always allowed"
+    assert not budget.allows_retry(1000.1)
+
+
+def test_a_full_bulkhead_rejects_and_another_is_not_affected__GF8_GF15() -> None:
+    full, other = Bulkhead(1, wait_s=0.0), Bulkhead(1, wait_s=0.0)
+    with full, other, pytest.raises(BulkheadFull):
+        full.__enter__()
+    with full:
+        pass
+
+
+def test_few_calls_do_not_hide_a_dependency_that_fails__GF7_GF27() -> None:
+    breaker = Breaker(least_calls=20)
+    for call in range(19):
+        breaker.record(True, began_s=call * 60.0, now_s=call * 60.0)
+    assert breaker.state(19 * 60.0) is BreakerState.CLOSED
+    breaker.record(True, began_s=19 * 60.0, now_s=19 * 60.0)
+    assert breaker.state(19 * 60.0) is BreakerState.OPEN

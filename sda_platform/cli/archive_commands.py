@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import wraps
 from typing import Any
 
@@ -109,6 +110,29 @@ def diff(settings: Settings, table: str, before: str, after: str, limit: int, as
         click.echo(json.dumps(changes_as_json(chosen, snapshots, changes), indent=2))
     else:
         print_changes(console, chosen, snapshots, changes, limit)
+
+
+@click.command(short_help="List what rests on a segment, a sensor or an element set.")
+@click.argument("source", metavar="SEGMENT|SENSOR|ELEMENT_SET")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def impact(settings: Settings, source: str, as_json: bool) -> None:
+    """List what rests on an input: alerts, and the commits of every table that read it, however indirectly.
+
+    The input is a segment (name or SHA-256), a sensor (radar-7) or an element set (25544@2026-05-01T06:00:00.000Z, its
+    epoch). Nothing is computed again; the output names the commands that do so.
+    """
+    from sda_platform.archive.impact import impact_of
+    from sda_platform.cli.archive import impact_lines, plain
+    from sda_platform.registry import TABLES
+
+    found = impact_of(lake_of(settings), {table.name: table for table in TABLES}, source)
+    if as_json:
+        click.echo(json.dumps(plain(asdict(found)), indent=2))
+    else:
+        for line in impact_lines(found):
+            console.print(line, markup=False)
 
 
 @click.command(short_help="Show what was known when an alert was decided, and what is known now.")

@@ -58,6 +58,7 @@ _COMMANDS = (
     archive_commands.query,
     archive_commands.diff,
     archive_commands.explain,
+    archive_commands.impact,
 )
 for _command in _COMMANDS:
     main.add_command(_command)

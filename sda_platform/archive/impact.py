@@ -1,0 +1,177 @@
+"""What rests on an input that turned out to be bad: alerts by their rows, and every table by its commits.
+
+Rows name what they were made from: segments, observations, tracks, epochs of element sets. So alerts are found by rows;
+two element sets of one object with one epoch are not told apart. Commits name the windows that they read. So whatever
+may contain a trace of the input, also by way of estimates, is found from the manifests, as far back as the logs reach.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sda_platform.archive.errors import UnknownMoment
+from sda_platform.archive.pinned_view import PinnedView
+from sda_platform.archive.version_vector import newest_vector
+from sda_platform.clock import parse_iso_ns
+from sda_platform.fusion.tables import TRACK_MEMORY_NS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+Kind = Literal["segment", "sensor", "element set"]
+_ELEMENT_SET = re.compile(r"(\d+)@(.+)")
+_SHA256 = re.compile(r"[0-9a-f]{12,64}")
+_EPOCH_TOLERANCE_NS = 1_000_000
+"""An epoch is typed with milliseconds."""
+
+
+class UnknownInput(UnknownMoment):
+    """A text names no segment, sensor or element set of the lake."""
+
+
+@dataclass(frozen=True)
+class TableImpact:
+    """The commits of a table that read the input, directly or through other tables: their sequences, ascending."""
+
+    table: str
+    sequences: Sequence[int]
+    run_ids: Sequence[str]
+
+    @property
+    def replay_command(self) -> str:
+        """The command that makes these commits again and compares them."""
+        return f"sda replay {self.table} --from-sequence {self.sequences[0]} --to-sequence {self.sequences[-1]}"
+
+
+@dataclass(frozen=True)
+class Impact:
+    """What rests on an input.
+
+    ``rows``: by table how many rows name it. ``alerts``: rows of the alerts (event_id, sequence, op, risk) whose
+    assessment rests on it. ``tables``: all commits that read it, however indirectly, inputs before consumers.
+    """
+
+    kind: Kind
+    name: str
+    rows: Mapping[str, int]
+    alerts: Sequence[dict[str, Any]]
+    tables: Sequence[TableImpact]
+
+
+def impact_of(lake: Lake, tables: Mapping[str, Table], text: str) -> Impact:
+    """What rests on the input that ``text`` names: a segment (name or SHA-256), a sensor, or NORAD_ID@EPOCH.
+
+    Raises UnknownInput.
+    """
+    view = PinnedView(lake, tables, newest_vector(lake, tables), "current")
+    kind, selected = _selected(view, tables, text)
+    sources = {name: f"SELECT * FROM {name} WHERE {where}" for name, where in selected.items()}
+    rows = {name: _count(view, sql) for name, sql in sources.items()}
+    alerts = _alerts(view, sources)
+    written = {name: _sequences(view, sql) for name, sql in sources.items() if rows[name]}
+    return Impact(kind, text, {n: c for n, c in rows.items() if c}, alerts, list(_commits(lake, tables, written)))
+
+
+def _selected(view: PinnedView, tables: Mapping[str, Table], text: str) -> tuple[Kind, dict[str, str]]:
+    """The kind of input, and by table the condition on the rows that are it. Raises UnknownInput."""
+    if found := _ELEMENT_SET.fullmatch(text):
+        try:
+            epoch_ns = parse_iso_ns(found[2])
+        except ValueError:
+            raise UnknownInput(f"{found[2]!r} is no ISO 8601 epoch") from None
+        where = f"norad_id = {found[1]} AND abs(epoch_time_ns - {epoch_ns}) < {_EPOCH_TOLERANCE_NS}"
+        return "element set", _existing(view, text, dict.fromkeys(("element_sets",), where))
+    quoted = text.replace("'", "''")
+    landed = [n for n in view.vector.snapshots if "segment_sha256" in tables[n].arrow_schema.names and tables[n].zones]
+    by_segment = f"segment_name = '{quoted}'"
+    if _SHA256.fullmatch(text):
+        by_segment = f"starts_with(segment_sha256, '{text}')"
+    of_segment = {name: by_segment for name in (*landed, "observations") if name in view.vector.snapshots}
+    if any(_count(view, f"SELECT * FROM {name} WHERE {where}") for name, where in of_segment.items()):
+        return "segment", of_segment
+    of_sensor = dict.fromkeys(("raw_records", "observations"), f"source_id = '{quoted}'")
+    return "sensor", _existing(view, text, of_sensor)
+
+
+def _existing(view: PinnedView, text: str, selected: dict[str, str]) -> dict[str, str]:
+    if any(_count(view, f"SELECT * FROM {name} WHERE {where}") for name, where in selected.items()):
+        return selected
+    raise UnknownInput(
+        f"{text!r} is no input of this lake: write the name or SHA-256 of a segment, a sensor (radar-7), or an element "
+        "set (25544@2026-05-01T06:00:00.000Z)"
+    )
+
+
+def _alerts(view: PinnedView, sources: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The entries of alerts whose assessments rest on these rows, by the ids and epochs that rows name."""
+    observations = sources.get("observations", "SELECT * FROM observations WHERE false")
+    sets = sources.get("element_sets", "SELECT * FROM element_sets WHERE false")
+    sql = f"""
+        WITH bad_observations AS ({observations}),
+        bad_sets AS ({sets}),
+        bad_fits AS (
+            SELECT DISTINCT norad_id, epoch_time_ns FROM (
+                SELECT norad_id, epoch_time_ns, unnest(observation_ids) AS observation_id FROM fused_tracks
+            ) JOIN bad_observations USING (observation_id)
+            UNION
+            SELECT f.norad_id, f.epoch_time_ns FROM fused_tracks f JOIN bad_sets s
+            ON f.norad_id = s.norad_id AND f.elements_epoch_ns = s.epoch_time_ns
+        ),
+        bad_tracks AS (  -- a track is filtered over the windows of two hours
+            SELECT DISTINCT t.fit_id FROM fused_tracks t JOIN bad_fits b ON t.norad_id = b.norad_id
+            AND b.epoch_time_ns <= t.epoch_time_ns AND b.epoch_time_ns > t.epoch_time_ns - {TRACK_MEMORY_NS}
+        ),
+        bad_candidates AS (
+            SELECT event_id FROM conjunction_candidates
+            WHERE (norad_id_1, elements_epoch_1_ns) IN (SELECT (norad_id, epoch_time_ns) FROM bad_sets)
+            OR (norad_id_2, elements_epoch_2_ns) IN (SELECT (norad_id, epoch_time_ns) FROM bad_sets)
+        ),
+        bad_assessments AS (
+            SELECT event_id, track_id_1, track_id_2 FROM conjunction_assessments
+            WHERE track_id_1 IN (FROM bad_tracks) OR track_id_2 IN (FROM bad_tracks)
+            OR event_id IN (FROM bad_candidates)
+        )
+        SELECT DISTINCT a.event_id, a.sequence, a.op, a.risk, a.norad_id_1, a.norad_id_2, a.as_of_ns
+        FROM conjunction_alerts a JOIN bad_assessments b ON a.event_id = b.event_id
+        AND a.track_id_1 IS NOT DISTINCT FROM b.track_id_1 AND a.track_id_2 IS NOT DISTINCT FROM b.track_id_2
+        WHERE a.op = 'insert' ORDER BY ALL"""
+    alerts: list[dict[str, Any]] = view.rows(sql).to_pylist()
+    return alerts
+
+
+def _commits(lake: Lake, tables: Mapping[str, Table], written: Mapping[str, set[int]]) -> Iterator[TableImpact]:
+    """Every commit whose windows or snapshots contain a commit that is in ``written`` or follows from one there.
+
+    Feedback closes cycles, so the search ends when nothing is added.
+    """
+    logs = {name: lake.log(table).commits(None)[::-1] for name, table in tables.items()}
+    reached = {name: set(written.get(name, ())) for name in tables}
+    changed = True
+    while changed:
+        changed = False
+        for name, commits in logs.items():
+            for commit in commits:
+                if commit.sequence not in reached[name] and _reads(commit, reached):
+                    reached[name].add(commit.sequence)
+                    changed = True
+    for name, commits in logs.items():
+        if found := [commit for commit in commits if commit.sequence in reached[name]]:
+            yield TableImpact(name, [c.sequence for c in found], sorted({c.manifest.run_id for c in found}))
+
+
+def _reads(commit: Commit, reached: Mapping[str, set[int]]) -> bool:
+    windows = ((w.table, w.after_sequence, w.upto_sequence) for w in commit.manifest.windows)
+    snapshots = ((s.table, 0, s.sequence) for s in commit.manifest.snapshots)
+    return any(
+        any(after < sequence <= upto for sequence in reached.get(table, ()))
+        for table, after, upto in (*windows, *snapshots)
+    )
+
+
+def _count(view: PinnedView, sql: str) -> int:
+    return int(view.rows(f"SELECT count(*) FROM ({sql})").column(0)[0].as_py())
+
+
+def _sequences(view: PinnedView, sql: str) -> set[int]:
+    return set(view.rows(f"SELECT DISTINCT {COMMIT_SEQUENCE} FROM ({sql})").column(0).to_pylist())

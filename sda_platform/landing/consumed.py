@@ -26,6 +26,11 @@ _LONGEST_QUARANTINED_BYTES = 200
 _SHORTENED_MARK_DIGITS = 16
 
 
+def is_kept(name: str) -> bool:
+    """Whether the name fits beside the hash in the name of an archived segment's metadata."""
+    return _SHA256_DIGITS + len(f".{name}{META_SUFFIX}".encode()) <= _LONGEST_FILE_NAME_BYTES
+
+
 class ConsumedSegments:
     """What the zone at ``zone_root`` handed over to a table."""
 
@@ -58,7 +63,7 @@ class ConsumedSegments:
         were undone. Of names that are too long for the archive the marks stay."""
         backed = {quarantined_name(name) for name in self.names().values()}
         for mark in set(_files_in(self._names, None)) - backed:
-            if _is_kept(mark):
+            if is_kept(mark):
                 (self._names / mark).unlink(missing_ok=True)
         if self._names.exists():
             durable.sync([self._names])
@@ -94,17 +99,12 @@ class ConsumedSegments:
             return segment_at(self.quarantined(segment.name, segment.sha256))
         data, nameless = segment_at(self._sound / segment.sha256)
         named = f"{segment.sha256}.{segment.name}{META_SUFFIX}"
-        return data, data.with_name(named) if _is_kept(segment.name) else nameless
+        return data, data.with_name(named) if is_kept(segment.name) else nameless
 
     def metadata(self, segment: SegmentRef) -> UPath:
         """Where the metadata of a consumed segment is; archives of earlier versions have it by the hash alone."""
         data, meta = self.place(segment)
         return meta if meta.exists() else segment_at(data)[1]
-
-
-def _is_kept(name: str) -> bool:
-    """Whether the name fits beside the hash in the name of an archived segment's metadata."""
-    return _SHA256_DIGITS + len(f".{name}{META_SUFFIX}".encode()) <= _LONGEST_FILE_NAME_BYTES
 
 
 def _files_in(place: UPath, since_s: float | None) -> Iterator[str]:

@@ -35,8 +35,9 @@ from sda_platform_tests.support.segments import after
 SETTINGS: Mapping[str, str] = {
     "SDA_SCREENING_HORIZON_H": str(HORIZON_H),
     "SDA_ALLOWED_LATENESS_S": "36000",
-    # A catalogue that changes by the clock would make victim and twin differ.
+    # What a schedule computes depends on when it starts: victim and twin would differ.
     "SDA_FUSION_REFRESH": "false",
+    "SDA_TASKING": "false",
     # What lands here comes data first, metadata at once: no lone file is one for long, even on a busy machine.
     "SDA_ORPHAN_GRACE_S": "60",
     # Strikes hold the engine still for longer than an engine that hangs is waited for.

@@ -19,6 +19,7 @@ from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.table import COMMIT_SEQUENCE, Provenance, Table
+from sda_platform.landing.consumed import is_kept
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.job_process import run_job
 from sda_platform_tests.campaign.platform import SETTINGS, standing_clock
@@ -56,7 +57,15 @@ def comparable(log: TableLog) -> pa.Table:
         last = list({row[key]: number for number, row in enumerate(ordered.select([key]).to_pylist())}.values())
         standing = ordered.take(pa.array(last, pa.int64())).filter(pc.field("op") == INSERT)
         return standing.drop_columns([n for n in standing.column_names if n in _HISTORY])
-    return log.rows([c.name for c in table.columns if c.name not in _dropped(table)])
+    rows = log.rows([c.name for c in table.columns if c.name not in _dropped(table)])
+    return _named_alike(rows) if {"segment_name", "segment_sha256"} <= set(rows.column_names) else rows
+
+
+def _named_alike(rows: pa.Table) -> pa.Table:
+    """The rows, with the hash for a name that is too long for the archive: recovery puts the segment back under it."""
+    name, sha256 = rows["segment_name"], rows["segment_sha256"]
+    fits = pa.chunked_array([pa.array([is_kept(each) for each in name.to_pylist()], pa.bool_())])
+    return rows.set_column(rows.column_names.index("segment_name"), "segment_name", pc.if_else(fits, name, sha256))
 
 
 _HISTORY = set(CorrectionLogModel.to_schema().columns)

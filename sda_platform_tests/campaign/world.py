@@ -101,7 +101,8 @@ class World:
     def new_element_sets(self) -> Delivery:
         """Newer sets of the objects that the fleet meets: their approaches must be found, and told, anew."""
         self._updates += 1
-        return _elements(f"update-{self._updates}", _turned(catalogue_of(_partners()), self._updates))
+        # The name comes before "repeat-": of two deliveries the first that is read gives rows its name.
+        return _elements(f"elements-{self._updates}", _turned(catalogue_of(_partners()), self._updates))
 
     def new_messages(self) -> Delivery:
         """What others say of two encounters, in a file whose last message states a probability that is none."""

@@ -61,7 +61,7 @@ def test_a_repeated_segment_is_read_after_its_original() -> None:
     """Rows have the name of the delivery that was read first, which must be the same in victim and twin."""
     world = World(1)
     for _ in range(6):
-        world.delivered += world.next_stretch()
+        world.delivered += [*world.next_stretch(), world.new_element_sets()]
     sound = [delivery for delivery in world.delivered if delivery.is_sound]
     repeats = [(a.name, b.name) for a, b in combinations(sound, 2) if a.meta.sha256 == b.meta.sha256]
     assert len(repeats) >= 6

@@ -269,7 +269,7 @@ PLANTED_BUGS = (
     PlantedBug(
         "foreign commits not synced",
         partial(patch.object, commit, "settle", _settle_newest_only),
-        lambda: (case for case in foreign_commits() if case.fault == "tear" and case.step == AT_THE_END),
+        lambda: reversed([case for case in foreign_commits() if case.fault == "tear" and case.step == AT_THE_END]),
     ),
     PlantedBug(
         "duplicate's data dropped first",

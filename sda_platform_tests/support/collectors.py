@@ -47,7 +47,7 @@ async def collecting(home: Path, sources: Mapping[str, Mapping[str, Any]], **ser
         await collector.stop()
 
 
-async def until(condition: Callable[[], bool], within_s: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     """Return once ``condition`` holds. Raises TimeoutError."""
     async with asyncio.timeout(within_s):
         while not condition():

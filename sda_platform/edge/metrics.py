@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector as Family
 
 from sda_platform.edge.channel import OverflowPolicy
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.sources.source import SourceState
+from sda_platform.telemetry import family
 
 
 class CollectorMetrics(Family):
@@ -38,14 +40,14 @@ class CollectorMetrics(Family):
 
     def _sources(self) -> Iterator[Metric]:
         running = self._collector.supervised
-        rate = GaugeMetricFamily("source_rate", "Records per second, mean over 30 s.", labels=["source", "kind"])
-        up = GaugeMetricFamily("source_up", "1 while the source has not failed.", labels=["source", "kind"])
-        errors = CounterMetricFamily("source_errors", "What a source refused, by reason.", labels=["source", "reason"])
-        restarts = CounterMetricFamily("operator_restart", "Restarts of a source.", labels=["operator"])
-        uptime = GaugeMetricFamily("operator_uptime_seconds", "Since its last start.", labels=["operator"])
-        connections = GaugeMetricFamily("source_connections", "Open connections.", labels=["source"])
-        drops = CounterMetricFamily("kernel_drops", "Datagrams that the kernel dropped.", labels=["source"])
-        breaker = GaugeMetricFamily("circuit_breaker_state", "0 closed, 1 open, 2 half-open.", labels=["breaker"])
+        rate = family("source_rate")
+        up = family("source_up")
+        errors = family("source_errors_total")
+        restarts = family("operator_restart_total")
+        uptime = family("operator_uptime_seconds")
+        connections = family("source_connections")
+        drops = family("kernel_drops_total")
+        breaker = family("circuit_breaker_state")
         for name, each in running.items():
             source = each.source
             rate.add_metric([name, source.kind], self._collector.rates.of(name))
@@ -54,30 +56,21 @@ class CollectorMetrics(Family):
                 errors.add_metric([name, reason], count)
             restarts.add_metric([name], each.restarts)
             uptime.add_metric([name], time.monotonic() - each.started_s)
-            for family, fact in ((connections, source.connections), (drops, source.kernel_drops)):
+            for metric, fact in ((connections, source.connections), (drops, source.kernel_drops)):
                 if fact is not None:
-                    family.add_metric([name], fact)
+                    metric.add_metric([name], fact)
             if source.breaker_state is not None:
                 breaker.add_metric([name], source.breaker_state)
         yield from (rate, up, errors, restarts, uptime, connections, drops, breaker)
 
     def _records(self) -> Iterator[Metric]:
-        labels = ["source", "priority"]
-        decisions = CounterMetricFamily("priority_classifier_decisions", "Records by priority.", labels=["priority"])
-        by_name = {
-            name: CounterMetricFamily(f"records_{name}", text, labels=labels)
-            for name, text in (
-                ("received", "Records received."),
-                ("sealed", "Records in sealed segments."),
-                ("deferred", "Records that took the way round a burst."),
-                ("dropped", "Records that were dropped by policy."),
-            )
-        }
-        in_flight = GaugeMetricFamily("records_in_flight", "Records in memory.", labels=labels)
+        decisions = family("priority_classifier_decisions_total")
+        by_name = {name: family(f"records_{name}_total") for name in ("received", "sealed", "deferred", "dropped")}
+        in_flight = family("records_in_flight")
         totals: dict[str, int] = {}
         for (source, priority), account in self._collector.ledger.accounts().items():
-            for name, family in by_name.items():
-                family.add_metric([source, priority.label], getattr(account, name))
+            for name, metric in by_name.items():
+                metric.add_metric([source, priority.label], getattr(account, name))
             in_flight.add_metric([source, priority.label], account.in_flight)
             totals[priority.label] = totals.get(priority.label, 0) + account.received
         for label, total in totals.items():
@@ -85,17 +78,15 @@ class CollectorMetrics(Family):
         yield from (decisions, *by_name.values(), in_flight)
 
     def _edges(self) -> Iterator[Metric]:
-        occupancy = GaugeMetricFamily("channel_occupancy", "Share of the capacity in use.", labels=["edge"])
-        used = GaugeMetricFamily("channel_used_bytes", "Bytes in use.", labels=["edge"])
-        capacity = GaugeMetricFamily("channel_capacity_bytes", "Declared capacity.", labels=["edge", "policy"])
-        stalls = CounterMetricFamily("channel_stalls", "How often a sender waited.", labels=["edge"])
-        stalled = CounterMetricFamily("channel_stalled_seconds", "How long senders waited.", labels=["edge"])
-        refused = CounterMetricFamily(
-            "flow_policy_drops", "Records that an edge refused, by its policy.", labels=["edge", "policy", "priority"]
-        )
-        shed = CounterMetricFamily("shedding_sink_drops", "Records refused on edges that shed.", labels=["edge"])
-        overdue = CounterMetricFamily("timed_sink_deadline_drops", "Records refused at a deadline.", labels=["edge"])
-        backlog = GaugeMetricFamily("intake_backlog", "What waits in a zone, share of what may wait.", labels=["zone"])
+        occupancy = family("channel_occupancy")
+        used = family("channel_used_bytes")
+        capacity = family("channel_capacity_bytes")
+        stalls = family("channel_stalls_total")
+        stalled = family("channel_stalled_seconds_total")
+        refused = family("flow_policy_drops_total")
+        shed = family("shedding_sink_drops_total")
+        overdue = family("timed_sink_deadline_drops_total")
+        backlog = family("intake_backlog")
         for channel in self._collector.topology.channels():
             edge, counts = channel.edge, channel.counts
             occupancy.add_metric([edge.name], channel.occupancy)
@@ -113,11 +104,10 @@ class CollectorMetrics(Family):
         yield from (occupancy, used, capacity, stalls, stalled, refused, shed, overdue, backlog)
 
     def _segments(self) -> Iterator[Metric]:
-        labels = ["zone", "priority"]
-        segments = CounterMetricFamily("segments_sealed", "Sealed segments.", labels=labels)
-        size = CounterMetricFamily("sink_bytes_written", "Bytes in sealed segments.", labels=labels)
-        failures = GaugeMetricFamily("seal_failures", "Failed attempts in a row.", labels=labels)
-        latency = HistogramMetricFamily("seal_latency_seconds", "From the socket into a segment.", labels=labels)
+        segments = family("segments_sealed_total")
+        size = family("sink_bytes_written_total")
+        failures = family("seal_failures")
+        latency = family("seal_latency_seconds")
         for sealer in self._collector.sealers:
             at = [sealer.zone, sealer.priority.label]
             segments.add_metric(at, sealer.segments)
@@ -126,9 +116,9 @@ class CollectorMetrics(Family):
             latency.add_metric(at, sealer.latency.buckets(), sealer.latency.sum_s)
         yield from (segments, size, failures, latency)
 
-    def _bottleneck(self) -> Metric:
-        family = GaugeMetricFamily("bottleneck", "1 for the edge in front of the slowest stage.", labels=["edge"])
+    def _bottleneck(self) -> Any:
+        shown = family("bottleneck")
         name = self._collector.occupancy.bottleneck()
         if name is not None:
-            family.add_metric([name], 1.0)
-        return family
+            shown.add_metric([name], 1.0)
+        return shown

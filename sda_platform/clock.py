@@ -49,6 +49,10 @@ class MissionClock:
         wall = time.time_ns() if wall_ns is None else wall_ns
         return self.mission_epoch_ns + round((wall - self.wall_epoch_ns) * self.rate)
 
+    def wall_ns(self, mission_ns: int) -> int | None:
+        """The wall time, ns since 1970 UTC, at which this clock shows ``mission_ns``; None where it stands still."""
+        return self.wall_epoch_ns + round((mission_ns - self.mission_epoch_ns) / self.rate) if self.rate else None
+
 
 def utc(time_ns: int) -> datetime:
     """``time_ns`` as an aware datetime, truncated to microseconds."""

@@ -1,4 +1,4 @@
-"""The watchdog of `sda up`: evaluates the vitals outside Dagster, notifies, and answers `/health`.
+"""The watchdog of `sda up`: evaluates the vitals outside Dagster, notifies, answers `/health` and `/metrics`.
 
     python -m sda_platform.runtime.watchdog PORT
 
@@ -16,17 +16,23 @@ from http import HTTPStatus
 from typing import Any
 
 import dagster as dg
+from deltalake.exceptions import DeltaError
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, iso
+from sda_platform.lake.errors import LakeError
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.observability.metrics.exporter import PlatformMetrics
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.evaluation import Reading, evaluate
+from sda_platform.observability.vitals.facts import Facts
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.process_facts import processes_of
 from sda_platform.observability.vitals.watch import Watch
 from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.runtime import liveness, platform_home
-from sda_platform.runtime.pages import PageAnswer, Pages
+from sda_platform.runtime.pages import Page, PageAnswer, Pages
 from sda_platform.settings import Settings
 
 # A busy engine may leave one question unanswered.
@@ -35,27 +41,23 @@ _LATE_ROUNDS = 3
 
 
 def current_readings(settings: Settings) -> tuple[Reading, ...]:
-    """Every vital now; runs and the daemon's heartbeat are read from Dagster's records."""
-    home = settings.home.absolute()
-    if platform_home.running_platform(home) is None:
-        return readings(settings, None)
-    with dg.DagsterInstance.from_config(str(platform_home.dagster_home(home))) as instance:
-        return readings(settings, instance)
+    """Every vital now."""
+    return evaluate(current_facts(settings), settings.vitals)
 
 
-def readings(settings: Settings, instance: dg.DagsterInstance | None) -> tuple[Reading, ...]:
-    """Every vital now, as seen from beside the supervisor; what no running platform can answer is unknown."""
+def current_facts(settings: Settings) -> Facts:
+    """The facts now, as seen from beside the supervisor; what only a running platform can answer is left unknown."""
     home = settings.home.absolute()
     state = platform_home.running_platform(home)
     if state is None:
-        return evaluate(observe(settings), settings.vitals)
-    facts = observe(
-        settings,
-        instance,
-        engine_answers=_engine_answers(state, settings.hung_after_s / liveness.MISSES),
-        processes=lambda: list(processes_of(state)),
-    )
-    return evaluate(facts, settings.vitals)
+        return observe(settings)
+    with dg.DagsterInstance.from_config(str(platform_home.dagster_home(home))) as instance:
+        return observe(
+            settings,
+            instance,
+            engine_answers=_engine_answers(state, settings.hung_after_s / liveness.MISSES),
+            processes=lambda: list(processes_of(state)),
+        )
 
 
 def _engine_answers(state: Mapping[str, Any], deadline_s: float) -> bool | None:
@@ -90,27 +92,61 @@ def health(found: VitalHistory, now_s: float, interval_s: float) -> PageAnswer:
     return PageAnswer(json.dumps(content, indent=1).encode(), "application/json", status)
 
 
-def watch(settings: Settings, stop: threading.Event) -> None:
-    """Evaluate until ``stop``; a round that fails is logged, and the next one comes."""
-    home = settings.home.absolute()
-    watcher = Watch(home, ReportWebhook(settings.failure_webhook), _print)
-    while not stop.is_set():
-        began_s = time.monotonic()
+class Watchdog:
+    """Evaluates the vitals and keeps the metrics, round after round."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._home = settings, settings.home.absolute()
+        self._watch = Watch(self._home, ReportWebhook(settings.failure_webhook), _print)
+        self._metrics: PlatformMetrics | None = None
+
+    def pages(self) -> Mapping[str, Page]:
+        """What it serves, by path."""
+        interval_s = self._settings.vitals.interval_s
+        return {
+            "/health": lambda: health(history.load(self._home), time.time(), interval_s),
+            "/metrics": lambda: PageAnswer(self.metrics_text(), CONTENT_TYPE_LATEST),
+        }
+
+    def metrics_text(self) -> bytes:
+        """The metrics of the last round, in Prometheus' text format; nothing before the first."""
+        return self._metrics.metrics.text() if self._metrics else b""
+
+    def keep_watching(self, stop: threading.Event) -> None:
+        """Do rounds until ``stop``; one that fails is logged, and the next one comes."""
+        while not stop.is_set():
+            began_s = time.monotonic()
+            try:
+                self.round()
+            except Exception as error:  # the watch must go on whatever one round meets
+                _print(f"the vitals could not be evaluated: {type(error).__name__}: {error}")
+            stop.wait(max(0.0, self._settings.vitals.interval_s - (time.monotonic() - began_s)))
+
+    def round(self) -> None:
+        """Evaluate once and notify; then bring the metrics up to date, whose failure hides no vital."""
+        facts = current_facts(self._settings)
+        found = self._watch.round(lambda: evaluate(facts, self._settings.vitals), time.time)
         try:
-            watcher.round(lambda: current_readings(settings), time.time)
-        except Exception as error:  # the watch must go on whatever one round meets
-            _print(f"the vitals could not be evaluated: {type(error).__name__}: {error}")
-        stop.wait(max(0.0, settings.vitals.interval_s - (time.monotonic() - began_s)))
+            self._refresh_metrics(facts, found)
+        except (LakeError, DeltaError, OSError) as error:
+            _print(f"the metrics could not be read: {error}")
+            if self._metrics:
+                self._metrics.count_failed_round()
+
+    def _refresh_metrics(self, facts: Facts, found: VitalHistory) -> None:
+        if self._metrics is None:
+            lake = Lake(self._settings.lake_uri, MissionClock.load(self._home), without_session)
+            self._metrics = PlatformMetrics(lake, window_s=self._settings.fusion.window_s)
+        self._metrics.refresh(facts, found)
 
 
 def main(port: int) -> int:
     """Serve at ``port`` and watch until this process is ended."""
-    settings, stop = Settings(), threading.Event()
-    home = settings.home.absolute()
-    pages = {"/health": lambda: health(history.load(home), time.time(), settings.vitals.interval_s)}
-    with Pages(port, pages):
-        _print(f"watching {home} every {settings.vitals.interval_s:g} s (process {os.getpid()})")
-        watch(settings, stop)
+    settings = Settings()
+    watchdog = Watchdog(settings)
+    with Pages(port, watchdog.pages()):
+        _print(f"watching {settings.home.absolute()} every {settings.vitals.interval_s:g} s (process {os.getpid()})")
+        watchdog.keep_watching(threading.Event())
     return 0
 
 

@@ -77,7 +77,10 @@ class DiskFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """The platform at ``now_ns`` (mission time). None: cannot be known here, because no platform runs in the home."""
+    """The platform at ``now_ns`` (mission time). None: cannot be known here, because no platform runs in the home.
+
+    ``repeated``: ids and jobs of the recent runs that were not the first attempt at their batch.
+    """
 
     now_ns: int
     backlogs: Mapping[str, Backlog] = field(default_factory=dict)
@@ -93,3 +96,4 @@ class Facts:
     daemon: DaemonFacts | None = None
     processes: Sequence[ProcessFacts] | None = None
     runs: Sequence[RunFacts] | None = None
+    repeated: Sequence[tuple[str, str]] = ()

@@ -15,11 +15,13 @@ from typing import Any
 from upath import UPath
 
 from sda_platform.lake import durable
-from sda_platform.observability.vitals.evaluation import Reading, VitalState
+from sda_platform.observability.vitals.evaluation import Reading, Side, VitalState
 
 _FILE, _LOCK, SCHEMA_VERSION = "vitals.json", "vitals.lock", 1
 # Bounds the file while a webhook is away; older notices are dropped first.
 MAX_PENDING = 200
+_HOUR_S, _HOURS_KEPT = 3600, 48
+_OURS = (Side.PLATFORM, Side.MACHINE)
 
 
 @dataclass(frozen=True)
@@ -49,11 +51,16 @@ class Notice:
 
 @dataclass(frozen=True)
 class VitalHistory:
-    """The newest evaluation of every vital and the notices that no receiver has yet. Evaluated at wall ``at_s``."""
+    """The newest evaluation of every vital and the notices that no receiver has yet. Evaluated at wall ``at_s``.
+
+    ``rounds``: by wall hour (Unix seconds), how many evaluations were good, and how many there were. One is good if no
+    vital was red at the side of the platform or its machine.
+    """
 
     at_s: float = 0.0
     vitals: Mapping[str, Lasting] = field(default_factory=dict)
     pending: Sequence[Notice] = ()
+    rounds: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def red(self) -> list[Lasting]:
@@ -77,7 +84,14 @@ class VitalHistory:
                 told = reading if reading.state is VitalState.RED else before.reading
                 name = f"{reading.vital}/{reading.state}/{at_s:.3f}"
                 pending.append(Notice(name, reading.vital, reading.state, told.side, told.text, at_s))
-        return VitalHistory(at_s, vitals, tuple(pending[-MAX_PENDING:]))
+        return VitalHistory(at_s, vitals, tuple(pending[-MAX_PENDING:]), self._rounds_with(readings, at_s))
+
+    def _rounds_with(self, readings: Sequence[Reading], at_s: float) -> Mapping[int, tuple[int, int]]:
+        hour = int(at_s // _HOUR_S * _HOUR_S)
+        good, total = self.rounds.get(hour, (0, 0))
+        is_good = not any(each.state is VitalState.RED and each.side in _OURS for each in readings)
+        hours = {**self.rounds, hour: (good + is_good, total + 1)}
+        return {each: hours[each] for each in sorted(hours)[-_HOURS_KEPT:]}
 
     def without(self, received: Notice) -> "VitalHistory":
         """The history once ``received`` has arrived."""
@@ -103,6 +117,7 @@ def load(home: Path) -> VitalHistory:
             content["at_s"],
             {name: _lasting(each) for name, each in content["vitals"].items()},
             tuple(Notice(**each) for each in content["pending"]),
+            {int(hour): (good, total) for hour, (good, total) in content["rounds"].items()},
         )
     except (OSError, ValueError, KeyError, TypeError):
         return VitalHistory()

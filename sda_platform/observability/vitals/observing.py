@@ -52,4 +52,5 @@ def observe(
         daemon=process_facts.daemon_facts(instance, now_s) if instance and has_daemon else None,
         processes=processes() if processes else None,
         runs=process_facts.run_facts(instance, now_s) if instance else None,
+        repeated=process_facts.repeated_runs(instance, now_s) if instance else (),
     )

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sda_platform.observability.vitals.facts import (
     ProcessFacts,
     RunFacts,
 )
-from sda_platform.orchestration.attempts import outcome_of
+from sda_platform.orchestration.attempts import ATTEMPT_TAG, outcome_of
 from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.published import COLLECTOR, published
 from sda_platform.spark.session import POOL_TAG
@@ -25,6 +26,7 @@ from sda_platform.spark.session import POOL_TAG
 _STARTED = (dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.CANCELING)
 _QUEUED = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED)
 _DELIVERING = [job.name for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER)]
+_RECENT_S, _MOST_RUNS = 3600.0, 500
 # The errors of subscribers, by the names of their classes.
 _AWAY = "Subscriber"
 
@@ -57,6 +59,13 @@ def run_facts(instance: dg.DagsterInstance, wall_s: float) -> list[RunFacts]:
             state, since_s = "started", record.start_time or since_s
         found.append(RunFacts(run.run_id, run.job_name, run.tags.get(POOL_TAG, ""), state, wall_s - since_s))
     return found
+
+
+def repeated_runs(instance: dg.DagsterInstance, wall_s: float) -> list[tuple[str, str]]:
+    """Ids and jobs of the runs of the last hour that were another attempt at a batch."""
+    recent = dg.RunsFilter(created_after=datetime.fromtimestamp(wall_s - _RECENT_S, UTC))
+    runs = (record.dagster_run for record in instance.get_run_records(recent, limit=_MOST_RUNS))
+    return [(run.run_id, run.job_name) for run in runs if run.tags.get(ATTEMPT_TAG, "1") != "1"]
 
 
 def delivery_facts(instance: dg.DagsterInstance | None, waiting_s: float) -> DeliveryFacts:

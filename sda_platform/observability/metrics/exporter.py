@@ -1,0 +1,150 @@
+"""The metrics of the platform, as the watchdog exports them: what commits brought since its start, and states now."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion.sources import HEARD
+from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
+from sda_platform.fusion.watermarks import PIPELINE, window_start
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log_commits import Commit, Head
+from sda_platform.lake.table import Table
+from sda_platform.lake.unconsumed import unconsumed_commits
+from sda_platform.observability.metrics.accumulated import AccumulatedMetrics
+from sda_platform.observability.metrics.samples import MetricSample, samples_of
+from sda_platform.observability.objectives import (
+    DAY_NS,
+    Events,
+    alert_latency_s,
+    broken_promises,
+    commit_events,
+    events_since,
+    sent_entries,
+    service_levels,
+)
+from sda_platform.observability.vitals.evaluation import VitalState
+from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.history import VitalHistory
+from sda_platform.registry import TABLES
+
+_WINDOWS_SHOWN = 10_000
+
+
+class PlatformMetrics:
+    """Follows the lake from the moment of its making. Counters start at zero then, as those of any process.
+
+    ``window_s``: the length of a fusion window.
+    """
+
+    def __init__(self, lake: Lake, *, window_s: int) -> None:
+        self._lake, self._window_ns = lake, window_s * NANOSECONDS_PER_SECOND
+        self._followed = {table.name: lake.log(table).head().sequence for table in TABLES}
+        now_ns = lake.clock.now_ns()
+        self._events: list[Events] = list(events_since(lake, now_ns - now_ns % DAY_NS))
+        self._repeated: set[str] = set()
+        self.metrics = AccumulatedMetrics()
+        paths = Counter("local" if sequence else "fresh" for sequence in self._followed.values())
+        self.metrics.add(MetricSample("recovery_path_total", (path,), float(n)) for path, n in paths.items())
+
+    def refresh(self, facts: Facts, history: VitalHistory) -> None:
+        """Take the commits since the last time, and the states that ``facts`` and ``history`` describe."""
+        heads = {}
+        for table in TABLES:
+            heads[table.name] = self._lake.log(table).head()
+            self._follow(table)
+        self.metrics.replace(
+            [*self._table_states(heads, facts.now_ns), *_landing_states(facts), *_machine_states(facts)]
+        )
+        for metric in ("vital_red", "runs_active"):
+            self.metrics.clear(metric)
+        self.metrics.replace([*_vital_states(history), *_run_states(facts)])
+        self._count_repeated(facts)
+        self.metrics.replace(self._levels(facts.now_ns, history))
+
+    def count_failed_round(self) -> None:
+        """Count a round in which the metrics could not be read."""
+        self.metrics.add([MetricSample("metrics_drops_total", (), 1.0)])
+
+    def _count_repeated(self, facts: Facts) -> None:
+        new = {run_id: job for run_id, job in facts.repeated if run_id not in self._repeated}
+        self.metrics.add(MetricSample("retry_attempts_total", (job,), 1.0) for job in new.values())
+        self._repeated = {run_id for run_id, _ in facts.repeated}
+
+    def _follow(self, table: Table) -> None:
+        new = self._lake.log(table).commits(None, after=self._followed[table.name])
+        found = broken_promises(self._lake, table) if new else {}
+        for commit in reversed(new):
+            self.metrics.add(samples_of(self._lake, table, commit))
+            if table.name == ALERT_DELIVERIES.name and sent_entries(commit):
+                self.metrics.add(_latencies(self._lake, commit))
+            self._events += commit_events(self._lake, table, commit, found)
+            self._followed[table.name] = commit.sequence
+
+    def _table_states(self, heads: dict[str, Head], now_ns: int) -> Iterator[MetricSample]:
+        for table in TABLES:
+            commit = heads[table.name].commit
+            if commit is None:
+                continue
+            age_s = (now_ns - commit.manifest.as_of_ns) / NANOSECONDS_PER_SECOND
+            yield MetricSample("checkpoint_age_seconds", (table.name,), age_s)
+            lag = sum(unconsumed_commits(table, heads).values())
+            yield MetricSample("upstream_lag_commits", (table.name,), float(lag))
+        fused = heads[FUSED_TRACKS.name].commit
+        if fused is not None and PIPELINE in fused.manifest.watermarks:
+            yield from self._pending_windows(fused)
+
+    def _pending_windows(self, fused: Commit) -> Iterator[MetricSample]:
+        marks = fused.manifest.watermarks
+        newest_ns = max((at for name, at in marks.items() if name.startswith(HEARD)), default=marks[PIPELINE])
+        passed_ns = window_start(marks[PIPELINE], self._window_ns)
+        active = max(window_start(newest_ns, self._window_ns) - passed_ns, 0) // self._window_ns + 1
+        retained = max(passed_ns - marks.get(FIRST_OPEN_WINDOW, passed_ns), 0) // self._window_ns
+        yield MetricSample("pending_windows", ("active",), float(min(active, _WINDOWS_SHOWN)))
+        yield MetricSample("pending_windows", ("retained",), float(min(retained, _WINDOWS_SHOWN)))
+
+    def _levels(self, now_ns: int, history: VitalHistory) -> Iterator[MetricSample]:
+        midnight_ns = now_ns - now_ns % DAY_NS
+        self._events = [each for each in self._events if each.at_ns >= midnight_ns]
+        for level in service_levels([*self._events, *availability(history, self._lake)], now_ns):
+            name = (level.objective.name,)
+            yield MetricSample("slo_good_share", name, level.share)
+            yield MetricSample("slo_budget_left", name, level.budget_left)
+            yield MetricSample("slo_burn_rate", name, level.burn_rate)
+
+
+def availability(history: VitalHistory, lake: Lake) -> list[Events]:
+    """The rounds of the watchdog as events; their wall hours in mission time."""
+    return [
+        Events("availability", lake.clock.now_ns(round(hour_s * NANOSECONDS_PER_SECOND)), float(good), float(total))
+        for hour_s, (good, total) in history.rounds.items()
+    ]
+
+
+def _latencies(lake: Lake, delivery: Commit) -> Sequence[MetricSample]:
+    latency_s = alert_latency_s(lake, delivery)
+    return [] if latency_s is None else [MetricSample("alert_latency_seconds", (), latency_s)] * sent_entries(delivery)
+
+
+def _landing_states(facts: Facts) -> Iterator[MetricSample]:
+    for zone, backlog in facts.backlogs.items():
+        yield MetricSample("landing_pending_segments", (zone,), float(backlog.segments))
+        yield MetricSample("landing_oldest_seconds", (zone,), backlog.oldest_s or 0.0)
+
+
+def _machine_states(facts: Facts) -> Iterator[MetricSample]:
+    for disk in facts.disks:
+        yield MetricSample("disk_free_share", (disk.path,), disk.free / disk.total if disk.total else 0.0)
+    for process in facts.processes or ():
+        yield MetricSample("operator_restart_total", (process.name,), float(process.restarts))
+
+
+def _vital_states(history: VitalHistory) -> Iterator[MetricSample]:
+    for name, each in history.vitals.items():
+        yield MetricSample("vital_red", (name, each.reading.side), float(each.reading.state is VitalState.RED))
+
+
+def _run_states(facts: Facts) -> Iterator[MetricSample]:
+    for (pool, state), count in Counter((run.pool, run.state) for run in facts.runs or ()).items():
+        yield MetricSample("runs_active", (pool, state), float(count))

@@ -1,0 +1,173 @@
+"""The metric catalogue: what commits add to it, the service levels, and the files for Prometheus and Grafana."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.dead_letters.tables import DEAD_LETTERS
+from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.fusion.watermarks import PIPELINE
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.manifest import TableWindow
+from sda_platform.observability.lineage import stages
+from sda_platform.observability.metrics.exporter import PlatformMetrics
+from sda_platform.observability.objectives import DAY_NS, OBJECTIVES, Events, alert_latency_s, service_levels
+from sda_platform.observability.vitals.evaluation import Reading, VitalState
+from sda_platform.observability.vitals.facts import DiskFacts, Facts, ProcessFacts, RunFacts
+from sda_platform.observability.vitals.history import VitalHistory
+from sda_platform.orchestration.backlog import Backlog
+from sda_platform.registry import TABLES
+from sda_platform.telemetry import METRICS, MetricKind
+from sda_platform_tests.support.delta_tables import commit, lake_at
+
+MONITORING = Path(__file__).parents[3] / "monitoring"
+NOW_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND + DAY_NS // 2
+# The names that the requirements give (pipelines 0.6).
+REQUIRED = tuple(
+    """
+    operator_restart_total operator_uptime_seconds circuit_breaker_state retry_attempts_total source_lag_seconds
+    pipeline_lag_seconds clock_skew_observed_total source_watermark_seconds pipeline_watermark_seconds pending_windows
+    late_events_dropped_total retractions_emitted_total channel_occupancy flow_policy_drops_total
+    priority_classifier_decisions_total shedding_sink_drops_total timed_sink_deadline_drops_total metrics_drops_total
+    checkpoint_age_seconds checkpoint_size_bytes checkpoint_pause_duration_ms dlq_entries_total recovery_path_total
+    operator_discards_total
+    """.split()  # noqa: SIM905
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A lake at rest at NOW_NS."""
+    uri = lake_at(tmp_path / "lake").uri
+    return Lake(uri, MissionClock(NOW_NS, 0, 0.0), without_session)
+
+
+def window(source: str, upto: int = 1) -> TableWindow:
+    return TableWindow(source, upto - 1, upto, upto - 2, upto - 1)
+
+
+def a_delivered_batch(lake: Lake, *, received_s: float) -> None:
+    """Raw record → observation → fit → alert → delivery, delivered at NOW_NS."""
+    received_ns = NOW_NS - round(received_s * NANOSECONDS_PER_SECOND)
+    commit(lake, RAW_RECORDS, [{"received_time_ns": received_ns}, {"received_time_ns": NOW_NS}])
+    commit(lake, OBSERVATIONS, [{"observation_id": "o"}], windows=[window("raw_records")])
+    counts = {"late": 2, "skewed": 1, "radar_pipeline_lag_ms": 4000}
+    marks = {PIPELINE: NOW_NS - 90 * NANOSECONDS_PER_SECOND, "radar": NOW_NS}
+    commit(lake, FUSED_TRACKS, [], windows=[window("observations")], counts=counts, watermarks=marks)
+    commit(lake, CONJUNCTION_ALERTS, [{"op": "retract"}, {"op": "insert"}], windows=[window("fused_tracks")])
+    commit(lake, ALERT_DELIVERIES, [{"alert_id": "a"}], windows=[window("conjunction_alerts")], counts={"sent": 1})
+
+
+def test_the_catalogue_has_every_name_of_the_requirements__DP5_O1() -> None:
+    assert sorted(set(REQUIRED) - set(METRICS)) == []
+    for metric in METRICS.values():
+        assert metric.meaning.endswith("."), metric
+        assert metric.name.endswith("_total") is (metric.kind is MetricKind.COUNTER)
+
+
+def test_commits_add_to_the_metrics_from_the_moment_of_following__DP5_O1(lake: Lake) -> None:
+    commit(lake, RAW_RECORDS, [{"received_time_ns": 1}])
+    followed = PlatformMetrics(lake, window_s=30)
+    letters = [{"stage": "raw_records", "error_kind": kind} for kind in ("bad_json", "bad_json", "bad_crc")]
+    commit(lake, DEAD_LETTERS, letters)
+    commit(lake, FUSED_TRACKS, [{"op": "insert"}, {"op": "retract"}], counts={"late": 2, "isl_source_lag_ms": 1500})
+    facts = Facts(
+        NOW_NS,
+        backlogs={"radar": Backlog(2, 10, 7.0)},
+        disks=[DiskFacts("/lake", 1, 4)],
+        processes=[ProcessFacts("engine", True, 3)],
+        runs=[RunFacts("r", "j", "alerts", "queued", 1.0)],
+        repeated=[("r", "j")],
+    )
+    history = VitalHistory().after([Reading("daemon_beats", VitalState.RED, "platform", "stopped")], 10.0)
+    for _ in range(2):  # a second look adds nothing
+        followed.refresh(facts, history)
+    shown = followed.metrics.value
+    assert shown("commits_total", "raw_records") is None, "what was there before does not count"
+    assert shown("dlq_entries_total", "raw_records", "bad_json") == 2.0
+    assert shown("late_events_dropped_total") == 2.0
+    assert shown("retractions_emitted_total", "fused_tracks") == 1.0
+    assert shown("landing_pending_segments", "radar") == 2.0
+    assert shown("disk_free_share", "/lake") == 0.25
+    assert shown("operator_restart_total", "engine") == 3.0
+    assert shown("runs_active", "alerts", "queued") == 1.0
+    assert shown("retry_attempts_total", "j") == 1.0
+    assert shown("recovery_path_total", "fresh") == len(TABLES) - 1
+    assert shown("vital_red", "daemon_beats", "platform") == 1.0
+    assert b'source_lag_seconds_bucket{le="2.0",source="isl"} 1.0' in followed.metrics.text()
+    followed.refresh(Facts(NOW_NS), VitalHistory().after([Reading("daemon_beats", VitalState.GREEN)], 20.0))
+    assert shown("vital_red", "daemon_beats", "platform") is None
+    assert shown("runs_active", "alerts", "queued") is None
+
+
+def test_the_latency_of_an_alert_counts_from_the_oldest_reception_it_rests_on(lake: Lake) -> None:
+    a_delivered_batch(lake, received_s=21.0)
+    (delivery,) = lake.log(ALERT_DELIVERIES).commits()
+    way = [stage.table.name for stage in stages(lake, ALERT_DELIVERIES, delivery)]
+    assert way == ["raw_records", "observations", "fused_tracks", "conjunction_alerts", "alert_deliveries"]
+    assert alert_latency_s(lake, delivery) == 21.0
+
+
+def test_a_day_of_service_levels_follows_from_the_commits(lake: Lake) -> None:
+    a_delivered_batch(lake, received_s=31.0)
+    followed = PlatformMetrics(lake, window_s=30)
+    followed.refresh(Facts(NOW_NS), VitalHistory())
+    shares = {each.name: followed.metrics.value("slo_good_share", each.name) for each in OBJECTIVES}
+    assert shares == {"alert_latency": 0.0, "freshness": 1.0, "loss": 1.0, "duplicates": 1.0, "availability": 1.0}
+
+
+def test_budget_and_burn_rate_of_an_objective() -> None:
+    good = [Events("freshness", NOW_NS - 2 * 3600 * NANOSECONDS_PER_SECOND, 900.0, 900.0)]
+    bad = [Events("freshness", NOW_NS - 60 * NANOSECONDS_PER_SECOND, 95.0, 100.0)]
+    yesterday = [Events("freshness", NOW_NS - DAY_NS, 0.0, 1000.0)]
+    level = next(
+        each for each in service_levels([*good, *bad, *yesterday], NOW_NS) if each.objective.name == "freshness"
+    )
+    assert (level.good, level.total, level.is_kept) == (995.0, 1000.0, True)
+    assert level.budget_left == pytest.approx(0.5)
+    assert level.burn_rate == pytest.approx(5.0)
+
+
+def expressions() -> Iterator[tuple[str, str]]:
+    """Where each PromQL expression of the files is, and the expression."""
+    for panel in json.loads((MONITORING / "grafana-dashboard.json").read_text())["panels"]:
+        yield from ((f"panel {panel['title']}", target["expr"]) for target in panel["targets"])
+    for line in (MONITORING / "rules.yml").read_text().splitlines():
+        if line.strip().startswith("expr:"):
+            yield "rules.yml", line.partition("expr:")[2].strip()
+
+
+@pytest.mark.parametrize(("place", "expression"), list(expressions()))
+def test_dashboard_and_rules_name_metrics_and_labels_of_the_catalogue_only(place: str, expression: str) -> None:
+    bare = re.sub(r'\{[^}]*\}|"[^"]*"|\[[^\]]*\]|\b(?:by|offset)\s*(?:\([^)]*\)|\w+)', " ", expression)
+    functions = {"histogram_quantile", "sum", "rate", "increase", "absent", "and", "or", "up"}
+    names = set(re.findall(r"\b[a-z_]{2,}\b", bare)) - functions
+    assert names, (place, expression)
+    for name in names:
+        base = name.removesuffix("_bucket")
+        assert base in METRICS, f"{place}: {name}"
+        assert (base != name) is (METRICS[base].kind is MetricKind.HISTOGRAM), f"{place}: {name}"
+        used = {
+            label.strip() for labels in re.findall(r"\bby\s*\(([^)]*)\)", expression) for label in labels.split(",")
+        }
+        assert used <= {*METRICS[base].labels, "le"}, f"{place}: {used}"
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool of Prometheus")
+def test_prometheus_accepts_the_rules_the_configuration_and_the_exposition(lake: Lake) -> None:
+    followed = PlatformMetrics(lake, window_s=30)
+    a_delivered_batch(lake, received_s=5.0)
+    followed.refresh(Facts(NOW_NS, disks=[DiskFacts("/lake", 1, 4)]), VitalHistory())
+    for arguments in (["check", "rules", "rules.yml"], ["check", "config", "prometheus.yml"]):
+        subprocess.run(["promtool", *arguments], cwd=MONITORING, check=True, capture_output=True)
+    checked = subprocess.run(["promtool", "check", "metrics"], input=followed.metrics.text(), capture_output=True)
+    assert checked.returncode in (0, 3), checked.stderr  # 3: remarks on style, such as the names of the requirements

@@ -78,6 +78,9 @@ class Settings(BaseSettings):
         description="URL that gets a report of each failed run and of each vital that turns red or recovers; "
         "empty: only the log.",
     )
+    otlp_endpoint: str = Field(
+        "", description="Address of an OpenTelemetry collector (http://host:4318) for `sda trace`; empty: none."
+    )
     ui_url: str = Field("", description="Address of the Dagster UI in links; empty: this machine, at webserver_port.")
 
     webserver_host: str = Field(

@@ -30,14 +30,29 @@ def alerts(settings: Settings, as_json: bool) -> None:
 @click.command(short_help="Follow an alert back to its raw records.")
 @click.argument("alert")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--timeline",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write an HTML page with the times of its batches, from reception to the subscriber.",
+)
+@click.option("--otlp", help="Send the same as an OpenTelemetry trace to this address, such as http://host:4318.")
 @click.pass_obj
 @for_people
-def trace(settings: Settings, alert: str, as_json: bool) -> None:
-    """Follow ALERT (an id or its beginning) back to its segments and raw records."""
+def trace(settings: Settings, alert: str, as_json: bool, page: Path | None, otlp: str | None) -> None:
+    """Follow ALERT (an id or its beginning) back to its segments and raw records.
+
+    `sda impact` goes the other way: from a segment, a sensor or an element set to the alerts that rest on it.
+    """
     from sda_platform.cli.alerts import trace_lines
+    from sda_platform.cli.timeline import send_timelines, write_timelines
     from sda_platform.observability.trace import trace_alert
 
     found = trace_alert(lake_of(settings), alert)
+    if page:
+        write_timelines(lake_of(settings), found, page)
+    if otlp or settings.otlp_endpoint:
+        send_timelines(lake_of(settings), found, otlp or settings.otlp_endpoint)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=2, default=str))
     else:

@@ -39,6 +39,7 @@ _COMMANDS = (
     platform_commands.collect,
     platform_commands.sources,
     platform_commands.status,
+    platform_commands.top,
     platform_commands.acknowledge,
     platform_commands.verify,
     data_commands.land,

@@ -104,6 +104,18 @@ def status(settings: Settings, as_json: bool) -> None:
         show_status(settings, found, services)
 
 
+@click.command(short_help="Show rates, pools, latency and backlog, live.")
+@click.option("--once", is_flag=True, help="Print one frame and exit.")
+@click.option("--interval", type=click.FloatRange(0.5, 60), default=2.0, show_default=True, help="Seconds a frame.")
+@click.pass_obj
+@for_people
+def top(settings: Settings, once: bool, interval: float) -> None:
+    """Show tables, landing zones, runs, sources and red vitals, a new frame every two seconds."""
+    from sda_platform.cli.top import run_top
+
+    run_top(settings, lake_of(settings), interval_s=interval, once=once)
+
+
 @click.command(short_help="Accept the findings that make a table red.")
 @click.argument("table")
 @click.option("--reason", default="", help="Why consumers may continue; stored with the decision.")

@@ -7,26 +7,27 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
-from sda_platform.fusion.watermarks import PIPELINE
-from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.manifest import TableWindow
 from sda_platform.observability.lineage import stages
 from sda_platform.observability.metrics.exporter import PlatformMetrics
 from sda_platform.observability.objectives import DAY_NS, OBJECTIVES, Events, alert_latency_s, service_levels
+from sda_platform.observability.objectives_asset import service_levels_asset
 from sda_platform.observability.vitals.evaluation import Reading, VitalState
 from sda_platform.observability.vitals.facts import DiskFacts, Facts, ProcessFacts, RunFacts
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.orchestration.backlog import Backlog
 from sda_platform.registry import TABLES
+from sda_platform.settings import Settings
 from sda_platform.telemetry import METRICS, MetricKind
+from sda_platform_tests.support.delivered_batch import a_delivered_batch
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
 MONITORING = Path(__file__).parents[3] / "monitoring"
@@ -49,22 +50,6 @@ def lake(tmp_path: Path) -> Lake:
     """A lake at rest at NOW_NS."""
     uri = lake_at(tmp_path / "lake").uri
     return Lake(uri, MissionClock(NOW_NS, 0, 0.0), without_session)
-
-
-def window(source: str, upto: int = 1) -> TableWindow:
-    return TableWindow(source, upto - 1, upto, upto - 2, upto - 1)
-
-
-def a_delivered_batch(lake: Lake, *, received_s: float) -> None:
-    """Raw record → observation → fit → alert → delivery, delivered at NOW_NS."""
-    received_ns = NOW_NS - round(received_s * NANOSECONDS_PER_SECOND)
-    commit(lake, RAW_RECORDS, [{"received_time_ns": received_ns}, {"received_time_ns": NOW_NS}])
-    commit(lake, OBSERVATIONS, [{"observation_id": "o"}], windows=[window("raw_records")])
-    counts = {"late": 2, "skewed": 1, "radar_pipeline_lag_ms": 4000}
-    marks = {PIPELINE: NOW_NS - 90 * NANOSECONDS_PER_SECOND, "radar": NOW_NS}
-    commit(lake, FUSED_TRACKS, [], windows=[window("observations")], counts=counts, watermarks=marks)
-    commit(lake, CONJUNCTION_ALERTS, [{"op": "retract"}, {"op": "insert"}], windows=[window("fused_tracks")])
-    commit(lake, ALERT_DELIVERIES, [{"alert_id": "a"}], windows=[window("conjunction_alerts")], counts={"sent": 1})
 
 
 def test_the_catalogue_has_every_name_of_the_requirements__DP5_O1() -> None:
@@ -171,3 +156,12 @@ def test_prometheus_accepts_the_rules_the_configuration_and_the_exposition(lake:
         subprocess.run(["promtool", *arguments], cwd=MONITORING, check=True, capture_output=True)
     checked = subprocess.run(["promtool", "check", "metrics"], input=followed.metrics.text(), capture_output=True)
     assert checked.returncode in (0, 3), checked.stderr  # 3: remarks on style, such as the names of the requirements
+
+
+def test_the_service_levels_are_an_asset_with_a_check_for_each_objective(tmp_path: Path) -> None:
+    result = dg.materialize([service_levels_asset(Settings(home=tmp_path))], instance=dg.DagsterInstance.ephemeral())
+    assert {each.check_name for each in result.get_asset_check_evaluations() if each.passed} == {
+        each.name for each in OBJECTIVES
+    }
+    (made,) = result.get_asset_materialization_events()
+    assert made.materialization.metadata["alert_latency_budget_left"].value == 1.0

@@ -1,0 +1,114 @@
+"""`sda top`: the platform at a glance, again and again: rates, pools, latency, backlog, vitals."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table as Grid
+from rich.text import Text
+
+from sda_platform.cli.people import console
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log_commits import Commit
+from sda_platform.observability.vitals.evaluation import VitalState, evaluate
+from sda_platform.observability.vitals.facts import Facts
+from sda_platform.registry import TABLES
+from sda_platform.runtime.watchdog import current_facts
+from sda_platform.settings import Settings
+
+_RECENT_NS = 60 * NANOSECONDS_PER_SECOND
+_MOST_COMMITS = 100
+
+
+@dataclass(frozen=True)
+class TableActivity:
+    """A table over the last minute of mission time: commits, rows, and how long plan to commit took at the median."""
+
+    table: str
+    age_s: float | None
+    commits: int
+    rows: int
+    took_s: float | None
+
+
+def run_top(settings: Settings, lake: Lake, *, interval_s: float, once: bool) -> None:
+    """Print one frame, or show a new one every ``interval_s`` seconds until Ctrl-C."""
+    if once:
+        console.print(frame(settings, lake))
+        return
+    try:
+        with Live(frame(settings, lake), console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                time.sleep(interval_s)
+                live.update(frame(settings, lake), refresh=True)
+    except KeyboardInterrupt:
+        return
+
+
+def frame(settings: Settings, lake: Lake) -> Group:
+    """One frame."""
+    facts = current_facts(settings)
+    activities = [activity(lake, table.name, lake.log(table).commits(_MOST_COMMITS), facts.now_ns) for table in TABLES]
+    head = Text(f"mission time {iso(facts.now_ns)}")
+    below = (_landing_grid(facts), *_source_grid(settings), _vital_lines(settings, facts))
+    return Group(head, _activity_grid(activities), *below)
+
+
+def activity(lake: Lake, table: str, newest: list[Commit], now_ns: int) -> TableActivity:
+    """What the ``newest`` commits of ``table`` say of the last minute."""
+    recent = [commit for commit in newest if commit.manifest.as_of_ns > now_ns - _RECENT_NS]
+    planned = [(commit, lake.clock.wall_ns(commit.manifest.as_of_ns)) for commit in newest[:10]]
+    took = sorted(commit.timestamp_ms / 1e3 - wall_ns / 1e9 for commit, wall_ns in planned if wall_ns is not None)
+    age_s = (now_ns - newest[0].manifest.as_of_ns) / NANOSECONDS_PER_SECOND if newest else None
+    rows = sum(commit.rows_written for commit in recent)
+    return TableActivity(table, age_s, len(recent), rows, max(took[len(took) // 2], 0.0) if took else None)
+
+
+def _activity_grid(activities: list[TableActivity]) -> Grid:
+    grid = Grid("table", "commits/min", "rows/s", "committed", "plan to commit", box=None)
+    for column in grid.columns[1:]:
+        column.justify = "right"
+    for each in activities:
+        age = "never" if each.age_s is None else f"{each.age_s:,.0f} s ago"
+        took = "–" if each.took_s is None else f"{each.took_s:.2f} s"
+        grid.add_row(each.table, str(each.commits), f"{each.rows / 60:,.1f}", age, took)
+    return grid
+
+
+def _landing_grid(facts: Facts) -> Grid:
+    grid = Grid("\nlanding zone", "\npending", "\noldest", "\nrun", "\npool", "\nstate", "\nfor", box=None)
+    runs = [(run.run_id[:8], run.pool, run.state, f"{run.age_s:,.0f} s") for run in facts.runs or ()]
+    zones = [
+        (zone, f"{backlog.segments:,}", "–" if backlog.oldest_s is None else f"{backlog.oldest_s:,.0f} s")
+        for zone, backlog in facts.backlogs.items()
+    ]
+    for number in range(max(len(runs), len(zones))):
+        zone = zones[number] if number < len(zones) else ("", "", "")
+        run = runs[number] if number < len(runs) else ("", "", "", "")
+        grid.add_row(*zone, *run)
+    return grid
+
+
+def _source_grid(settings: Settings) -> list[Any]:
+    from sda_platform.cli.sources import read_report, source_grid
+    from sda_platform.runtime.supervisor import PlatformError
+
+    try:
+        report: Mapping[str, Any] = read_report(settings.home)
+    except PlatformError:
+        return []
+    return [Text(""), source_grid(dict(report))]
+
+
+def _vital_lines(settings: Settings, facts: Facts) -> Text:
+    readings = evaluate(facts, settings.vitals)
+    red = [each for each in readings if each.state is VitalState.RED]
+    lines = Text("\n")
+    for each in red:
+        lines.append(f"red: {each}\n", style="red")
+    lines.append(f"{len(red)} of {len(readings)} vitals are red")
+    return lines

@@ -14,14 +14,8 @@ from scipy.stats import chi2
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.measurement_model import (
-    ISL,
-    OPTICAL,
-    RADAR,
-    apply_step,
-    deletion_residuals,
-    normal_equations,
-)
+from sda_platform.orbits.sensing.fit_kernels import apply_step, deletion_residuals, normal_equations
+from sda_platform.orbits.sensing.measurement_model import ISL, OPTICAL, RADAR
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.problem import Problem, pose, states
 

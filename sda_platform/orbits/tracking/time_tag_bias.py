@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.sensing.measurement_model import normal_equations, whitened_rates
+from sda_platform.orbits.sensing.fit_kernels import normal_equations
+from sda_platform.orbits.sensing.measurement_model import whitened_rates
 from sda_platform.orbits.sensing.measurements import clock_bound_s
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.estimation import fit_windows

@@ -8,15 +8,15 @@ from sda_platform.orbits import two_body
 from sda_platform.orbits.kernels import compile_all
 from sda_platform.orbits.risk import probability
 from sda_platform.orbits.screening import cell_list
-from sda_platform.orbits.sensing import accumulated_equations, measurement_model
+from sda_platform.orbits.sensing import accumulated_equations, fit_kernels, measurement_model
 
 # What the pools call by themselves; what these call in turn is compiled with them.
 KERNELS = [
     two_body._transitions,
     two_body._lagrange_coefficients,
     measurement_model.innovations,
-    measurement_model.normal_equations,
-    measurement_model.deletion_residuals,
+    fit_kernels.normal_equations,
+    fit_kernels.deletion_residuals,
     accumulated_equations.add,
     accumulated_equations.accumulate,
     accumulated_equations.deletion_residuals,

@@ -15,9 +15,9 @@ from sda_platform.lake.errors import LakeError
 from sda_platform.landing.partner_files import PartnerFileError
 from sda_platform.protocols.edits import BadEdit
 from sda_platform.registry import UnknownTable
+from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import LakeInUse
 from sda_platform.runtime.platform_home import AlreadyRunning
-from sda_platform.runtime.supervisor import PlatformError
 from sda_platform.serving.errors import ServingError
 
 EXPECTED: tuple[type[Exception], ...] = (

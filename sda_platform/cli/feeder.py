@@ -19,7 +19,7 @@ from sda_platform.cli.sources import read_report
 from sda_platform.edge.address import Address
 from sda_platform.formats.cutting import split_records
 from sda_platform.landing.lander import seal
-from sda_platform.runtime.supervisor import PlatformError
+from sda_platform.runtime.errors import PlatformError
 from sda_platform.simulation.world import SimulatedSegment
 
 BURST = 10

@@ -7,7 +7,7 @@ from rich.table import Table as Grid
 
 from sda_platform.edge.report_client import NoReport, fetch_report
 from sda_platform.published import COLLECTOR, published
-from sda_platform.runtime.supervisor import PlatformError
+from sda_platform.runtime.errors import PlatformError
 
 
 def read_report(home: Path) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
 
 
 def test_a_webservers_port_that_is_taken_before_it_is_bound_is_replaced(platform: Supervised) -> None:
-    assert "was taken meanwhile; using" in platform.output
+    assert "is taken by another program; using" in platform.output
     for name in ("code-server", "run-workers"):
         environment = Path(f"/proc/{platform.state['processes'][name]['pid']}/environ").read_bytes()
         assert f"SDA_UI_URL={platform.state['addresses']['webserver']}".encode() in environment.split(b"\0")

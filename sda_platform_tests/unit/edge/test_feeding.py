@@ -15,8 +15,8 @@ from sda_platform.edge.http_server import HttpServer
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.optical import parse_optical_record
 from sda_platform.published import COLLECTOR, publish
+from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.processes import free_port
-from sda_platform.runtime.supervisor import PlatformError
 from sda_platform.simulation.segments import TRUTH_SCHEMA
 from sda_platform.simulation.world import SimulatedSegment
 from sda_platform_tests.support.collectors import NOW_NS, beacons, collecting, payloads, radar_frames, until

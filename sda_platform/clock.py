@@ -28,7 +28,7 @@ class MissionClock:
     def starting_at(
         cls, mission_epoch_ns: int, *, rate: float = 1.0, wall_epoch_ns: int | None = None
     ) -> "MissionClock":
-        """A clock that reads ``mission_epoch_ns`` now and runs at ``rate`` times wall speed (0 = stands still)."""
+        """A clock that reads ``mission_epoch_ns`` now and runs at ``rate`` times wall speed (0 = stopped)."""
         return cls(mission_epoch_ns, time.time_ns() if wall_epoch_ns is None else wall_epoch_ns, rate)
 
     @classmethod

@@ -17,8 +17,8 @@ _TIMEOUT_S = 10.0
 def code_version() -> str:
     """The version of the code in this process, as ``0.1.0+<revision>``; found once, at the first call.
 
-    A checkout with changes that are not committed has ``.modified`` after its revision. Without a known revision the
-    package's version stands alone.
+    A checkout with uncommitted changes has ``.modified`` after its revision. Without a known revision, the result is
+    the package's version only.
     """
     revision = _installed_revision() or _checked_out_revision(_ROOT)
     return f"{_package_version()}+{revision}" if revision else _package_version()

@@ -67,9 +67,10 @@ def element_claims(element_sets: DataFrame, current: DataFrame, *, as_of_ns: int
 
 
 def edit_claims(new: pa.Table, current: pa.Table) -> pa.Table:
-    """The rows of `catalog_conflicts` about edits that change: of ``new`` rows of `catalog_edits` and ``current`` ones.
+    """Rows of `catalog_conflicts` that change because of ``new`` rows of `catalog_edits`, given the ``current`` ones.
 
-    Edits that differ and had not seen each other are concurrent: all stand until one that has seen them decides.
+    Different edits are concurrent if neither site had received the other's. All remain current until a later edit that
+    follows all of them decides.
     """
     usable = [row for row in new.to_pylist() if row["error_kind"] is None]
     known = [row for row in current.to_pylist() if row["attribute"] != ELEMENTS]

@@ -29,7 +29,7 @@ def _with_refusals(rows: pa.Table, time_ns: int) -> pa.Table:
     reasons = np.full(rows.num_rows, None, dtype=object)
     reasons[usable] = refusal_reasons(elements, time_ns)
     refused = pa.array([None if reason is None else "propagation_refused" for reason in reasons], pa.string())
-    told = pa.array(reasons, pa.string())
-    for name, found in (("error_kind", refused), ("error", told)):
+    errors = pa.array(reasons, pa.string())
+    for name, found in (("error_kind", refused), ("error", errors)):
         rows = rows.set_column(rows.column_names.index(name), name, pc.coalesce(rows.column(name), found))
     return rows

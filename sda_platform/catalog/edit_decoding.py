@@ -14,7 +14,7 @@ from sda_platform.formats.segments import SegmentMeta
 from sda_platform.lake.table import LandingColumns, Provenance
 from sda_platform.protocols.edits import Edit
 
-# What all records of a segment share is added by whoever reads the segment.
+# The reader of a segment adds the columns that all its records share.
 _OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
 _SCHEMA = pa.schema([field for field in CATALOG_EDITS.arrow_schema if field.name not in _OF_SEGMENT])
 

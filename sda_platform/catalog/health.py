@@ -44,7 +44,7 @@ _COLUMNS = [field.name for field in fields(ElementSets)]
         )
     ],
 )
-def catalogue_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
+def catalogue_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster accepts only the bare class as an annotation
     """Ages of element sets, objects by regime, altitude and inclination, the largest fragmentation, and jumps.
 
     A jump is a set that contradicts its predecessor: a manoeuvre, a bad fit or a set of another object (a cross-tag).
@@ -74,8 +74,8 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
     if jumps:
         facts["largest_jumps"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(jumps[:20])))
     is_rare = rate <= MOST_JUMPS_PER_1000
-    told = f"{len(jumps)} of {judged} sets contradict the one before ({rate:.1f} per 1,000)"
-    return dg.MaterializeResult(asset_key=KEY, metadata=facts, check_results=[_check(is_rare, told, dict(counts))])
+    summary = f"{len(jumps)} of {judged} sets contradict the one before ({rate:.1f} per 1,000)"
+    return dg.MaterializeResult(asset_key=KEY, metadata=facts, check_results=[_check(is_rare, summary, dict(counts))])
 
 
 def recent_jumps(store: Lake) -> tuple[list[dict[str, Any]], int]:
@@ -125,12 +125,12 @@ def largest_family(names: list[str]) -> str | None:
     return most[0][0] if most and most[0][1] >= _LEAST_FRAGMENTS else None
 
 
-def _check(passed: bool, told: str, counts: dict[str, int]) -> dg.AssetCheckResult:
+def _check(passed: bool, summary: str, counts: dict[str, int]) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=KEY,
         check_name="jumps_are_rare",
         passed=passed,
         severity=dg.AssetCheckSeverity.WARN,
-        description=told,
+        description=summary,
         metadata=counts,
     )

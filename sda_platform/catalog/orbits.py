@@ -1,6 +1,6 @@
-"""The catalogue as the physics wants it: a propagator over all objects, as of one version of the table.
+"""The catalogue for the physics: a propagator over all objects, as of one version of the table.
 
-It has one element set of each object, the one in force, or also those ahead, each of which takes over at its epoch.
+It contains the element set in force of each object, and optionally later sets, each valid from its epoch.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_
 from sda_platform.orbits.propagation import Propagator
 
 _COLUMNS = (*ELEMENT_COLUMNS, "object_name")
-# Of sets with one epoch the highest counts, by the first of these that tells them apart.
+# Of sets with one epoch the highest wins, by the first of these columns that differs.
 _RANK = ("source_priority", "element_set_number", "originator", "segment_sha256", "record_number")
 
 
@@ -30,7 +30,7 @@ _RANK = ("source_priority", "element_set_number", "originator", "segment_sha256"
 class Catalogue:
     """Element sets by ascending catalogue number, then time; ``propagator`` pickles small and is rebuilt per worker.
 
-    ``terms`` tells when each row is in force, where objects have several; None: each has one.
+    ``terms``: when each row is in force, if objects have several rows; None: each object has one row.
     """
 
     propagator: Propagator

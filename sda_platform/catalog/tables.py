@@ -116,7 +116,7 @@ class CatalogEdit(Provenance, LandingColumns):
     """Bronze: one row per landed edit of a catalogue object, for ever; one that cannot be used has an error."""
 
     edit_id: T.StringType = pa.Field(
-        nullable=True, description="SHA-256 of what it says; a second delivery has the same."
+        nullable=True, description="SHA-256 of its content; a second delivery has the same."
     )
     norad_id: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number of the edited object.")
     attribute: T.StringType = pa.Field(nullable=True, isin=list(ATTRIBUTES), description="What it sets.")
@@ -135,7 +135,7 @@ class CatalogEdit(Provenance, LandingColumns):
 
 
 class Claim(Provenance):
-    """What one claimant says of one attribute of one object, and what became of it: no winner is silent."""
+    """The value that one source claims for one attribute of one object, and whether it is in force, and why."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
     attribute: T.StringType = pa.Field(isin=[ELEMENTS, *ATTRIBUTES], description="What is claimed.")

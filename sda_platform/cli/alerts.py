@@ -74,8 +74,8 @@ def trace_lines(trace: Trace) -> Iterator[str]:
     yield f"alert {trace.alert_id}: {pair[0]} – {pair[1]}"
     for row in trace.alerts:
         miss = f"miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
-        told = f"Pc {row['collision_probability']:.2e}, {miss}"
-        yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {told}"
+        facts = f"Pc {row['collision_probability']:.2e}, {miss}"
+        yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {facts}"
     for row in trace.deliveries:
         batch = f"batch {row['batch_id']}"
         yield f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"

@@ -1,4 +1,4 @@
-"""`sda cdm`: the message of an alert that stands, made from the assessment that it rests on."""
+"""`sda cdm`: the conjunction data message of a current alert, made from its assessment."""
 
 from sda_platform.conjunction.alert_ids import UnknownAlert
 from sda_platform.conjunction.alert_messages import assessment_message

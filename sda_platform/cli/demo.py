@@ -40,7 +40,7 @@ from sda_platform.simulation.world import SimulatedSegment, simulate, write_trut
 MISSION_START = "2024-11-01T00:00:00Z"
 _TIMEOUT_S = 600.0
 _POLL_S = 0.5
-# A day of the platform's default week: nobody who watches a demo wants to wait for the rest.
+# One day instead of the default week, because a user watches the demo.
 _HORIZON_H = 24.0
 # The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
 _MOST_OBJECTS = 200
@@ -50,7 +50,7 @@ _ALREADY_OBSERVED_NS = 90 * NANOSECONDS_PER_SECOND
 
 
 class DemoFailed(RuntimeError):
-    """The alerts did not arrive; the text says why."""
+    """The alerts did not arrive; the text is the reason."""
 
 
 @dataclass
@@ -117,17 +117,17 @@ class Demo:
                 raise DemoFailed(f"{what} did not arrive within {_TIMEOUT_S:.0f} s; see {self._live.home / 'logs'}")
 
     def _keep_observing(self) -> None:
-        """Go on as live until somebody stops the platform; a failed run is said, and does not end the demo."""
-        said: set[str] = set()
+        """Continue in real time until the user stops the platform. A failed run is only reported."""
+        reported: set[str] = set()
         while self._platform.is_running:
             self._go_on()
-            for failed in set(_failed_runs(self._live.home / "dagster")) - said:
+            for failed in set(_failed_runs(self._live.home / "dagster")) - reported:
                 self._say(f"[red]run {failed} failed[/]; see it in the UI")
-                said.add(failed)
+                reported.add(failed)
         self._platform.wait()
 
     def _go_on(self) -> None:
-        """Land what the simulated sensors have sent by now, and tell which tables grew."""
+        """Land the simulated observations up to now, and print which tables grew."""
         if not self._platform.is_running:
             self._platform.wait()
             raise KeyboardInterrupt
@@ -203,12 +203,12 @@ def observed_world(
     objects: Sequence[int],
     scheduled: Sequence[ScheduledTime] = (),
 ) -> Iterator[SimulatedSegment]:
-    """The simulated segments of a scenario around these objects, and around those that telescopes survey every night.
+    """Simulate the segments of a scenario around these objects and those that telescopes survey every night.
 
-    Sensors observe what they are ``scheduled`` for besides their survey.
+    Sensors also observe the ``scheduled`` times, in addition to their survey.
 
-    Without the latter no telescope may see anything, and a platform that waits for its first word closes no window.
-    A break-up is into 1,800 pieces that nobody publishes, under radars that can follow as many at once.
+    The surveyed objects ensure that telescopes observe something: fusion closes no window before each source has sent.
+    A break-up has 1,800 uncatalogued fragments; the simulated radars can track as many at once.
     """
     return simulate(
         scenario,
@@ -269,5 +269,5 @@ def _empty(home: Path) -> None:
 
 
 def _refuse_if_running(home: Path) -> None:
-    # Before anything is emptied: taking the lock and giving it back tells whether a platform works there.
+    # Before any deletion: the lock can be taken only if no platform runs there.
     take_lock(home).close()

@@ -1,4 +1,4 @@
-"""The failures that a person caused or can mend: the command line shows their text and no traceback."""
+"""Failures that the user caused or can correct: the command line shows their text and no traceback."""
 
 from deltalake.exceptions import DeltaError
 
@@ -25,7 +25,7 @@ EXPECTED: tuple[type[Exception], ...] = (
     BadEdit,
     ConfigError,
     ConversionError,
-    DeltaError,  # a log that cannot be read; `sda verify` tells what is wrong with it
+    DeltaError,  # a log that cannot be read; `sda verify` reports the damage
     ListingError,
     LakeError,
     LakeInUse,

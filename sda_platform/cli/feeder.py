@@ -70,7 +70,7 @@ class ObservationArchive:
                 self.wfile.write(content)
 
             def log_message(self, *_: object) -> None:
-                """Nothing: the collector's log tells what it asked."""
+                """Do nothing: the collector's log has the requests."""
 
         with ThreadingHTTPServer(address, Answer) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()

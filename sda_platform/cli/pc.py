@@ -1,4 +1,4 @@
-"""What `sda pc` reads and says: the risk of one conjunction data message."""
+"""`sda pc`: read one conjunction data message and print its collision probability and risk level."""
 
 from collections.abc import Iterator
 from pathlib import Path

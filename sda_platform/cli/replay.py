@@ -28,10 +28,10 @@ _SHOWN_DIFFERENCES = 5
 def run_replay(
     settings: Settings, console: Console, name: str, span: Span, *, shadow: str = "", keep: bool = False
 ) -> list[Comparison]:
-    """Replay the table ``name``, or ``all``; nothing outside the shadow is changed.
+    """Replay the table ``name``, or ``all``, into a shadow; nothing outside the shadow changes.
 
-    The shadow is a directory beside the lake, removed at the end unless it is to be kept, or ``shadow``, which is
-    kept. Raises what `replay_lake` raises, and UnknownTable, EngineUnavailable.
+    Without ``shadow``, a temporary directory next to the lake is used and removed at the end unless it is to be kept;
+    ``shadow`` is kept. Raises the errors of `replay_lake`, UnknownTable and EngineUnavailable.
     """
     tables = tables_named(name)
     uri = shadow or f"{settings.lake_uri}.replay-{uuid.uuid4().hex[:8]}"
@@ -46,7 +46,7 @@ def run_replay(
 
 @contextmanager
 def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
-    """A session of its own when it is first asked for: on the engine that is set or runs here, or in this process."""
+    """Open a session at first use: on the configured or running engine, or in this process."""
     platform = running_platform(settings.home.absolute())
     remote = settings.spark_remote or (platform["addresses"]["engine"] if platform else IN_PROCESS)
     opened: list[SparkSession] = []
@@ -65,7 +65,7 @@ def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
 
 @contextmanager
 def _bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
-    """A bar for each table; what comes back is told after each commit."""
+    """Show a progress bar for each table; the result is a callback for each replayed commit."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bars: dict[str, TaskID] = {}
     with Progress(*columns, console=console, transient=True) as progress:
@@ -94,7 +94,7 @@ def comparison_grid(found: Sequence[Comparison]) -> Grid | str:
 
 
 def difference_lines(found: Sequence[Comparison]) -> Iterator[str]:
-    """What differs, table by table, as far as a person wants to read on."""
+    """Lines about the differences of each table, the first few of each."""
     for each in found:
         yield from (f"{each.table}, {line}" for line in each.differences[:_SHOWN_DIFFERENCES])
         if len(each.differences) > _SHOWN_DIFFERENCES:

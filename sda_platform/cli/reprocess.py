@@ -1,4 +1,4 @@
-"""`sda reprocess`, as the command line runs it: choose letters, say what goes back, put it back."""
+"""`sda reprocess` on the command line: select dead letters, list them, and land their records again."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

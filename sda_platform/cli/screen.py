@@ -1,4 +1,4 @@
-"""What `sda screen` tells while it works and when it is done."""
+"""Progress and result of `sda screen` on the terminal."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +43,9 @@ class Search:
 
 
 def run_screening(catalog: Path, search: Search, processes: int | None, out: Path, console: Console) -> None:
-    """Read, screen, write, and say what was found, what was left out and why.
+    """Read the objects, screen them, write the events, and print the result with all exclusions and their reasons.
 
-    Raises ScreeningInputError and ListingError for what the user can mend.
+    Raises ScreeningInputError and ListingError for errors that the user can correct.
     """
     check_output(out)
     volumes = screening_volumes(search.volumes) if search.volumes else None

@@ -1,4 +1,4 @@
-"""`sda screen`: the objects of a file that are screened without a platform, and the files that tell what was found."""
+"""`sda screen`: read the objects to screen from a file, and write the events to files. Needs no platform."""
 
 import dataclasses
 import os
@@ -26,7 +26,7 @@ _OUTPUTS = {".csv", ".parquet"}
 
 
 class ScreeningInputError(ValueError):
-    """A file that cannot be screened or written; the text names it and says why."""
+    """A file that cannot be screened or written; the text has its name and the reason."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class ElementFile:
 def read_elements(path: Path, start_ns: int, end_ns: int) -> ElementFile:
     """Read OMM (CSV, JSON, KVN, XML, Parquet) or TLE, compressed or not: any file of elements that can be landed.
 
-    Raises PartnerFileError where its name does not tell the format, and ScreeningInputError where it cannot be read or
-    holds no element set.
+    Raises PartnerFileError if the name has no known format, and ScreeningInputError if the file cannot be read or has
+    no element set.
     """
     file = identify(path, feed=ELEMENTS_FEED)
     try:
@@ -73,8 +73,10 @@ def read_elements(path: Path, start_ns: int, end_ns: int) -> ElementFile:
 
 
 def write_events(screening: ScreeningResult, elements: ElementSets, out: Path) -> list[Path]:
-    """Write the events to ``out`` (.csv or .parquet), and beside it, where there are any, co-located pairs and objects
-    that SGP4 refused. Returns the files written. Raises ScreeningInputError for another ending."""
+    """Write the events to ``out`` (.csv or .parquet); write co-located pairs and objects that SGP4 refused next to it.
+
+    Returns the files written. Raises ScreeningInputError for another suffix.
+    """
     check_output(out)
     norad_id, events, together, refused = elements.norad_id, screening.events, screening.colocated, screening.failures
     tables = {

@@ -1,4 +1,4 @@
-"""`sda show`: one alert as a person wants it: who, when, how near, how dangerous, and how that changed."""
+"""`sda show`: one alert with objects, TCA, miss distance, risk level, and the history of its assessments."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,16 +16,16 @@ _SEEN = {"operator_ephemeris": "ephemeris", "fused_track": "track", "element_set
 
 
 class PictureError(ValueError):
-    """A picture that cannot be written; the text names the file and says why."""
+    """A picture that cannot be written; the text has the file and the reason."""
 
 
 def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     """The alert for the terminal: its state, geometry, history, and where to look for more."""
     history = EventHistory.of_correction_log(trace.assessments, trace.messages)
     last = history.last
-    told = trace.alerts[-1]
-    standing = f"[bold]{told['risk']}[/]" if told["op"] == INSERT else "withdrawn"
-    yield f"alert {trace.alert_id}: {standing}, Pc {last['collision_probability']:.2e}"
+    newest = trace.alerts[-1]
+    status = f"[bold]{newest['risk']}[/]" if newest["op"] == INSERT else "withdrawn"
+    yield f"alert {trace.alert_id}: {status}, Pc {last['collision_probability']:.2e}"
     for number, role in ((1, "primary"), (2, "secondary")):
         source = _SEEN[last[f"state_source_{number}"]]
         yield f"  {role:<10} {last[f'norad_id_{number}']} {last[f'object_name_{number}']} (state from its {source})"
@@ -79,7 +79,7 @@ def _history_grid(history: EventHistory) -> Grid:
             " ".join(_SEEN[row[f"state_source_{number}"]] for number in (1, 2)),
         )
         before_ns = row["tca_time_ns"]
-    if not history.stands:
+    if not history.is_current:
         grid.caption = "the event is gone: no screening finds it any more"
         grid.caption_justify = "left"
     return grid

@@ -13,7 +13,7 @@ from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.frames import teme_to_pef, velocity_teme_to_pef
 
 ORIGINATOR = "SDA-PLATFORM"
-# The standard has a name for the 2D integral only; the others are told as a comment, too.
+# The standard names only the 2D integral; for the other methods a comment is added.
 _KINDS = {"payload": "PAYLOAD", "rocket body": "ROCKET BODY", "debris": "DEBRIS", "unknown": "UNKNOWN"}
 _MILLISECOND_NS = NANOSECONDS_PER_SECOND // 1000
 
@@ -21,7 +21,7 @@ _MILLISECOND_NS = NANOSECONDS_PER_SECOND // 1000
 def assessment_message(assessment: Mapping[str, Any], created_ns: int) -> Cdm:
     """The message of one row of ``conjunction_assessments``, created at ``created_ns``.
 
-    States are Earth-fixed (the standard knows no TEME): ITRF but for polar motion and UT1, which are the same for both
+    States are Earth-fixed (the standard has no TEME): ITRF but for polar motion and UT1, which are the same for both
     objects and change nothing between them.
     """
     tca_ns = assessment["tca_time_ns"]

@@ -104,7 +104,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
             "fleet": len(fleet),
         }
         receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
-        beside = screen.beside_the_events(found)
+        further = screen.further_results(found)
     finally:
         found.unpersist()
     return materialized(
@@ -114,7 +114,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
         span=f"{iso(task.start_ns)} to {iso(task.end_ns)}",
         who="all against all" if screening.scope == "all" else "the fleet against all",
         within=screening.how_near,
-        **beside,
+        **further,
         **counts,
     )
 
@@ -179,13 +179,13 @@ def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     )
     receipt = store.append(plan, entries)
     written = store.written_rows(receipt, ["op"])
-    said = Counter(written.column("op").to_pylist())
-    standing = Counter(current_keys(store.log(CONJUNCTION_ALERTS), ["risk"]).column("risk").to_pylist())
+    operations = Counter(written.column("op").to_pylist())
+    current = Counter(current_keys(store.log(CONJUNCTION_ALERTS), ["risk"]).column("risk").to_pylist())
     return materialized(
         store,
         receipt,
-        inserts=said["insert"],
-        retracts=said["retract"],
-        current_alerts=standing.total(),
-        **standing,
+        inserts=operations["insert"],
+        retracts=operations["retract"],
+        current_alerts=current.total(),
+        **current,
     )

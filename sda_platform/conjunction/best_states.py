@@ -1,4 +1,4 @@
-"""The best state known of each object of an approach: its operator's ephemeris, its track, or its element set."""
+"""The best state of each object of an approach: its operator's ephemeris, its track, or its element set."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class BestStates:
         tracks: Tracks,
         ephemerides: OperatorEphemerides,
     ) -> BestStates:
-        """What tells most of objects ``norad_id`` (n,), all of them in the catalogue, about ``time_ns`` (n,).
+        """Choose the best source of state of objects ``norad_id`` (n,), all catalogued, at ``time_ns`` (n,).
 
         An operator's ephemeris that covers the time ranks above the element set. It ranks above the track as well,
         unless the track has the smaller covariance, or the object has manoeuvred since the ephemeris was created.
@@ -106,10 +106,10 @@ class BestStates:
     ) -> BestStates:
         """The same without ephemerides.
 
-        That is the track, unless it knows the position no better than the model of element sets: what SGP4 leaves out
-        adds up in a carried state, so some hours ahead the element set is the better guide. Not to an object that has
-        manoeuvred since its epoch. A track deviates from the set in force at its own time: where another set takes over
-        before ``time_ns``, as at a planned manoeuvre, that set counts.
+        The track is used unless its position error is not below that of element sets: force-model errors accumulate in
+        a propagated state, so some hours ahead the element set is more accurate. If the object has manoeuvred since the
+        set's epoch, the track is used. A track is a deviation from the set in force at its own time. If another set
+        comes into force before ``time_ns``, as for a planned manoeuvre, that set is used.
         """
         index = catalogue.rows_in_force(norad_id, time_ns)
         seen = np.flatnonzero(np.isin(norad_id, tracks.norad_id))
@@ -141,7 +141,7 @@ class BestStates:
 
     @property
     def has_track(self) -> npt.NDArray[np.bool_]:
-        """(n,) whether a track tells the state."""
+        """(n,) whether the state comes from a track."""
         return np.asarray(self.track_id != "")
 
     @property

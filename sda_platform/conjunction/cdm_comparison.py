@@ -1,7 +1,7 @@
-"""Second opinions: what the messages of others say of an encounter, beside what we say of it.
+"""External CDM comparison: risk and miss distance of received messages against our own assessment of the encounter.
 
-A message and an event of ours are one encounter when they name the same pair and their TCAs lie within the tolerance
-by which an event keeps its id. That is asked when it is read, not stored: either may come first, and events move.
+A message and one of our events are the same encounter if they name the same pair and their TCAs differ by less than the
+tolerance for an event's id. The match is computed on reading and not stored: either may come first, and TCAs change.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ _OURS = ["norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability"]
 
 @dataclass(frozen=True)
 class SecondOpinion:
-    """What a message says of an encounter, and our standing assessment of it, where there is one."""
+    """A received message about an encounter, and our current assessment of it, if there is one."""
 
     message: Row
     event: Row | None
@@ -41,14 +41,14 @@ class SecondOpinion:
         theirs, ours = reported_probability(self.message), self.event["collision_probability"] if self.event else 0.0
         if theirs is None or max(ours, theirs) < YELLOW_FROM:
             return None
-        said = f"{self.message['originator']} reports Pc {theirs:.2e} for {_encounter(self.message)}"
+        report = f"{self.message['originator']} reports Pc {theirs:.2e} for {_encounter(self.message)}"
         if self.event is None:
-            return f"{said}; we have no such event"
+            return f"{report}; we have no such event"
         if max(ours, theirs) > CONTRADICTION * min(ours, theirs):
-            return f"{said}; our Pc is {ours:.2e} (event {self.event['event_id'][:8]})"
+            return f"{report}; our Pc is {ours:.2e} (event {self.event['event_id'][:8]})"
         return None
 
-    def told(self) -> dict[str, Any]:
+    def row(self) -> dict[str, Any]:
         """Both in one row, for a table: null where there is nothing of ours."""
         names = ("originator", "object_name_1", "object_name_2", "tca_time_ns", "miss_distance_km")
         ours = self.event or {"collision_probability": None, "event_id": None}
@@ -67,8 +67,8 @@ def reported_probability(message: Row) -> float | None:
     return computed if stated is None else stated
 
 
-def said_ns(message: Row) -> int:
-    """When it was said: its creation, or, where the message does not tell, when it reached us."""
+def reported_ns(message: Row) -> int:
+    """The creation time of the message, or the time of its arrival if it has none; ns since the Unix epoch."""
     created: int | None = message["created_time_ns"]
     return int(message["received_time_ns"]) if created is None else created
 
@@ -82,7 +82,7 @@ def comparisons_with(lake: Lake, event: Row) -> tuple[dict[str, Any], ...]:
 
 
 def open_comparisons(lake: Lake, now_ns: int) -> list[SecondOpinion]:
-    """What each originator said last of each encounter that is ahead at ``now_ns``, by TCA, beside what we say."""
+    """The newest message of each originator about each encounter after ``now_ns``, by TCA, with our assessment."""
     ahead = newest(lake.log(RECEIVED_CDMS).rows(_SAID, ds.field("tca_time_ns") > now_ns).to_pylist())
     named = sorted({each[name] for each in ahead for name in ("norad_id_1", "norad_id_2") if each[name]})
     events = defaultdict(list)
@@ -97,10 +97,10 @@ def newest(messages: Iterable[Row]) -> list[Row]:
     """The last message of each originator about each encounter, in the order of TCAs."""
     last: dict[object, list[Row]] = defaultdict(list)
     for message in sorted(messages, key=_age, reverse=True):
-        said = last[message["originator"], _pair(message)]
-        if _nearest(message, said) is None:
-            said.append(message)
-    return sorted((message for said in last.values() for message in said), key=lambda m: (m["tca_time_ns"], _age(m)))
+        kept = last[message["originator"], _pair(message)]
+        if _nearest(message, kept) is None:
+            kept.append(message)
+    return sorted((message for kept in last.values() for message in kept), key=lambda m: (m["tca_time_ns"], _age(m)))
 
 
 def _nearest(row: Row, others: Iterable[Row]) -> Row | None:
@@ -121,7 +121,7 @@ def _pair(row: Row) -> frozenset[object]:
 
 
 def _age(message: Row) -> tuple[int, str, int]:
-    return said_ns(message), message["segment_sha256"], message["record_number"]
+    return reported_ns(message), message["segment_sha256"], message["record_number"]
 
 
 def _encounter(message: Row) -> str:

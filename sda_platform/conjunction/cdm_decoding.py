@@ -1,4 +1,4 @@
-"""Segments of conjunction data messages to rows: what each says, and the risk that follows from its states."""
+"""Decode segments of conjunction data messages to rows: each message's content, and the risk from its states."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from sda_platform.orbits.risk.probability import risk_level
 _MOST_DIGITS = 9
 # What content can cause; anything else (memory, system) is no fault of the message and may pass on a later attempt.
 _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
-# What all records of a segment share is told by whoever reads the segment.
+# The reader of a segment adds the columns that all its records share.
 _OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
 _SCHEMA = pa.schema([field for field in RECEIVED_CDMS.arrow_schema if field.name not in _OF_SEGMENT])
 
@@ -30,17 +30,17 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
     messages, errors = read_records(records, meta.format, MESSAGES_FEED)
     rows = []
     for row, record in enumerate(records):
-        told: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
+        row_facts: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
         try:
             if row in errors:
                 raise errors[row]
-            told |= _facts(messages[row])
+            row_facts |= _facts(messages[row])
         except RecordError as error:
-            told |= {"error_kind": error.kind, "error": error_text(record, error)}
+            row_facts |= {"error_kind": error.kind, "error": error_text(record, error)}
         except _OF_CONTENT as error:  # one message must not stop the others of its segment
             reason = f"cannot be assessed: {type(error).__name__}: {error}"
-            told |= {"error_kind": "bad_field", "error": reason[:500]}
-        rows.append(told)
+            row_facts |= {"error_kind": "bad_field", "error": reason[:500]}
+        rows.append(row_facts)
     return pa.Table.from_pylist(rows, _SCHEMA)
 
 

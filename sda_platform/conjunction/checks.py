@@ -66,8 +66,8 @@ def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Co
     )
     differs = pc.not_equal(rows.column("collision_probability"), rows.column("probability_2d"))
     misjudged = rows.filter(pc.and_(pc.fill_null(rows.column("is_2d_valid"), False), pc.fill_null(differs, True)))
-    told = [(miscoloured, "do not have the risk level of their Pc"), (misjudged, "have a valid 2D Pc and another one")]
-    return [f"{len(bad)} assessments {what}, such as {bad.column(0)[0].as_py()}" for bad, what in told if len(bad)]
+    found = [(miscoloured, "do not have the risk level of their Pc"), (misjudged, "have a valid 2D Pc and another one")]
+    return [f"{len(bad)} assessments {what}, such as {bad.column(0)[0].as_py()}" for bad, what in found if len(bad)]
 
 
 def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -105,14 +105,14 @@ def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
     """List the encounters ahead on which our current assessments and the newest received messages differ."""
     store = lake.open()
     opinions = open_comparisons(store, store.clock.now_ns())
-    lines = [told for told in (opinion.disagreement for opinion in opinions) if told]
+    lines = [line for line in (opinion.disagreement for opinion in opinions) if line]
     return dg.AssetCheckResult(
         passed=not lines,
         severity=dg.AssetCheckSeverity.WARN,
         description="; ".join(lines)[:1000] or None,
         metadata={
-            "told_by_others": len(opinions),
-            "told_by_others_only": sum(opinion.event is None for opinion in opinions),
+            "external_reports": len(opinions),
+            "external_only": sum(opinion.event is None for opinion in opinions),
             **({"disagreements": lines[:50]} if lines else {}),
         },
     )

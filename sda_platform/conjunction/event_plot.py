@@ -1,5 +1,4 @@
-"""One picture of a close approach with all that is known of it: risk and miss as the TCA nears, geometry in RTN; and
-what others say of risk and miss."""
+"""One picture of a close approach: risk and miss distance over time, geometry in RTN, and values of received CDMs."""
 
 import base64
 import io
@@ -12,7 +11,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from sda_platform.clock import iso
-from sda_platform.conjunction.cdm_comparison import reported_probability, said_ns
+from sda_platform.conjunction.cdm_comparison import reported_ns, reported_probability
 from sda_platform.conjunction.history import EventHistory, hours_ahead
 from sda_platform.orbits.risk.probability import RED_FROM, YELLOW_FROM
 
@@ -32,7 +31,7 @@ def event_picture(history: EventHistory) -> bytes:
     _geometry(across, history, ("cross_track_miss_km", "cross-track"), ("radial_miss_km", "radial"))
     last = history.last
     names = " – ".join(f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2))
-    figure.suptitle(f"{names}{'' if history.stands else ' – withdrawn'}\n{_facts(history)}", fontsize=11)
+    figure.suptitle(f"{names}{'' if history.is_current else ' – withdrawn'}\n{_facts(history)}", fontsize=11)
     png = io.BytesIO()
     figure.savefig(png, format="png", metadata={"Software": None})
     return png.getvalue()
@@ -89,10 +88,10 @@ def _miss(axes: Axes, history: EventHistory) -> None:
 
 
 def _of_others(axes: Axes, history: EventHistory, value: Callable[[dict[str, Any]], float | None]) -> None:
-    """What each originator's messages say, at the time of their creation."""
+    """Plot the values of each originator's messages at their creation times."""
     for originator in sorted({message["originator"] or "others" for message in history.opinions}):
-        said = [m for m in history.opinions if (m["originator"] or "others") == originator]
-        points = [(hours_ahead(m["tca_time_ns"], said_ns(m)), value(m)) for m in said]
+        messages = [m for m in history.opinions if (m["originator"] or "others") == originator]
+        points = [(hours_ahead(m["tca_time_ns"], reported_ns(m)), value(m)) for m in messages]
         known = [(hours, max(y, _LEAST_PROBABILITY)) for hours, y in points if y is not None]
         if not known:
             continue

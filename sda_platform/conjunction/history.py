@@ -1,5 +1,4 @@
-"""A close approach over time: what each assessment said of it, from the journal that keeps them all, and what others
-said."""
+"""The history of a close approach: all its assessments from the correction log, and the received CDMs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ class EventHistory:
     """
 
     assessments: tuple[dict[str, Any], ...]
-    stands: bool
+    is_current: bool
     opinions: tuple[dict[str, Any], ...] = ()
 
     @classmethod
@@ -33,12 +32,12 @@ class EventHistory:
     ) -> "EventHistory":
         """Fold the event's journal entries, in any order."""
         ordered = sorted(entries, key=lambda row: (row["sequence"], row["op"]))
-        told = tuple(row for row in ordered if row["op"] == INSERT)
-        return cls(told, ordered[-1]["op"] == INSERT, tuple(opinions))
+        inserts = tuple(row for row in ordered if row["op"] == INSERT)
+        return cls(inserts, ordered[-1]["op"] == INSERT, tuple(opinions))
 
     @property
     def last(self) -> dict[str, Any]:
-        """What was said last."""
+        """The newest assessment."""
         return self.assessments[-1]
 
     @property

@@ -28,7 +28,7 @@ class Screening:
 
 
 def decide(plan: Plan, changed: Set[int], catalogue_size: int, *, horizon_ns: int, refresh_ns: int) -> Screening | None:
-    """The screening that ``plan`` asks for, or None: nothing changed and the last full one is young enough."""
+    """The screening that ``plan`` requires; None if nothing changed and the last full screening is recent."""
     marks = plan.previous.watermarks if plan.previous else {}
     last_full = marks.get(SCREENED_FROM)
     is_due = last_full is None or plan.as_of_ns - last_full >= min(refresh_ns, horizon_ns)

@@ -17,7 +17,7 @@ from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.encounter import relative_states
 
-# Of the miss distance that the message states: more than rounding, less than anybody's error of substance.
+# Fraction of the stated miss distance: above rounding errors and below real errors.
 _MISS_TOLERANCE, _MISS_TOLERANCE_KM = 0.01, 0.01
 _NEAREST_KM, _FARTHEST_KM, _FASTEST_KM_S = 1e3, 1e7, 1e2
 DISAGREES: Final = "states_disagree_with_miss_distance"
@@ -25,11 +25,11 @@ DISAGREES: Final = "states_disagree_with_miss_distance"
 
 @dataclasses.dataclass(frozen=True)
 class MessageRisk:
-    """The risk that a message tells of. Numbers that cannot be had are None.
+    """The risk that follows from a message. A number that cannot be computed is None.
 
-    ``pc`` is the best probability available and ``method`` how it was found. ``valid_2d`` is None where the message
-    lacks what a verdict needs; ``risk`` then follows the largest answer of all methods. ``tca_offset_s`` says how far
-    the states' own closest approach lies after the time that the message gives.
+    ``pc`` is the best probability available and ``method`` its method. ``valid_2d`` is None if the message lacks the
+    data for the validity test; ``risk`` then follows the largest Pc of all methods. ``tca_offset_s`` is the closest
+    approach of the message's states minus its stated TCA.
     """
 
     pc: float | None
@@ -58,9 +58,9 @@ class MessageRisk:
 
 
 def message_risk(message: Cdm, hard_body_radius_m: float | None = None) -> MessageRisk:
-    """Assess a message; ``hard_body_radius_m`` (combined) goes before what it says itself.
+    """Assess a message; ``hard_body_radius_m`` (combined) overrides the message's own value.
 
-    Raises RecordError for what is no orbit, and where its two states cannot be brought into one frame.
+    Raises RecordError if a state is no orbit or the two states cannot be transformed into one frame.
     """
     radius_m, radius_source = (
         _radius(message) if hard_body_radius_m is None else (hard_body_radius_m, "option, combined radius")

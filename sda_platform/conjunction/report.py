@@ -26,7 +26,7 @@ SHOWN = 5
     deps=[CONJUNCTION_ALERTS.name, RECEIVED_CDMS.name],
     kinds={"matplotlib"},
 )
-def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
+def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster accepts only the bare class as an annotation
     """Active alerts with the highest risk: miss distance and probability against time to TCA, and the geometry.
 
     A table compares received messages of encounters ahead with our probabilities. The plot of an alert shows both.
@@ -35,16 +35,16 @@ def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ign
 
 
 def report(store: Lake) -> dg.MaterializeResult[Any]:
-    """The pictures as metadata, the most dangerous first, how many alerts hold, and what others say."""
+    """The pictures as metadata, highest risk first, the number of current alerts, and received CDMs."""
     # Drawing takes a second to import, which every run's process would spend.
     from sda_platform.conjunction.event_plot import as_markdown, event_picture
 
     alerts = current_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability"]).to_pylist()
     worst = sorted(alerts, key=lambda alert: (-alert["collision_probability"], alert["event_id"]))[:SHOWN]
     facts: dict[str, Any] = {"current_alerts": len(alerts)}
-    opinions = [opinion.told() for opinion in open_comparisons(store, store.clock.now_ns())]
+    opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
     if opinions:
-        facts["said_by_others"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
+        facts["received_cdms"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
     for place, alert in enumerate(worst, start=1):
         picture = event_picture(event_history(store, alert["event_id"]))
         facts[f"alert_{place}"] = dg.MetadataValue.md(as_markdown(picture, f"alert {alert['event_id']}"))

@@ -110,7 +110,7 @@ def findings(
     search = searcher(catalogue, np.asarray(fleet, dtype=np.int64), work, fleet_internal=fleet_internal)
     types = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
     found = frame.repartition(max(1, min(len(tasks), at_once))).mapInArrow(search, types)
-    # A span tells a pair that moves together, or a refusal, once; what counts is the first of them all.
+    # Each time span reports a co-located pair or a refused object once; the earliest report is kept.
     when = F.when(F.col("kind") == EVENT, F.col("tca_time_ns"))
     first = F.min_by(F.struct(*_FOUND), "tca_time_ns").alias("found")
     return found.groupBy("kind", "norad_id_1", "norad_id_2", when).agg(first).select("found.*")
@@ -121,13 +121,15 @@ def approaches(found: DataFrame) -> DataFrame:
     return found.where(F.col("kind") == EVENT).drop("kind", "reason")
 
 
-def beside_the_events(found: DataFrame) -> dict[str, Any]:
-    """What else a person wants to know of a screening: pairs that move together, and objects that SGP4 refuses."""
+def further_results(found: DataFrame) -> dict[str, Any]:
+    """Further results of a screening: co-located pairs, and objects that SGP4 refuses."""
     rows = found.where(F.col("kind") != EVENT).select("kind", "norad_id_1", "norad_id_2", "tca_time_ns", "reason")
-    told = rows.orderBy("kind", "norad_id_1", "norad_id_2").toArrow().rename_columns({"tca_time_ns": "first_time_ns"})
+    ordered = (
+        rows.orderBy("kind", "norad_id_1", "norad_id_2").toArrow().rename_columns({"tca_time_ns": "first_time_ns"})
+    )
     facts: dict[str, Any] = {}
     for kind, name in ((TOGETHER, "pairs_moving_together"), (REFUSED, "refused_by_sgp4")):
-        chosen = told.filter(pc.equal(told.column("kind"), kind)).drop_columns("kind")
+        chosen = ordered.filter(pc.equal(ordered.column("kind"), kind)).drop_columns("kind")
         facts[name] = chosen.num_rows
         if chosen.num_rows:
             facts[f"{name}_preview"] = dg.MetadataValue.md(markdown_table(chosen))
@@ -152,8 +154,8 @@ def searcher(
                 else:
                     found = screen_span(propagator, terms, *rows, *span, sweep.volume)
                 events = _rows(propagator, fleet, found.events, fleet_internal=fleet_internal)
-                for told in (events, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
-                    yield from told.to_batches()
+                for part in (events, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
+                    yield from part.to_batches()
 
     return search
 

@@ -1,7 +1,7 @@
 """Tables of package conjunction: candidates, assessments, alerts, and received CDMs.
 
-Three are journals keyed by ``event_id``, which stays with a close approach while its TCA moves; the fourth holds what
-others say.
+Three are correction logs keyed by ``event_id``, which a close approach keeps while its TCA changes. The fourth has
+messages from other organisations.
 """
 
 import pandera.pyspark as pa

@@ -31,7 +31,7 @@ def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Scree
     last_tca = F.max_by("tca_time_ns", F.struct("sequence", "op")).over(Window.partitionBy("event_id"))
     near = journal.where(spanned).where(_is_screened(screening)).withColumn("last_tca", last_tca)
     fresh = _identified(found, near)
-    # An event that was outside the span and has moved into it goes on, like one that was inside.
+    # An event whose TCA moved into the span keeps its id, like an event that was inside.
     again = fresh.select("event_id", F.lit(True).alias("found"))
     covered = F.col("last_tca").between(F.lit(screening.start_ns), F.lit(screening.end_ns - 1))
     reviewed = near.join(again, "event_id", "left").where(covered | F.col("found")).drop("found", "last_tca")
@@ -56,7 +56,7 @@ def assessment_corrections(
     under_review: DataFrame,
     as_of_ns: int,
 ) -> DataFrame:
-    """Assess the events ``under_review`` (column event_id) anew; those without a standing candidate are retracted."""
+    """Assess the events ``under_review`` (column event_id) anew; those without a current candidate are retracted."""
     open_events = standing(candidates, "event_id").join(under_review, "event_id", "left_semi")
     fresh = open_events.mapInArrow(
         assessor(catalogue, tracks, ephemerides, volumes), fact_types(CONJUNCTION_ASSESSMENTS)
@@ -68,9 +68,9 @@ def assessment_corrections(
 def alert_corrections(
     assessments: DataFrame, journal: DataFrame, *, under_review: DataFrame, as_of_ns: int
 ) -> DataFrame:
-    """Alerts for the events ``under_review``: standing assessments at risk, to the precision that a person acts on.
+    """Alerts for the events ``under_review``: current assessments at risk, rounded to the precision that operators use.
 
-    Rounding (TCA to 1 ms, miss to 1 m, Pc to three digits) keeps changes without meaning from being sent.
+    Rounding (TCA to 1 ms, miss to 1 m, Pc to three digits) prevents alerts for insignificant changes.
     """
     risky = (
         standing(assessments, "event_id").join(under_review, "event_id", "left_semi").where(F.col("risk") != "green")

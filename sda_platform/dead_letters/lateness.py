@@ -1,4 +1,4 @@
-"""Which observations came after their window had closed, told from the commits of `fused_tracks` alone."""
+"""Find the observations that arrived after their window was closed, from the commits of `fused_tracks` alone."""
 
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -42,7 +42,7 @@ class DeadLetterRecord:
 
     @property
     def source(self) -> str:
-        """Who sent it: the sensor, or (where the record did not tell) its landing zone."""
+        """The sender: the sensor, or the landing zone if the record names no sensor."""
         return self.source_id or self.feed
 
 
@@ -88,8 +88,10 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
 
 
 def read_dead_letters(rows: pa.Table) -> tuple[list[DeadLetterRecord], int]:
-    """The letters in ``rows`` of `dead_letters`, whatever documented version wrote them, in canonical order; and how
-    many were left out because a later platform wrote them in a layout that this one does not know."""
+    """Read the dead letters in ``rows`` of `dead_letters`, of every documented layout version, in canonical order.
+
+    Also returns the number of rows that a later version of the platform wrote in an unknown layout.
+    """
     letters = []
     for row in rows.to_pylist():
         read = _READERS.get(row["schema_version"])

@@ -1,9 +1,9 @@
-"""`sda reprocess`: the way back from dead letters (DP5-F8, I23, E26).
+"""`sda reprocess`: process dead letters again (DP5-F8, I23, E26).
 
-The records of the chosen letters, byte for byte as they came, go back into their landing zones as sealed segments, and
-take the normal path from there. Bytes and names of these segments follow from the letters alone, and each holds
-letters of one commit only, so asking twice makes the same segments, which the zones have then already had. Their
-metadata says how often the records came back; the fusion then fits their windows again even where they are closed.
+The records of the chosen dead letters, byte for byte as received, are sealed into their landing zones and processed as
+any other segment. Bytes and names of these segments depend on the dead letters only, and each segment has dead letters
+of one commit. A second request therefore makes the same segments, which the zones reject as duplicates. The metadata
+has the number of times that the records were reprocessed; fusion fits their windows again even if they are closed.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class DeadLetterFilter:
 
     @property
     def where(self) -> ds.Expression | None:
-        """As much of the choice as the columns of every layout can tell, for a reader to leave other letters unread."""
+        """The part of the selection that columns of every layout can express, so that a reader skips other rows."""
         named = {"error_kind": self.kinds, "stage": self.stages}
         wanted = [ds.field(column).isin(sorted(names)) for column, names in named.items() if names]
         return reduce(and_, wanted) if wanted else None
@@ -183,10 +183,10 @@ def _origin(letter: DeadLetterRecord, consumed: _Consumed) -> _Origin | str:
     if segment_format is None or (known and known.framing.has_header):
         segment = consumed(letter.feed, letter.segment_name, letter.segment_sha256, False)
         if segment is None or segment.meta is None:
-            return "its segment, which tells format and header, is not in the archive any more"
+            return "its segment, which has format and header, is not in the archive any more"
         segment_format = segment.meta.format
         header, known = segment_header(segment.data, segment_format), format_named(segment_format)
-    # Records that carry no time of their own are told by the segment when they came.
+    # Records without a time of their own take the receive time of the segment.
     sealed_ns = 0 if known and known.framing.is_stamped else letter.received_time_ns
     return _Origin(letter.feed, letter.commit_sequence, segment_format, header, sealed_ns, letter.retry_count)
 

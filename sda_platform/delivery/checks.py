@@ -45,7 +45,7 @@ def subscriber_agrees(lake: LakeResource, subscriber: dg.ResourceParam[Subscribe
     try:
         problems = list(disagreements(lake.open(), subscriber))
     except SubscriberUnavailable as error:
-        problems = [f"the subscriber could not be asked: {error}"]
+        problems = [f"the subscriber did not answer: {error}"]
     return dg.AssetCheckResult(
         passed=not problems,
         severity=dg.AssetCheckSeverity.ERROR,

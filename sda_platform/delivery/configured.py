@@ -1,4 +1,4 @@
-"""One setting says who receives the alerts; this reads it."""
+"""Make the subscriber of alerts from its one setting."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -40,7 +40,7 @@ def _opened(setting: str, home: Path) -> Subscriber:
 
 
 def require_idempotency(subscriber: Subscriber) -> None:
-    """Refuse a subscriber that does not say what makes a repeated delivery harmless (DP5-F10).
+    """Refuse a subscriber without a declared idempotency mechanism for repeated deliveries (DP5-F10).
 
     Raises SubscriberMisconfigured.
     """

@@ -1,4 +1,4 @@
-"""What a plan of the ledger does: mend what the subscriber lost, send what is new, and say what became of it."""
+"""Carry out a plan of the ledger: reconcile the subscriber, send new entries, and return the outcomes."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from sda_platform.lake.planning import Plan
 
 @dataclass(frozen=True)
 class Dispatched:
-    """What the ledger's commit will hold, and what a person is told."""
+    """The rows of the ledger's commit, and its metadata for the UI."""
 
     rows: pa.Table
     counts: Mapping[str, int]
@@ -35,8 +35,8 @@ def adopt(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched | None:
     if not held:
         return None
     rows, counts = inherited_rows(held, subscriber.name, plan.as_of_ns)
-    told = mark_of(entry.key for entry in held)
-    return Dispatched(rows, {**counts, **counts_of(told)}, {"subscriber": subscriber.name, "inherited": len(held)})
+    mark = mark_of(entry.key for entry in held)
+    return Dispatched(rows, {**counts, **counts_of(mark)}, {"subscriber": subscriber.name, "inherited": len(held)})
 
 
 def dispatch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched:
@@ -50,6 +50,6 @@ def dispatch(store: Lake, plan: Plan, subscriber: Subscriber) -> Dispatched:
     failpoints.hit("delivery.answered")
     return Dispatched(
         rows=ledger(batches, outcomes, subscriber=subscriber.name, as_of_ns=plan.as_of_ns),
-        counts={"sent": len(outcomes), **counts_of_first(first), **counts_of(reconciled.told_after)},
+        counts={"sent": len(outcomes), **counts_of_first(first), **counts_of(reconciled.mark_after)},
         facts={"subscriber": subscriber.name, "outcomes": dict(Counter(outcomes)), **reconciled.facts()},
     )

@@ -41,7 +41,8 @@ def counts_of_first(sequence: int) -> dict[str, int]:
 def inherited(store: Lake, plan: Plan, subscriber: Subscriber) -> list[AlertEntry]:
     """What ``subscriber`` holds of an earlier lake, if ``plan`` is the first delivery of this one.
 
-    A first delivery of this lake may have died after it was sent. What the subscriber holds is then this lake's own.
+    A first delivery of this lake may have been killed after it was sent. The subscriber then has this lake's own
+    entries.
     """
     if plan.previous is not None or plan.is_empty or subscriber.mark() == EntriesMark():
         return []
@@ -65,7 +66,7 @@ def inherited_rows(held: Sequence[AlertEntry], subscriber: str, as_of_ns: int) -
 
 
 def inherited_keys(store: Lake, first: int, where: ds.Expression | None = None) -> dict[str, EntryKey]:
-    """The last entry below sequence ``first`` of each inherited alert, or of those ``where`` the ledger says so."""
+    """The last entry below sequence ``first`` of each inherited alert; ``where`` restricts the ledger's rows."""
     if not first:
         return {}
     earlier = ds.field("sequence") < first

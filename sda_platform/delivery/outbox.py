@@ -35,7 +35,7 @@ class DeliveryBatch:
             yield f"{self.id}|{begin // GROUP_SIZE + 1}", self.entries[begin : begin + GROUP_SIZE]
 
     def send(self, subscriber: Subscriber) -> list[Outcome]:
-        """Have ``subscriber`` apply it; to what it knows from an earlier attempt it answers as it did then."""
+        """Send it to ``subscriber``. A batch of an earlier attempt gets the answer of that attempt."""
         outcomes: list[Outcome] = []
         for group_id, group in self.groups():
             outcomes += subscriber.apply(group_id, group)
@@ -49,12 +49,12 @@ def planned_batches(
     first: int = 0,
     before: Callable[[Sequence[AlertEntry], int], Sequence[AlertEntry]] = lambda _sent, _commit: (),
 ) -> list[DeliveryBatch]:
-    """What is sent of ``alerts``: a batch for each commit that has any, in the order of the commits.
+    """The batches to send of ``alerts``: one for each commit that has entries, in the order of the commits.
 
-    A batch depends on its commit alone, not on the plan that sends it. A delivery that died is therefore repeated with
-    the same batches, whatever was committed since, and each entry gets its first outcome. The id ends with a hash of
-    the content, because a lake that was built anew has other entries at the same commit. ``before(entries, commit)``
-    is what must be sent before the entries of a commit; for ``first`` see `entries`.
+    A batch depends on its commit only, not on the plan that sends it. An interrupted delivery is therefore repeated
+    with the same batches, even after later commits, and each entry gets its first outcome. The id ends with a hash of
+    the content, because a rebuilt lake has other entries at the same commit. ``before(entries, commit)`` returns the
+    entries to send before those of a commit; for ``first`` see `entries`.
     """
     batches = []
     for commit in sorted(pc.unique(alerts.column(COMMIT_SEQUENCE)).to_pylist()):

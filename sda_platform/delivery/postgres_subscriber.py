@@ -41,7 +41,7 @@ _PASSING = ("08", "40", "53", "55", "57", "58")
 
 
 class PostgresSubscriber(SqlSubscriber):
-    """The database at ``postgresql://user:password@host:port/database``; ``?sslmode=require`` asks for TLS."""
+    """The database at ``postgresql://user:password@host:port/database``; ``?sslmode=require`` requires TLS."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -66,18 +66,18 @@ class PostgresSubscriber(SqlSubscriber):
         try:
             connection = Connection(**self._options)
         except (DatabaseError, InterfaceError, OSError) as error:
-            raise self._told(error) from error
+            raise self._subscriber_error(error) from error
         try:
             _prepare_schema(connection)
             connection.run("BEGIN" if writes else "BEGIN READ ONLY")
             yield _PostgresTransaction(connection)
             connection.run("COMMIT")
         except (DatabaseError, InterfaceError, OSError) as error:
-            raise self._told(error) from error
+            raise self._subscriber_error(error) from error
         finally:
             _close(connection)  # what was not committed is rolled back
 
-    def _told(self, error: Exception) -> SubscriberMisconfigured | SubscriberUnavailable:
+    def _subscriber_error(self, error: Exception) -> SubscriberMisconfigured | SubscriberUnavailable:
         facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
         text = f"{self.name}: {facts.get('M', error)}"
         passes = not facts or str(facts.get("C", "")).startswith(_PASSING)
@@ -120,7 +120,7 @@ def _prepare_schema(connection: Connection) -> None:
 
 
 def _has(connection: Connection, table: str) -> bool:
-    """Asked of the catalogue itself: to_regclass may answer from a cache, as it was before the lock was granted."""
+    """Reads the system catalogue: to_regclass may return a cached result from before the lock was granted."""
     query = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = :name"
     return bool(connection.run(query, name=table))
 

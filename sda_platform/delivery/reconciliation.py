@@ -1,7 +1,7 @@
-"""Reconciliation: what a subscriber should hold, against what it holds; only the difference is sent again.
+"""Reconciliation: compare the entries that a subscriber should hold with those it holds; send only the difference.
 
-A subscriber may have restarted from a backup, lost everything, or be ahead. Its mark tells in one question that nothing
-happened, and that is nearly always so; otherwise the parts whose marks differ are read, and nothing else.
+A subscriber may have been restored from a backup, be empty, or be ahead. Nearly always its mark equals the ledger's,
+and one request is enough. Otherwise only the parts whose marks differ are read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ _COUNT, _DIGEST = "told_alerts", "told_digest"
 
 @dataclass(frozen=True)
 class Difference:
-    """``missing``: keys of what was delivered and is not there. ``ahead``: keys that the journal does not know."""
+    """``missing``: keys that were delivered and are not held. ``ahead``: keys that the correction log does not have."""
 
     missing: Sequence[EntryKey] = ()
     ahead: Sequence[EntryKey] = ()
@@ -35,9 +35,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Reconciled:
-    """What a reconciliation found and mended; ``told_after`` is the subscriber's mark once it has what is pending."""
+    """The result of a reconciliation; ``mark_after`` is the subscriber's mark with the pending entries."""
 
-    told_after: EntriesMark
+    mark_after: EntriesMark
     resent: Sequence[Outcome] = ()
     ahead: Sequence[EntryKey] = ()
 
@@ -48,16 +48,16 @@ class Reconciled:
 
 
 def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence[DeliveryBatch]) -> Reconciled:
-    """Bring ``subscriber`` to where the ledger says it is; an attempt that died may have sent some of ``pending``.
+    """Bring ``subscriber`` to the state of the ledger. An interrupted attempt may have sent some of ``pending``.
 
-    What it holds beyond the journal is reported and left alone: it may know better, and nothing is rolled back.
+    Entries that only the subscriber holds are reported and kept: they may be newer, and nothing is rolled back.
     """
     window = plan.window(CONJUNCTION_ALERTS)
     first = first_sequence(plan.previous)
     ids = [entry.alert_id for batch in pending for entry in batch.entries]
     held = inherited_keys(store, first, ds.field("alert_id").isin(pa.array(ids, pa.string())))
     changes = (mark_change(batch.entries, first, held) for batch in pending)
-    marks = list(accumulate(changes, EntriesMark.__add__, initial=told_mark(plan.previous)))
+    marks = list(accumulate(changes, EntriesMark.__add__, initial=delivered_mark(plan.previous)))
     if subscriber.mark() in marks:
         return Reconciled(marks[-1])
     delivered = last_entries(store, window.after_sequence, first)
@@ -69,14 +69,14 @@ def reconcile(store: Lake, plan: Plan, subscriber: Subscriber, pending: Sequence
     return Reconciled(marks[-1], resent, difference.ahead)
 
 
-def told_mark(ledger_head: CommitManifest | None) -> EntriesMark:
+def delivered_mark(ledger_head: CommitManifest | None) -> EntriesMark:
     """The mark of a subscriber that holds everything that was delivered up to the ledger's newest manifest."""
     return EntriesMark(ledger_head.counts[_COUNT], ledger_head.counts[_DIGEST]) if ledger_head else EntriesMark()
 
 
-def counts_of(told: EntriesMark) -> dict[str, int]:
+def counts_of(mark: EntriesMark) -> dict[str, int]:
     """How the mark travels in the ledger's manifest."""
-    return {_COUNT: told.count, _DIGEST: told.digest}
+    return {_COUNT: mark.count, _DIGEST: mark.digest}
 
 
 def last_entries(store: Lake, upto_sequence: int, first: int = 0) -> dict[str, EntryKey]:

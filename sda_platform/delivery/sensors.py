@@ -41,11 +41,11 @@ def request_delivery(
     commit = store.head(ALERT_DELIVERIES).commit
     window = commit.manifest.window(CONJUNCTION_ALERTS.name) if commit else None
     alerts = store.readable(CONJUNCTION_ALERTS)
-    told, known = window.upto_sequence if window else 0, alerts.head.sequence
-    if told >= known:
+    recorded, known = window.upto_sequence if window else 0, alerts.head.sequence
+    if recorded >= known:
         return dg.SkipReason("no alert waits" + (f"; not to be read: {alerts.withheld}" if alerts.withheld else ""))
-    waiting = f"alerts of {known - told} commits wait"
-    batch = f"alerts {told}-{known}"
+    waiting = f"alerts of {known - recorded} commits wait"
+    batch = f"alerts {recorded}-{known}"
     attempts = Attempts.of(context.instance, batch)
     refusal = attempts.refusal(time.time() if wall_s is None else wall_s)
     if refusal:

@@ -1,10 +1,10 @@
-"""Subscribers that are databases: SQLite and Postgres take the same statements.
+"""Subscribers that are databases: SQLite and Postgres execute the same statements.
 
-One transaction per batch: the batch id is claimed first, so that of two senders of one batch the second waits, and
-then reads the first one's answer.
+Each batch is one transaction that first inserts the batch id. If two senders send one batch, the second waits, then
+reads the answer to the first.
 
-Receipts serve a batch that is sent again, and only a batch that the ledger has not recorded is. A batch that is sent
-again after its receipts are forgotten changes nothing either: no entry of it is newer than what is held (`stale`).
+Receipts answer a batch that is sent again. Only a batch that the ledger has not recorded is sent again. After its
+receipts are deleted, a repeated batch still changes nothing: none of its entries is newer than those held (`stale`).
 """
 
 import time
@@ -32,10 +32,10 @@ SCHEMA = (
     "CREATE TABLE IF NOT EXISTS batches (batch_id TEXT PRIMARY KEY, received_time_ns BIGINT NOT NULL)",
     "CREATE INDEX IF NOT EXISTS batches_by_time ON batches (received_time_ns)",
 )
-"""The tables. Triggers of each database keep ``marks`` true of ``alerts``, whoever writes there."""
+"""The tables. Triggers of each database update ``marks`` with every change of ``alerts``, from any writer."""
 KEPT_S = 30 * 86_400
 KEPT_BATCHES = 10_000
-"""A batch and its receipts are forgotten once they are older than KEPT_S and KEPT_BATCHES later ones have come."""
+"""A batch and its receipts are deleted when they are older than KEPT_S and KEPT_BATCHES newer batches exist."""
 _FORGOTTEN_AT_ONCE = 100
 
 _CLAIM = "INSERT INTO batches VALUES (:batch_id, :received) ON CONFLICT DO NOTHING RETURNING 1"

@@ -23,16 +23,16 @@ DIGEST_MASK = _DIGEST_MODULUS - 1
 
 
 class SubscriberUnavailable(Unavailable):
-    """It does not answer, or not now: the alerts wait in the outbox, and a later run delivers them.
+    """The subscriber does not answer at present: the alerts stay in the outbox, and a later run delivers them.
 
-    ``retry_after_s``: how long it asked to be left alone, seconds.
+    ``retry_after_s``: the pause that the subscriber requested, seconds.
     """
 
     retry_after_s = 0.0
 
 
 class SubscriberMisconfigured(Misconfigured):
-    """It answers, and will not take anything until a person mends the setting or the subscriber."""
+    """The subscriber refuses all deliveries until a person corrects the setting or the subscriber."""
 
 
 @dataclass(frozen=True)
@@ -90,10 +90,10 @@ def mark_of(keys: Iterable[EntryKey]) -> EntriesMark:
 
 
 class Subscriber(Protocol):
-    """Anyone who can take a batch of entries so that repeating it changes nothing."""
+    """A receiver of batches of entries; a repeated batch has no effect."""
 
     idempotency: ClassVar[str]
-    """What makes a repetition harmless, in words; a sink that cannot say is not accepted (DP5-F10)."""
+    """Why a repetition has no effect, in words; a subscriber without this text is refused (DP5-F10)."""
 
     name: str
     """Name in the ledger of deliveries; holds no secret."""

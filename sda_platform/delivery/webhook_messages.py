@@ -19,7 +19,7 @@ class EntryReceipt(BaseModel):
 
 
 class WebhookAnswer(BaseModel):
-    """What became of a batch: the same whenever it is sent or asked for again."""
+    """The outcomes of a batch: the same for every repetition of the batch and every query."""
 
     receipts: list[EntryReceipt]
 
@@ -42,7 +42,7 @@ class WebhookEntry(BaseModel):
         return cls.model_validate({**vars(entry), "alert": json.loads(entry.body)})
 
     def entry(self) -> AlertEntry:
-        """The entry that the message says."""
+        """The entry in this message."""
         return AlertEntry(self.alert_id, self.sequence, self.op, canonical(self.alert))
 
 
@@ -53,7 +53,7 @@ class Entries(BaseModel):
 
     @classmethod
     def of(cls, entries: Sequence[AlertEntry]) -> "Entries":
-        """The message that says ``entries``."""
+        """The message with ``entries``."""
         return cls(entries=[WebhookEntry.of(entry) for entry in entries])
 
 
@@ -65,9 +65,9 @@ class HeldMark(BaseModel):
 
     @classmethod
     def of(cls, mark: EntriesMark) -> "HeldMark":
-        """The message that says ``mark``."""
+        """The message with ``mark``."""
         return cls(count=mark.count, digest=f"{mark.digest:x}")
 
     def mark(self) -> EntriesMark:
-        """The mark that the message says."""
+        """The mark in this message."""
         return EntriesMark(self.count, int(self.digest, 16))

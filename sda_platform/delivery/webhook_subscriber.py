@@ -1,10 +1,10 @@
 """An HTTP service as the subscriber; its side of the contract is in docs/reference/webhook.md.
 
-Every attempt asks first and sends only what is not there: an answer that was lost, in this process or in one that died,
-is settled by asking, never by guessing.
+Every attempt first queries the receipts of its batch and sends the batch only if there are none. So a lost answer, also
+of a killed process, is never guessed.
 
-A delivery is repeated a few times within its run, and then by later runs. A question about what the service holds is
-asked once: it comes first in each run, so a service that is away costs a run one request.
+A delivery is repeated a few times within its run, and then by later runs. The query for the held mark is not repeated:
+it comes first in each run, so an unreachable service costs a run one request.
 """
 
 import time
@@ -51,7 +51,9 @@ class DeliveryRetries:
 class WebhookSubscriber(Subscriber):
     """The service below ``url``; a user, a password or a query in it are sent, and never shown."""
 
-    idempotency: ClassVar[str] = "a request's Idempotency-Key is its batch id, and every attempt asks before it sends"
+    idempotency: ClassVar[str] = (
+        "the Idempotency-Key is the batch id; each attempt queries the receipts before it sends"
+    )
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class WebhookSubscriber(Subscriber):
 
     def held(self, prefix: str = "") -> list[AlertEntry]:
         """See `Subscriber.held`."""
-        return [told.entry() for told in self._read("alerts", prefix, Entries).entries]
+        return [entry.entry() for entry in self._read("alerts", prefix, Entries).entries]
 
     def _apply_alone(self, client: httpx.Client, batch_id: str, entry: AlertEntry) -> Outcome:
         key = f"{batch_id}/{entry.alert_id}:{entry.sequence}:{entry.op}"
@@ -92,7 +94,7 @@ class WebhookSubscriber(Subscriber):
 
     def _first_answer(self, client: httpx.Client, batch_id: str) -> WebhookAnswer | None:
         response = self._request(client, "GET", f"batches/{quote(batch_id, safe='')}")
-        return None if response.status_code == HTTPStatus.NOT_FOUND else self._said(response, WebhookAnswer)
+        return None if response.status_code == HTTPStatus.NOT_FOUND else self._parsed(response, WebhookAnswer)
 
     def _send(self, client: httpx.Client, batch_id: str, entries: Sequence[AlertEntry]) -> WebhookAnswer | None:
         response = self._request(
@@ -106,12 +108,12 @@ class WebhookSubscriber(Subscriber):
         if response.status_code in _REFUSES_CONTENT:
             return None
         if response.status_code == HTTPStatus.CONFLICT:  # it was sent twice, and the other one came first
-            return self._first_answer(client, batch_id) or self._said(response, WebhookAnswer)
-        return self._said(response, WebhookAnswer)
+            return self._first_answer(client, batch_id) or self._parsed(response, WebhookAnswer)
+        return self._parsed(response, WebhookAnswer)
 
     def _read(self, path: str, prefix: str, kind: type[_Message]) -> _Message:
         with self._client() as client:
-            return self._said(self._request(client, "GET", path, {"prefix": prefix}), kind)
+            return self._parsed(self._request(client, "GET", path, {"prefix": prefix}), kind)
 
     def _client(self) -> httpx.Client:
         """A client of this call only: runs are forked, and processes must not share a connection."""
@@ -128,7 +130,7 @@ class WebhookSubscriber(Subscriber):
         return retrying(attempt)
 
     def _pause_s(self, state: RetryCallState) -> float:
-        """Decorrelated jitter, or as long as the receiver asked for, within bounds."""
+        """Decorrelated jitter, or the pause that the receiver requested, within bounds."""
         bounds = {"base_s": self._retries.first_pause_s, "cap_s": self._retries.longest_pause_s}
         drawn = pause_s(state.attempt_number, seed=f"{self.name}{time.time_ns()}", **bounds)
         failure = state.outcome.exception() if state.outcome else None
@@ -152,21 +154,21 @@ class WebhookSubscriber(Subscriber):
             raise failure
         return response
 
-    def _said(self, response: httpx.Response, kind: type[_Message]) -> _Message:
+    def _parsed(self, response: httpx.Response, kind: type[_Message]) -> _Message:
         """The message in an answer that the contract foresees; any other raises SubscriberMisconfigured."""
-        asked = f"{self.name}: {response.request.method} {response.request.url.path}"
+        request = f"{self.name}: {response.request.method} {response.request.url.path}"
         if not response.is_success:
-            raise SubscriberMisconfigured(f"{asked} answered {response.status_code}: {response.text[:200]}")
+            raise SubscriberMisconfigured(f"{request} answered {response.status_code}: {response.text[:200]}")
         try:
             return kind.model_validate_json(response.content)
         except ValidationError as error:
-            raise SubscriberMisconfigured(f"{asked} answered what the contract does not know: {error}") from error
+            raise SubscriberMisconfigured(f"{request} answered outside the contract: {error}") from error
 
     def _outcomes(self, answer: WebhookAnswer | None, entries: Sequence[AlertEntry]) -> list[Outcome]:
         if answer is None:
             return ["refused"] * len(entries)
-        told = answer.by_key()
-        missing = [entry for entry in entries if entry.key not in told]
+        outcomes = answer.by_key()
+        missing = [entry for entry in entries if entry.key not in outcomes]
         if missing:
             raise SubscriberMisconfigured(f"{self.name} answered a batch without a receipt for {missing[0].key}")
-        return [told[entry.key] for entry in entries]
+        return [outcomes[entry.key] for entry in entries]

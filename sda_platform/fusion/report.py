@@ -71,7 +71,7 @@ _WINDOW = (
         ),
     ],
 )
-def fusion_report(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster knows it bare only
+def fusion_report(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster accepts only the bare class as an annotation
     """Residuals, time-tag biases, tracks and watermarks of the last ten minutes of event time, and association
     outcomes of the last two minutes.
     """

@@ -188,7 +188,7 @@ def test_the_check_of_others_is_green_without_messages_and_yellow_when_one_knows
     result = outcome(resource)
     assert not result.passed
     assert "18 SDS reports Pc 2.00e-03 for OBJECT 1 (25544)" in str(result.description)
-    assert result.metadata["told_by_others"].value == 1
+    assert result.metadata["external_reports"].value == 1
 
 
 def outcome(resource: LakeResource) -> dg.AssetCheckResult:

@@ -60,11 +60,11 @@ def told(assessments: list[dict[str, Any]], op: str, *others: dict[str, Any]) ->
 
 def test_a_journal_folds_to_what_was_said_and_when() -> None:
     history = EventHistory.of_correction_log(journal())
-    assert history.stands
+    assert history.is_current
     assert history.values("collision_probability") == [8e-5, 2e-4]
     assert history.hours_to_tca == pytest.approx([20.0, 19.0 + 1.5 / 3600])
     gone = EventHistory.of_correction_log(journal(withdrawn=True))
-    assert not gone.stands
+    assert not gone.is_current
     assert gone.last == history.last
 
 

@@ -42,7 +42,7 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
 
 def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path: Path) -> None:
     lake = lake_at(tmp_path)
-    assert "said_by_others" not in metadata_of(lake)
+    assert "received_cdms" not in metadata_of(lake)
     known = {"norad_id_1": 1, "norad_id_2": 2, "tca_time_ns": after(3600), "collision_probability": 2.5e-6}
     commit(lake, CONJUNCTION_ASSESSMENTS, [{"event_id": "ours", "sequence": 0, "op": "insert", **known}])
     said = {"originator": "18 SDS", "object_name_1": "A", "object_name_2": "B", "stated_probability": 4e-5}
@@ -52,7 +52,7 @@ def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path:
         for n, (a, b, tca_ns) in enumerate(pairs)
     ]
     commit(lake, RECEIVED_CDMS, facts)
-    header, _, first, second = metadata_of(lake)["said_by_others"].value.splitlines()
+    header, _, first, second = metadata_of(lake)["received_cdms"].value.splitlines()
     assert "their_probability | our_probability | event_id" in header
     assert first.startswith("| 18 SDS | A | B | 2024-11-01 01:00:01") and first.endswith("| 4e-05 | 2.5e-06 | ours |")
     assert second.startswith("| 18 SDS | A | B | 2024-11-01 02:00:00") and "2.5e-06" not in second

@@ -187,7 +187,7 @@ def test_a_line_of_a_csv_gets_the_header_of_the_segment_it_came_in(tmp_path: Pat
     (tmp_path / "elements/archive" / archived).unlink()
     made_now, (left,) = returns_of(letters_of(first, **facts), str(tmp_path))
     assert (made_now, left.reason) == (
-        [], "its segment, which tells format and header, is not in the archive any more",
+        [], "its segment, which has format and header, is not in the archive any more",
     )  # fmt: skip
 
 

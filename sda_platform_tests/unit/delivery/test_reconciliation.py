@@ -166,7 +166,7 @@ def test_the_check_is_red_with_the_reason_and_green_when_it_is_mended(
     away = outcome(resource, chosen_subscriber("http://127.0.0.1:1/alerts", tmp_path))
     assert not away.passed
     assert str(away.description).startswith(
-        "the subscriber could not be asked: http://127.0.0.1:1/alerts: ConnectError"
+        "the subscriber did not answer: http://127.0.0.1:1/alerts: ConnectError"
     )
 
 

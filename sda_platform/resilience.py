@@ -32,7 +32,7 @@ def doubling_s(attempt: int, *, base_s: float, cap_s: float) -> float:
 
 
 def retry_after_s(header: str | None, *, now: datetime, cap_s: float) -> float:
-    """Seconds that a Retry-After header asks for, as seconds or as a date, at most ``cap_s``; 0 for any other text.
+    """Seconds in a Retry-After header, given as seconds or as a date, at most ``cap_s``; 0 for any other text.
 
     RFC 9110, section 10.2.3.
     """

@@ -92,16 +92,16 @@ def _judged(rows: list[dict[str, Any]]) -> Iterable[dict[str, Any]]:
     for row in sorted(rows, key=lambda r: (r["received_time_ns"], r["segment_sha256"], r["record_number"])):
         arrived.setdefault(edit_of(row).edit_id, row)  # of a second delivery the first counts
     verdict = reconcile(map(edit_of, arrived.values()))
-    for edit in (*verdict.standing, *verdict.superseded):
-        yield _claim(edit, arrived[edit.edit_id], *_outcome(edit, verdict.standing, verdict.is_conflict))
+    for edit in (*verdict.current, *verdict.superseded):
+        yield _claim(edit, arrived[edit.edit_id], *_outcome(edit, verdict.current, verdict.is_conflict))
 
 
-def _outcome(edit: Edit, standing: tuple[Edit, ...], is_conflict: bool) -> tuple[str, str | None]:
-    if edit not in standing:
+def _outcome(edit: Edit, of_attribute: tuple[Edit, ...], is_conflict: bool) -> tuple[str, str | None]:
+    if edit not in of_attribute:
         return SUPERSEDED, "a later edit had seen it"
     if not is_conflict:
         return IN_FORCE, None
-    others = sorted({f"{each.value!r} at {each.origin}" for each in standing if each != edit})
+    others = sorted({f"{each.value!r} at {each.origin}" for each in of_attribute if each != edit})
     return CONCURRENT, f"made apart from {', '.join(others)}"[:1000]
 
 

@@ -170,7 +170,7 @@ def resolve(settings: Settings, norad_id: int, attribute: str, value: str, edito
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}
     verdict, made = decide(lake_of(settings), settings.landing_uri, **facts, site=settings.site, editor=editor)
-    for each in verdict.standing:
+    for each in verdict.current:
         console.print(f"superseded: {each.value!r} by {each.editor or 'unknown'} at {each.origin}", markup=False)
     console.print(f"landed edit {made.edit_id[:12]} of {settings.site}: {value!r}", markup=False)
 

@@ -18,7 +18,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
 )
-from sda_platform.lake.correction_log import content, corrections, fact_types, standing
+from sda_platform.lake.correction_log import content, corrections, current_rows, fact_types
 from sda_platform.orbits.screening.volumes import Volumes
 
 # Entries of one event lie nearer together than this, so that all of an event that a screening can move are read.
@@ -57,7 +57,7 @@ def assessment_corrections(
     as_of_ns: int,
 ) -> DataFrame:
     """Assess the events ``under_review`` (column event_id) anew; those without a current candidate are retracted."""
-    open_events = standing(candidates, "event_id").join(under_review, "event_id", "left_semi")
+    open_events = current_rows(candidates, "event_id").join(under_review, "event_id", "left_semi")
     fresh = open_events.mapInArrow(
         assessor(catalogue, tracks, ephemerides, volumes), fact_types(CONJUNCTION_ASSESSMENTS)
     )
@@ -72,9 +72,7 @@ def alert_corrections(
 
     Rounding (TCA to 1 ms, miss to 1 m, Pc to three digits) prevents alerts for insignificant changes.
     """
-    risky = (
-        standing(assessments, "event_id").join(under_review, "event_id", "left_semi").where(F.col("risk") != "green")
-    )
+    risky = current_rows(assessments, "event_id").join(under_review, "event_id", "left_semi").where("risk != 'green'")
     rounded = risky.withColumns(
         {
             "tca_time_ns": (F.round(F.col("tca_time_ns") / 1e6).cast("long") * F.lit(1_000_000)).cast("long"),

@@ -1,4 +1,4 @@
-"""Batches: records on their way from a source to a segment, and the receipt that says when they are durable."""
+"""Batches: records on their way from a source to a segment, and the receipt that is resolved when they are durable."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sda_platform.edge.priority import Priority
 
 BATCH_OVERHEAD = 512
-"""Bytes that a batch costs beside its records: so that many small ones are bounded too."""
+"""Fixed bytes counted per batch in addition to its records, so that many small batches are bounded too."""
 
 
 class BatchReceipt:

@@ -86,7 +86,7 @@ class Channel(Generic[Item]):
         return len(self._waiting)
 
     async def put(self, item: Item, weight: int, *, records: int = 1, kind: str = "") -> None:
-        """Hand ``item`` over, as the policy says. Raises ChannelClosed, and Overdue where the edge has a deadline.
+        """Send ``item`` according to the policy. Raises ChannelClosed, and Overdue where the edge has a deadline.
 
         On an edge that sheds, use `offer`.
         """

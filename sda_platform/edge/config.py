@@ -137,7 +137,7 @@ class UploadConfig(_Model):
 
 
 class PullConfig(_Model):
-    """A catalogue that is asked now and then."""
+    """A public catalogue that is requested periodically."""
 
     kind: Literal["pull"]
     url: str

@@ -1,4 +1,4 @@
-"""HTTP requests of collectors: bounded in time and size, tried again as the server asks, stopped by a breaker.
+"""HTTP requests of collectors: bounded in time and size, repeated after Retry-After, stopped by a breaker.
 
 Retried: no connection, time-outs, 408, 429 and 5xx. Not retried: any other 4xx, and what is larger than allowed
 (F4.30).
@@ -33,7 +33,7 @@ class HttpRefused(SourceFailed):
 
 @dataclass(frozen=True)
 class HttpBounds:
-    """Bounds of one request; seconds and bytes. ``longest_pause_s`` also caps what a Retry-After asks for."""
+    """Bounds of one request; seconds and bytes. ``longest_pause_s`` also caps the pause of a Retry-After header."""
 
     attempts: int = 3
     connect_s: float = 3.0
@@ -106,7 +106,7 @@ class HttpClient:
     async def _attempt(self, request: httpx.Request, total_s: float) -> HttpAnswer:
         began_s, shown = time.monotonic(), str(request.url.copy_with(query=None, userinfo=b""))
         if not self._breaker.allows(began_s):
-            raise HttpFailed(f"{shown}: not asked, because most of the last requests failed")
+            raise HttpFailed(f"{shown}: no request, because most recent requests failed")
         is_failure = True
         try:
             async with asyncio.timeout(total_s):

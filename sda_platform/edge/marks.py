@@ -1,4 +1,4 @@
-"""The high-water mark of a source that is asked for what is new: a small file that survives restarts."""
+"""The high-water mark of a polled source: a small file that survives restarts."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from sda_platform.lake import durable
 
 
 class MarkUnreadable(SourceGone):
-    """The file is no mark; the text says what to do."""
+    """The file is no mark; the text has the remedy."""
 
 
 class DurableMark:

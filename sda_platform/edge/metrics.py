@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, read from the live objects when they are asked for."""
+"""Metrics in Prometheus' text format, read from the live objects at each request."""
 
 import time
 from collections.abc import Iterator

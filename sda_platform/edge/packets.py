@@ -29,7 +29,8 @@ class Processed:
     """Row numbers of a batch: each frame is in exactly one of the five (F5.31).
 
     ``emergency`` and ``routine`` ascend in `timestamp_ms`, then satellite, then sequence. ``duplicates`` repeat a key
-    with the same time and length; ``conflicts`` repeat it with others. ``invalid``: flagged, or not as long as it says.
+    with the same time and length; ``conflicts`` repeat it with others. ``invalid``: flagged, or of another length than
+    its header states.
     """
 
     emergency: NDArray[np.int64]

@@ -11,7 +11,7 @@ _TIMEOUT_S: Final = 5.0
 
 
 class NoReport(Exception):
-    """The collector does not answer, or not with its report; the text says why."""
+    """The collector does not answer or its answer is no report; the text has the reason."""
 
 
 def fetch_report(control: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Keeping sources running: what a restart may cure is restarted within a budget, and nothing ends unnoticed (DP2-F5).
+"""Supervision of sources: a source whose failure may pass is restarted within a budget; every end is reported (DP2-F5).
 
-A source that ends by itself, fails too often or has a fault of the program is `failed`. It stays so, health says it,
-and the others go on.
+A source that ends by itself, fails too often or has a programming error is `failed`. It stays failed, the health
+report includes it, and the other sources continue.
 """
 
 import asyncio

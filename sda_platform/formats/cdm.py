@@ -1,7 +1,7 @@
 """Conjunction data messages (CCSDS 508.0-B-1) in KVN and XML: read into one record, written from it.
 
-States are in kilometres here, covariances in each object's own RTN axes (km², km²/s, km²/s²). What frames and numbers
-mean for a risk is not asked here.
+States are in kilometres here, covariances in each object's own RTN axes (km², km²/s, km²/s²). This module does not
+interpret them.
 """
 
 import re
@@ -58,7 +58,7 @@ class CdmObject:
 
 @dataclass(frozen=True, eq=False)
 class Cdm:
-    """One message: what it says of the encounter as text by keyword, and both objects.
+    """One message: the values about the encounter as text by keyword, and both objects.
 
     ``hard_body_radius_m`` is the combined radius where the message gives one.
     """
@@ -157,8 +157,8 @@ def read_cdm_record(record: RawRecord) -> Cdm:
 def read_cdm(data: bytes, line_of: LineOf = same_line) -> Cdm:
     """The one message of a KVN or XML file.
 
-    Raises RecordError, naming the line or element and the keyword, for what is no message, several, or one without
-    what a probability needs; and, in version 1.0, for a keyword that the standard does not know.
+    Raises RecordError, naming the line or element and the keyword, for no message, several messages, or a message
+    without the values that a probability requires; in version 1.0 also for a keyword outside the standard.
     """
     is_xml = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<")
     messages = list(xml_messages(data, "cdm", line_of) if is_xml else kvn_messages(data, line_of))

@@ -9,7 +9,7 @@ from sda_platform.formats.registry import FORMATS, known_format
 
 
 class ConversionError(ValueError):
-    """A file that cannot be converted; the text says which format or record, and why."""
+    """A file that cannot be converted; the text has the format or record, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

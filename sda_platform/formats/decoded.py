@@ -13,11 +13,11 @@ from sda_platform.formats.errors import RecordError
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Columns of n payloads. Where `errors` has the row, that row's other values mean nothing.
+    """Columns of n payloads. If `errors` has the row, the row's other values are undefined.
 
     `values` holds (n,) float columns named as in OBSERVATION_SCHEMA; `checks` further columns that only
     limits look at; `identity` the bytes an observation's identity is hashed from where they are not the whole
-    payload. `received_time_ns` is int64, null where the payload does not tell.
+    payload. `received_time_ns` is int64, null if the payload has none.
     """
 
     errors: dict[int, RecordError]

@@ -1,6 +1,6 @@
 """Segments of SGP4 mean element sets as one Arrow table: a row for every record, whatever the format.
 
-Holds the schema and the one decode. Whether SGP4 accepts a set is not asked here.
+Holds the schema and the one decode. This module does not test whether SGP4 accepts a set.
 """
 
 from collections.abc import MutableMapping, Sequence
@@ -62,7 +62,7 @@ def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
 
 
 def _note_limits(errors: MutableMapping[int, RecordError], sets: Sequence[ElementSet | None]) -> None:
-    """A value that is absent (None) breaks no limit: required ones were asked for on reading."""
+    """An absent value (None) breaks no limit: the reader has checked required values."""
     for limit in ELEMENT_LIMITS:
         values = [None if element is None else getattr(element, limit.column) for element in sets]
         column = np.array([limit.low if value is None else value for value in values], dtype=np.float64)

@@ -1,6 +1,6 @@
 """Ephemerides: states of one object at several times with their covariances, as a message gives them.
 
-States are km and km/s in the frame and time system of the message. What they mean for an assessment is not asked here.
+States are km and km/s in the frame and time system of the message. This module does not interpret them.
 """
 
 from collections.abc import Sequence

@@ -22,7 +22,7 @@ ERROR_KINDS: Final[tuple[str, ...]] = get_args(ErrorKind)
 
 
 class RecordError(ValueError):
-    """One record is unreadable; `kind` is for counting, `text` says what was found and what is allowed."""
+    """One record is unreadable; `kind` is for counting, `text` has the value found and the values allowed."""
 
     def __init__(self, kind: ErrorKind, text: str) -> None:
         super().__init__(text)

@@ -89,7 +89,7 @@ def _require_value(entry: KeywordEntry, keyword: Keyword) -> None:
     except RecordError as error:
         raise RecordError(error.kind, f"{entry.place}: {error.text}") from None
     if entry.unit and entry.unit.lower() != keyword.unit.lower():
-        wanted = f"in {keyword.unit}" if keyword.unit else "without a unit"
+        allowed = f"in {keyword.unit}" if keyword.unit else "without a unit"
         raise RecordError(
-            "bad_field", f"{entry.place}: {keyword.name} is in {ascii(entry.unit)[:40]}, must be {wanted}"
+            "bad_field", f"{entry.place}: {keyword.name} is in {ascii(entry.unit)[:40]}, must be {allowed}"
         )

@@ -1,7 +1,7 @@
 """Physical limits of measured quantities, checked over whole columns.
 
-Says what is impossible for any sensor (DP5-I20), not what is unlikely for a given one: that is association's
-business.
+The limits exclude values that are impossible for any sensor (DP5-I20). Values that are unlikely for a given sensor are
+rejected by association.
 """
 
 from collections.abc import Iterable, Mapping, MutableMapping

@@ -18,7 +18,7 @@ def read_listing(
 ) -> dict[Key, Value]:
     """The entries of the CSV at ``path`` in file order; its header is ``columns``, blank lines are left out.
 
-    ``parse`` makes a key, which occurs once, and a value of a line's fields; its ValueError says what is wrong there.
+    ``parse`` makes a key, which occurs once, and a value of a line's fields; its ValueError has the reason.
 
     Raises:
         ListingError: the file cannot be read, breaks that form, or lists nothing.

@@ -1,6 +1,6 @@
 """Navigation data messages as CCSDS writes them (KVN text, XML), reduced to keywords, values and units.
 
-A message becomes a list of entries in file order. Nothing here knows what a keyword means. Sources: CCSDS 502.0-B-3
+A message becomes a list of entries in file order. This module does not interpret keywords. Sources: CCSDS 502.0-B-3
 (KVN), 505.0-B-3 (XML).
 """
 
@@ -170,7 +170,7 @@ def _keyword(leaf: Element) -> str:
 
 
 class _BuilderWithLines(TreeBuilder):
-    """Builds elements that know their lines, with names without a namespace."""
+    """Builds elements that record their line numbers, with names without a namespace."""
 
     def __init__(self, line_of: LineOf) -> None:
         super().__init__()

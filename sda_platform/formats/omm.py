@@ -98,9 +98,9 @@ def encode_omm_json(element_sets: Iterable[ElementSet]) -> bytes:
 
 
 def encode_omm(element_sets: Iterable[ElementSet], encoding: str) -> bytes:
-    """The same as messages in ``kvn`` or ``xml``: each as it was read, where it was read from such a message.
+    """The element sets as messages in ``kvn`` or ``xml``; a set read from such a message is written as it was read.
 
-    One that names no originator or creation date says UNKNOWN and the epoch.
+    Without originator or creation date, a message has UNKNOWN and the epoch.
     """
     return write_parameters([each.message or _message(each) for each in element_sets], encoding)
 

@@ -1,4 +1,4 @@
-"""Optical records as columns: Arrow parses what is plain, `optical` what is not, and both say the same.
+"""Optical records as columns: Arrow parses plain lines, `optical` the others, with equal results.
 
 Plain is a line of printable ASCII without an escape, that is one whole object of known keys whose values
 have the expected JSON types: there Arrow's parser and Python's cannot differ. A block of lines that Arrow refuses is
@@ -144,7 +144,7 @@ def _are_plain(payloads: Sequence[bytes], data: bytes) -> bool:
 
 
 def _is_defaulted(columns: pa.Table) -> bool:
-    """Whether a field with a default is absent somewhere, or null, which Arrow does not tell apart."""
+    """Whether a field with a default is absent somewhere, or null; Arrow does not distinguish the two."""
     return any(columns[name].null_count for name in _DEFAULTS)
 
 

@@ -1,7 +1,7 @@
 """Records of a segment, and what a way of framing them can do. No format is named here.
 
-A framing knows where a record begins and ends, not what it means. Its split never raises and never loses a byte of a
-record: what cannot be split becomes one last record that carries its error.
+A framing finds where a record begins and ends; it does not interpret it. Its split never raises and never loses a byte
+of a record: what cannot be split becomes one last record that carries its error.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ NOT_STAMPED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """One record as landed; `number` counts from 0 in its segment, `error` says why it could not be cut.
+    """One record as landed; `number` counts from 0 in its segment, `error` is the reason if it could not be split off.
 
     `line` is the line of the segment on which it begins, from 1; 0 where the segment is binary. `header` is what the
     record needs of its segment to be read: the first line of a CSV. `pieces` of a record that is put together of
@@ -77,8 +77,8 @@ class Framing:
 
     `pack` is the inverse of `split`: payloads, their received times (ns) and the segment's header to a segment.
     `split_stream` cuts a stream of chunks into segments of at most so many bytes, at ends of records. `looks_ended`
-    says whether a stream with these last bytes may be complete. `cut` does what `split` does for many records at once,
-    or returns None where it cannot.
+    returns whether a stream with these last bytes may be complete. `cut` does what `split` does for many records at
+    once, or returns None where it cannot.
     """
 
     split: Callable[[bytes], Iterator[RawRecord]]

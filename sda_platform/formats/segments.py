@@ -24,7 +24,7 @@ PRIORITIES: Final = ("emergency", "high", "low", "deferred")
 
 
 class MetaError(ValueError):
-    """The text is no segment metadata; says which key and why."""
+    """The text is no segment metadata; the message has the key and the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The telemetry frame of a satellite: a header of 24 bytes, little-endian, and as many bytes of payload as it says.
+"""The telemetry frame of a satellite: a header of 24 bytes, little-endian, and the payload, whose length it states.
 
 | offset | field | type |
 |---|---|---|
@@ -47,7 +47,7 @@ def encode_telemetry_frames(
 ) -> list[bytes]:
     """One frame per row of the (n,) arrays; ``byte_count`` follows from the payload.
 
-    Raises ValueError for a payload of more than 65,535 bytes, which the header cannot say.
+    Raises ValueError for a payload of more than 65,535 bytes, which the header cannot express.
     """
     if any(len(payload) > np.iinfo(np.uint16).max for payload in payloads):
         raise ValueError("a telemetry payload has at most 65,535 bytes")

@@ -1,6 +1,7 @@
 """Tracking data: what one path of stations measured at one time, as a message gives it.
 
-Values are in the units of the standard (km, km/s, degrees). What the platform can observe with is not asked here.
+Values are in the units of the standard (km, km/s, degrees). This module does not check whether the platform supports
+them.
 """
 
 from collections.abc import Sequence

@@ -40,7 +40,7 @@ class Silence:
                 f"{self.source} never reported, awaited since {iso(self.since_ns)} ({silent_s:,.0f} s): no window can "
                 "close; if there is no such source, leave it out of SDA_SOURCES"
             )
-        return f"{self.source} silent for {silent_s:,.0f} s, last heard {iso(self.since_ns)}"
+        return f"{self.source} silent for {silent_s:,.0f} s, last received {iso(self.since_ns)}"
 
 
 def arrivals(arrived: pa.Table) -> Arrivals:

@@ -50,7 +50,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
 def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
     """Data without metadata or the reverse, unknown directories, zones that no table reads: path, reason and age."""
     orphans, wall_s = landing_orphans(landing.root, landing.orphaned_before_s()), time.time()
-    lines = [orphan.told(wall_s) for orphan in orphans]
+    lines = [orphan.description(wall_s) for orphan in orphans]
     return dg.AssetCheckResult(
         passed=not orphans,
         severity=dg.AssetCheckSeverity.WARN,

@@ -23,7 +23,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "station": "Ground stations that are called for telemetry frames.",
         "folder": "Folders into which partners copy files.",
         "upload": "Files uploaded over HTTP.",
-        "pull": "Catalogues of other organisations, asked over HTTP.",
+        "pull": "Catalogues of other organisations, requested over HTTP.",
     }
 )
 """The kinds of source that the collector can have."""

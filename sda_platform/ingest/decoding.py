@@ -36,7 +36,7 @@ def decode(segments: Sequence[tuple[bytes, SegmentMeta]]) -> pa.Table:
 
 
 def decode_tracking(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of a segment of tracking data; what is no observation says why. Never raises for any bytes."""
+    """One row per record of a segment of tracking data, with an error if it is no observation. Never raises."""
     records = list(split_records(data, meta.format))
     values, errors = read_records(records, meta.format, TRACKING_FEED.name)
     found: dict[int, TrackingObservation] = {}
@@ -54,8 +54,8 @@ def decode_tracking(data: bytes, meta: SegmentMeta) -> pa.Table:
         facts = {"record_number": record.number, "payload": record.payload, "received_time_ns": meta.sealed_time_ns}
         if row in errors:
             source = found[row].columns["source_id"] if row in found else None
-            told = {"error_kind": errors[row].kind, "error": error_text(record, errors[row]), "source_id": source}
-            rows.append(facts | told)
+            failure = {"error_kind": errors[row].kind, "error": error_text(record, errors[row]), "source_id": source}
+            rows.append(facts | failure)
         else:
             rows.append(facts | dict(found[row].columns) | {"observation_id": ids[row]})
     return pa.Table.from_pylist(rows, OBSERVATION_SCHEMA)

@@ -17,7 +17,7 @@ from sda_platform.formats.limits import FARTHEST_M, OBSERVATION_LIMITS, SPEED_OF
 from sda_platform.formats.tracking_data import TrackingData
 from sda_platform.orbits.earth_orientation import FRAMES, UnknownOrientation, to_gcrf
 
-# A station's clock is disciplined; no message says more of it.
+# A station's clock is disciplined; messages have no further information on it.
 _CLOCK: Final = {"clock_quality": "gps_locked", "clock_age_s": 0.0}
 # A mean over a longer time differs from the rate at its middle by more than a radar's noise.
 _LONGEST_INTEGRATION_S: Final = 1.0

@@ -1,4 +1,4 @@
-"""Arrow columns as numpy arrays, for kernels that know nothing of Arrow."""
+"""Arrow columns as numpy arrays, for kernels that work on numpy only."""
 
 from collections.abc import Iterable
 from typing import Any

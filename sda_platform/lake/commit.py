@@ -1,9 +1,9 @@
-"""The write door: the only module that changes a table.
+"""Commits: the only module that writes tables.
 
 Each write is one Delta commit with the plan's identity (``txnAppId``, ``txnVersion``) and manifest
-(``userMetadata``). Delta skips a repeated identity *silently*, so after every write, and after every doubt, the
-transaction is read back from the log and its nonce compared: only that tells whether *our* rows landed. Delta syncs
-nothing either, so what landed is synced here before anybody hears of it.
+(``userMetadata``). Delta skips a repeated identity *silently*. So after every write, also one that failed, the
+transaction is read back from the log and its nonce is compared: this alone proves that *our* rows were committed.
+Delta syncs no file, so the commit's files are synced here before the commit is reported.
 """
 
 import uuid
@@ -44,7 +44,7 @@ class CommitReceipt:
 
 
 def new_nonce() -> str:
-    """What tells one attempt of a commit from any other."""
+    """A random value that identifies one attempt of a commit."""
     return str(uuid.uuid4())
 
 
@@ -58,9 +58,9 @@ def append(
     counts: Mapping[str, int] | None = None,
     watermarks: Mapping[str, int] | None = None,
 ) -> CommitReceipt:
-    """Append ``rows`` as the plan's commit; columns that the table has not yet are added to it by the same commit.
+    """Append ``rows`` as the plan's commit; the same commit adds columns that the table lacks.
 
-    ``engine`` is Spark unless told otherwise, and ``nonce`` is drawn. Raises CommitConflict when another writer took
+    ``engine`` is Spark by default; ``nonce`` is drawn by default. Raises CommitConflict when another writer took
     the sequence, SchemaMismatch when the columns are not the table's.
     """
     manifest = plan.manifest(nonce or new_nonce(), counts, watermarks)
@@ -124,7 +124,7 @@ def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[
     failpoints.hit("commit.planned", plan.table.name)
     try:
         write()
-    except Exception as error:  # the outcome of a failed commit is unknown: the log knows
+    except Exception as error:  # the outcome of a failed commit is only in the log
         failure = error
     failpoints.hit("commit.sent", plan.table.name)
     landed = log.find(plan.sequence)

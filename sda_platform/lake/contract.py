@@ -75,7 +75,7 @@ def _holds(name: str, facts: dict[str, Any], values: pa.ChunkedArray) -> pa.Chun
             return pc.if_else(pc.is_null(values), pa.scalar(None, pa.bool_()), known)
         case _:
             raise NotImplementedError(
-                f"the contract check does not know pandera's rule {name}: teach it, or drop the rule"
+                f"the contract check does not support pandera's rule {name}: add it to the check, or remove the rule"
             )
 
 

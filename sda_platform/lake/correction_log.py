@@ -31,7 +31,7 @@ class CorrectionLogModel(TableModel):
 
 
 def content(table: Table) -> list[str]:
-    """The columns of a journal that say something about its key: all but the key and what every journal has."""
+    """The content columns of a correction log: all but the key and the columns of every correction log."""
     return [c.name for c in table.columns if c.name not in {*CorrectionLogModel.to_schema().columns, table.key[0]}]
 
 
@@ -47,16 +47,16 @@ def fact_types(table: Table) -> str:
     return ", ".join(f"{c.name} {c.data_type.simpleString()}" for c in table.columns if c.name in chosen)
 
 
-def standing(journal: DataFrame, key: str) -> DataFrame:
+def current_rows(journal: DataFrame, key: str) -> DataFrame:
     """The entries that hold now: the last of each key, unless it is a retract."""
     return _last(journal, key).where(F.col("op") == INSERT)
 
 
 def corrections(journal: DataFrame, fresh: DataFrame, *, key: str, content: Sequence[str], as_of_ns: int) -> DataFrame:
-    """The entries that turn the journal's state into ``fresh``.
+    """The entries that change the current rows of a correction log to ``fresh``.
 
-    ``journal`` holds every entry of the keys under review, and no others: what stands there and is missing from
-    ``fresh`` is retracted. Both have ``key`` and ``content``; two facts are equal when all of ``content`` is.
+    ``journal`` holds all entries of the keys under review and no others: a current row that ``fresh`` lacks is
+    retracted. Both have ``key`` and ``content``; two rows are equal if all columns of ``content`` are equal.
     """
     columns = [key, *content]
     last = _last(journal, key).select(
@@ -67,10 +67,10 @@ def corrections(journal: DataFrame, fresh: DataFrame, *, key: str, content: Sequ
     )
     now = fresh.select(F.col(key).alias("new_key"), F.struct(*columns).alias("new"))
     both = last.join(now, F.col("old_key") == F.col("new_key"), "full_outer")
-    stands = F.coalesce(F.col("old_op") == INSERT, F.lit(False))
-    changed = both.where(~(stands & F.col("new").isNotNull() & F.col("old").eqNullSafe(F.col("new"))))
+    is_current = F.coalesce(F.col("old_op") == INSERT, F.lit(False))
+    changed = both.where(~(is_current & F.col("new").isNotNull() & F.col("old").eqNullSafe(F.col("new"))))
     retract = F.when(
-        stands,
+        is_current,
         F.struct(F.col("old_sequence").alias("sequence"), F.lit(RETRACT).alias("op"), F.col("old").alias("fact")),
     )
     following = F.coalesce(F.col("old_sequence") + 1, F.lit(0).cast("long"))

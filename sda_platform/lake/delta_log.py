@@ -21,7 +21,7 @@ LAST_CHECKPOINT = "_last_checkpoint"
 
 @lru_cache
 def table_directory(uri: str) -> UPath:
-    """Where the table at ``uri`` is. Kept, since it is asked for with every version that is read."""
+    """The location of the table at ``uri``; cached, because every read of a version uses it."""
     return UPath(uri)
 
 
@@ -60,7 +60,7 @@ def oldest_version(uri: str) -> int:
 
 
 def checkpointed_version(uri: str) -> int:
-    """The version of Delta's newest checkpoint, as its pointer says; -1 where that says nothing."""
+    """The version of Delta's newest checkpoint according to its pointer file; -1 without a readable pointer."""
     try:
         return int(json.loads((log_directory(uri) / LAST_CHECKPOINT).read_text())["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -68,7 +68,7 @@ def checkpointed_version(uri: str) -> int:
 
 
 def timestamp_ms(text: str) -> int:
-    """When a commit was made, Unix time of the writer's wall clock; 0 where the text does not say it."""
+    """When a commit was made, Unix time of the writer's wall clock; 0 if the text has no timestamp."""
     return next((int(info.get("timestamp", 0)) for _, info in actions(text, "commitInfo")), 0)
 
 
@@ -97,8 +97,8 @@ def hadoop_checksum(file: UPath) -> UPath:
 def make_durable(uri: str, first_version: int, last_version: int) -> None:
     """Return once these versions, and the data files that they added, would survive a power loss.
 
-    Delta's log stores sync nothing. Files that are gone (VACUUM) are passed over; what a table that lives in an
-    object store holds is durable already. Raises SyncFailed where a sync fails, or one failed before.
+    Delta's log stores sync no file. Files that VACUUM removed are skipped; files in an object store are already
+    durable. Raises SyncFailed where a sync fails, or one failed before.
     """
     if not durable.is_synced_by_hand(table_directory(uri)):
         return

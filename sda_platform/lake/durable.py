@@ -1,6 +1,6 @@
 """Files that survive a power loss: written whole, synced, then named.
 
-A renamed file that was never synced can come back empty, and a directory that was never synced can forget the name.
+A renamed file that was never synced can come back empty, and a directory that was never synced can lose the name.
 So data is synced before it gets its name, and the directory after. An object store has no such calls: there a put is
 durable once it returns. A file system may bring its own (the simulated one of the tests does).
 """

@@ -1,4 +1,4 @@
-"""What can go wrong in the lake; what to do about each is said in `orchestration.dispositions`."""
+"""Errors of the lake; `orchestration.dispositions` has the remedy for each."""
 
 
 class LakeError(Exception):
@@ -14,7 +14,7 @@ class StaleToken(LakeError):
 
 
 class InvariantError(LakeError):
-    """The table's log contradicts itself or the plan. No retry mends this: a person must look."""
+    """The table's log contradicts itself or the plan. A retry cannot help: a person must examine the table."""
 
 
 class UnreadableManifest(InvariantError):

@@ -1,4 +1,4 @@
-"""The gate between a table and its consumers: nobody reads past a commit that was not verified, or that is red.
+"""The gate between a table and its consumers: no consumer reads an unverified or red commit.
 
 All plans pass it, in every job, so a red table stops its consumers wherever they run.
 """
@@ -28,8 +28,8 @@ class Readable:
         """Why red commits are not read; None: there are none."""
         if self.red is None or self.head.sequence >= self.newest.sequence:
             return None
-        told = f"{self.red} (since {self.red.since_utc})"
-        return f"{told}. Repair its rows and run its checks, or accept them with `sda acknowledge {self.table.name}`"
+        state = f"{self.red} (since {self.red.since_utc})"
+        return f"{state}. Repair its rows and run its checks, or accept them with `sda acknowledge {self.table.name}`"
 
 
 def readable_of(log: TableLog, verdict: TableVerdict, newest: Head, previous: CommitManifest | None = None) -> Readable:

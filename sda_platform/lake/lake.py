@@ -42,7 +42,7 @@ def without_session() -> SparkSession:
 class Lake:
     """The tables below ``uri``, seen from one run."""
 
-    # What writes, and the identity of its attempts: those of a stand-in for Spark are others.
+    # The engine that writes, and the nonces of its attempts; both can be replaced together.
     engine: commit.Engine = staticmethod(commit.with_spark)
     new_nonce: Callable[[], str] = staticmethod(commit.new_nonce)
     # The token of the lease under which this run writes; see `fencing`.
@@ -70,10 +70,10 @@ class Lake:
         return TableLog(table, f"{self.uri}/{table.name}")
 
     def head(self, table: Table) -> Head:
-        """Where the table stands; that state is on disk, so what is decided from it survives a power loss.
+        """The newest state of the table; it is synced, so decisions that are based on it survive a power loss.
 
-        A run may have died between a commit and its syncing. Then the commit, and what others committed beneath it
-        since the commit before, is synced here, before anything is built on it or what it consumed is cleared away.
+        A run may have been killed between a commit and its sync. Then that commit, and commits of other tools since the
+        commit before, are synced here, before any reader uses them and before their input is archived.
         """
         log = self.log(table)
         head = log.head()
@@ -134,8 +134,7 @@ class Lake:
         return plan
 
     def _stored_logs(self, table: Table) -> Iterator[TableLog]:
-        """The logs that the lake holds besides that of ``table``, found by their directories; of each only the head
-        may be asked for."""
+        """The logs of all other tables in the lake, found by their directories; only the head of each may be read."""
         root = UPath(self.uri)
         for directory in root.iterdir() if root.exists() else ():
             if directory.name != table.name and delta_log.log_directory(str(directory)).exists():
@@ -187,7 +186,7 @@ class Lake:
         content = rows.select([f.name for f in fields])
         if content.nbytes >= _STAGED_FROM_BYTES:
             return self.session.read.schema(T.StructType(fields)).parquet(self._staging.put(content))
-        # Of an Arrow table without rows Spark cannot tell the columns, and one with an empty chunk it reads up to that.
+        # Spark cannot infer the columns of an Arrow table without rows, and it stops reading at an empty chunk.
         return self.session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
 
     def append(

@@ -21,7 +21,7 @@ from sda_platform.lake.log_commits import Commit, Head, commit_in
 from sda_platform.lake.manifest import GENESIS, TableWindow
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
-# How many commits a list holds if nothing else is asked for.
+# Default length of a list of commits.
 NEWEST_COMMITS = 100
 _LIVE_FILES = pa.schema([("path", pa.string()), ("size_bytes", pa.int64()), ("num_records", pa.int64())])
 _SMALL_BATCH_ROWS = 1_024
@@ -100,7 +100,7 @@ class TableLog:
     def commits_from(self, version: int) -> Iterator[Commit]:
         """The platform's commits from ``version`` downwards, newest first, down to sequence 1 or where the log was cut.
 
-        Each is read when it is asked for. Raises InvariantError, UnreadableManifest for what cannot be read.
+        Each is read on demand. Raises InvariantError, UnreadableManifest for what cannot be read.
         """
         for number, text in self._texts_from(version):
             commit = commit_in(self.table, number, text)
@@ -122,10 +122,10 @@ class TableLog:
                 return
 
     def first_unproven(self, head: Head) -> int:
-        """The oldest version that may not be on disk yet: the first after the commit before that of ``head``.
+        """The oldest version that may be unsynced: the first after the commit before that of ``head``.
 
-        Who planned the commit of ``head`` had synced everything up to the commit before. What others committed between
-        the two is synced with the second, by the run that wrote it, unless that run died first.
+        The plan of the newest commit had synced everything up to the commit before. The run that wrote the newest
+        commit syncs it together with versions of other tools in between, unless the run was killed first.
         """
         first = max(head.commit_version, 0)
         for number, text in self._texts_from(head.commit_version - 1):
@@ -148,7 +148,7 @@ class TableLog:
         return dict(delta.metadata().configuration) if delta else {}
 
     def operations(self) -> Iterator[tuple[str, int]]:
-        """What each version did and when (Unix time, ms), newest first, whoever committed it."""
+        """Operation and time (Unix time, ms) of each version of any writer, newest first."""
         for _, text in self._texts_from(self.version()):
             for _, info in delta_log.actions(text, "commitInfo"):
                 yield str(info.get("operation", "")), int(info.get("timestamp", 0))
@@ -170,7 +170,7 @@ class TableLog:
         """Rows as Arrow; ``where`` prunes files by their statistics. An absent table (version -1) has no rows, and a
         column that the table was not yet written with is null.
 
-        Raises VersionGone when a ``version`` is asked for that cannot be read any more.
+        Raises VersionGone if ``version`` cannot be read any more.
         """
         names = list(columns) if columns is not None else [c.name for c in self.table.columns]
         delta = None if version == -1 else self.open(version)

@@ -35,6 +35,6 @@ def differences(stored: Mapping[str, str | None]) -> list[str]:
 
 def correction(uri: str, stored: Mapping[str, str | None]) -> str:
     """The SQL that sets the properties of a stored table right."""
-    wanted = ", ".join(f"'{name}' = '{value}'" for name, value in REQUIRED.items())
+    assignments = ", ".join(f"'{name}' = '{value}'" for name, value in REQUIRED.items())
     unset = [f"ALTER TABLE delta.`{uri}` UNSET TBLPROPERTIES ('{name}')" for name in FORBIDDEN if name in stored]
-    return "; ".join([f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({wanted})", *unset])
+    return "; ".join([f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES ({assignments})", *unset])

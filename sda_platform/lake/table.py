@@ -1,7 +1,7 @@
-"""What a table is: name, schema, key, and how its rows are told apart in time.
+"""Declaration of a table: name, schema, key, inputs, and how its rows change over time.
 
 The pandera model is the one place where a table's columns are declared; the Spark schema, the column documentation in
-the UI and the contract check are derived from it. Nothing here reads or writes a table.
+the UI and the contract check are derived from it. This module neither reads nor writes tables.
 """
 
 from collections.abc import Callable, Iterator, Mapping

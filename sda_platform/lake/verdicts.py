@@ -1,10 +1,9 @@
-"""What verification found out about each table, kept in the lake beside the tables: the gate that every plan reads.
+"""The verification result of each table, stored in the lake next to the tables; every plan reads it.
 
-`<lake>/_verdicts/<table>.json` is derived from the table: up to which commit it was verified, and what was found to be
-wrong. Where it is lost or damaged, nothing counts as verified, and `recovery.review` derives it again. It is written
-whole and synced. Two writers need no lock: the one that is behind only has the newest commits verified once more, and
-until then no plan reads them. `<lake>/_verdicts/<table>.acknowledged.json` holds what a person decided; only people
-write it.
+`<lake>/_verdicts/<table>.json` is derived from the table: the newest verified commit, and the findings. If it is lost
+or damaged, no commit counts as verified, and `recovery.review` derives it again. It is written whole and synced. Two
+writers need no lock: an older result only causes the newest commits to be verified again, and until then no plan reads
+them. `<lake>/_verdicts/<table>.acknowledged.json` has the acknowledgements; only people write it.
 """
 
 import hashlib
@@ -62,7 +61,7 @@ class CommitFinding:
     @property
     def lines(self) -> list[str]:
         """Its problems, each with the promise that it breaks."""
-        return [f"{promise}: {problem}" for promise, told in self.problems.items() for problem in told]
+        return [f"{promise}: {problem}" for promise, found in self.problems.items() for problem in found]
 
     def __str__(self) -> str:
         return f"{self.table} sequence {self.sequence}: {'; '.join(self.lines)}"
@@ -143,10 +142,12 @@ class Verdicts:
     def acknowledgements(self, table: str) -> dict[str, Acknowledgement]:
         """What people acknowledged of ``table``, by the finding's fingerprint."""
         try:
-            told = [Acknowledgement(**each) for each in self._content(f"{table}.acknowledged.json")["acknowledgements"]]
+            stored = [
+                Acknowledgement(**each) for each in self._content(f"{table}.acknowledged.json")["acknowledgements"]
+            ]
         except (KeyError, TypeError):
             return {}
-        return {each.fingerprint: each for each in told}
+        return {each.fingerprint: each for each in given}
 
     def acknowledge(self, table: str, acknowledgements: Sequence[Acknowledgement]) -> None:
         """Store these acknowledgements with those that there are."""

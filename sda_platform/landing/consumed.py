@@ -1,8 +1,8 @@
-"""The archive of a landing zone: where consumed segments rest, so that a batch can be built again.
+"""The consumed segments of a landing zone, kept so that a batch can be read again.
 
-Sound segments lie in ``archive/``: data named by the hash by which the segment is known, metadata by that hash and the
-name under which it came, since a table's rows tell that name, too. The one rename that archives the metadata keeps the
-name as well, so no crash can part them. Defective segments lie in ``quarantine/``, under their own name.
+Sound segments are in ``archive/``. The data is named by the segment's hash, the metadata by that hash and the original
+name, because rows of the table refer to that name. One rename archives the metadata and keeps the name, so no crash can
+separate them. Defective segments are in ``quarantine/`` under their own name.
 An empty file in ``names/`` records that a sound segment of that name was consumed. It is made after the metadata is
 archived and before the name is free.
 """

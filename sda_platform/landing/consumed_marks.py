@@ -31,9 +31,9 @@ def restore_marks(zones: Sequence[LandingZone], log: TableLog, head: Head) -> No
 
 
 def mark_pruned(zones: Sequence[LandingZone], log: TableLog) -> Iterator[str]:
-    """Mark in each local zone the single segments that the table holds and the archive does not; say how many.
+    """Mark in each local zone the single segments that the table holds and the archive lacks; return their number.
 
-    What the newest commit consumed may not be archived yet, and is left out.
+    Segments of the newest commit may not be archived yet and are omitted.
     """
     head = log.head()
     for zone in zones:
@@ -58,7 +58,7 @@ def _of(zone: LandingZone) -> ds.Expression:
 
 
 def _mark(zone: LandingZone, log: TableLog, archive: Path) -> None:
-    """The directory is made beside its place and renamed, so a crash leaves it whole or absent."""
+    """The directory is made under another name and renamed, so after a crash it is complete or absent."""
     new = archive.with_name(_UNFINISHED)
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)

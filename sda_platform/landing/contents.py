@@ -38,7 +38,7 @@ _ROWS = 5_000
 
 
 class UnreadableContent(Exception):
-    """The file ends too early or is damaged; the text says how."""
+    """The file ends too early or is damaged; the text has the details."""
 
 
 def without_compression(path: Path) -> Path:
@@ -47,7 +47,7 @@ def without_compression(path: Path) -> Path:
 
 
 def read_chunks(path: Path, segment_format: str, report: Callable[[int], None]) -> Iterator[bytes]:
-    """The content of ``path``, never more than some megabytes at a time; ``tell`` gets the position in the file.
+    """The content of ``path``, at most some megabytes at a time; ``report`` is called with the position in the file.
 
     Rows of a Parquet file come as the text that ``segment_format`` has for them. Raises UnreadableContent.
     """

@@ -1,12 +1,12 @@
 """DecodeAttempts of a batch: a segment at which the decoding process is killed must not stop the segments after it.
 
 An exception of the decoder is isolated at once (`decoding`). A killed process leaves no exception, and the next run
-takes the same batch, oldest first. So each run notes what it begins to decode, and takes the note back when it is done.
-A note that is found was left by a process that died, unless its owner is still at work or the machine was restarted
-(`owners`). From the second death on each one halves the batch, and a segment at which two processes died alone is
-refused. After a success the batch grows again.
+takes the same batch, oldest first. So each run writes a note before it decodes a batch and removes it afterwards. A
+remaining note means that its process was killed, unless the process still runs or the machine was restarted (`owners`).
+From the second kill on, each one halves the batch. A segment is refused if two processes that decoded it alone were
+killed. After a success the batch grows again.
 
-The note is no progress and is not synced: without it a run tries the whole batch once more.
+The note is not synced: without it, a run decodes the whole batch once more.
 """
 
 import json
@@ -19,17 +19,17 @@ from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.owners import Owners
 from sda_platform.landing.segments import UNDECODABLE, LoadedSegment
 
-_PATIENCE = 2
+_MOST_KILLS = 2
 _LARGEST_LIMIT = 2**12
 
 
 @dataclass(frozen=True)
 class DecodeAttempts:
-    """How earlier runs fared: ``deaths`` in succession, ``alone`` of them at the one segment ``only``, and the most
+    """How earlier runs fared: ``kills`` in succession, ``alone`` of them at the one segment ``only``, and the most
     segments of the next batch (None: as many as there are). ``owner`` is the process that decodes while it is open."""
 
     limit: int | None = None
-    deaths: int = 0
+    kills: int = 0
     alone: int = 0
     only: str = ""
     tried: int = 0
@@ -38,7 +38,7 @@ class DecodeAttempts:
 
     @classmethod
     def load(cls, path: UPath, owners: Owners) -> "DecodeAttempts":
-        """What the note at ``path`` tells; one that is torn, or of another version, tells nothing."""
+        """Read the note at ``path``; a torn note, or one of another version, counts as absent."""
         try:
             found = cls(**json.loads(bytes_at(path) or b"{}"))
         except (TypeError, ValueError):
@@ -50,10 +50,10 @@ class DecodeAttempts:
         return max_segments if self.limit is None else min(self.limit, max_segments)
 
     def judged(self, segments: Sequence[LoadedSegment]) -> list[LoadedSegment]:
-        """``segments``; the one at which too many processes died alone is refused."""
+        """``segments``, with a segment refused if too many processes were killed while they decoded it alone."""
         judged = []
         for segment in segments:
-            is_condemned = self.alone >= _PATIENCE and segment.defect is None and _mark(segment) == self.only
+            is_condemned = self.alone >= _MOST_KILLS and segment.defect is None and _mark(segment) == self.only
             why = f"{segment.name}: {UNDECODABLE} its process being killed, {self.alone} times at this segment alone"
             judged.append(segment.refused(why) if is_condemned else segment)
         return judged
@@ -75,10 +75,10 @@ class DecodeAttempts:
             DecodeAttempts(limit=self.limit * 2)._save(path)
 
     def _after_a_death(self) -> "DecodeAttempts":
-        deaths = self.deaths + 1
-        is_patient = deaths < _PATIENCE and self.limit is None
-        limit = None if is_patient else max(1, self.tried // 2)
-        return replace(self, is_open=False, deaths=deaths, limit=limit, alone=self.alone + 1 if self.only else 0)
+        kills = self.kills + 1
+        is_whole_batch = kills < _MOST_KILLS and self.limit is None
+        limit = None if is_whole_batch else max(1, self.tried // 2)
+        return replace(self, is_open=False, kills=kills, limit=limit, alone=self.alone + 1 if self.only else 0)
 
     def _save(self, path: UPath) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

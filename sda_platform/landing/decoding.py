@@ -27,8 +27,8 @@ from sda_platform.landing.segments import (
     refused_sha256,
 )
 
-# Decodes segments into one row per record: record_number, payload, error_kind, error, and what it says; the column
-# SEGMENT tells from which of them a row comes.
+# Decodes segments into one row per record: record_number, payload, error_kind, error, and the decoded values; the
+# column SEGMENT is the number of its segment.
 Decoder = Callable[[Sequence[tuple[bytes, SegmentMeta]]], pa.Table]
 
 SEGMENT = "segment"
@@ -209,8 +209,8 @@ def _with_provenance(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Ta
         return _with_origin(rows, segments)
     begin = pa.array([f"{s.zone}/{s.name} record " for s in segments], pa.string()).take(rows[SEGMENT])
     numbers = pc.cast(rows["record_number"], pa.string())
-    told = pc.binary_join_element_wise(begin, numbers, pa.scalar(": "), rows["error"], "")
-    return _with_origin(rows.set_column(rows.column_names.index("error"), "error", told), segments)
+    text = pc.binary_join_element_wise(begin, numbers, pa.scalar(": "), rows["error"], "")
+    return _with_origin(rows.set_column(rows.column_names.index("error"), "error", text), segments)
 
 
 def _with_origin(rows: pa.Table, segments: Sequence[LoadedSegment]) -> pa.Table:

@@ -90,7 +90,7 @@ def _report_nothing(stage: str, position: int) -> None:
 
 
 class Lander:
-    """Lands files below ``landing_root``; ``tell`` hears what is done ("checking", "landing"), up to which position."""
+    """Lands files below ``landing_root``; ``report`` gets the phase ("checking", "landing") and the position."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Lander:
 
 
 def _sweep_partial(progress_path: UPath) -> None:
-    """Remove what killed attempts left half written beside the progress."""
+    """Remove partial files of killed attempts from the progress directory."""
     for partial_file in progress_path.parent.glob(f".{progress_path.name}.*.tmp"):
         partial_file.unlink(missing_ok=True)
 

@@ -1,10 +1,10 @@
-"""Orphans: files in the landing zones that no segment accounts for, and what becomes of them.
+"""Orphans: files in the landing zones that belong to no segment.
 
-A writer that died, a network share that forgot a file, a clean-up that was killed: each leaves data without metadata,
-metadata without data, or a partial file. None is touched while its writer may still be at work. Once it has not
-changed for the grace time, it is reported (`sda status`, the check `no_orphans`) and taken by the next batch as a
-defective segment, which makes it a dead letter and puts its bytes into quarantine; a partial file is removed. What is
-no regular file, and what this process may not read, is reported and stays where it is: a person mends that.
+A killed writer, an incomplete copy or a killed clean-up leaves data without metadata, metadata without data, or a
+partial file. It is not touched while its writer may still be at work. After the grace time without a change it is
+reported (`sda status`, the check `no_orphans`). The next batch then takes it as a defective segment: it becomes a dead
+letter, and its bytes go to quarantine. A partial file is removed. A path that is no regular file or that this process
+may not read is reported and stays, until a person removes it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from sda_platform.landing.zone import LandingZone
 
 _LONE_DATA = "data without metadata"
 _LONE_METADATA = "metadata without data"
-_PARTIAL = "partial file of a writer that died"
+_PARTIAL = "partial file of a killed writer"
 _NO_FILE = "no regular file; nothing reads or removes it"
 _UNREADABLE = "cannot be read by this platform; give it read permission"
 
@@ -35,7 +35,7 @@ class Orphan:
     name: str | None = None
     is_partial: bool = False
 
-    def told(self, wall_s: float) -> str:
+    def description(self, wall_s: float) -> str:
         """The orphan in words, with its age at ``wall_s``."""
         return f"{shown_name(str(self.path))}: {self.reason}, {wall_s - self.changed_s:,.0f} s old"
 
@@ -46,7 +46,7 @@ def find_orphans(zone: LandingZone, before_s: float) -> list[Orphan]:
 
 
 def orphaned_names(zone: LandingZone, before_s: float) -> list[str]:
-    """The names of the segments that these orphans would have been; the cheap question that a sensor asks."""
+    """The names of the segments that these orphans would have been; cheap enough for a sensor."""
     return [orphan.name for orphan in find_orphans(zone, before_s) if orphan.name is not None]
 
 

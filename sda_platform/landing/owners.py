@@ -1,7 +1,7 @@
-"""Which process wrote a note, and whether it has ended since: the note of a run at work is no sign of a death.
+"""Which process wrote a note, and whether it has ended: the note of a running process is no sign of a kill.
 
-A mark names boot, process id and start time, as Linux tells them. Elsewhere it has the process id alone. A power loss
-ends all processes of a boot, and shows nothing of what one of them was doing.
+A mark has boot id, process id and start time on Linux, and the process id alone elsewhere. A power loss ends all
+processes of a boot, so their notes prove nothing.
 """
 
 import os
@@ -36,7 +36,7 @@ def _boot() -> str:
 
 
 def _started(pid: int) -> str:
-    """When the process started, in clock ticks since the boot; empty where that is not told."""
+    """When the process started, in clock ticks since the boot; empty if the system does not provide it."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

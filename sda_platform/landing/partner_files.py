@@ -1,8 +1,8 @@
-"""Partner files: what a file is, by its name, and whether it is whole and stays as it is while it is landed.
+"""Partner files: find a file's feed and format, and check that it is complete and does not change while it is landed.
 
-Which feed and format a file is follows from its name (or, where that leaves it open, from its content) unless the
-caller says. Its records are not judged here: a bad record lands and becomes a dead letter. A file that is no source at
-all (unknown kind, torn archive, still being written) is refused before anything of it has landed.
+Feed and format follow from the name, or from the content if the name is ambiguous, unless the caller sets them. Records
+are not checked here: a bad record is landed and becomes a dead letter. A file of unknown kind, a torn archive or a file
+that is still being written is refused before any of it is landed.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _MAX_STEM = 48
 
 
 class PartnerFileError(ValueError):
-    """A file that cannot be landed; the text names the file and says why and what to do."""
+    """A file that cannot be landed; the text has the file, the reason and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ def _recognised(path: Path, suffix: str) -> Format:
 
 
 def examine(file: PartnerFile, *, is_complete: bool, report: Callable[[int], None]) -> Content:
-    """Read the whole file once; ``tell`` is called with the position in it.
+    """Read the whole file once; ``report`` is called with the position in it.
 
-    Raises PartnerFileError when it cannot be read to its end, is empty, changes meanwhile, or (unless the caller knows
-    that it ``is_complete``) breaks off in a record, as a file does that is still being written.
+    Raises PartnerFileError when it cannot be read to its end, is empty, changes during the read, or ends within a
+    record, as a file does that is still being written. ``is_complete``: the caller guarantees that it is complete.
     """
     stamp = stamp_of(file.path)
     digest, length, tail = hashlib.sha256(), 0, b""
@@ -120,7 +120,7 @@ def refuse_if_changed(file: PartnerFile, content: Content) -> None:
 
 
 def stamp_of(path: Path) -> tuple[int, int, int]:
-    """What tells one state of a file from the next: its inode, size and time of change. Raises PartnerFileError."""
+    """The identity of one state of a file: inode, size and time of change. Raises PartnerFileError."""
     try:
         found = path.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Segments as values: what a directory, its metadata and its bytes tell of one. No file is touched here."""
+"""Segments as values: from directory entries, metadata and bytes. This module touches no file."""
 
 import hashlib
 from collections.abc import Iterator
@@ -21,9 +21,9 @@ _HANDICAP_S: Final = {"emergency": -3600, "low": 60, "deferred": 300}
 
 @dataclass(frozen=True)
 class PendingSegment:
-    """A segment as its metadata tells it. ``meta`` is None where it cannot be read (``defect`` says why).
+    """A segment according to its metadata. ``meta`` is None if it cannot be read; ``defect`` has the reason.
 
-    Of an orphan, which ``is_lone``, there is only one of data and metadata.
+    An orphan (``is_lone``) has either data or metadata, not both.
     """
 
     feed: str
@@ -79,7 +79,7 @@ class LoadedSegment:
 
 @dataclass(frozen=True)
 class WaitingSegment:
-    """What a directory tells of a segment that waits: its size, and the wall time at which its metadata came."""
+    """A pending segment according to its directory: its size, and the wall time at which its metadata was written."""
 
     name: str
     bytes: int

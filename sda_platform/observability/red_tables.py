@@ -15,7 +15,7 @@ from sda_platform.registry import TABLES, tables_named
 
 @dataclass(frozen=True)
 class RedTable:
-    """Commits of a table that break its promises. ``since_utc`` is mission time; ``acknowledged`` says by whom."""
+    """Commits of a table that break its promises. ``since_utc`` is mission time; ``acknowledged`` names the person."""
 
     table: str
     sequence: int
@@ -67,9 +67,9 @@ def acknowledgement_lines(name: str, accepted: Sequence[RedTable]) -> Iterator[s
 
 
 def review_unverified(lake: Lake) -> Iterator[str]:
-    """Verify tables that are red or have commits without a verdict; yields a line on what is wrong with each.
+    """Verify tables that are red or have commits without a verdict; yield a line with the problems of each.
 
-    A run that died between a commit and its checks leaves such commits, and so does a lost verdict.
+    A run that was killed between a commit and its checks leaves such commits, and so does a lost verdict.
     """
     unverified = [table for table in TABLES if _needs_review(lake, table)]
     if not unverified:

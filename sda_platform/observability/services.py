@@ -1,4 +1,4 @@
-"""The services of a home that answer over HTTP, and what they say of themselves: the collector and the catalogue's."""
+"""The HTTP services of a home, the collector and the lookup endpoint, and their health reports."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ class ServiceState:
 
 
 def service_states(home: Path) -> list[ServiceState]:
-    """Every service that has published its address in ``home``, asked now."""
+    """Every service that has published its address in ``home``, with its answer now."""
     describe = {CATALOGUE: _catalogue, COLLECTOR: _collector}
     return [describe[name](address) for name in describe if (address := published(home, name))]
 

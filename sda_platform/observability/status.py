@@ -1,4 +1,4 @@
-"""`sda status`: where every table and landing zone stands, read from logs and directories, without an engine."""
+"""`sda status`: the state of every table and landing zone, read from logs and directories, without an engine."""
 
 import time
 from collections import Counter

@@ -19,9 +19,9 @@ from sda_platform.lake.table import Table
 
 @dataclass(frozen=True)
 class Trace:
-    """An alert and everything it rests on; rows as dictionaries of their table's columns, oldest first.
+    """An alert and all rows that it was derived from; rows as dictionaries of their table's columns, oldest first.
 
-    ``messages`` is what others say of the same encounter, on which it does not rest.
+    ``messages`` are received CDMs of the same encounter; the alert does not depend on them.
     """
 
     alert_id: str

@@ -45,7 +45,7 @@ class Orientation:
 
 
 FRAMES = ("GCRF", "ICRF", "EME2000", "TEME", "TOD", "ITRF")
-"""The frames whose states can be compared; ITRF stands for each of its realisations."""
+"""The frames whose states can be compared; ITRF means each of its realisations."""
 
 
 def in_gcrf(frame: str, r_km: FloatArray, v_km_s: FloatArray, time_ns: int) -> tuple[FloatArray, FloatArray]:

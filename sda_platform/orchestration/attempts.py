@@ -1,8 +1,8 @@
-"""Attempts at a batch, told from Dagster's own records of runs: how many there were, and whether another may follow.
+"""Attempts at a batch, counted from Dagster's records of runs: how many there were, and whether another may follow.
 
-A killed run, or one that failed for a reason that may pass, is followed by another under a new key, for ever but with
-growing pauses: a backlog drains without a hand once its cause is gone. A permanent failure is not repeated: that
-would hide it. Only its zone's next segment, which makes another batch, or a person starts the pool again.
+A run that was killed or failed for a transient reason is followed by another under a new key, without limit but with
+growing pauses: a backlog drains by itself when its cause is gone. A permanent failure is not repeated, because a repeat
+would hide it. The zone's next segment, which makes another batch, or a person starts the pool again.
 """
 
 from collections.abc import Iterable
@@ -60,22 +60,22 @@ class Attempts:
         """Why there is no further attempt now; None: there may be one."""
         if self.made == 0:
             return None
-        told = f"run {self.last_run[:8]}: {self.reason}"
+        report = f"run {self.last_run[:8]}: {self.reason}"
         if self.disposition is not Disposition.TRANSIENT:
-            return f"{told}; {self.disposition}, so not repeated: fix the cause, then start the job by hand"
+            return f"{report}; {self.disposition}, so not repeated: fix the cause, then start the job by hand"
         pause = pause_s(self.made, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S, seed=self.batch)
         wait_s = self.ended_s + pause - wall_s
-        return f"{told}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None
+        return f"{report}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None
 
     def next_run(self, pool: str, **tags: str) -> dg.RunRequest:
-        """What asks for one more, in ``pool``."""
+        """The request for one more attempt, in ``pool``."""
         attempt = str(self.made + 1)
         tags = {POOL_TAG: pool, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
         return dg.RunRequest(run_key=f"{self.batch}:{attempt}", tags=tags)
 
 
 def outcome_of(run: dg.DagsterRun) -> tuple[Disposition, str]:
-    """What a run that left work behind says of itself."""
+    """The facts of a run that left work behind, from its tags."""
     if FAILURE_TAG in run.tags:
         return Disposition(run.tags[FAILURE_TAG]), run.tags.get(REASON_TAG, "failed")
     name, value = _STEP_FAILED
@@ -94,7 +94,7 @@ def is_stopped_by_red(run: dg.DagsterRun) -> bool:
 
 
 def coming_run(instance: dg.DagsterInstance, pool: str, batch: str) -> str | None:
-    """The run that will take what waits: one of the pool that has not begun, or one that was asked for this batch."""
+    """The run that will process the backlog: one of the pool that has not begun, or one requested for this batch."""
     waiting = dg.RunsFilter(tags={POOL_TAG: pool}, statuses=list(_WAITING))
     working = dg.RunsFilter(tags={BATCH_TAG: batch}, statuses=list(_UNFINISHED))
     records = instance.get_run_records(waiting, limit=1) or instance.get_run_records(working, limit=1)
@@ -115,7 +115,7 @@ def unfinished_batch(instance: dg.DagsterInstance, pool: str, where: str) -> str
 
 
 def zone_run_to_repeat(instance: dg.DagsterInstance, pool: str) -> dg.DagsterRun | None:
-    """The pool's last run, if it failed and was started for a zone, whose sensor then repeats it, or tells why not."""
+    """The pool's last run, if it failed and was started for a zone, whose sensor then repeats it, or logs why not."""
     records = instance.get_run_records(dg.RunsFilter(tags={POOL_TAG: pool}), limit=1)
     run = records[0].dagster_run if records else None
     return run if run and run.status is dg.DagsterRunStatus.FAILURE and ZONE_TAG in run.tags else None

@@ -23,7 +23,7 @@ class Backlog:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """As an event in the UI tells it."""
+        """The backlog as metadata of an event in the UI."""
         facts = {"backlog_segments": self.segments, "backlog_bytes": self.bytes}
         return facts if self.oldest_s is None else {**facts, "backlog_oldest_s": self.oldest_s}
 
@@ -40,7 +40,7 @@ def measured(waiting: Sequence[WaitingSegment], wall_s: float) -> Backlog:
 
 
 def backlog_of(zone: LandingZone, wall_s: float) -> Backlog:
-    """What waits in ``zone``; reads no file, only what the directory tells."""
+    """The backlog of ``zone``; reads the directory only, no file."""
     return measured(zone.waiting(zone.pending_names()), wall_s)
 
 

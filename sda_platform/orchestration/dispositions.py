@@ -108,23 +108,23 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
         "torn_record": RecordKind(
             Disposition.PERMANENT,
             "The segment ends in the middle of a record, or a line of an element set has no second line.",
-            "The lander or the source died while writing, or a file was cut on the way.",
+            "The lander or the source was killed while writing, or a file was cut during transfer.",
             "Is it the last record of its segment? Was the rest delivered in the next one?",
             "None for the record; a feed that does so often has a broken writer.",
-            "No: the rest is missing. Ask the source to deliver it again.",
+            "No: the rest is missing. Request a new delivery from the source.",
         ),
         "unknown_format": RecordKind(
             Disposition.PERMANENT,
             "The format, or the version of a frame, is not one that this platform reads.",
             "The source moved to a new version before we did, or a file was landed in the wrong zone.",
-            "The error names format or version; what does the source's release note say?",
+            "The error names format or version; look for it in the source's release notes.",
             "Update the platform; land a misplaced file in its own zone.",
             "After the update.",
         ),
         "bad_segment": RecordKind(
             Disposition.PERMANENT,
             "A segment is not what its metadata promises: truncated, altered, overwritten, miscounted, incomplete.",
-            "A lander that died, a copy that was cut, a full disk, bytes that decayed, or a second file of its name.",
+            "A killed lander, a copy that was cut, a full disk, bytes that decayed, or a second file of its name.",
             "The error names the difference; the bytes are in the zone's quarantine/.",
             "Repair the lander or the transport; land the original file again.",
             "If the quarantined bytes are sound after all (an error of our count).",
@@ -135,7 +135,7 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "A partner that gives each file the same name, or one that corrected a file and sent it again.",
             "Compare the bytes in the zone's quarantine/ with those in archive/ that came under this name.",
             "The partner gives each file its own name; `sda land` does so.",
-            "If both files are wanted: the bytes are landed under a name that ends with their hash.",
+            "If both files are needed: the bytes are landed under a name that ends with their hash.",
         ),
         "undecodable_segment": RecordKind(
             Disposition.PERMANENT,
@@ -182,10 +182,10 @@ _OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyTy
         TimeoutError: Disposition.TRANSIENT,
         MemoryError: Disposition.TRANSIENT,  # landing then takes smaller batches
         sqlite3.OperationalError: Disposition.TRANSIENT,  # locked, or its disk is full or away
-        InjectedFault: Disposition.TRANSIENT,  # a test's stand-in for any of these
+        InjectedFault: Disposition.TRANSIENT,  # injected by tests in place of any of these
     }
 )
-# A disk that is full, read-only or failing, and a missing permission, are mended without a change to input or code.
+# A disk that is full, read-only or failing, and a missing permission, are corrected without a change to input or code.
 _OF_THE_MACHINE: Final = frozenset(
     {
         errno.ENOSPC,
@@ -200,7 +200,7 @@ _OF_THE_MACHINE: Final = frozenset(
         errno.EPERM,
     }
 )
-# Conditions that Spark and Delta name: a lost session, and a change of the table beside a write (another commit,
+# Conditions that Spark and Delta name: a lost session, and a change of the table during a write (another commit,
 # maintenance, ALTER TABLE). The next attempt starts from the changed table.
 _CONDITIONS: Final = (
     "INVALID_HANDLE",

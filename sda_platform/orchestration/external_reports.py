@@ -1,4 +1,4 @@
-"""External assets: what another process keeps, reported to Dagster by a sensor that asks it.
+"""External assets: state of another process, which a sensor queries and reports to Dagster.
 
 A sensor of external assets starts no run. It reports a materialization when the content of an asset has changed, and
 the outcome of the asset's check when content or outcome have changed.
@@ -32,7 +32,7 @@ class ExternalState:
 
     @property
     def outcome(self) -> str:
-        """What the check says; empty where it passes."""
+        """The text of the check; empty if it passes."""
         return "; ".join(self.problems)[:1000]
 
     def result(self) -> dg.AssetCheckResult:
@@ -65,7 +65,7 @@ class ExternalState:
 def external_sensor(
     name: str, description: str, interval_s: int, ask: Callable[[dg.SensorEvaluationContext], list[ExternalState]]
 ) -> dg.SensorDefinition:
-    """A sensor that reports what ``ask`` finds every ``interval_s`` seconds; ``ask`` takes the sensor's resources."""
+    """A sensor that reports the result of ``ask(resources)`` every ``interval_s`` seconds."""
     return dg.SensorDefinition(
         name=name,
         evaluation_fn=lambda context: reported(context, ask(context)),
@@ -90,7 +90,7 @@ def reported(context: dg.SensorEvaluationContext, states: Iterable[ExternalState
         if found[name] != known.get(name):
             events.append(state.evaluation())
     if not found:
-        return dg.SkipReason("nothing runs here that this sensor asks")
+        return dg.SkipReason("the process that this sensor queries does not run here")
     if not events:
         return dg.SkipReason(f"{len(found)} external assets are as they were reported")
     return dg.SensorResult(asset_events=events, cursor=json.dumps(found))

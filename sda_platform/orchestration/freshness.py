@@ -1,4 +1,4 @@
-"""Ways to tell up to which instant of mission time a table is complete; for the `data_is_fresh` checks."""
+"""The instant of mission time up to which a table is complete; for the `data_is_fresh` checks."""
 
 from collections.abc import Callable, Sequence
 

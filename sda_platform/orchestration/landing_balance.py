@@ -28,9 +28,9 @@ def miscounted_segments(_store: Lake, _log: TableLog, commits: Sequence[Commit])
     problems = []
     for manifest in (commit.manifest for commit in commits):
         counted = segment_counts(manifest.segments)
-        told = {name: manifest.counts.get(name, 0) for name in counted}
-        if told != counted and any(told.values()):  # versions before this one did not count segments
-            problems.append(f"sequence {manifest.sequence} counts {told}, and lists {counted}")
+        counts = {name: manifest.counts.get(name, 0) for name in counted}
+        if counts != counted and any(counts.values()):  # versions before this one did not count segments
+            problems.append(f"sequence {manifest.sequence} counts {counts}, and lists {counted}")
     return problems
 
 

@@ -66,7 +66,7 @@ def _decoded(
 
 
 def _emptied(zone: LandingZone, segments: Sequence[SegmentRef]) -> dg.AssetObservation:
-    """What was taken from a zone, whichever zone's sensor asked for the run, and what still waits there."""
+    """Metadata for a zone: the segments consumed from it by this run of any sensor, and its remaining backlog."""
     records = sum(s.records for s in segments)
     facts: dict[str, Any] = {"segments": len(segments), "records": records, "newest": segments[-1].name}
     facts |= segment_counts(segments)

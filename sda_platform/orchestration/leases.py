@@ -74,7 +74,7 @@ class EtcdLeases:
         answer = self._ask("/v3/lease/keepalive", {"ID": lease.lease_id})
         if int(answer.get("result", {}).get("TTL", 0)) <= 0:
             lease.expires_s = asked_s
-            raise LeaseLost(f"etcd no longer knows the lease {lease.name} (token {lease.token})")
+            raise LeaseLost(f"etcd has no lease {lease.name} any more (token {lease.token})")
         lease.expires_s = asked_s + lease.ttl_s
 
     def release(self, lease: Lease) -> None:

@@ -1,7 +1,7 @@
 """The maintenance pool: compacts small files, removes data files and log files that no version needs any more.
 
 None of this changes a row or is a commit of the platform: it may come between any two steps of one. Files are kept as
-long as `lake.retention` says, so that replays and running readers find what they pinned.
+long as `lake.retention` requires, so that replays and running readers find their versions.
 """
 
 import time

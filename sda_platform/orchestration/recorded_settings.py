@@ -14,7 +14,7 @@ _LISTS = "lists_sha256"
 
 
 class RecordedResource(dg.ConfigurableResource[Value]):
-    """A resource of such settings; whoever uses it has its plan record them (`Lake.plan`)."""
+    """A resource with such settings; an asset that uses it passes them to its plan (`Lake.plan`)."""
 
     _UNRECORDED: ClassVar[tuple[str, ...]] = ()
     """Fields that change how long something takes, and no row."""

@@ -1,4 +1,7 @@
-"""`sda replay`: make a table again from its inputs, by the code of its own asset, and compare it with the live one."""
+"""`sda replay`: make a table again from its inputs with its asset's own body, and compare it with the live table.
+
+There is one runner: the body that `table_asset` declares. Dagster calls it on the lake, a replay on a `ReplayingLake`.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,8 +40,8 @@ def replay_lake(
 ) -> list[Comparison]:
     """Make ``tables`` again below ``shadow_uri``, from the live tables and the archive, and compare them with ``live``.
 
-    A table without a commit in ``span`` is left out. ``resources`` are those of the definitions; nothing is delivered
-    to anyone. Raises NotReplayable when an input is gone, SegmentLost when it is an archived segment.
+    A table without a commit in ``span`` is skipped. ``resources`` are those of the definitions; nothing is delivered
+    to a subscriber. Raises NotReplayable when an input is gone, SegmentLost when it is an archived segment.
     """
     if UPath(shadow_uri).exists():
         raise NotReplayable(f"{shadow_uri} exists already: a shadow needs a place of its own")
@@ -74,7 +77,7 @@ def make_again(
                 given["landing"] = _RecordedZones(resources["landing"], commit)
             asset.body(**{name: given[name] for name in needs})
             if shadow.find(commit.sequence) is None:
-                break  # the comparison tells it; later commits would build on what is not there
+                break  # the comparison reports it; later commits would depend on the missing one
     report(table, of, of)
     return shadow
 
@@ -89,7 +92,7 @@ def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dic
 def _detached(
     stand_ins: StandIns | None, live: Lake, replayed: History, resources: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """``resources`` with the stand-ins of those that reach other systems."""
+    """``resources``, with replacements for those that reach other systems."""
     with tempfile.TemporaryDirectory() as scratch:
         yield {**resources, **(stand_ins(resources, live, replayed, Path(scratch)) if stand_ins else {})}
 

@@ -1,6 +1,6 @@
-"""How an asset's body fails: what may pass is repeated with pauses, anything else ends the run loudly.
+"""Failures of an asset's body: a transient failure is repeated with pauses, any other failure ends the run.
 
-Either way the run is tagged with the disposition, because whoever starts runs must know whether to start another.
+The run is tagged with the disposition, because sensors decide by it whether to start another run.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def with_retries(name: str, body: Body) -> Body:
         try:
             failpoints.hit("asset.begun", name)
             result = body(*args, **kwargs)
-            failpoints.hit("asset.told", name)
+            failpoints.hit("asset.reported", name)
             return result
         except Exception as error:
             _repeat_or_tell(dg.AssetExecutionContext.get(), error)
@@ -44,16 +44,16 @@ def with_retries(name: str, body: Body) -> Body:
 
 def _repeat_or_tell(context: dg.AssetExecutionContext, error: Exception) -> NoReturn:
     disposition = disposition_of(error)
-    # This run's session died with its engine; and for anyone outside who does not answer, no pool waits.
+    # This run's session ended with its engine. No pool is blocked for an external system that does not answer.
     may_repeat = disposition is Disposition.TRANSIENT and not (is_of_engine(error) or isinstance(error, Unavailable))
     if may_repeat and context.retry_number < _RETRIES:
         seed = f"{context.run.run_id}/{context.asset_key.to_user_string()}"
         wait_s = pause_s(context.retry_number + 1, base_s=_PAUSE_S, cap_s=_LONGEST_PAUSE_S, seed=seed)
         raise dg.RetryRequested(_RETRIES, wait_s) from error
-    told = f"{type(error).__name__}: {error}"
+    reason = f"{type(error).__name__}: {error}"
     context.instance.add_run_tags(
-        context.run.run_id, {FAILURE_TAG: disposition.value, REASON_TAG: " ".join(told.split())[:_REASON_LENGTH]}
+        context.run.run_id, {FAILURE_TAG: disposition.value, REASON_TAG: " ".join(reason.split())[:_REASON_LENGTH]}
     )
     raise dg.Failure(
-        f"{disposition.value}: {told}", metadata={"failure": disposition.value}, allow_retries=False
+        f"{disposition.value}: {reason}", metadata={"failure": disposition.value}, allow_retries=False
     ) from error

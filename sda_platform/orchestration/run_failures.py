@@ -1,8 +1,8 @@
-"""Whoever must know of a failed run is told: the log always, a webhook where one is set.
+"""Reports of failed runs: always to the log, and to a webhook if one is configured.
 
 Dagster's own `run_failure_sensor` moves past a failure whose report did not arrive. This one reads the same events, but
 its cursor stays before the first report that was not received, so each arrives at least once; the run id is the
-idempotency key by which a receiver knows a repetition.
+idempotency key by which a receiver recognises a repetition.
 """
 
 import json

@@ -1,9 +1,9 @@
-"""What becomes a run of a pool: segments that wait in its zones, and commits that nobody has read.
+"""Sensors that start runs of a pool: for pending segments in its zones, and for unconsumed commits.
 
 A tick lists file names: milliseconds, no JVM. Correctness does not depend on the run key — the table's log decides
 what is new — so a tick may be lost or repeated. The run key is the batch's hash and an attempt: Dagster never runs a
-key twice, so a failed batch needs a new attempt (`orchestration.attempts`). What a failed run left is asked for again
-from Dagster's records of it; should those be lost as well, the tables' logs tell what was left.
+key twice, so a failed batch needs a new attempt (`orchestration.attempts`). Work that a failed run left is found in
+Dagster's records of the run; if those are lost as well, the tables' logs contain the unconsumed commits.
 """
 
 import hashlib
@@ -73,10 +73,10 @@ def request_landing(
     orphan_grace_s: float,
     wall_s: float | None = None,
 ) -> dg.SensorResult | dg.SkipReason:
-    """One run of ``pool`` for what waits in ``zones``, unless a run that will take it is on its way.
+    """Request one run of ``pool`` for the backlog of ``zones``, unless a queued run will process it.
 
-    A run that failed after it had emptied the zones left its work further down: it is asked for again as well. Lone
-    files that have not changed for ``orphan_grace_s`` wait too: to be told and quarantined.
+    A run that failed after it had emptied the zones left unconsumed commits: it is requested again as well. Lone files
+    that have not changed for ``orphan_grace_s`` count as backlog, to be reported and quarantined.
     """
     now_s = time.time() if wall_s is None else wall_s
     # What is consumed between the two looks at the directory is left out.
@@ -89,14 +89,14 @@ def request_landing(
     batch = batch_hash(found) if names else unfinished_batch(context.instance, pool, where)
     if batch is None:
         return dg.SkipReason(f"{where}: no sealed segment is pending")
-    told = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
+    backlog = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
     coming = coming_run(context.instance, pool, batch)
     if coming:
-        return dg.SkipReason(f"{where}: {told}; run {coming[:8]} will take them")
+        return dg.SkipReason(f"{where}: {backlog}; run {coming[:8]} will take them")
     attempts = Attempts.of(context.instance, batch)
     refusal = attempts.refusal(now_s)
     if refusal:
-        return dg.SkipReason(f"{where}: {told}; {refusal}")
+        return dg.SkipReason(f"{where}: {backlog}; {refusal}")
     arrived = [
         dg.AssetObservation(
             asset_key=zone_key(feed),
@@ -138,10 +138,10 @@ def request_unconsumed(
     *,
     wall_s: float | None = None,
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run of ``pool`` for commits of ``tables`` that ``readers`` have not consumed, unless another will take them.
+    """Request one run of ``pool`` for commits of ``tables`` that ``readers`` have not consumed, unless one is queued.
 
-    This needs no memory of Dagster's: a platform whose database was lost goes on where its tables stand. Commits behind
-    a red one do not count: no run may consume them. They count once it is repaired or acknowledged.
+    This needs no record of Dagster: after a loss of its database, the platform continues from its tables. Commits after
+    a red one do not count, because no run may consume them. They count when it is repaired or acknowledged.
     """
     running = unfinished_run(context.instance, WARM_POOLS)
     if running:

@@ -94,7 +94,7 @@ def served_by(job: Job) -> tuple[Table, ...]:
 
 
 def materialized(lake: Lake, receipt: CommitReceipt, **facts: Any) -> dg.MaterializeResult[Any]:
-    """What a commit tells: counts, the window it consumed, identity, preview, and the caller's own ``facts``."""
+    """The metadata of a commit: counts, the consumed window, identity, preview, and the caller's own ``facts``."""
     table, plan = receipt.plan.table, receipt.plan
     metadata: dict[str, Any] = {
         "dagster/row_count": lake.log(table).row_count(),
@@ -116,7 +116,7 @@ def nothing_new(
 ) -> dg.MaterializeResult[Any]:
     """The result of a plan that found nothing to consume: no commit, the reason, and a preview of the last commit.
 
-    The UI shows the newest result only, so it must still tell what the table holds and where its columns come from.
+    The UI shows the newest result only, so this result also shows the table's rows and the lineage of its columns.
     """
     return dg.MaterializeResult(
         metadata={
@@ -184,11 +184,11 @@ def _preview(lake: Lake, table: Table, sequence: int) -> str:
 def markdown_table(rows: pa.Table) -> str:
     """``rows`` as a Markdown table: at least one of them, and no more than the UI shows in place.
 
-    Instants are written as such, ids by the beginning that `sda trace` takes, and long cells are cut. Left out are
-    columns without a value, and those that are one with the commit, whose metadata tells them.
+    Instants are written in ISO 8601, ids as the prefix that `sda trace` accepts, and long cells are cut. Omitted are
+    columns without a value, and columns that are equal for the commit and are in its metadata.
     """
-    telling = [name for name in rows.column_names if name not in _SAME_IN_A_COMMIT]
-    names = [name for name in telling if rows.column(name).null_count < rows.num_rows]
+    shown = [name for name in rows.column_names if name not in _SAME_IN_A_COMMIT]
+    names = [name for name in shown if rows.column(name).null_count < rows.num_rows]
     text = "| " + " | ".join(names) + " |\n|" + "---|" * len(names)
     for number, row in enumerate(rows.select(names).to_pylist()):
         line = "\n| " + " | ".join(_cell(name, row[name]) for name in names) + " |"

@@ -26,7 +26,7 @@ _BALANCES: dict[str, tuple[Balance, ...]] = {}
 
 @dataclass(frozen=True)
 class DataFreshness:
-    """How old the newest data may be. ``newest_ns`` tells the instant up to which the table is complete, or None."""
+    """How old the newest data may be. ``newest_ns`` returns the instant up to which the table is complete, or None."""
 
     meaning: str
     max_lag_s: float
@@ -103,7 +103,7 @@ def promise_result(table: Table, check: str, verdict: TableVerdict, promises: Se
 
 
 def log_is_sound(log: TableLog, home: Path) -> dg.AssetCheckResult:
-    """The newest commits and their files as they are now, and what the last start of the platform found and mended."""
+    """The newest commits and their files as they are now, and the findings and repairs of the last start."""
     found = examine(log, Depth.NEWEST)
     facts = {"commits_read": found.commits_read, "files_seen": found.files_seen, "seconds": round(found.seconds, 3)}
     return _result(log.table, "log_is_sound", found.problems, {**facts, **repair_record.facts(home, log.table.name)})

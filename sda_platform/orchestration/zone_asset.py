@@ -8,16 +8,16 @@ from sda_platform.lake.table import Table
 
 
 def zone_key(feed: str) -> dg.AssetKey:
-    """The key under which a zone's arrivals and clearings are told."""
+    """The asset key under which a zone's arrivals and clearings are reported."""
     return dg.AssetKey(["landing", feed])
 
 
 def zone_asset(
     feed: str, table: Table, sensor: str, contents: str, *, deps: Iterable[dg.AssetKey] = (), **promises: object
 ) -> dg.AssetSpec:
-    """The zone of ``feed``, beside the ``table`` that takes its segments.
+    """The zone of ``feed``, whose segments ``table`` consumes.
 
-    ``contents`` says what lands there, in whole sentences; ``promises`` are those of the source (DP1 section 1.3).
+    ``contents`` describes the landed files in whole sentences; ``promises`` are those of the source (DP1 section 1.3).
     ``deps`` are the external assets that send it.
     """
     return dg.AssetSpec(

@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class Ordering(Enum):
-    """How one vector stands to another."""
+    """The order of two vectors."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -25,7 +25,7 @@ Vector = Mapping[str, int]
 
 
 def compare(a: Vector, b: Vector) -> Ordering:
-    """How ``a`` stands to ``b``: before it, after it, equal, or concurrent with it."""
+    """The order of ``a`` relative to ``b``: before it, after it, equal, or concurrent with it."""
     below = any(count < b.get(origin, 0) for origin, count in a.items()) or any(
         count > a.get(origin, 0) for origin, count in b.items()
     )
@@ -88,7 +88,7 @@ class VectorClock:
         self.seen = merged(self.seen, other)
 
     def compare(self, other: Vector) -> Ordering:
-        """How this clock stands to ``other``."""
+        """The order of this clock relative to ``other``."""
         return compare(self.seen, other)
 
     def snapshot(self) -> dict[str, int]:

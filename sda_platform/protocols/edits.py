@@ -1,8 +1,8 @@
 """Edits of catalogue objects that sites make while they are disconnected, and their reconciliation.
 
-Each attribute of each object has its own version vector: how many edits of it by each site the editor had seen. An
-edit that another one had seen is superseded. Those that no other had seen stand: one is the value, several are a
-conflict for a person to decide. The decision is an edit that has seen them all. The order of arrival changes nothing.
+Each attribute of each object has its own version vector: the number of its edits by each site that the editor had
+received. An edit is superseded by an edit that follows it. The others are current: one is the value, several are a
+conflict, which a person resolves by an edit that follows all of them. The order of arrival has no effect.
 """
 
 import hashlib
@@ -73,26 +73,26 @@ class Edit:
 
 @dataclass(frozen=True)
 class EditVerdict:
-    """The edits of one attribute of one object: those that stand, by (lamport, origin), and those superseded."""
+    """The edits of one attribute of one object: the current ones, by (lamport, origin), and the superseded ones."""
 
-    standing: tuple[Edit, ...]
+    current: tuple[Edit, ...]
     superseded: tuple[Edit, ...]
 
     @property
     def is_conflict(self) -> bool:
-        """Whether the edits that stand differ in what they set."""
-        return len({edit.value for edit in self.standing}) > 1
+        """Whether the current edits set different values."""
+        return len({edit.value for edit in self.current}) > 1
 
 
 def reconcile(edits: Iterable[Edit]) -> EditVerdict:
-    """Which edits of one attribute of one object stand; none is lost, and none wins by its time.
+    """Find the current edits of one attribute of one object; none is lost, and none wins by its time.
 
-    Two edits with one vector and other values come from a site that was restored from a backup: both stand.
+    Two edits with one vector and other values come from a site that was restored from a backup: both are current.
     """
     distinct = sorted({edit.edit_id: edit for edit in edits}.values(), key=_shown_first)
-    standing = [a for a in distinct if not any(compare(a.vector, b.vector) is Ordering.BEFORE for b in distinct)]
-    superseded = [edit for edit in distinct if edit not in standing]
-    return EditVerdict(tuple(standing), tuple(superseded))
+    current = [a for a in distinct if not any(compare(a.vector, b.vector) is Ordering.BEFORE for b in distinct)]
+    superseded = [edit for edit in distinct if edit not in current]
+    return EditVerdict(tuple(current), tuple(superseded))
 
 
 def next_edit(

@@ -64,7 +64,7 @@ class PhiDetector:
             self._last_s = max(self._last_s, now_s)
 
     def suspicion(self, now_s: float) -> float:
-        """Phi at ``now_s``: infinite for a node that was never heard; 0 or infinite while warming up."""
+        """Phi at ``now_s``: infinite for a node that never sent a heartbeat; 0 or infinite while warming up."""
         if self._last_s is None:
             return math.inf
         elapsed_s = now_s - self._last_s

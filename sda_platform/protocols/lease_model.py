@@ -82,7 +82,7 @@ class Outcome:
     refused: int
     stale_writes: int
     overlapping_beliefs: int
-    """Steps at which two holders believed that they held the lease: pauses make some, fencing makes them harmless."""
+    """Steps at which two holders had a lease by their own records: pauses cause some, fencing makes them harmless."""
 
 
 def run(seed: int, *, steps: int = 400, holders: int = 3, ttl: int = 10, checks_tokens: bool = True) -> Outcome:

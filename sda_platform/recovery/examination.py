@@ -131,8 +131,8 @@ def _examined(log: TableLog, depth: Depth) -> Examination:
 def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]:
     """The first version that is missing or cannot be read, or whose manifest cannot, if there is one.
 
-    An emptied version that others follow stands for a commit that was lost before it was told, and was made again: if
-    anything was built on it, the chain of manifests shows that.
+    An emptied version that other versions follow is a commit that was lost before it was reported, and was made again.
+    If a later commit was based on it, the chain of manifests is broken, and that is found.
     """
     for version in range(first, files.last_commit + 1):
         if version not in files.commits:
@@ -153,7 +153,7 @@ def _damaged_commits(log: TableLog, files: LogFiles, first: int) -> list[Damage]
 
 
 def _damage_of(error: Exception, version: int | None = None) -> Damage:
-    """What an error says that was raised when commits, or the one of ``version``, were read."""
+    """The text of an error that was raised when commits, or that of ``version``, were read."""
     if isinstance(error, OtherSchemaVersion):
         return Damage(str(error), remedy="Its rows are not damaged")
     return Damage(str(error), version if isinstance(error, UnreadableManifest) else None)
@@ -174,7 +174,7 @@ def _lost_beginning(files: LogFiles) -> list[Damage]:
 
 
 def _altered_properties(log: TableLog, files: LogFiles, first: int, depth: Depth) -> list[Damage]:
-    """Properties of the table that somebody changed and the platform depends on; in a run, by the newest commits."""
+    """Required properties of the table that were changed from outside; in a run, by the newest commits."""
     stored: Mapping[str, str | None]
     if depth > Depth.NEWEST:
         stored = log.properties()

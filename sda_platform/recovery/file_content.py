@@ -18,11 +18,11 @@ _STRETCHES_READ_AT_ONCE = 8_192
 
 
 class ContentDamaged(Exception):
-    """The content is not what was written; the text says in which respect, without the file's name."""
+    """The content is not what was written; the text has the difference, without the file's name."""
 
 
 def rows_by_footer(path: UPath) -> int:
-    """Rows of a Parquet file as its footer says. Raises ContentDamaged where it cannot be read."""
+    """Number of rows in a Parquet file's footer. Raises ContentDamaged if it cannot be read."""
     with _reading(), path.open("rb") as file:
         return int(pq.read_metadata(file).num_rows)
 

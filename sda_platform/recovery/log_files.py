@@ -81,7 +81,7 @@ class LogFiles:
         return (*torn, *([delta_log.LAST_CHECKPOINT] if self.has_pointer and not self._pointer_holds(torn) else []))
 
     def text(self, version: int) -> str:
-        """What the commit file of ``version`` says."""
+        """The text of the commit file of ``version``."""
         return (self.directory / f"{version:020d}.json").read_text(errors="replace")
 
     def names_below(self, version: int) -> Iterator[str]:

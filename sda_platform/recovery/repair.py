@@ -1,11 +1,11 @@
-"""What a start finds amiss in the lake, and mends where nothing can be lost by it.
+"""Repair of the lake at a start: damage that a power loss causes is repaired, if no rows can be lost by the repair.
 
-A power loss can only harm what was not synced yet: at most the newest commit of a table, and nobody was told of that
-one. It is set aside, and the next plan makes it again from the same input. Whatever else is wrong cannot have come
-from a power loss; rows are lost then, and the platform refuses to go on rather than build on it.
+A power loss can only damage unsynced files: at most the newest commit of a table, which was not yet reported. That
+commit is set aside, and the next plan makes it again from the same input. Other damage cannot come from a power loss.
+Then rows are lost, and the platform refuses to start.
 
-A repair may die anywhere and be repeated: input is put back before the log is touched, the file that shows the damage
-is moved last, and nothing is deleted.
+A repair may be killed at any step and repeated: input is restored before the log is changed, the file that shows the
+damage is moved last, and nothing is deleted.
 """
 
 import time
@@ -42,15 +42,15 @@ Sources = Mapping[str, Sequence[LandingZone]]
 
 
 class LostCommit(InvariantError):
-    """A table lost rows that were told to others. No repair by the platform brings them back."""
+    """A table lost rows that were reported. The platform cannot restore them."""
 
 
 @dataclass(frozen=True)
 class RepairFinding:
-    """One table: what was found, what was mended, and why the rest was not.
+    """One table: problems, repairs, and the reasons why other problems were not repaired.
 
-    ``unheld`` are consumed segments whose rows the table does not have: at full depth any, else those that were put at
-    rest after its newest commit.
+    ``unheld`` are consumed segments whose rows the table lacks: at full depth all of them, else those archived after
+    the table's newest commit.
     """
 
     examination: Examination
@@ -82,11 +82,11 @@ def recover(
     repair: bool,
     wait: Callable[[float], object] = time.sleep,
 ) -> list[RepairFinding]:
-    """Examine every table and, with ``repair``, mend it; findings in the order of ``tables``.
+    """Examine every table and, with ``repair``, repair it; findings in the order of ``tables``.
 
-    ``tables`` are in the order in which data flows, and are taken from the end: where both a commit and the one that
-    consumed it were lost, both are made again. While it repairs, nobody else may write. Without ``repair`` others may:
-    a problem is then reported when a second look, after ``wait`` (seconds), finds the same.
+    ``tables`` are in the order of the data flow and are examined from the end: if a commit and its consumer were lost,
+    both are made again. During a repair no other process may write. Without ``repair`` others may write: a problem is
+    then reported if a second examination, after ``wait`` (seconds), finds it again.
     """
     found = []
     for table in reversed(tables):
@@ -143,7 +143,7 @@ def _mend(
     found: RepairFinding,
     depth: Depth,
 ) -> RepairFinding:
-    """Mend what can be, and look again: only a table that is sound afterwards counts as repaired."""
+    """Repair what is possible and examine again: only a table that is sound afterwards counts as repaired."""
     log, examination = lake.log(table), found.examination
     try:
         if depth < Depth.COLUMNS:  # what is in memory only looks sound
@@ -287,7 +287,7 @@ def _version_of(name: str) -> int:
 
 
 def _set_aside(log: TableLog, names: Sequence[str]) -> list[str]:
-    """Move files of the log, and what Hadoop keeps beside them, to where Delta does not look."""
+    """Move files of the log, with Hadoop's checksum files, to a directory that Delta does not read."""
     if not names:
         return []
     directory = delta_log.log_directory(log.uri)

@@ -1,6 +1,6 @@
-"""What the last verification of the lake found and mended, kept in the platform's home for people to see.
+"""The record of the lake's last verification and repair, stored in the platform's home for the user.
 
-A record of what happened, not a state: nothing is decided from it, and losing it loses nothing.
+No decision depends on this record, so its loss is harmless.
 """
 
 import json
@@ -23,7 +23,7 @@ def write(home: Path, findings: Sequence[RepairFinding], *, seconds: float) -> N
         "schema_version": 1,
         "verified_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
-        "tables": {finding.examination.table: _told(finding) for finding in findings},
+        "tables": {finding.examination.table: _table_record(finding) for finding in findings},
     }
     durable.write(UPath(home / _FILE), (json.dumps(record, indent=1) + "\n").encode())
 
@@ -38,7 +38,7 @@ def read(home: Path) -> dict[str, Any]:
 
 
 def facts(home: Path, table: str) -> dict[str, Any]:
-    """What a check of ``table`` tells of the last start: when it was verified, how long that took, what was mended."""
+    """Metadata of a check of ``table`` about the last start: time and duration of the verification, and repairs."""
     record = read(home)
     told = record.get("tables", {}).get(table)
     if told is None:
@@ -47,7 +47,7 @@ def facts(home: Path, table: str) -> dict[str, Any]:
     return {**at_start, **({"recovered_by": told["repaired"]} if told["repaired"] else {})}
 
 
-def _told(finding: RepairFinding) -> dict[str, Any]:
+def _table_record(finding: RepairFinding) -> dict[str, Any]:
     seen = finding.examination
     return {
         "outcome": finding.outcome,

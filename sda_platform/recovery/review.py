@@ -87,8 +87,7 @@ def _again(store: Lake, log: TableLog, old: CommitFinding, balance: Sequence[Bal
 def _findings(
     store: Lake, log: TableLog, commits: Sequence[Commit], before: Position, balance: Sequence[Balance]
 ) -> list[CommitFinding]:
-    """What is wrong with ``commits``, newest first, of which ``before`` is the predecessor: by single commits if it
-    can be told apart."""
+    """The problems of ``commits``, newest first, whose predecessor is ``before``; by single commits if possible."""
     problems = _problems(store, log, commits, before, balance)
     if not problems:
         return []

@@ -70,7 +70,7 @@ def _origin(recorded: Commit, again: Commit | None) -> str:
 
 
 def _checkpoint_differences(recorded: Commit, again: Commit | None) -> Iterator[str]:
-    """What of a commit beside its rows came out another way: counts, watermarks, segments, rows written."""
+    """The differences of a commit apart from its rows: counts, watermarks, segments, rows written."""
     if again is None:
         yield "the replay found nothing to commit"
         return

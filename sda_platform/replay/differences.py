@@ -1,4 +1,4 @@
-"""How two versions of the same rows differ, in words: which keys are missing, surplus, or say something else."""
+"""How two versions of the same rows differ, in words: which keys are missing, surplus, or have other values."""
 
 from collections.abc import Iterator
 
@@ -20,10 +20,10 @@ def differences(table: Table, stored: pa.Table, replayed: pa.Table) -> list[str]
     surplus = keys.filter(pc.greater(keys.column("stored"), keys.column("replayed")))
     missing = keys.filter(pc.less(keys.column("stored"), keys.column("replayed")))
     both = keys.filter(pc.and_(pc.equal(keys.column("stored"), 1), pc.equal(keys.column("replayed"), 1)))
-    told = [*_told(table, missing, "missing"), *_told(table, surplus, "too many or unfounded")]
+    lines = [*_key_lines(table, missing, "missing"), *_key_lines(table, surplus, "too many or unfounded")]
     stored_again, replayed_again = sides[0].take(both.column("stored_row")), sides[1].take(both.column("replayed_row"))
-    told += _changed(table, stored_again, replayed_again)
-    return told or ["rows of one key that occurs several times differ"]
+    lines += _changed(table, stored_again, replayed_again)
+    return lines or ["rows of one key that occurs several times differ"]
 
 
 def _occurrences(table: Table, stored: pa.Table, replayed: pa.Table) -> pa.Table:
@@ -45,7 +45,7 @@ def _counted(rows: pa.Table, table: Table, here: str, there: str) -> pa.Table:
     )
 
 
-def _told(table: Table, keys: pa.Table, what: str) -> list[str]:
+def _key_lines(table: Table, keys: pa.Table, what: str) -> list[str]:
     if not keys.num_rows:
         return []
     ordered = keys.sort_by([(name, "ascending") for name in table.key])

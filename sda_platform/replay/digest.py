@@ -1,7 +1,7 @@
-"""Digests of rows in canonical order: equal exactly when the rows are, bit for bit, whoever read them in what order.
+"""Digests of rows in canonical order: equal exactly if the rows are equal bit for bit, in any order of reading.
 
-The order is by key, then by every other column that can be ordered, so that files, partitions and readers leave no
-trace. Hashed are the values themselves: which are null, and the Arrow IPC bytes of those that are not.
+The order is by key, then by every other column that can be ordered, so that files, partitions and readers have no
+influence. The hash covers validity and the Arrow IPC bytes of the valid values.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ def same_bits(left: pa.ChunkedArray, right: pa.ChunkedArray) -> bool:
 
 
 def _plain(column: pa.ChunkedArray) -> Iterator[bytes]:
-    """What a column says, as bytes: validity, lengths and values, and nothing of how they are laid out in memory."""
+    """The content of a column as bytes: validity, lengths and values, independent of the layout in memory."""
     yield _ipc(column.is_valid())
     if pa.types.is_list(column.type):
         yield _ipc(pc.list_value_length(column).drop_null())

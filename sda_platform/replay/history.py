@@ -64,7 +64,7 @@ def history(log: TableLog, span: Span) -> History | None:
     for older, newer in pairwise(c.sequence for c in chosen):
         if newer != older + 1:
             raise NotReplayable(
-                f"{log.table.name}: after sequence {older} the log goes on with {newer}; "
+                f"{log.table.name}: after sequence {older} the next commit in the log is {newer}; "
                 f"replay up to {older}, or from {newer + 1}"
             )
     first = chosen[0].sequence

@@ -1,8 +1,8 @@
-"""Replay: a commit made again, from what its manifest says it consumed, into a shadow of its table.
+"""Replay: make a commit again, from the inputs in its manifest, in a shadow of its table.
 
-The asset's own code runs on another lake. There the plan is the recorded one (same windows, same
-segments, same predecessor, and its ``as_of`` instead of any clock), inputs are the live tables within those windows,
-and the target is the shadow. What depends on nothing else writes the same rows and the same manifest again.
+The asset's own code runs on this lake. Its plan is the recorded one: same windows, segments and predecessor, and the
+recorded ``as_of`` instead of a clock. Inputs are the live tables within those windows; the target is the shadow. Code
+that depends on nothing else writes the same rows and the same manifest again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from typing_extensions import override
 
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit as door
+from sda_platform.lake import commit as commits
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -139,4 +139,4 @@ def seed(live: Lake, shadow: TableLog, replayed: History) -> None:
     """
     if replayed.before is not None and shadow.table.replaces_rows:
         rows = live.log(shadow.table).rows(version=replayed.before.version)
-        door.copy(live.session, shadow, rows)
+        commits.copy(live.session, shadow, rows)

@@ -1,10 +1,9 @@
-"""Sees to it that a platform leaves no process behind, whatever happens to the one that started it.
+"""Ends all processes of a platform when its supervisor ends, also when it is killed.
 
-Two tiny programs, run as a script by the supervisor. ``leash`` becomes another program that the kernel ends
-when its parent dies (Linux). ``guard`` waits until the supervisor closes its pipe or dies, then ends every
-process that carries the platform's mark in its environment: children of children too, which no signal to a
-group would reach. Stdlib only, imports nothing of this package: it starts in milliseconds and works when
-little else does.
+Two small programs that the supervisor runs as a script. ``leash`` executes another program, which the kernel kills when
+its parent ends (Linux). ``guard`` waits until the supervisor closes its pipe or ends, then kills every process with the
+platform's mark in its environment, including descendants that a signal to a process group does not reach. The module
+uses the standard library only and imports nothing of this package, so it starts in milliseconds.
 """
 
 import ctypes
@@ -17,17 +16,17 @@ import time
 from pathlib import Path
 
 MARK = "SDA_PLATFORM_ID"
-"""The environment variable by which a platform's processes know, and are known, to belong to it."""
+"""The environment variable that identifies a platform's processes."""
 
 _PR_SET_PDEATHSIG = 1
 _TIMEOUT_S = 5.0
 
 
 def leash(parent_pid: int, command: list[str]) -> None:
-    """Become ``command``, killed when ``parent_pid`` dies; where the kernel can't, `guard` does it."""
+    """Become ``command``, killed when ``parent_pid`` ends; without kernel support, `guard` kills it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # it died before the kernel was told
+    if os.getppid() != parent_pid:  # it ended before the kernel had the request
         sys.exit(1)
     os.execvp(command[0], command)  # noqa: S606
 
@@ -66,7 +65,7 @@ def marked(mark: str) -> set[int]:
             try:
                 if wanted in (entry / "environ").read_bytes().split(b"\0"):
                     found.add(int(entry.name))
-            except OSError:  # gone meanwhile, or somebody else's
+            except OSError:  # it has ended, or belongs to another user
                 continue
     return found
 

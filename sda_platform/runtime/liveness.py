@@ -1,8 +1,8 @@
-"""Whether a process that is alive still works: each is asked something trivial, with a deadline.
+"""Liveness probes: a trivial request with a deadline shows whether a running process still works.
 
-A stopped, deadlocked or overloaded process keeps its process id and its open port. The supervisor ends one that leaves
-several questions in succession unanswered, and starts it again as if it had died. Questions are counted, not seconds: a
-machine that was suspended misses one at most.
+A stopped, deadlocked or overloaded process keeps its process id and its open port. The supervisor kills a process that
+misses several probes in succession, and restarts it like one that has ended. Probes are counted, not seconds: after a
+suspension of the machine, at most one probe is missed.
 """
 
 import http.client
@@ -30,16 +30,16 @@ _DAGSTER_SERVICE = b"\n\nDagsterApi"  # a HealthCheckRequest that names this ser
 _SERVING = b"\x08\x01"
 _HEARTBEATS = "{ instance { daemonHealth { allDaemonStatuses { lastHeartbeatTime } } } }"
 
-# Asks, with a deadline in seconds; None: the answer cannot be known now. Never raises.
+# A probe with a deadline in seconds; None: no result is possible now. Never raises.
 Question = Callable[[float], bool | None]
 
 
 @dataclass
 class Liveness:
-    """How many questions a service has left unanswered since it was started.
+    """The probes that a service has missed since it was started.
 
-    It is asked every ``period_s`` seconds, with that deadline. ``misses`` in succession mean that it hangs; before its
-    first answer it has ``start_s`` seconds. A question that was never answered proves nothing; ``is_proven``: it was.
+    A probe runs every ``period_s`` seconds, with that deadline. ``misses`` in succession mean that the service hangs;
+    its first answer may take ``start_s`` seconds. Misses count only after a first answer; ``is_proven``: it was given.
     """
 
     service: Service
@@ -57,14 +57,14 @@ class Liveness:
         self._pid, self._has_answered = self.service.pid, self.is_proven
 
     def keep_asking(self, stop: threading.Event) -> None:
-        """Ask until ``stop``."""
+        """Probe until ``stop``."""
         asked_s = time.monotonic()
         while not stop.wait(max(0.0, asked_s + self.period_s - time.monotonic())):
             asked_s = time.monotonic()
             self.ask()
 
     def ask(self) -> None:
-        """Ask once; what is not running is not asked."""
+        """Probe once, if the service runs."""
         pid = self.service.pid
         if pid != self._pid:
             self._pid, self._missed, self._has_answered = pid, 0, False
@@ -113,7 +113,7 @@ def engine_answers(remote: str) -> Question:
 
 
 def code_server_answers(address: str) -> Question:
-    """Whether Dagster's code server at ``address`` (host:port) says that it serves."""
+    """Whether Dagster's code server at ``address`` (host:port) reports that it serves."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -139,7 +139,7 @@ def worker_host_answers(dagster_home: Path) -> Question:
 
 
 def webserver_answers(url: str) -> Question:
-    """Whether Dagster's webserver at ``url`` says which server it is."""
+    """Whether Dagster's webserver at ``url`` answers the query for its server info."""
 
     def ask(deadline_s: float) -> bool:
         try:
@@ -152,12 +152,12 @@ def webserver_answers(url: str) -> Question:
 
 
 def collector_answers(home: Path) -> Question:
-    """Whether the collector of ``home`` answers at its control plane; what it says of its sources is not asked here."""
+    """Whether the collector of ``home`` answers at its control plane; the state of its sources is not evaluated."""
     return _published_answers(home, COLLECTOR)
 
 
 def catalogue_answers(home: Path) -> Question:
-    """Whether the lookup endpoint of ``home`` answers; what it says of the index is not asked here."""
+    """Whether the lookup endpoint of ``home`` answers; the state of its index is not evaluated."""
     return _published_answers(home, CATALOGUE)
 
 
@@ -185,7 +185,7 @@ def page_answers(url: str) -> Question:
 
 
 def daemon_beats(url: str) -> Question:
-    """Whether Dagster's daemon has written a heartbeat since the last question; the webserver at ``url`` knows it.
+    """Whether Dagster's daemon has written a heartbeat since the last probe, according to the webserver at ``url``.
 
     Heartbeats are compared with each other, not with a clock.
     """

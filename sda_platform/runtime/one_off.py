@@ -1,4 +1,4 @@
-"""A process that the supervisor runs once beside others, such as the verification of the lake. Stdlib only."""
+"""A process that the supervisor runs once, such as the verification of the lake. Stdlib only."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """The platform's home directory: the lock, ``platform.json``, Dagster's instance files.
 
-Whoever holds the lock is the one platform of this home; the kernel releases it with the process, however that
-ends. Stdlib only.
+The holder of the lock is the only platform of this home. The kernel releases the lock when the process ends or is
+killed. Stdlib only.
 """
 
 import fcntl
@@ -85,7 +85,7 @@ def clear_state(home: Path) -> None:
 
 
 def dagster_home(home: Path) -> Path:
-    """The directory of Dagster's instance, which its processes know as DAGSTER_HOME."""
+    """The directory of Dagster's instance, DAGSTER_HOME of its processes."""
     return home / "dagster"
 
 

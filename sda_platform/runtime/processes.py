@@ -1,6 +1,6 @@
-"""One supervised process: on a leash, in a group of its own, logged to a file, restarted with growing pauses.
+"""One supervised process: leashed, in its own process group, logged to a file, restarted with growing pauses.
 
-Knows nothing of what the processes are; `supervisor` does. Stdlib only.
+`services` has the commands of the processes. Stdlib only.
 """
 
 import os
@@ -17,7 +17,7 @@ from sda_platform.runtime import guardian
 
 LONGEST_PAUSE_S = 30.0
 _STEADY_S = 60.0
-"""A process that lived this long has recovered: its next restart comes at once again."""
+"""A process that ran this long has recovered: its next restart has no pause."""
 
 
 @dataclass
@@ -68,9 +68,9 @@ class Service:
         return self._process.poll() if self._process else None
 
     def revive(self, now: float) -> str | None:
-        """Restart a dead process once its pause is over; returns what was done, for people, or None.
+        """Restart an ended process once its pause is over; returns what was done, for people, or None.
 
-        The pause doubles with every death in quick succession, from one second to LONGEST_PAUSE_S.
+        The pause doubles with every end in quick succession, from one second to LONGEST_PAUSE_S.
         """
         if self.is_alive:
             return None
@@ -78,7 +78,7 @@ class Service:
             self._failures = 0 if now - self._began > _STEADY_S else self._failures + 1
             pause = min(2.0 ** (self._failures - 1), LONGEST_PAUSE_S) if self._failures else 0.0
             self._due = now + pause
-            self.signal(signal.SIGKILL)  # what it started must not live on beside its successor
+            self.signal(signal.SIGKILL)  # its child processes must end before the new process starts
             return f"{self.name} ended ({describe_exit(self.exit_code)}); starting it again in {pause:.0f} s"
         if now < self._due:
             return None
@@ -106,7 +106,7 @@ class Service:
 
 
 def stop_all(services: Iterable[Service], number: int, grace_s: float) -> None:
-    """Ask every process group to end by signal ``number``; kill what remains after ``grace_s`` seconds."""
+    """Send signal ``number`` to every process group; kill the remaining processes after ``grace_s`` seconds."""
     waiting = list(services)
     for service in waiting:
         service.signal(number)
@@ -127,7 +127,7 @@ def describe_exit(code: int | None) -> str:
 
 
 def free_port(preferred: int) -> int:
-    """``preferred`` when nobody on this machine listens there, else a free port; 0 = any."""
+    """``preferred`` if the port is free on this machine, else a free port; 0 = any."""
     for port in (preferred, 0):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,7 +1,7 @@
 """Dagster's run launcher of the platform: a run is executed by a forked worker, which the worker host holds.
 
-`dagster.yaml` names it. It asks the worker host of its Dagster home (`run_workers`) to start, look after and interrupt
-workers, so any process of the instance can do so: the daemon launches, the webserver terminates.
+`dagster.yaml` names it. It sends requests to the worker host of its Dagster home (`run_workers`), which starts, checks
+and interrupts workers, so any process of the instance can do so: the daemon launches, the webserver terminates.
 """
 
 import os
@@ -48,14 +48,14 @@ class ForkingRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
     def from_config_value(
         cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
     ) -> "ForkingRunLauncher":
-        """Make the launcher as Dagster asks for it."""
+        """Make the launcher from Dagster's configuration."""
         return cls(inst_data=inst_data, **config_value)
 
     def launch_run(self, context: LaunchRunContext) -> None:
         """Start a worker for the run. Raises NoWorkerHost where no worker host answers within a minute."""
         run = context.dagster_run
         if context.job_code_origin is None:
-            raise dg.DagsterInvariantViolationError(f"run {run.run_id} does not say where its job is defined")
+            raise dg.DagsterInvariantViolationError(f"run {run.run_id} has no code location for its job")
         arguments = ExecuteRunArgs(context.job_code_origin, run.run_id, self._instance.get_ref())
         self._await_host()
         # Not before: a host that starts ends the runs with this tag.
@@ -72,7 +72,7 @@ class ForkingRunLauncher(RunLauncher[dg.DagsterInstance], ConfigurableClass):
 
     @property
     def supports_check_run_worker_health(self) -> bool:
-        """Lets run monitoring ask `check_run_worker_health`."""
+        """Lets run monitoring call `check_run_worker_health`."""
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:

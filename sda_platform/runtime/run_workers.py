@@ -96,7 +96,7 @@ def serve(listener: Listener, workers: RunWorkers) -> NoReturn:
         try:
             with listener.accept() as connection:
                 _answer(connection, workers)
-        except (OSError, EOFError):  # the process that asked has ended
+        except (OSError, EOFError):  # the requesting process has ended
             continue
 
 

@@ -1,4 +1,4 @@
-"""The platform's long-running processes: their commands, when each is ready, and what each is asked while it runs."""
+"""The platform's long-running processes: their commands, when each is ready, and the probe of each while it runs."""
 
 import math
 import sys

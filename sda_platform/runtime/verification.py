@@ -1,9 +1,9 @@
-"""`sda verify`, and the verification at every start of the platform: is the lake what it was when it was left?
+"""`sda verify`, and the verification at every start of the platform: is the lake complete and undamaged?
 
     python -m sda_platform.runtime.verification
 
-is what the supervisor runs before anything may write: it mends what a power loss left, records what it did, and ends
-with 1 where rows are lost. The supervisor itself knows neither tables nor logs.
+is run by the supervisor before anything may write. It repairs the damage of a power loss, records its repairs, and ends
+with exit code 1 if rows are lost.
 """
 
 import sys
@@ -29,10 +29,10 @@ from sda_platform.settings import Settings
 
 
 def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[RepairFinding]:
-    """Examine every table, with ``repair`` mend what can be, and record it in the home.
+    """Examine every table, repair it with ``repair``, and record the result in the home.
 
-    At full depth archived segments whose rows no table has are looked for, too. While it repairs, the caller sees to
-    it that no platform runs here.
+    Full depth also finds archived segments whose rows no table has. For a repair the caller must ensure that no
+    platform runs here.
     """
     began = time.perf_counter()
     lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
@@ -61,16 +61,16 @@ def last_verification(home: Path) -> str:
     record = repair_record.read(home)
     if not record:
         return "not verified yet (`sda verify`)"
-    told = [f"{name} {table['outcome']}" for name, table in record["tables"].items() if table["outcome"] != "sound"]
-    outcome = ", ".join(told) or f"{len(record['tables'])} tables sound"
+    unsound = [f"{name} {table['outcome']}" for name, table in record["tables"].items() if table["outcome"] != "sound"]
+    outcome = ", ".join(unsound) or f"{len(record['tables'])} tables sound"
     return f"verified {record['verified_utc']} in {record['seconds']:.2f} s: {outcome}"
 
 
 def main() -> int:
-    """Verify and mend the lake of the environment's settings; 1 where it may not be built on.
+    """Verify and repair the lake of the environment's settings; 1 if no run may use it.
 
-    A lake in an object store loses no power, and others may be writing to it: it is only looked at. Commits without a
-    verdict are verified; a red table does not keep the platform from starting, as only its consumers stop.
+    A lake in an object store is not damaged by a power loss, and other platforms may write to it: it is only examined.
+    Commits without a verdict are verified. A red table does not prevent the start, because only its consumers stop.
     """
     settings = Settings()
     try:

@@ -53,7 +53,7 @@ def _commit(spark: SparkSession, rows: DataFrame, scratch: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Warm every pool at once; says how long each took. The exit code is 1 when one of them failed."""
+    """Warm every pool at once; print the duration of each. The exit code is 1 when one of them failed."""
     require_known_variables(os.environ)
     remote, scratch = arguments
     lake_uri = Settings().lake_uri

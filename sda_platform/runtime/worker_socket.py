@@ -1,7 +1,7 @@
-"""The socket at which the process that holds the run workers is asked: one JSON object each way. Stdlib only.
+"""The socket of the process that holds the run workers: one JSON object as request, one as answer. Stdlib only.
 
-The socket is in Dagster's home and open to the user who runs the platform, to nobody else. A request names a run and
-what is asked about it; the answer has `value`, or `error` with a text.
+The socket is in Dagster's home; only the user who runs the platform may open it. A request has a run and an operation;
+the answer has `value`, or `error` with a text.
 """
 
 import json

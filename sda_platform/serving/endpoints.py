@@ -162,7 +162,7 @@ def _puts(request: Request) -> Puts:
 
 
 async def _unless_known(request: Request, make: Callable[[Request], Response]) -> Response:
-    """What ``make`` answers, made beside the event loop; nothing but the tag to a client that has this state."""
+    """The answer of ``make``, computed in a thread; only the tag for a client that has this state."""
     unchanged = _unchanged(request)
     return await run_in_threadpool(make, request) if unchanged is None else unchanged
 

@@ -10,7 +10,7 @@ class DamagedIndex(ServingError):
 
 
 class IndexMismatch(ServingError):
-    """The index holds another version of the catalogue than the one asked for, or none."""
+    """The index holds another version of the catalogue than the requested one, or none."""
 
 
 class AlreadyServed(ServingError):

@@ -76,7 +76,7 @@ class GroupCommit:
             failpoints.hit("serving.sealed")
             show()
             failpoints.hit("serving.shown")
-        except Exception as error:  # of each put, to whoever waits for it
+        except Exception as error:  # the error of each put goes to its caller
             for _, acknowledged in group:
                 acknowledged.set_exception(error)
             return

@@ -1,4 +1,4 @@
-"""What a running lookup endpoint says of the index that it serves."""
+"""The health report of a running lookup endpoint."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ _PATIENCE_S: Final = 5.0
 
 
 class NoHealth(Exception):
-    """The endpoint does not answer, or not with its health; the text says why."""
+    """The endpoint does not answer or its answer is no health report; the text has the reason."""
 
 
 def fetch_health(address: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class CatalogueIndex:
         found = self.binding()
         if found is None or found.version != version:
             held = "nothing" if found is None else f"version {found.version}"
-            raise IndexMismatch(f"the index holds {held}, version {version} of the catalogue was asked for")
+            raise IndexMismatch(f"the index holds {held}, version {version} of the catalogue was requested")
         return found
 
     def load(self, binding: Binding, current: pa.Table, history: pa.Table) -> Binding:

@@ -1,4 +1,4 @@
-"""Element sets in the formats that people ask for, chosen by `format=` or by the Accept header."""
+"""Element sets in the requested format, chosen by `format=` or by the Accept header."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from sda_platform.serving.record import StoredElements
 
 
 class NotAcceptable(Exception):
-    """No format that is written here was asked for, or the set does not fit into it."""
+    """The requested format is not supported, or the set does not fit into it."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def rendered(name: str, records: Sequence[StoredElements]) -> tuple[bytes, str, 
     sets = [element_set(record) for record in records]
     fitting = [each for each in sets if rendering.holds(each)]
     if sets and not fitting:
-        raise NotAcceptable(f"format {name} holds no catalogue number above {MOST_ALPHA_5}; ask for json, csv or xml")
+        raise NotAcceptable(f"format {name} holds no catalogue number above {MOST_ALPHA_5}; request json, csv or xml")
     return rendering.write(fitting), rendering.media_type, len(sets) - len(fitting)
 
 

@@ -87,7 +87,7 @@ class RocksDbEngine:
         self._map.write(batch, self._durable)
 
     def bulk_load(self, ascending: Iterable[Pair]) -> None:
-        """One sorted file, written beside the map and linked into it."""
+        """One sorted file, written outside the map and then linked into it."""
         file = self._directory / "bulk-load.sst"
         writer = SstFileWriter(self._options)
         writer.open(str(file))

@@ -18,7 +18,7 @@ from sda_platform.serving.requests import answering
 from sda_platform.serving.routes import ROUTES, openapi
 
 FOLLOW_S = 1.0
-"""How often the catalogue is asked for a newer version; the index lags by this, and by the update itself."""
+"""How often a newer version of the catalogue is looked up; the index lags by this, and by the update itself."""
 _LOG = logging.getLogger(__name__)
 
 

@@ -16,7 +16,7 @@ _DAY_NS = 86_400 * 10**9
 
 
 class TooMany(Exception):
-    """More was asked for than one answer holds."""
+    """The request exceeds the size of one answer."""
 
 
 def states(live: LiveCatalogue, norad_ids: Sequence[int], times_ns: Sequence[int]) -> list[dict[str, Any]]:

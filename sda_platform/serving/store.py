@@ -1,8 +1,8 @@
-"""Generations of the serving index on disk: a new one is loaded beside the old one and takes over in one step.
+"""Generations of the serving index on disk: a new one is loaded while the old one serves, and takes over in one step.
 
 `<root>/CURRENT` names the generation that serves. A crash while one is loaded leaves that name as it was, so the old
-index serves on; what the crash left behind is swept when the next generation is loaded. The index is derived: where it
-is damaged or lost, it is loaded again from the catalogue.
+index continues to serve; files that the crash left are removed when the next generation is loaded. The index is
+derived: where it is damaged or lost, it is loaded again from the catalogue.
 """
 
 import os

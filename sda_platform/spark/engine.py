@@ -1,9 +1,8 @@
 """How the Spark engine is configured and started: one place for the local server and the in-process session.
 
 The engine is one Spark Connect server: a JVM on this machine, bound to loopback, that every run attaches to.
-This module describes its command and environment and can tell whether it answers; starting, watching and
-restarting it is the supervisor's work, opening sessions `spark`'s. Nothing here imports PySpark or starts a
-process.
+This module has its command and environment, and tests whether it listens. The supervisor starts, watches and restarts
+it; `spark.session` opens sessions. This module neither imports PySpark nor starts a process.
 """
 
 import os

@@ -20,7 +20,7 @@ _FETCH_TIMEOUT_S = 300
 
 
 class JarsMissing(RuntimeError):
-    """A jar is absent or not the one we know; the text says what to do."""
+    """A jar is absent or has another checksum; the text has the remedy."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _retrieve(java: Java, jar: Jar, scratch: Path) -> None:
 
 
 def main() -> int:
-    """Fetch what is missing; say what was done. The exit code is 1 when the jars cannot be had."""
+    """Fetch missing jars and print the result. The exit code is 1 if the jars cannot be fetched."""
     try:
         fetched = fetch(find_java())
     except (JarsMissing, JavaMissing) as problem:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 OLDEST = 17
 NEWEST = 23
-"""From 24 on Java has no security manager, and the Hadoop client inside Spark 4.1 still asks for it."""
+"""From 24 on Java has no security manager, and the Hadoop client inside Spark 4.1 still requests it."""
 
 VECTOR_MODULE = "jdk.incubator.vector"
 _USUAL_PLACES = (
@@ -27,7 +27,7 @@ _USUAL_PLACES = (
 
 
 class JavaMissing(RuntimeError):
-    """No usable Java was found; the text says what was tried and what to do."""
+    """No usable Java was found; the text has the places searched and the remedy."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def preload() -> list[str]:
             importlib.import_module(name)
         except ImportError:
             missing.append(name)
-    # What is loaded now lives as long as the daemon: the collectors of its forks need not touch (copy) it.
+    # Objects loaded so far exist as long as the daemon: the garbage collectors of its forks must not touch (copy) them.
     gc.collect()
     gc.freeze()
     return missing

@@ -29,7 +29,7 @@ POOL_TAG = "sda/pool"
 IN_PROCESS = "local"
 # A cold or busy engine needs seconds for its first statement.
 _PROBE_TIMEOUT_S = 30.0
-# Half a minute of attempts to reach an engine again; PySpark's own default goes on for ten, while the pool waits.
+# Half a minute of attempts to reach an engine again; PySpark's default is ten minutes, while the pool is blocked.
 _RECONNECTING = DefaultPolicy(max_retries=10, max_backoff=5_000)
 
 

@@ -1,9 +1,9 @@
-"""What Delta must know of a table before a commit, asked for before the commit is there.
+"""Snapshot prefetch: the engine reads the Delta snapshot of a table before a run commits to it.
 
 To write under a transaction id, Delta first rebuilds the table's state from its log: half a second even for a log of a
-few kilobytes, nearly all of it planning. The engine keeps that state until the next commit. So a run, which knows
-from its start what it may commit to, has the engine rebuild the states while its own Python reads and decodes.
-Nothing depends on it: a commit that was not anticipated asks for itself.
+few kilobytes, nearly all of it planning. The engine keeps that state until the next commit. The tables that a
+run may write are known at its start. So the engine rebuilds their states while the run reads and decodes. The prefetch
+is optional: a commit without it reads the snapshot itself.
 """
 
 import logging
@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from sda_platform.lake import delta_log
 
-# A dead engine keeps its client trying for minutes; what was asked is then not worth waiting for.
+# Without an engine the client retries for minutes; the prefetch is then abandoned.
 _TIMEOUT_S = 2.0
 
 logger = logging.getLogger(__name__)
@@ -31,11 +31,11 @@ class SnapshotPrefetch:
         self._thread.start()
 
     def wait(self) -> None:
-        """Return when every table was asked for."""
+        """Return when every snapshot was requested."""
         self._thread.join()
 
     def end(self) -> None:
-        """Ask no more; returns when the question that is under way was answered."""
+        """Stop; return when the current request has ended."""
         self._ended.set()
         self._thread.join(_TIMEOUT_S)
 
@@ -47,6 +47,6 @@ class SnapshotPrefetch:
                 if delta_log.newest_version(uri) >= 0:
                     # Of all statements the one that needs the state and reads no row.
                     self._session().sql(f"DESCRIBE DETAIL delta.`{uri}`").collect()
-            except Exception as error:  # the commit will meet whatever it is, and tell
+            except Exception as error:  # the commit will raise the same error
                 logger.info("the state of %s was not anticipated: %s", uri, str(error).split("\n")[0])
                 return

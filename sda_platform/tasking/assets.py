@@ -133,11 +133,11 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         return nothing_new(store, plan)
     requests = _held(store, plan, OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
     ahead = ds.field("los_time_ns") > plan.as_of_ns
-    standing = _held(store, plan, PASS_SCHEDULE, planning.STANDING_COLUMNS).to_pylist()
+    existing = _held(store, plan, PASS_SCHEDULE, planning.BOOKING_COLUMNS).to_pylist()
     outcome, rows = planning.planned(
         requests,
         _held(store, plan, PASS_WINDOWS, planning.WINDOW_COLUMNS, ahead).to_pylist(),
-        standing,
+        existing,
         tasking.antennas(),
         {sensor.source_id: sensor.min_elevation_deg for sensor in tasking.network().values()},
         as_of_ns=plan.as_of_ns,
@@ -145,7 +145,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         rules=tasking.rules(),
     )
     # What was observed stays on record, when its request is gone; all else follows the new plan.
-    done = [row["request_id"] for row in standing if (row["end_time_ns"] or plan.as_of_ns + 1) <= plan.as_of_ns]
+    done = [row["request_id"] for row in existing if (row["end_time_ns"] or plan.as_of_ns + 1) <= plan.as_of_ns]
     kept = sorted(set(done) - {row["request_id"] for row in rows})
     journal = store.snapshot(plan, PASS_SCHEDULE).where(~F.col("request_id").isin(kept))
     entries = corrections(
@@ -160,13 +160,13 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
 
 
 def _shown(rows: Sequence[dict[str, Any]], as_of_ns: int) -> dict[str, Any]:
-    """What a person wants to see of a schedule."""
+    """The metadata of a schedule for the UI."""
     from sda_platform.tasking.pictures import gantt_chart, sky_plot
 
     scheduled = [row for row in rows if row["status"] == SCHEDULED]
-    asked = Counter(row["priority_class"] for row in rows)
+    requested = Counter(row["priority_class"] for row in rows)
     served = Counter(row["priority_class"] for row in scheduled)
-    facts: dict[str, Any] = {f"class_{c}_served": f"{served[c]} of {asked[c]}" for c in sorted(asked)}
+    facts: dict[str, Any] = {f"class_{c}_served": f"{served[c]} of {requested[c]}" for c in sorted(requested)}
     reasons = Counter(row["unserved_reason"] for row in rows if row["status"] != SCHEDULED)
     facts |= {f"unserved_{reason}": count for reason, count in reasons.items()}
     if scheduled:

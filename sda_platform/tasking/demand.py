@@ -64,8 +64,8 @@ def requests(
     """The rows of `observation_requests` that hold at ``as_of_ns``, without the columns of every correction log.
 
     ``assessments``: current ones with ASSESSMENT_COLUMNS; ``tracks`` with TRACK_COLUMNS; ``provisional`` with
-    ``norad_id``. ``owners``: operators of protected objects. ``known_since_ns``: when requests that hold already were
-    first asked for.
+    ``norad_id``. ``owners``: operators of protected objects. ``known_since_ns``: when current requests were first
+    made.
     """
     found = [
         *_of_conjunctions(assessments, owners, as_of_ns, rules),
@@ -77,7 +77,7 @@ def requests(
         each["owner"] = owners.get(each["norad_id"], each.pop("owner", CATALOGUE))
         within_ns = each.pop("within_ns", None)
         if within_ns is not None:
-            # A request that outlives its deadline is asked for again, from the deadline on.
+            # A request that is needed after its deadline is made again, from the deadline on.
             each["deadline_time_ns"] = since_ns + ((as_of_ns - since_ns) // within_ns + 1) * within_ns
     return sorted(found, key=lambda each: str(each["request_id"]))
 

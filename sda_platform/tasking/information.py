@@ -19,7 +19,7 @@ from sda_platform.orbits.two_body import two_body_stm
 
 FIX_POSITION_SIGMA_KM: Final = 0.05
 FIX_VELOCITY_SIGMA_KM_S: Final = 5e-5
-"""One-sigma of a fix from one radar pass of two minutes; set beside the fused windows of the simulated radars."""
+"""One-sigma of a fix from one radar pass of two minutes; calibrated with the fused windows of the simulated radars."""
 _FIX: Final = np.diag([FIX_POSITION_SIGMA_KM**2] * 3 + [FIX_VELOCITY_SIGMA_KM_S**2] * 3)
 
 

@@ -1,4 +1,4 @@
-"""From rows to the scheduler and back: requests, windows and standing bookings in; rows of `pass_schedule` out."""
+"""From rows to the scheduler and back: requests, windows and existing bookings in; rows of `pass_schedule` out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW_COLUMNS: Final = (
     "norad_id", "source_id", "aos_time_ns", "tca_time_ns", "los_time_ns", "max_elevation_deg", "azimuth_aos_deg",
     "azimuth_tca_deg", "azimuth_los_deg",
 )  # fmt: skip
-STANDING_COLUMNS: Final = ("norad_id", "status", "source_id", "start_time_ns", "end_time_ns")
+BOOKING_COLUMNS: Final = ("norad_id", "status", "source_id", "start_time_ns", "end_time_ns")
 CLASS_VALUE: Final = {0: 100.0, 1: 10.0, 2: 1.0}
 """Weight of a class in the value of a schedule: a class is worth ten of the next."""
 
@@ -29,7 +29,7 @@ _COPIED: Final = ("request_id", "norad_id", "reason", "priority_class", "owner",
 def planned(
     requests: Sequence[Mapping[str, Any]],
     windows: Iterable[Mapping[str, Any]],
-    standing: Iterable[Mapping[str, Any]],
+    existing: Iterable[Mapping[str, Any]],
     antennas: Mapping[str, Antenna],
     masks_deg: Mapping[str, float],
     *,
@@ -46,7 +46,7 @@ def planned(
         by_object[row["norad_id"]].append(_window(row, masks_deg.get(row["source_id"], 0.0)))
     wanted = [_request(row, observation_ns) for row in requests]
     options = {each.request_id: by_object.get(each.norad_id, []) for each in wanted}
-    kept = [booking for row in standing for booking in _standing(row, by_object.get(row["norad_id"], []))]
+    kept = [booking for row in existing for booking in _existing(row, by_object.get(row["norad_id"], []))]
     plan = schedule(wanted, options, antennas, as_of_ns, rules, kept)
     peaks = {window.pass_id: window.tca_deg[1] for options_of in by_object.values() for window in options_of}
     return plan, [_row(row, plan, peaks) for row in sorted(requests, key=lambda each: str(each["request_id"]))]
@@ -86,7 +86,7 @@ def _window(row: Mapping[str, Any], mask_deg: float) -> AntennaPass:
     )
 
 
-def _standing(row: Mapping[str, Any], windows: Iterable[AntennaPass]) -> list[Booking]:
+def _existing(row: Mapping[str, Any], windows: Iterable[AntennaPass]) -> list[Booking]:
     """The booking of an earlier plan, where a window still holds all of it."""
     if row["status"] != SCHEDULED:
         return []

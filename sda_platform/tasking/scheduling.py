@@ -26,7 +26,7 @@ _MOST_MOVES_AT_THE_END: Final = 2000
 
 @dataclass(frozen=True)
 class Request:
-    """One observation that is asked for; smaller ``priority_class`` is more urgent."""
+    """One requested observation; smaller ``priority_class`` is more urgent."""
 
     request_id: str
     norad_id: int
@@ -68,13 +68,13 @@ def schedule(
     antennas: Mapping[str, Antenna],
     now_ns: int,
     rules: Rules | None = None,
-    standing: Iterable[Booking] = (),
+    existing: Iterable[Booking] = (),
 ) -> ObservationPlan:
-    """Book a window for each request where one can be had; ``windows`` by request, ``antennas`` by sensor.
+    """Book a window for each request if one is free; ``windows`` by request, ``antennas`` by sensor.
 
-    ``standing`` bookings of known requests that begin within the freeze are kept first.
+    ``existing`` bookings of known requests that begin within the freeze are kept first.
     """
-    return _Scheduler(requests, windows, antennas, now_ns, rules or Rules()).run(standing)
+    return _Scheduler(requests, windows, antennas, now_ns, rules or Rules()).run(existing)
 
 
 class _Scheduler:
@@ -94,8 +94,8 @@ class _Scheduler:
         self._moves_left = 0
         self._used: dict[str, float] = dict.fromkeys((each.owner for each in requests), 0.0)
 
-    def run(self, standing: Iterable[Booking]) -> ObservationPlan:
-        self._keep(standing)
+    def run(self, existing: Iterable[Booking]) -> ObservationPlan:
+        self._keep(existing)
         waiting = [each for each in self._requests.values() if each.request_id not in self._booked]
         for priority_class in sorted({self._class(each) for each in waiting}):
             self._serve([each for each in waiting if self._class(each) == priority_class])
@@ -111,8 +111,8 @@ class _Scheduler:
         }
         return ObservationPlan(self._booked, unserved)
 
-    def _keep(self, standing: Iterable[Booking]) -> None:
-        for booking in sorted(standing, key=lambda each: each.start_ns):
+    def _keep(self, existing: Iterable[Booking]) -> None:
+        for booking in sorted(existing, key=lambda each: each.start_ns):
             request = self._requests.get(booking.request_id)
             is_near = booking.end_ns > self._now_ns and booking.start_ns <= self._now_ns + self._rules.freeze_ns
             day = self._days.get(booking.source_id)

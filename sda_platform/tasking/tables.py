@@ -27,7 +27,7 @@ UNSERVED_REASONS = ("no_window", "no_antenna_time")
 
 
 class Demand(CorrectionLogModel):
-    """What is asked of the sensors for one object, and why."""
+    """The observation requested for one object, and the reason."""
 
     request_id: T.StringType = pa.Field(description="UUIDv5 of reason, object and event.")
     norad_id: T.LongType = pa.Field(ge=1, description="The object to observe.")
@@ -38,7 +38,7 @@ class Demand(CorrectionLogModel):
     )
     owner: T.StringType = pa.Field(description="On whose behalf: the operator of a protected object, or catalogue.")
     event_id: T.StringType = pa.Field(nullable=True, description="The conjunction; null: the reason is another.")
-    requested_time_ns: T.LongType = quantity("ns", "Mission time at which the platform first asked for it.")
+    requested_time_ns: T.LongType = quantity("ns", "Mission time at which the platform first requested it.")
     deadline_time_ns: T.LongType = quantity(
         "ns", "When the observation must be done; for a conjunction before its TCA."
     )

@@ -44,7 +44,7 @@ _STAGES = (
     ("commit.landed", "CP-12"),
     ("commit.synced", "CP-17"),
     ("lake.committed", "CP-17"),
-    ("asset.told", "CP-20"),
+    ("asset.reported", "CP-20"),
 )
 # What it is besides, where the table says more.
 _ALSO = {
@@ -61,7 +61,7 @@ SAMPLED_WORKERS = {
     "commit.landed:refined_elements",
     "lake.planned:provisional_elements",
     "commit.sent:pass_schedule",
-    "asset.told:observations",
+    "asset.reported:observations",
     "lake.planned:tracks",
     "commit.synced:alert_deliveries",
     "commit.landed:element_sets",

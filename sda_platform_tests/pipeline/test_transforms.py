@@ -7,7 +7,7 @@ from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.dead_letters.rejected import rejected_records
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.ingest.transforms import new_observations
-from sda_platform.lake.correction_log import content, corrections, standing
+from sda_platform.lake.correction_log import content, corrections, current_rows
 from sda_platform_tests.support.delta_tables import rows_of
 
 CONTENT = ["norad_id_1", "miss_distance_km"]
@@ -31,9 +31,9 @@ class Journal:
         self.entries += new
         return [(event, sequence, op, miss) for event, sequence, op, _, _, miss in new]
 
-    def standing(self) -> dict[str, float | None]:
+    def current_rows(self) -> dict[str, float | None]:
         journal = self.spark.createDataFrame(self.entries, COLUMNS)
-        return {r["event_id"]: r["miss_distance_km"] for r in standing(journal, "event_id").collect()}
+        return {r["event_id"]: r["miss_distance_km"] for r in current_rows(journal, "event_id").collect()}
 
 
 @pytest.fixture
@@ -45,10 +45,10 @@ def test_a_journal_inserts_corrects_withdraws_and_takes_back__DP3_F7_I17(journal
     assert journal.now(x=1.0, y=2.0) == [("x", 0, "insert", 1.0), ("y", 0, "insert", 2.0)]
     assert journal.now(x=1.0, y=2.5) == [("y", 0, "retract", 2.0), ("y", 1, "insert", 2.5)]
     assert journal.now(y=2.5) == [("x", 0, "retract", 1.0)]
-    assert journal.standing() == {"y": 2.5}
+    assert journal.current_rows() == {"y": 2.5}
     assert journal.now(x=1.0, y=2.5) == [("x", 1, "insert", 1.0)], "it returns with the next sequence"
     assert journal.now(x=3.0, y=2.5) == [("x", 1, "retract", 1.0), ("x", 2, "insert", 3.0)]
-    assert journal.standing() == {"x": 3.0, "y": 2.5}
+    assert journal.current_rows() == {"x": 3.0, "y": 2.5}
 
 
 def test_equal_facts_say_nothing_even_where_they_are_absent_or_not_a_number(journal: Journal) -> None:

@@ -1,6 +1,6 @@
-"""Keeping the element set of one satellite fresh during a pass: asked at the start, then every 600 s (F4.4, F4.34).
+"""Refresh the element set of one satellite during a pass: a request at the start, then every 600 s (F4.4, F4.34).
 
-The set is validated before it is used (F4.38): both lines' checksums, their ids and the one asked for, and an epoch
+The set is validated before it is used (F4.38): both lines' checksums, their ids and the requested id, and an epoch
 that is not older than the one held. A good one is landed in zone `elements`. After a failure the previous one is kept
 (F4.31).
 """
@@ -17,7 +17,7 @@ from sda_platform.formats.tle import read_tle
 
 
 class ElementRefresh:
-    """Asks ``<base_url>/tle/<norad_id>`` for ``{"name", "line1", "line2"}``."""
+    """Requests ``<base_url>/tle/<norad_id>`` for ``{"name", "line1", "line2"}``."""
 
     def __init__(
         self, base_url: str, norad_id: int, *, interval_s: float = 600.0, bounds: HttpBounds = HTTP_BOUNDS

@@ -2,8 +2,8 @@
 
 A file is landed once it has not changed for ``settle_s`` seconds, because copying takes time. Names that begin with a
 dot or end in .tmp or .part are left alone: rsync and others write so. Files come from below ``<folder>/<zone>/`` or,
-where the name tells their format, from the folder itself. What is refused has its reason beside it, as
-``<name>.reason.txt``.
+if the name determines the format, from the folder itself. The reason for a refusal is in ``<name>.reason.txt`` next to
+the refused file.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class FolderSource(Source):
                 return
 
     def _settled(self, wall_s: float) -> Iterator[Path]:
-        """The files that are complete, as far as their times tell."""
+        """The files that are complete according to their modification times."""
         folders = [self._path, *(self._path / zone for zone in ZONES if (self._path / zone).is_dir())]
         for folder in folders:
             with os.scandir(folder) as entries:

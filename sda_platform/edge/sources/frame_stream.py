@@ -35,7 +35,7 @@ class LengthPrefix:
 
 @dataclass(frozen=True)
 class FrameTimeouts:
-    """Bounds of waiting: for any byte, for the end of a frame, and for it once a stop is asked for; seconds."""
+    """Timeouts, seconds: for any byte, for the end of a frame, and for that end after a requested stop."""
 
     idle_s: float = 60.0
     frame_s: float = 10.0

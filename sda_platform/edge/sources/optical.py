@@ -1,8 +1,8 @@
-"""The optical archive over HTTP: asked for what is new since a mark that survives restarts (DP1-F3, E6).
+"""The optical archive over HTTP: requests records newer than a mark that survives restarts (DP1-F3, E6).
 
-Each request reads again what is younger than the overlap, because records come late and several may share a time.
-Records that this process has landed are recognised by id and left out; after a restart the overlap lands once more,
-and the observations' ids absorb it. The mark moves only after the records before it are durable.
+Each request repeats the overlap before the mark, because records arrive late and several may share a time. Records that
+this process has landed are recognised by id and omitted. After a restart the overlap is landed again, and equal
+observation ids make it harmless. The mark advances only after the records before it are durable.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ class OpticalSource(Source):
             data = b"\n".join(lines) + b"\n"
             await self._entry.hand_over(ReceivedBatch(self.name, Priority.HIGH, data, len(lines), now_s, receipt))
             if not await receipt.durable():
-                raise SourceFailed(f"{self._url}: {receipt.lost} records were not kept; they are asked for again")
+                raise SourceFailed(f"{self._url}: {receipt.lost} records were not kept; they are requested again")
         self._advance(times, latest_ns=received_ns + _FUTURE_NS)
         return len(lines)
 

@@ -1,8 +1,8 @@
-"""Pull clients of public catalogues: element sets and conjunction messages, as rarely as their owners ask for.
+"""Pull clients of public catalogues: element sets and conjunction messages, within the rate limits of their operators.
 
 CelesTrak: conditional requests (ETag, If-Modified-Since), at least two hours between two of them. Space-Track: a
 session by login, at most 30 requests a minute; user and password come from the environment. A refusal (403, 429) ends
-the interval's attempts. The state of conditional requests survives restarts, so that a restart asks for nothing again.
+the interval's attempts. The state of conditional requests survives restarts, so that a restart repeats no request.
 """
 
 import json
@@ -49,7 +49,7 @@ class Login:
 
 
 class PullSource(Source):
-    """Asks ``url`` every ``interval_s`` and lands what has changed in ``zone``."""
+    """Requests ``url`` every ``interval_s`` and lands what has changed in ``zone``."""
 
     kind = "pull"
     is_stateful = True
@@ -99,7 +99,7 @@ class PullSource(Source):
                 except HttpFailed as failure:
                     self.errors["failed_request"] += 1
                     self.state, self.detail = SourceState.RETRYING, str(failure)
-                    self.log.warning("asked again later", in_s=_AFTER_FAILURE_S, reason=str(failure))
+                    self.log.warning("request repeated later", in_s=_AFTER_FAILURE_S, reason=str(failure))
                     await self.pause(min(_AFTER_FAILURE_S, self._interval_s))
                     self._hold({**self._held(), "asked_s": 0.0})
         finally:
@@ -116,7 +116,7 @@ class PullSource(Source):
             answer = await client.get(self._url, headers=headers)
         except HttpRefused as refusal:
             self.errors["refused"] += 1
-            self.log.warning("request refused; asked again after the interval", reason=str(refusal))
+            self.log.warning("request refused; repeated after the interval", reason=str(refusal))
             return
         if answer.status == HTTPStatus.NOT_MODIFIED:
             return

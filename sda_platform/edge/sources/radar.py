@@ -27,7 +27,7 @@ _DROPS_AT: Final = 8
 
 
 class RadarSource(Source):
-    """Receives at ``bind``; ``receive_buffer_bytes`` is asked of the kernel, which may grant less."""
+    """Receives at ``bind``; ``receive_buffer_bytes`` is requested from the kernel, which may grant less."""
 
     kind, zone = "radar", "radar"
 

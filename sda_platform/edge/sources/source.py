@@ -25,7 +25,7 @@ from sda_platform.resilience import BreakerState, pause_s
 
 
 class SourceFailed(Exception):
-    """The source cannot go on now; a restart may help. The text says why."""
+    """The source cannot continue now; a restart may help. The text has the reason."""
 
 
 class SourceGone(SourceFailed):
@@ -93,7 +93,7 @@ class Source(ABC):
 
     @property
     def breaker_state(self) -> BreakerState | None:
-        """The breaker in front of its server; None for a source that asks none."""
+        """The breaker in front of its server; None for a source without requests."""
         return None
 
     @abstractmethod
@@ -101,7 +101,7 @@ class Source(ABC):
         """Run until `stop`; then finish what is half received, and return."""
 
     def stop(self) -> None:
-        """Ask it to end: accept nothing new, hand over what was received."""
+        """Request its end: it accepts nothing new and hands over what it has received."""
         self.stopping.set()
 
     def count_landed(self, records: int) -> None:
@@ -120,7 +120,7 @@ class Source(ABC):
         await self.pause(pause)
 
     async def pause(self, seconds: float) -> bool:
-        """Wait, or until it is asked to stop; True in that case."""
+        """Wait, at most until a stop is requested; True in that case."""
         try:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()

@@ -61,7 +61,7 @@ class StationSource(Source):
         try:
             await self._keep_connected()
         finally:
-            if refreshing is not None:  # the refresh lives as long as the session, and is not waited for (F4.13, F4.37)
+            if refreshing is not None:  # the refresh ends with the session; nothing waits for it (F4.13, F4.37)
                 refreshing.cancel()
                 with suppress(asyncio.CancelledError):
                     await refreshing
@@ -107,7 +107,7 @@ class StationSource(Source):
         return None
 
     def stop(self) -> None:
-        """Finish the frame in progress, say GOODBYE, close (F4.12)."""
+        """Finish the frame in progress, send GOODBYE, close (F4.12)."""
         super().stop()
         if self._session is not None:
             self._enter(SourceState.DRAINING, "disconnecting")

@@ -134,7 +134,7 @@ class UploadSource(Source):
 
 
 def _only_format(path: Path, zone: str) -> str | None:
-    """The format of a zone that carries only one, where the file's name says nothing."""
+    """The format of a zone that carries only one, if the file's name does not determine it."""
     formats = ZONES[zone]
     return formats[0] if len(formats) == 1 and not path.suffix else None
 

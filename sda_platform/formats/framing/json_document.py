@@ -1,4 +1,4 @@
-"""A JSON document that is read as far as it is asked for, so that a file of any size needs little memory."""
+"""A JSON document that is read on demand, so that a file of any size needs little memory."""
 
 import codecs
 import json

@@ -2,7 +2,7 @@
 
 
 class LineNumbers:
-    """The numbers of the lines of ``data``, the first of which is ``first``; positions must be asked in order."""
+    """The numbers of the lines of ``data``, the first of which is ``first``; positions must ascend."""
 
     def __init__(self, data: bytes, first: int = 1) -> None:
         self._data = data

@@ -99,7 +99,7 @@ def orbit_from_directions(
     _require_time_order(t)
     flat = unit[0] @ np.cross(unit[1], unit[2])
     if abs(flat) < _FLAT:
-        raise NoOrbit("the three directions lie in one plane, so that the distance cannot be told")
+        raise NoOrbit("the three directions lie in one plane, so that the distance is undetermined")
     found = []
     for start in _gauss(site, unit, t, flat):
         try:

@@ -221,7 +221,7 @@ def _inside(met: Overlap, radius_km: float) -> FloatArray:
 
 
 def _surface(met: Overlap, radius_km: float) -> tuple[FloatArray, FloatArray]:
-    """Directions (n, k, 3) along the principal axes and their areas (n, k), only where the density lives.
+    """Directions (n, k, 3) along the principal axes and their areas (n, k), only where the density is not negligible.
 
     Polar angles are counted from the narrowest axis, azimuths from the second; the second half of the directions
     mirrors the first in the widest axis.

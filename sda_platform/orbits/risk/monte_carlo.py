@@ -79,7 +79,7 @@ def _paths(elements: FloatArray, axes: FloatArray) -> FloatArray:
     """Propagation terms of each orbit, (n, 13): n, f, g, l; and the vectors that make up a position."""
     n, f, g, p, q, longitude = elements.T
     axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
-    with np.errstate(invalid="ignore"):  # a draw that is on no closed orbit meets nobody
+    with np.errstate(invalid="ignore"):  # a draw that is on no closed orbit counts as no collision
         b = 1 / (1 + np.sqrt(1 - f * f - g * g))
     first, second = ((axis[:, None] * direction) @ axes for direction in plane_axes(p, q))
     with_cosine = (1 - g * g * b)[:, None] * first + (f * g * b)[:, None] * second

@@ -43,7 +43,7 @@ _LARGEST_ERROR_KM = 10.0
 # What falling 70 km, the height of a chord over 240 s at the Earth's surface, adds to the speed: between knots an orbit
 # bends towards the Earth, so it lies outside their chord.
 _FASTER_BETWEEN_KM_S = 0.1
-# Cells are as wide as the reach of all but one object in a hundred asks for.
+# The cell width covers the reach of 99 of 100 objects.
 _ORDINARY_SHARE = 0.99
 # Relative acceleration per distance is greatest along the vertical at the Earth's surface.
 _STRONGEST_TIDE_PER_S2 = 2 * MU_EARTH_KM3_S2 / 6378.0**3

@@ -47,7 +47,7 @@ def take(zone: LandingZone, head: Head | None = None, *, before_s: float = FUTUR
 
 
 def told(zone: LandingZone) -> str:
-    return "; ".join(orphan.told(FUTURE_S) for orphan in find_orphans(zone, FUTURE_S))
+    return "; ".join(orphan.description(FUTURE_S) for orphan in find_orphans(zone, FUTURE_S))
 
 
 def names(folder: Path) -> set[str]:

@@ -59,8 +59,8 @@ def test_lone_files_are_orphans_once_they_have_not_changed_for_the_grace_time(zo
     assert orphaned_names(zone, T0) == ["lone"]
     found = find_orphans(zone, T0 + 2)
     pending = zone.root / "pending"
-    assert [orphan.told(T0 + 62) for orphan in found] == [
-        f"{pending}/.half.7.tmp: partial file of a writer that died, 60 s old",
+    assert [orphan.description(T0 + 62) for orphan in found] == [
+        f"{pending}/.half.7.tmp: partial file of a killed writer, 60 s old",
         f"{pending}/ghost.meta.json: metadata without data, 61 s old",
         f"{pending}/lone: data without metadata, 62 s old",
     ]

@@ -142,7 +142,7 @@ class Verdicts:
     def acknowledgements(self, table: str) -> dict[str, Acknowledgement]:
         """What people acknowledged of ``table``, by the finding's fingerprint."""
         try:
-            stored = [
+            given = [
                 Acknowledgement(**each) for each in self._content(f"{table}.acknowledged.json")["acknowledgements"]
             ]
         except (KeyError, TypeError):

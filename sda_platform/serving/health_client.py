@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import httpx
 
-_PATIENCE_S: Final = 5.0
+_TIMEOUT_S: Final = 5.0
 
 
 class NoHealth(Exception):
@@ -14,7 +14,7 @@ class NoHealth(Exception):
 def fetch_health(address: str) -> dict[str, Any]:
     """The answer of the endpoint at ``address`` (host:port) to ``/health``. Raises NoHealth."""
     try:
-        answer = httpx.get(f"http://{address}/health", timeout=_PATIENCE_S)
+        answer = httpx.get(f"http://{address}/health", timeout=_TIMEOUT_S)
         answer.raise_for_status()
         return dict(answer.json())
     except (httpx.HTTPError, TypeError, ValueError) as error:

@@ -43,7 +43,9 @@ def lake_facts(
         "backlogs": lambda: {feed: backlog_of(LandingZone(landing_root, feed), wall_s) for feed in ZONES},
         "silences": lambda: silences(_watermarks(lake), now_ns),
         "watermark": lambda: watermark_facts(lake, now_ns),
-        "orphans": lambda: [each.told(wall_s) for each in landing_orphans(landing_root, wall_s - orphan_grace_s)],
+        "orphans": lambda: [
+            each.description(wall_s) for each in landing_orphans(landing_root, wall_s - orphan_grace_s)
+        ],
         "growing_letters": lambda: _growing(lake, GrowthResource(**growth.model_dump()), now_ns),
         "red_tables": lambda: [str(each) for each in red_tables(lake) if not each.acknowledged],
     }

@@ -24,7 +24,7 @@ def test_edits_made_apart_are_a_conflict_in_any_order_of_arrival__CS8() -> None:
     for arrived in permutations([base, north, south, north]):
         found = reconcile(arrived)
         assert found.is_conflict
-        assert {each.value for each in found.standing} == {"ISS", "ZARYA"}
+        assert {each.value for each in found.current} == {"ISS", "ZARYA"}
         assert found.superseded == (base,)
 
 
@@ -32,15 +32,15 @@ def test_a_decision_supersedes_all_that_it_had_seen__CS9() -> None:
     north, south = edit([], "north", "ISS"), edit([], "south", "ZARYA")
     decision = edit([north, south], "north", "ISS (ZARYA)")
     found = reconcile([decision, south, north])
-    assert (found.standing, found.is_conflict) == ((decision,), False)
+    assert (found.current, found.is_conflict) == ((decision,), False)
     late = edit([south], "south", "SALYUT")
-    assert {each.value for each in reconcile([north, south, decision, late]).standing} == {"ISS (ZARYA)", "SALYUT"}
+    assert {each.value for each in reconcile([north, south, decision, late]).current} == {"ISS (ZARYA)", "SALYUT"}
 
 
 def test_equal_values_made_apart_are_no_conflict() -> None:
     found = reconcile([edit([], "north", "ISS"), edit([], "south", "ISS")])
     assert not found.is_conflict
-    assert len(found.standing) == 2
+    assert len(found.current) == 2
 
 
 def test_two_edits_with_one_vector_both_stand() -> None:
@@ -66,11 +66,11 @@ def test_reconciliation_depends_on_no_order_and_loses_nothing__CS17_CS19(made: l
     shuffled = [*made, *chance.sample(made, len(made) // 2)]
     chance.shuffle(shuffled)
     assert reconcile(shuffled) == found
-    assert {each.edit_id for each in (*found.standing, *found.superseded)} == {each.edit_id for each in made}
-    assert found.standing
+    assert {each.edit_id for each in (*found.current, *found.superseded)} == {each.edit_id for each in made}
+    assert found.current
     half = len(made) // 2
-    partial = reconcile(made[:half]).standing
-    assert reconcile([*partial, *made[half:]]).standing == found.standing, "what was superseded may be forgotten"
+    partial = reconcile(made[:half]).current
+    assert reconcile([*partial, *made[half:]]).current == found.current, "what was superseded may be forgotten"
 
 
 @pytest.mark.parametrize(

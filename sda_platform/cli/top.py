@@ -95,7 +95,7 @@ def _landing_grid(facts: Facts) -> Grid:
 
 def _source_grid(settings: Settings) -> list[Any]:
     from sda_platform.cli.sources import read_report, source_grid
-    from sda_platform.runtime.supervisor import PlatformError
+    from sda_platform.runtime.errors import PlatformError
 
     try:
         report: Mapping[str, Any] = read_report(settings.home)

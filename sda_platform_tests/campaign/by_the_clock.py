@@ -102,7 +102,7 @@ class _Lakes:
             self._run("observations_to_alerts", self._filled)
         for job in SCHEDULED_JOBS:
             sound = self._sound(job)
-            shutil.copytree(self._filled, sound)
+            shutil.copytree(self._before(job), sound)
             self._run(job.name, sound)
             if idle := [table.name for table in tables_of(job) if not self._lake(sound).log(table).row_count()]:
                 raise RunFailed(f"{job.name} in {sound} wrote nothing to {', '.join(idle)}")
@@ -112,7 +112,7 @@ class _Lakes:
         # A place of its own: the engine remembers the logs that it read at a path.
         job = next(job for job in SCHEDULED_JOBS if point.partition(":")[2] in {t.name for t in tables_of(job)})
         victim = Path(tempfile.mkdtemp(prefix="victim-", dir=self.home))
-        shutil.copytree(self._filled, victim, dirs_exist_ok=True)
+        shutil.copytree(self._before(job), victim, dirs_exist_ok=True)
         order = victim / "order"
         Injection(point).arm(order)
         with suppress(RunFailed):
@@ -140,6 +140,11 @@ class _Lakes:
     @property
     def _filled(self) -> Path:
         return self.home / "filled"
+
+    def _before(self, job: Job) -> Path:
+        """What the job finds: what the one before it left, since new objects are what sensors are tasked with."""
+        number = SCHEDULED_JOBS.index(job)
+        return self._sound(SCHEDULED_JOBS[number - 1]) if number else self._filled
 
     def _sound(self, job: Job) -> Path:
         return self.home / job.name

@@ -3,9 +3,11 @@
 import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 _HERE = Path(__file__).parent
 _KINDS = ("unit", "pipeline", "system")
@@ -23,6 +25,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         kind = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
         if kind in _KINDS:
             item.add_marker(kind)
+
+
+class _OneSession(LoadFileScheduling):  # type: ignore[misc]  # xdist's schedulers have no types
+    """A worker takes a whole file, and one worker all pipeline tests, which share a Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.partition("::")[0])
+        return "pipeline" if file.parent.name == "pipeline" else str(file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """With ``--dist loadfile`` the pipeline tests stay together."""
+    return _OneSession(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def test_cuts_in_time_and_among_objects_change_nothing_A1() -> None:
     shifts_ns = (0, 1, -1, 300 * NANOSECONDS_PER_SECOND, -300 * NANOSECONDS_PER_SECOND)
     near_borders = tuple(sorted({t + shift for t, shift in zip(borders, shifts_ns, strict=False)}))
     assert events(cuts=near_borders) == events()
-    assert events(objects_per_task=1) == events()
+    assert events(objects_per_task=7) == events()
 
 
 def test_screening_an_object_that_changed_finds_what_a_full_run_finds_of_it_A1() -> None:

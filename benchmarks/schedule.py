@@ -14,7 +14,7 @@ from rich.console import Console
 from schedule_optimum import optimum
 
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
-from sda_platform.tasking.antennas import Timeline
+from sda_platform.tasking.antennas import AntennaTimeline
 from sda_platform.tasking.scheduling import ObservationPlan, Rules, schedule
 from sda_platform_tests.support.tasking_days import Day, day_of_passes, first_fit
 
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _require_valid(day: Day, plan: ObservationPlan) -> None:
-    timelines = {name: Timeline(antenna) for name, antenna in day.antennas.items()}
+    timelines = {name: AntennaTimeline(antenna) for name, antenna in day.antennas.items()}
     deadlines = {each.request_id: each.deadline_ns for each in day.requests}
     for booking in plan.booked.values():
         timelines[booking.source_id].add(booking)

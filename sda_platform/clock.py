@@ -50,7 +50,7 @@ class MissionClock:
         return self.mission_epoch_ns + round((wall - self.wall_epoch_ns) * self.rate)
 
     def wall_ns(self, mission_ns: int) -> int | None:
-        """The wall time, ns since 1970 UTC, at which this clock shows ``mission_ns``; None where it stands still."""
+        """The wall time, ns since 1970 UTC, at which this clock shows ``mission_ns``; None if the clock is stopped."""
         return self.wall_epoch_ns + round((mission_ns - self.mission_epoch_ns) / self.rate) if self.rate else None
 
 

@@ -125,7 +125,7 @@ class Breaker:
     """Stops calls to a service that mostly fails: opens at half of at least 5 calls in 30 s; probes after 30 s.
 
     It also opens when the last 5 calls failed, however long they took: few calls do not hide a failure (GF-27).
-    The probe is a lease: one whose outcome is never recorded is forgotten after ``cooldown_s``. Outcomes of calls from
+    The probe is a lease: one whose outcome is never recorded expires after ``cooldown_s``. Outcomes of calls from
     before the breaker opened change nothing (E23).
     """
 

@@ -21,7 +21,7 @@ def usable_python():
         return sys.executable
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
         found = shutil.which("python3.%d" % minor)
-        # A version manager's stub is on PATH for versions that are not there: only a run tells.
+        # A version manager has stubs on PATH for absent versions: only a run shows which exist.
         if found and subprocess.call([found, "-c", ""], stderr=subprocess.DEVNULL) == 0:
             return found
     return ""
@@ -35,7 +35,7 @@ def main():
         sys.stderr.write(
             "sda-platform needs Python %d.%d to %d.%d; this is %d.%d and PATH has no python3.%d.\n"
             "Install one (Debian, Ubuntu: apt install python3.11 python3.11-venv;\n"
-            "Fedora: dnf install python3.12; macOS: brew install python@3.12), or say where it is:\n"
+            "Fedora: dnf install python3.12; macOS: brew install python@3.12), or set its path:\n"
             "make setup PYTHON=/path/to/python3\n" % (OLDEST + NEWEST + sys.version_info[:2] + (OLDEST[1],))
         )
         return 1
@@ -45,7 +45,7 @@ def main():
             return _steps_here(steps)
         return subprocess.call([python, steps] + sys.argv[1:])
     except KeyboardInterrupt:
-        sys.stderr.write("\ninterrupted; `make setup` goes on from here\n")
+        sys.stderr.write("\ninterrupted; `make setup` continues from here\n")
         return 130
 
 

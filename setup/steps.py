@@ -1,7 +1,7 @@
 """The steps of set-up: environment, locked packages, Java, Spark's jars, on request what only tests use.
 
-Stdlib only, Python 3.11 or newer. Each step looks whether it is needed, so an interrupted set-up resumes;
-when a stamp says that nothing has changed since the last success, none is even looked at.
+Stdlib only, Python 3.11 or newer. Each step checks whether it is needed, so an interrupted set-up resumes;
+when a stamp says that nothing has changed since the last success, no step is checked.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 
 class SetupFailed(Exception):
-    """Set-up can't go on; the text says why and what to do."""
+    """Set-up cannot continue; the text has the reason and the remedy."""
 
 
 def main(arguments: list[str]) -> int:
@@ -214,7 +214,7 @@ def _run(command: list[str], doing: str, *, visible: bool = False) -> None:
     if done.returncode:
         said = (done.stderr or "see the lines above").strip()[-1500:]
         failure = f"{doing} failed (exit code {done.returncode})"
-        raise SetupFailed(f"{failure}:\n{said}\nMend it and run `make setup` again.")
+        raise SetupFailed(f"{failure}:\n{said}\nCorrect it and run `make setup` again.")
 
 
 def _trusting_the_system(environment: Mapping[str, str]) -> dict[str, str]:
@@ -249,5 +249,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        sys.stderr.write("\ninterrupted; `make setup` goes on from here\n")
+        sys.stderr.write("\ninterrupted; `make setup` continues from here\n")
         sys.exit(130)

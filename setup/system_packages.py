@@ -1,6 +1,6 @@
-"""Installs what only the operating system can provide, as root or by sudo without a password.
+"""Installs operating-system packages, as root or by sudo without a password.
 
-Every function tries and returns; whether the thing is there afterwards is for the caller to see. Never asks.
+Every function tries and returns; the caller checks the result. Never prompts.
 """
 
 import os

@@ -66,7 +66,7 @@ class ScheduledObservations:
 
     async def _follow(self, program: Any) -> None:
         while True:
-            # The last schedule stands while the platform does not answer.
+            # The last schedule remains in force while the platform does not answer.
             with contextlib.suppress(OSError, ValueError):
                 since = datetime.now(UTC) - timedelta(seconds=1)
                 self._planned = await asyncio.to_thread(read_schedule, self._url, self._sensor, since)

@@ -19,11 +19,11 @@ class UnknownMoment(LakeError):
 class VersionExpired(VersionGone):
     """A past state of ``table`` cannot be read any more; ``nearest_…`` name the oldest state that can, if any.
 
-    ``asked`` is the version or the time that was asked for, as text. Times are commit times, Unix time in ms.
+    ``requested`` is the requested version or time, as text. Times are commit times, Unix time in ms.
     """
 
     table: str
-    asked: str
+    requested: str
     reason: str
     nearest_version: int | None = None
     nearest_time_ms: int | None = None
@@ -34,7 +34,7 @@ class VersionExpired(VersionGone):
         else:
             at = f" of {iso(self.nearest_time_ms * 1_000_000)}" if self.nearest_time_ms else ""
             remedy = f"the oldest that can be read is version {self.nearest_version}{at}"
-        return f"{self.table}: {self.asked} cannot be read any more ({self.reason}); {remedy}"
+        return f"{self.table}: {self.requested} cannot be read any more ({self.reason}); {remedy}"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, as JSON has them."""

@@ -18,7 +18,7 @@ _OF_THE_EVENT = {
     "candidate": CONJUNCTION_CANDIDATES.name,
 }
 _OF_THE_OBJECTS = {"element set": "orbital_catalog", "track": "tracks"}
-# Of each row what describes the world; the others say how and when it was stored.
+# The columns of each row that describe the world; the others describe how and when it was stored.
 _STORAGE = {COMMIT_SEQUENCE, "segment_sha256", "record_number", "received_time_ns"}
 
 
@@ -41,7 +41,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Explanation:
-    """An alert as it was decided (or as it stood at another moment), and as it stands now."""
+    """An alert at the time of its decision (or at another time), and its current state."""
 
     alert_id: str
     then: VersionVector

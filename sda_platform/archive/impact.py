@@ -1,8 +1,8 @@
-"""What rests on an input that turned out to be bad: alerts by their rows, and every table by its commits.
+"""The rows and commits that depend on a bad input: alerts by their rows, and every table by its commits.
 
-Rows name what they were made from: segments, observations, tracks, epochs of element sets. So alerts are found by rows;
-two element sets of one object with one epoch are not told apart. Commits name the windows that they read. So whatever
-may contain a trace of the input, also by way of estimates, is found from the manifests, as far back as the logs reach.
+Rows name their inputs: segments, observations, tracks, epochs of element sets. So alerts are found by rows; two element
+sets of one object with one epoch are not distinguished. Commits name the windows that they read. So whatever may
+contain a trace of the input, also by way of estimates, is found from the manifests, as far back as the logs reach.
 """
 
 import re

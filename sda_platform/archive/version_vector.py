@@ -129,19 +129,19 @@ def _before(log: TableLog, commit: Commit) -> TableSnapshot:
     return _newest(log, f"commit {commit.sequence - 1}", lambda other: other.sequence < commit.sequence)
 
 
-def _newest(log: TableLog, asked: str, is_by_then: Callable[[Commit], bool]) -> TableSnapshot:
+def _newest(log: TableLog, requested: str, is_by_then: Callable[[Commit], bool]) -> TableSnapshot:
     name, oldest = log.table.name, None
     for commit in log.commits_from(log.version()):
         if is_by_then(commit):
             return TableSnapshot(name, commit.version, commit.sequence)
         oldest = commit
     if oldest is not None and oldest.sequence > 1:
-        raise _expired(log, asked, oldest)
+        raise _expired(log, requested, oldest)
     return TableSnapshot(name, *BEFORE_THE_FIRST)
 
 
-def _expired(log: TableLog, asked: str, oldest: Commit | None = None) -> VersionExpired:
+def _expired(log: TableLog, requested: str, oldest: Commit | None = None) -> VersionExpired:
     if oldest is None:
         oldest = min(log.commits(None), key=lambda commit: commit.version, default=None)
     nearest = (oldest.version, oldest.timestamp_ms) if oldest else (None, None)
-    return VersionExpired(log.table.name, asked, "its log was cut after the retention", *nearest)
+    return VersionExpired(log.table.name, requested, "its log was cut after the retention", *nearest)

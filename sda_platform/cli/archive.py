@@ -96,9 +96,9 @@ def print_changes(
         counts[change.change] += 1
         if number < limit:
             console.print(_change_line(change), markup=False)
-    told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+    totals = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
     before, after = (_version(snapshot) for snapshot in snapshots)
-    console.print(f"{table.name}, {before} to {after}: {told}", markup=False)
+    console.print(f"{table.name}, {before} to {after}: {totals}", markup=False)
 
 
 def explanation_lines(found: Explanation) -> Iterator[str]:

@@ -7,7 +7,7 @@ import click
 from sda_platform.clock import iso
 from sda_platform.lake.lake import Lake
 from sda_platform.observability.otlp import export
-from sda_platform.observability.timeline import Timeline, timelines
+from sda_platform.observability.timeline import AlertTimeline, timelines
 from sda_platform.observability.timeline_page import page
 from sda_platform.observability.trace import Trace
 
@@ -16,8 +16,8 @@ def write_timelines(lake: Lake, found: Trace, path: Path) -> None:
     """Write the page of an alert's timelines to ``path``. Raises OSError."""
     last = found.alerts[-1]
     pair = " – ".join(f"{last[f'object_name_{n}']} ({last[f'norad_id_{n}']})" for n in (1, 2))
-    told = f"Alert {found.alert_id[:8]}: {pair}, TCA {iso(last['tca_time_ns'])}"
-    path.write_text(page(_of(lake, found), told))
+    title = f"Alert {found.alert_id[:8]}: {pair}, TCA {iso(last['tca_time_ns'])}"
+    path.write_text(page(_of(lake, found), title))
     click.echo(f"drawn: {path}", err=True)
 
 
@@ -28,5 +28,5 @@ def send_timelines(lake: Lake, found: Trace, endpoint: str) -> None:
             raise click.ClickException(problem)
 
 
-def _of(lake: Lake, found: Trace) -> list[Timeline]:
+def _of(lake: Lake, found: Trace) -> list[AlertTimeline]:
     return timelines(lake, found.alert_id, [row["commit_sequence"] for row in found.deliveries])

@@ -33,7 +33,7 @@ class OperatorEphemerides:
 
     norad_id: IntArray
     created_ns: IntArray
-    """(k,) when the message was created; where it does not say, when it was received."""
+    """(k,) when the message was created, or received if it has no creation date."""
     ephemeris_id: tuple[str, ...]
     ephemerides: tuple[Ephemeris, ...]
 

@@ -31,8 +31,8 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     rows = reduce(DataFrame.unionByName, (rejected.rejected_records(*each, plan.as_of_ns) for each in landed))
     late = late_observations(store, plan.window(FUSED_TRACKS))
     if late.num_rows:
-        told = rejected.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)
-        rows = rows.unionByName(store.frame(DEAD_LETTERS, told))
+        late_rows = rejected.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)
+        rows = rows.unionByName(store.frame(DEAD_LETTERS, late_rows))
     receipt = store.append(plan, rows)
     kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
     return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})

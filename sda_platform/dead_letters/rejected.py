@@ -69,7 +69,7 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
         [(name, "ascending") for name in key]
     )
     sensor_times = pc.cast(both["sensor_time_ns"], pa.string())
-    told = pc.binary_join_element_wise(
+    text = pc.binary_join_element_wise(
         both["feed"], "/", both["segment_name"], " record ", pc.cast(both["record_number"], pa.string()),
         ": measured at sensor_time_ns ", sensor_times, ", after its window was closed", "",
     )  # fmt: skip
@@ -81,7 +81,7 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
         "rejected_time_ns": as_of_ns,
         "retry_count": 0,
     }
-    columns = {name: pa.array([value] * both.num_rows) for name, value in same.items()} | {"error": told}
+    columns = {name: pa.array([value] * both.num_rows) for name, value in same.items()} | {"error": text}
     found = [columns[name] if name in columns else both[name] for name in _COLUMNS]
     declared = pa.schema([DEAD_LETTERS.arrow_schema.field(name) for name in _COLUMNS])
     return pa.table(dict(zip(_COLUMNS, found, strict=True))).cast(declared)

@@ -132,15 +132,15 @@ def returns_of(letters: Iterable[DeadLetterRecord], landing_root: str) -> tuple[
 
 def put_back(returns: Sequence[Return], skipped: Sequence[Skipped], landing_root: str) -> ReprocessReport:
     """Seal the segments into the zones below ``landing_root``; may be repeated after a crash."""
-    told, sent, had = list(skipped), 0, 0
+    not_sent, sent, had = list(skipped), 0, 0
     for each in returns:
         try:
             is_new = LandingZone(landing_root, each.meta.feed).seal(each.name, each.data, each.meta)
         except SegmentConflict as conflict:
-            told += [Skipped(letter, str(conflict)) for letter in each.letters]
+            not_sent += [Skipped(letter, str(conflict)) for letter in each.letters]
             continue
         sent, had = sent + is_new * len(each.letters), had + (not is_new) * len(each.letters)
-    return ReprocessReport(sent, had, tuple(told))
+    return ReprocessReport(sent, had, tuple(not_sent))
 
 
 _Consumed = Callable[[str, str, str, bool], LoadedSegment | None]

@@ -3,7 +3,7 @@
 A batch stays in the buffer in which it was received. The result is row numbers: nothing is copied, and what is
 allocated depends on the batch, never on a frame. Duplicates are recognised across batches, as a station that
 reconnects sends again. The memory of keys is two generations of a table of fixed size. When the younger is half full
-the older is forgotten, so that a key is remembered for at least ``remembered`` later frames.
+the older is cleared, so that a key is kept for at least ``remembered`` later frames.
 """
 
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class PacketProcessor:
 class _Generation:
     """A hash table of keys, (slots, 2) uint64: the sequence; the satellite and a mark of the header's other fields.
 
-    The second is 0 where the slot is free; the mark is odd unless the key was forgotten.
+    The second is 0 where the slot is free; the mark is odd unless the key was removed.
     """
 
     def __init__(self, slots: int) -> None:

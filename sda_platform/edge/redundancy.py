@@ -5,7 +5,7 @@ samples in any 30 s are of high priority, so that a sustained track keeps its ra
 the frame's own. A frame that cannot be read is low, so that a flood of garbage is shed first.
 
 The memory is a table of fixed size (13 MB for 2^18 tracks), larger than the active catalogue and a break-up together
-(E25). A full neighbourhood forgets its oldest track, whose next sample then counts as fresh.
+(E25). A full neighbourhood drops its oldest track, whose next sample then counts as fresh.
 """
 
 from typing import Any, Final

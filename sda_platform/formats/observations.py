@@ -143,9 +143,9 @@ def _envelope(
 
 
 def _rows_of(errors: Iterable[int], count: int) -> NDArray[np.bool_]:
-    told = np.zeros(count, np.bool_)
-    told[list(errors)] = True
-    return told
+    has_error = np.zeros(count, np.bool_)
+    has_error[list(errors)] = True
+    return has_error
 
 
 def _table(
@@ -158,8 +158,8 @@ def _table(
         **envelope,
     }
     if errors:
-        told = [errors.get(row) for row in range(len(records))]
-        columns["error_kind"] = pa.array([error and error.kind for error in told], pa.string())
-        columns["error"] = pa.array([error and error.text for error in told], pa.string())
+        row_errors = [errors.get(row) for row in range(len(records))]
+        columns["error_kind"] = pa.array([error and error.kind for error in row_errors], pa.string())
+        columns["error"] = pa.array([error and error.text for error in row_errors], pa.string())
     arrays = [columns[f.name] if f.name in columns else pa.nulls(len(records), f.type) for f in OBSERVATION_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=OBSERVATION_SCHEMA)

@@ -104,8 +104,8 @@ def stale_tracks(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[
         return []
     since_ns = max(pc.min(written["window_start_ns"]).as_py(), head.commit.manifest.as_of_ns - TRACK_MEMORY_NS)
     where = (ds.field("window_start_ns") >= since_ns) & (ds.field(COMMIT_SEQUENCE) <= window.upto_sequence)
-    standing = current_keys(store.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns"], where=where)
-    newest = standing.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
+    current = current_keys(store.log(FUSED_TRACKS), ["norad_id", "epoch_time_ns"], where=where)
+    newest = current.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
     tracks = log.rows(["norad_id", "epoch_time_ns"], version=head.version)
     both = newest.join(tracks, "norad_id", join_type="left outer")
     same = pc.fill_null(pc.equal(both["epoch_time_ns"], both["epoch_time_ns_max"]), False)

@@ -20,7 +20,7 @@ ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_
 # After this time a kind that never reported is an error: the windows that it holds open stall (DP3-G3).
 AWAITED_GRACE_NS = 60 * NANOSECONDS_PER_SECOND
 # A source silent for this long is dropped, so that the list stays bounded.
-_FORGOTTEN_AFTER_NS = 7 * 86_400 * NANOSECONDS_PER_SECOND
+_DROPPED_AFTER_NS = 7 * 86_400 * NANOSECONDS_PER_SECOND
 _NS_PER_MS = 1_000_000
 
 
@@ -58,12 +58,12 @@ def source_watermarks(
 ) -> dict[str, int]:
     """Source state for the next commit: newest event time by source, and ``awaited`` kinds without a report."""
     newest = arrived.group_by("source_id").aggregate([("sensor_time_ns", "max")]).to_pylist()
-    heard = {name: at for name, at in previous.items() if name.startswith(HEARD)}
+    received = {name: at for name, at in previous.items() if name.startswith(HEARD)}
     for row in newest:
         name = f"{HEARD}{row['source_id']}"
         # A clock that runs ahead does not keep its source from being silent.
-        heard[name] = max(heard.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
-    known = {name: at for name, at in heard.items() if as_of_ns - at < _FORGOTTEN_AFTER_NS}
+        received[name] = max(received.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
+    known = {name: at for name, at in received.items() if as_of_ns - at < _DROPPED_AFTER_NS}
     missing = {f"{AWAITED}{kind}" for kind in awaited if kind not in marks}
     return {**known, **{name: previous.get(name, as_of_ns) for name in sorted(missing)}}
 

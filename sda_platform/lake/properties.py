@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.table import Table
 
-# Only the maintenance removes log files: a commit manifest is the only memory of progress, and Delta's own clean-up
-# knows neither heads nor consumers. Files stay as long for Delta's checkpoints as for VACUUM. Rows are deleted by
+# Only the maintenance removes log files: a commit manifest is the only memory of progress, and Delta's own clean-up has
+# no information on heads or consumers. Files stay as long for Delta's checkpoints as for VACUUM. Rows are deleted by
 # rewriting files: a data file is then all there is to sync and to verify.
 REQUIRED = {
     "delta.enableExpiredLogCleanup": "false",

@@ -27,7 +27,7 @@ _SHORTENED_MARK_DIGITS = 16
 
 
 def is_kept(name: str) -> bool:
-    """Whether the name fits beside the hash in the name of an archived segment's metadata."""
+    """Whether hash and name together are short enough for the file name of archived metadata."""
     return _SHA256_DIGITS + len(f".{name}{META_SUFFIX}".encode()) <= _LONGEST_FILE_NAME_BYTES
 
 

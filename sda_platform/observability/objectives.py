@@ -45,7 +45,7 @@ _LOSS, _DUPLICATES = ("chain", "balance"), ("keys",)
 
 
 @dataclass(frozen=True)
-class Events:
+class ObjectiveEvents:
     """Good and all events of an objective at one instant, mission time (availability: wall time)."""
 
     objective: str
@@ -79,13 +79,13 @@ class ServiceLevel:
         return self.share >= self.objective.target
 
 
-def service_levels(events: Sequence[Events], now_ns: int) -> list[ServiceLevel]:
+def service_levels(events: Sequence[ObjectiveEvents], now_ns: int) -> list[ServiceLevel]:
     """Every objective over the day (UTC) of ``now_ns``. Pure."""
     midnight_ns = now_ns - now_ns % DAY_NS
     return [_level(objective, events, midnight_ns, now_ns) for objective in OBJECTIVES]
 
 
-def _level(objective: Objective, events: Sequence[Events], midnight_ns: int, now_ns: int) -> ServiceLevel:
+def _level(objective: Objective, events: Sequence[ObjectiveEvents], midnight_ns: int, now_ns: int) -> ServiceLevel:
     own = [each for each in events if each.objective == objective.name and midnight_ns <= each.at_ns <= now_ns]
     recent = [each for each in own if each.at_ns > now_ns - HOUR_NS]
     total = sum(each.total for each in recent)
@@ -94,18 +94,20 @@ def _level(objective: Objective, events: Sequence[Events], midnight_ns: int, now
     return ServiceLevel(objective, sum(each.good for each in own), sum(each.total for each in own), burn_rate)
 
 
-def commit_events(lake: Lake, table: Table, commit: Commit, found: Mapping[int, set[str]]) -> Iterator[Events]:
-    """The events of one commit. ``found``: by sequence, the promises that findings say are broken."""
+def commit_events(lake: Lake, table: Table, commit: Commit, found: Mapping[int, set[str]]) -> Iterator[ObjectiveEvents]:
+    """The events of one commit. ``found``: by sequence, the promises that are broken according to findings."""
     at_ns, broken = commit.manifest.as_of_ns, found.get(commit.sequence, set())
-    yield Events("loss", at_ns, float(not broken & set(_LOSS)), 1.0)
-    yield Events("duplicates", at_ns, float(not broken & set(_DUPLICATES)), 1.0)
+    yield ObjectiveEvents("loss", at_ns, float(not broken & set(_LOSS)), 1.0)
+    yield ObjectiveEvents("duplicates", at_ns, float(not broken & set(_DUPLICATES)), 1.0)
     if table.name == FUSED_TRACKS.name:
         lags = [commit.manifest.counts.get(f"{kind}_pipeline_lag_ms", 0) for kind in KINDS]
-        yield Events("freshness", at_ns, float(max(lags) <= FRESH_WITHIN_MS), 1.0)
+        yield ObjectiveEvents("freshness", at_ns, float(max(lags) <= FRESH_WITHIN_MS), 1.0)
     if table.name == ALERT_DELIVERIES.name and (sent := sent_entries(commit)):
         latency_s = alert_latency_s(lake, commit)
         if latency_s is not None:
-            yield Events("alert_latency", at_ns, float(sent if latency_s <= ALERT_WITHIN_S else 0), float(sent))
+            yield ObjectiveEvents(
+                "alert_latency", at_ns, float(sent if latency_s <= ALERT_WITHIN_S else 0), float(sent)
+            )
 
 
 def sent_entries(delivery: Commit) -> int:
@@ -127,7 +129,7 @@ def alert_latency_s(lake: Lake, delivery: Commit) -> float | None:
 
 
 def broken_promises(lake: Lake, table: Table) -> dict[int, set[str]]:
-    """By sequence, the promises that the findings of ``table`` say are broken."""
+    """By sequence, the promises that are broken according to the findings of ``table``."""
     found: dict[int, set[str]] = {}
     for finding in lake.verdicts.read(lake.log(table)).findings:
         for sequence in range(finding.sequence, finding.last.sequence + 1):
@@ -135,7 +137,7 @@ def broken_promises(lake: Lake, table: Table) -> dict[int, set[str]]:
     return found
 
 
-def events_since(lake: Lake, since_ns: int, tables: Iterable[Table] = TABLES) -> Iterator[Events]:
+def events_since(lake: Lake, since_ns: int, tables: Iterable[Table] = TABLES) -> Iterator[ObjectiveEvents]:
     """The events of every commit whose mission time is ``since_ns`` or later."""
     for table in tables:
         found = broken_promises(lake, table)

@@ -9,14 +9,14 @@ from typing import Any
 
 import httpx
 
-from sda_platform.observability.timeline import Timeline
+from sda_platform.observability.timeline import AlertTimeline
 
 _PATH = "/v1/traces"
 _ANSWER_WITHIN_S = 5.0
 _KIND_INTERNAL = 1
 
 
-def trace_of(found: Timeline) -> dict[str, Any]:
+def trace_of(found: AlertTimeline) -> dict[str, Any]:
     """The request body for one timeline. A span's parent is the first that it consumed; others are links."""
     trace_id = _id(f"{found.alert_id}/{found.delivery}", 16)
     spans = []
@@ -39,7 +39,7 @@ def trace_of(found: Timeline) -> dict[str, Any]:
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [{"scope": {"name": "sda"}, "spans": spans}]}]}
 
 
-def export(endpoint: str, found: Timeline) -> str | None:
+def export(endpoint: str, found: AlertTimeline) -> str | None:
     """Post the trace to ``endpoint`` (http://host:4318); why it was not taken, or None. Raises nothing."""
     try:
         answer = httpx.post(f"{endpoint.rstrip('/')}{_PATH}", json=trace_of(found), timeout=_ANSWER_WITHIN_S)

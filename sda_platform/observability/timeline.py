@@ -14,7 +14,7 @@ _NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Span:
+class TimelineSpan:
     """A part of a batch's way. ``began_ns`` and ``ended_ns`` are mission time; ``facts`` are for people.
 
     ``parents``: the indices of the spans that it consumed.
@@ -33,12 +33,12 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class AlertTimeline:
     """The way of the batch with which an alert entry was delivered; ``spans`` in the order of their ends."""
 
     alert_id: str
     delivery: str
-    spans: Sequence[Span]
+    spans: Sequence[TimelineSpan]
 
     @property
     def total_s(self) -> float:
@@ -46,16 +46,16 @@ class Timeline:
         return (max(s.ended_ns for s in self.spans) - min(s.began_ns for s in self.spans)) / 1e9
 
 
-def timelines(lake: Lake, alert_id: str, deliveries: Sequence[int]) -> list[Timeline]:
+def timelines(lake: Lake, alert_id: str, deliveries: Sequence[int]) -> list[AlertTimeline]:
     """The timeline of each commit of `alert_deliveries` with these sequences that the log still holds."""
     log = lake.log(ALERT_DELIVERIES)
     found = (log.find(sequence) for sequence in sorted(set(deliveries)))
     return [timeline(lake, alert_id, commit) for commit in found if commit]
 
 
-def timeline(lake: Lake, alert_id: str, delivery: Commit) -> Timeline:
+def timeline(lake: Lake, alert_id: str, delivery: Commit) -> AlertTimeline:
     """The way of the batch that the commit ``delivery`` of `alert_deliveries` ended."""
-    spans: list[Span] = []
+    spans: list[TimelineSpan] = []
     index: dict[tuple[str, int], int] = {}
     for stage in stages(lake, ALERT_DELIVERIES, delivery):
         if stage.commit.manifest.segments:
@@ -64,12 +64,12 @@ def timeline(lake: Lake, alert_id: str, delivery: Commit) -> Timeline:
         ended_ns = max(_committed_ns(lake, stage.commit), began_ns)
         parents = tuple(index[key] for key in stage.consumed if key in index)
         landed = (len(spans) - 1,) if stage.commit.manifest.segments else ()
-        spans.append(Span(stage.table.name, began_ns, ended_ns, _facts(stage), (*landed, *parents)))
+        spans.append(TimelineSpan(stage.table.name, began_ns, ended_ns, _facts(stage), (*landed, *parents)))
         index[stage.key] = len(spans) - 1
-    return Timeline(alert_id, f"commit {delivery.sequence} of {ALERT_DELIVERIES.name}", spans)
+    return AlertTimeline(alert_id, f"commit {delivery.sequence} of {ALERT_DELIVERIES.name}", spans)
 
 
-def _landed(lake: Lake, stage: Stage) -> Span:
+def _landed(lake: Lake, stage: Stage) -> TimelineSpan:
     """From the first reception of its records until the plan that took their segments."""
     segments = stage.commit.manifest.segments
     span = (stage.commit.sequence - 1, stage.commit.sequence)
@@ -78,7 +78,7 @@ def _landed(lake: Lake, stage: Stage) -> Span:
     first_ns = min(pc.min(received).as_py() or planned_ns, planned_ns)
     names = ", ".join(f"{segment.zone}/{segment.name}" for segment in segments[:5])
     facts: dict[str, str | int] = {"segments": len(segments), "names": names}
-    return Span("received, sealed and pending", first_ns, planned_ns, facts)
+    return TimelineSpan("received, sealed and pending", first_ns, planned_ns, facts)
 
 
 def _committed_ns(lake: Lake, commit: Commit) -> int:

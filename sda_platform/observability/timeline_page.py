@@ -3,7 +3,7 @@
 from html import escape
 
 from sda_platform.clock import iso
-from sda_platform.observability.timeline import Span, Timeline
+from sda_platform.observability.timeline import AlertTimeline, TimelineSpan
 
 _WIDTH, _NAME, _ROW = 1100, 250, 26
 _STYLE = """
@@ -17,7 +17,7 @@ tr:nth-child(even) { background: #1d232b; } line { stroke: #39424d; } }
 """
 
 
-def page(found: list[Timeline], alert: str) -> str:
+def page(found: list[AlertTimeline], alert: str) -> str:
     """The timelines of the deliveries of one alert; ``alert`` describes it in one line."""
     sections = "\n".join(_section(each) for each in found) or "<p>The alert was not delivered yet.</p>"
     return (
@@ -28,7 +28,7 @@ def page(found: list[Timeline], alert: str) -> str:
     )
 
 
-def _section(found: Timeline) -> str:
+def _section(found: AlertTimeline) -> str:
     first_ns = min(span.began_ns for span in found.spans)
     rows = "\n".join(_row(span, first_ns) for span in found.spans)
     return (
@@ -38,7 +38,7 @@ def _section(found: Timeline) -> str:
     )
 
 
-def _chart(found: Timeline) -> str:
+def _chart(found: AlertTimeline) -> str:
     first_ns, total_s = min(span.began_ns for span in found.spans), found.total_s or 1.0
     scale = (_WIDTH - _NAME - 60) / total_s
     height = _ROW * len(found.spans) + 24
@@ -55,7 +55,7 @@ def _chart(found: Timeline) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _row(span: Span, first_ns: int) -> str:
+def _row(span: TimelineSpan, first_ns: int) -> str:
     facts = "; ".join(f"{name} {value}" for name, value in span.facts.items() if value != "")
     return (
         f"<tr><td>{escape(span.name)}</td><td>{iso(span.began_ns)}</td>"

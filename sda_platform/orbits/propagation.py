@@ -137,8 +137,8 @@ def refusal_reasons(elements: ElementSets, time_ns: int | None = None) -> list[s
     reasons = [_refusal(code, "at its epoch") for code in at_epoch.tolist()]
     if time_ns is not None:
         later = propagator.at(rows, time_ns)[0].tolist()
-        asked = f"at {np.datetime64(time_ns, 'ns')}Z"
-        reasons = [reason or _refusal(code, asked) for reason, code in zip(reasons, later, strict=True)]
+        instant = f"at {np.datetime64(time_ns, 'ns')}Z"
+        reasons = [reason or _refusal(code, instant) for reason, code in zip(reasons, later, strict=True)]
     return reasons
 
 

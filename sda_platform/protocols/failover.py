@@ -97,7 +97,7 @@ class Failover:
         return found
 
     def fail_back(self, now_s: float) -> bool:
-        """Give the primary the link again because a person says so; False while it is declared failed."""
+        """Return the link to the primary on a person's order; False while it is declared failed."""
         if self.paths[PRIMARY].is_declared or self.active == PRIMARY:
             return False
         self.events.append(self._promote(PRIMARY, FAILED_BACK, now_s))
@@ -106,7 +106,7 @@ class Failover:
     def _choose(self, now_s: float) -> list[LinkEvent]:
         usable = [name for name, path in self.paths.items() if not path.is_declared]
         if not usable:
-            # Nobody commands: the queue keeps its commands, and drops what expires.
+            # No uplink is active: the queue keeps its commands, and drops what expires.
             was, self.active, self._is_both_down = self._is_both_down, None, True
             return [] if was else [LinkEvent(now_s, "", BOTH_DOWN)]
         self._is_both_down = False

@@ -73,7 +73,7 @@ class _Holder:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LeaseOutcome:
     """What a schedule did."""
 
     seed: int
@@ -85,7 +85,7 @@ class Outcome:
     """Steps at which two holders had a lease by their own records: pauses cause some, fencing makes them harmless."""
 
 
-def run(seed: int, *, steps: int = 400, holders: int = 3, ttl: int = 10, checks_tokens: bool = True) -> Outcome:
+def run(seed: int, *, steps: int = 400, holders: int = 3, ttl: int = 10, checks_tokens: bool = True) -> LeaseOutcome:
     """Carry out the schedule of ``seed``: in each step a holder acts, pauses beyond its lease, or loses the service."""
     chance = random.Random(seed)
     service, store = LeaseService(ttl), FencedStore(checks_tokens)
@@ -109,7 +109,7 @@ def run(seed: int, *, steps: int = 400, holders: int = 3, ttl: int = 10, checks_
             store.write(decided, holder.name)
         _keep(service, holder, now)
         overlaps += sum(each.token is not None and now < each.believes_until for each in everyone) > 1
-    return Outcome(seed, service.token, len(store.accepted), store.refused, store.stale_writes, overlaps)
+    return LeaseOutcome(seed, service.token, len(store.accepted), store.refused, store.stale_writes, overlaps)
 
 
 def _keep(service: LeaseService, holder: _Holder, now: int) -> None:

@@ -56,7 +56,7 @@ class Uplink:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class UplinkOutcome:
     """What a schedule did. ``unserved``: accepted, not executed, not expired."""
 
     seed: int
@@ -72,7 +72,7 @@ class Outcome:
     fastest_drain_per_s: float
 
 
-def run(seed: int, *, seconds: float = 120.0, path: PathClass | None = None, is_fenced: bool = True) -> Outcome:
+def run(seed: int, *, seconds: float = 120.0, path: PathClass | None = None, is_fenced: bool = True) -> UplinkOutcome:
     """Carry out the schedule of ``seed``. ``is_fenced`` False is a planted bug: a station that takes any sender."""
     return _Schedule(seed, path, is_fenced).carried_out(seconds)
 
@@ -93,7 +93,7 @@ class _Schedule:
         self.stale = 0
         self.received_s: list[float] = []
 
-    def carried_out(self, seconds: float) -> Outcome:
+    def carried_out(self, seconds: float) -> UplinkOutcome:
         beats = max(1, round(self.path.interval_s / STEP_S))
         calm_from, step = int(seconds / STEP_S * 0.7), 0
         for step in range(int(seconds / STEP_S)):
@@ -217,13 +217,13 @@ class _Schedule:
         self.tokens += 1
         return self.tokens
 
-    def _outcome(self) -> Outcome:
+    def _outcome(self) -> UplinkOutcome:
         executed = Counter(self.station.executed)
         last = {each.command.command_id: each.state for each in self.log}
         open_ids = {name for name, state in last.items() if state not in (ACKNOWLEDGED, EXPIRED)}
         dispatches = sorted(self.received_s)
         spans = [later - first for first, later in zip(dispatches, dispatches[10:], strict=False)]
-        return Outcome(
+        return UplinkOutcome(
             seed=self.seed,
             accepted=len(last),
             executed=len(executed),
@@ -238,7 +238,7 @@ class _Schedule:
 
 
 class _Trusting(Station):
-    """A station with a planted bug: it forgets the ids of a sender with another token, and takes any token."""
+    """A station with a planted bug: it drops the ids of a sender with another token, and takes any token."""
 
     def receive(self, command: Command, token: int, now_ns: int) -> str:  # noqa: ARG002 - as its base
         self.executed.append(command.command_id)

@@ -50,7 +50,7 @@ class Damage:
     ``remedy`` is what a person does, where neither a repair nor a backup is what helps.
     """
 
-    told: str
+    text: str
     from_version: int | None = None
     remedy: str | None = None
 
@@ -91,7 +91,7 @@ class Examination:
     def problems(self) -> list[str]:
         """What is amiss, in words."""
         failed = [] if self.unsynced is None else [f"a sync failed: {self.unsynced}"]
-        return [*(f"{name} is torn or points nowhere" for name in self.torn), *(d.told for d in self.damage), *failed]
+        return [*(f"{name} is torn or points nowhere" for name in self.torn), *(d.text for d in self.damage), *failed]
 
 
 def examine(log: TableLog, depth: Depth) -> Examination:
@@ -185,8 +185,8 @@ def _altered_properties(log: TableLog, files: LogFiles, first: int, depth: Depth
     wrong = properties.differences(stored)
     if not wrong:
         return []
-    told = f"{log.table.name}: its Delta properties were changed: {'; '.join(wrong)}"
-    return [Damage(told, remedy=f"Run {properties.correction(log.uri, stored)}")]
+    text = f"{log.table.name}: its Delta properties were changed: {'; '.join(wrong)}"
+    return [Damage(text, remedy=f"Run {properties.correction(log.uri, stored)}")]
 
 
 def _damaged_files(
@@ -210,8 +210,8 @@ def _damaged_files(
 
     names = log.stored_columns() if depth > Depth.NEWEST else frozenset()
     with ThreadPoolExecutor(_OPENED_AT_ONCE) as pool:
-        told = list(pool.map(lambda add: _file_problem(log.uri, add, depth_of(unquote(add["path"])), names), chosen))
-    wrong = [(unquote(add["path"]), problem) for add, problem in zip(chosen, told, strict=True) if problem]
+        found = list(pool.map(lambda add: _file_problem(log.uri, add, depth_of(unquote(add["path"])), names), chosen))
+    wrong = [(unquote(add["path"]), problem) for add, problem in zip(chosen, found, strict=True) if problem]
     if not wrong:
         return len(chosen), []
     versions = [added_by.get(path) for path, _ in wrong]

@@ -62,8 +62,8 @@ class RepairFinding:
     def problems(self) -> list[str]:
         """What was amiss, in words."""
         names = ", ".join(f"{s.zone}/{s.sha256[:12]}…" for s in self.unheld[:3])
-        told = [f"rows of {len(self.unheld)} consumed segments are not in the table: {names}"] if self.unheld else []
-        return [*self.examination.problems, *told]
+        unheld = [f"rows of {len(self.unheld)} consumed segments are not in the table: {names}"] if self.unheld else []
+        return [*self.examination.problems, *unheld]
 
     @property
     def outcome(self) -> str:
@@ -174,28 +174,28 @@ def _undo_newest(
     lake: Lake, tables: Sequence[Table], log: TableLog, zones: Sequence[LandingZone], examination: Examination
 ) -> list[str]:
     """Undo the newest commit, where the damage is in it. Raises LostCommit where that would lose rows."""
-    told = "; ".join(damage.told for damage in examination.damage)
+    problems = "; ".join(damage.text for damage in examination.damage)
     if remedies := [damage.remedy for damage in examination.damage if damage.remedy]:
-        raise InvariantError(f"{told}. {'. '.join(remedies)}")
+        raise InvariantError(f"{problems}. {'. '.join(remedies)}")
     firsts = [damage.from_version for damage in examination.damage]
     first = min((version for version in firsts if version is not None), default=0)
     if None in firsts:
-        raise LostCommit(_refusal(log, told, "the damage is not confined to the newest commit"))
+        raise LostCommit(_refusal(log, problems, "the damage is not confined to the newest commit"))
     undone = _commits_from(log, first)
     if len(undone) > 1:
         raise LostCommit(
-            _refusal(log, told, f"{len(undone)} commits are affected, and all but the last were acknowledged")
+            _refusal(log, problems, f"{len(undone)} commits are affected, and all but the last were acknowledged")
         )
     before = next(log.commits_from(first - 1), None)
     if named_by := consumers(_downstream(lake, tables, log.table), log.table, before.sequence if before else 0):
-        raise LostCommit(_refusal(log, told, f"the rows were consumed by {', '.join(named_by)}"))
+        raise LostCommit(_refusal(log, problems, f"the rows were consumed by {', '.join(named_by)}"))
     legible = undone[0] if undone else None
     segments = _archived(legible.manifest.segments, zones) if legible else _unheld(log, zones, first - 1)
     return [*_put_back(segments, zones), *_set_aside(log, _files_from(log, first))]
 
 
-def _refusal(log: TableLog, told: str, why: str) -> str:
-    return f"{log.table.name} lost data that cannot be made again: {told}; {why}. {remedy(log)}"
+def _refusal(log: TableLog, problems: str, why: str) -> str:
+    return f"{log.table.name} lost data that cannot be made again: {problems}; {why}. {remedy(log)}"
 
 
 def _commits_from(log: TableLog, first: int) -> list[Commit | None]:

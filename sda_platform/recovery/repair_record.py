@@ -40,11 +40,11 @@ def read(home: Path) -> dict[str, Any]:
 def facts(home: Path, table: str) -> dict[str, Any]:
     """Metadata of a check of ``table`` about the last start: time and duration of the verification, and repairs."""
     record = read(home)
-    told = record.get("tables", {}).get(table)
-    if told is None:
+    of_table = record.get("tables", {}).get(table)
+    if of_table is None:
         return {}
-    at_start = {"verified_at_start_utc": record["verified_utc"], "start_outcome": told["outcome"]}
-    return {**at_start, **({"recovered_by": told["repaired"]} if told["repaired"] else {})}
+    at_start = {"verified_at_start_utc": record["verified_utc"], "start_outcome": of_table["outcome"]}
+    return {**at_start, **({"recovered_by": of_table["repaired"]} if of_table["repaired"] else {})}
 
 
 def _table_record(finding: RepairFinding) -> dict[str, Any]:

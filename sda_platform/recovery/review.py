@@ -111,13 +111,13 @@ def _problems(
     predecessor = log.commit_at(before.version) if before.sequence else None
     rows = log.rows_of(reviewed_span(commits))
     different = schema_differences(log.table, rows.schema)
-    told = {
+    found = {
         "chain": broken_chain([*commits, predecessor] if predecessor else commits),
         "keys": duplicate_keys(log, commits),
         "balance": [problem for check in balance for problem in check(store, log, commits)],
         "contract": different or [str(violation) for violation in violations(log.table, rows)],
     }
-    return {promise: problems[:_PROBLEMS_KEPT] for promise, problems in told.items() if problems}
+    return {promise: problems[:_PROBLEMS_KEPT] for promise, problems in found.items() if problems}
 
 
 def _spans(log: TableLog, verified: Position) -> Iterator[list[Commit]]:

@@ -101,8 +101,8 @@ def missing_or_surplus(expected: pa.ChunkedArray, found: pa.ChunkedArray, what: 
     absent = pc.sum(pc.invert(pc.is_in(wanted, present))).as_py() or 0
     surplus = pc.sum(pc.invert(pc.is_in(present, wanted))).as_py() or 0
     twice = len(found) - len(present)
-    told = ((absent, "missing"), (surplus, "unexpected"), (twice, "repeated"))
-    return [f"{count} {what} {how}" for count, how in told if count]
+    counts = ((absent, "missing"), (surplus, "unexpected"), (twice, "repeated"))
+    return [f"{count} {what} {how}" for count, how in counts if count]
 
 
 def broken_correction_logs(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -111,11 +111,11 @@ def broken_correction_logs(_store: Lake, log: TableLog, commits: Sequence[Commit
     touched = pc.unique(log.rows_of(reviewed_span(commits), [key]).column(key))
     entries = log.rows([key, "sequence", "op"], ds.field(key).isin(touched))
     entries = entries.sort_by([(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")])
-    said: dict[str, list[tuple[int, str]]] = {}
+    turns_of: dict[str, list[tuple[int, str]]] = {}
     for row in entries.to_pylist():
-        said.setdefault(row[key], []).append((row["sequence"], row["op"]))
-    wrong = [name for name, turns in said.items() if not _alternates(turns)]
-    return [f"{len(wrong)} correction logs do not alternate, such as {wrong[0]}: {said[wrong[0]]}"] if wrong else []
+        turns_of.setdefault(row[key], []).append((row["sequence"], row["op"]))
+    wrong = [name for name, turns in turns_of.items() if not _alternates(turns)]
+    return [f"{len(wrong)} correction logs do not alternate, such as {wrong[0]}: {turns_of[wrong[0]]}"] if wrong else []
 
 
 def _alternates(turns: Sequence[tuple[int, str]]) -> bool:

@@ -42,8 +42,8 @@ def compare(live: TableLog, shadow: TableLog, replayed: History) -> Comparison:
     again = {commit.sequence: commit for commit in shadow.commits(None)}
     origins = {commit.sequence: _origin(commit, again.get(commit.sequence)) for commit in replayed.commits}
     for commit in replayed.commits:
-        told = _checkpoint_differences(commit, again.get(commit.sequence))
-        found += [f"sequence {commit.sequence}{origins[commit.sequence]}: {line}" for line in told]
+        lines = _manifest_differences(commit, again.get(commit.sequence))
+        found += [f"sequence {commit.sequence}{origins[commit.sequence]}: {line}" for line in lines]
     for name, sequence, stored, made in _parts(live, shadow, replayed):
         hashed.update(digest(live.table, made).encode())
         count += made.num_rows
@@ -69,7 +69,7 @@ def _origin(recorded: Commit, again: Commit | None) -> str:
     return "" if made_by == replayed_by else f" (made by {made_by or 'unknown code'}, replayed by {replayed_by})"
 
 
-def _checkpoint_differences(recorded: Commit, again: Commit | None) -> Iterator[str]:
+def _manifest_differences(recorded: Commit, again: Commit | None) -> Iterator[str]:
     """The differences of a commit apart from its rows: counts, watermarks, segments, rows written."""
     if again is None:
         yield "the replay found nothing to commit"

@@ -170,7 +170,7 @@ def _published_answers(home: Path, service: str) -> Question:
 
 
 def page_answers(url: str) -> Question:
-    """Whether the server of this machine at ``url`` answers, whatever it says of others."""
+    """Whether the server of this machine at ``url`` answers, with any content."""
 
     def ask(deadline_s: float) -> bool:
         try:

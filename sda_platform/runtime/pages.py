@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback for pages that a process makes when they are asked for. Stdlib only."""
+"""A small HTTP server on loopback for pages that a process makes on request. Stdlib only."""
 
 import logging
 import socketserver
@@ -66,8 +66,8 @@ class _Exchange(BaseHTTPRequestHandler):
             self._send(page())
         except Exception as error:
             logging.getLogger(__name__).exception("%s failed", self.path)
-            told = f"{type(error).__name__}\n".encode()
-            self._send(PageAnswer(told, "text/plain", HTTPStatus.INTERNAL_SERVER_ERROR))
+            body = f"{type(error).__name__}\n".encode()
+            self._send(PageAnswer(body, "text/plain", HTTPStatus.INTERNAL_SERVER_ERROR))
 
     def _send(self, answer: PageAnswer) -> None:
         self.send_response(answer.status)

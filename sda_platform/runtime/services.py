@@ -16,7 +16,7 @@ from sda_platform.spark.java import find_java
 ENGINE_READY_S = 90.0
 DAGSTER_READY_S = 120.0
 _LOOK_S = 5.0
-# A start waits for an answer of each: of Dagster's servers to the very question that they are asked later, of the
+# A start waits for an answer of each: of Dagster's servers to the probe that is repeated later, of the
 # engine to the statements of the warm-up.
 _PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server", "watchdog")
 # Each landing sensor occupies one while it waits for segments; the webserver and the other sensors need some too.

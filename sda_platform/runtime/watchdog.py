@@ -46,7 +46,7 @@ def current_readings(settings: Settings) -> tuple[Reading, ...]:
 
 
 def current_facts(settings: Settings) -> Facts:
-    """The facts now, as seen from beside the supervisor; what only a running platform can answer is left unknown."""
+    """The facts now, from outside the supervisor; facts that only a running platform has are unknown."""
     home = settings.home.absolute()
     state = platform_home.running_platform(home)
     if state is None:

@@ -69,7 +69,7 @@ class PendingSets:
             self._count(sha256, sets.num_rows)
 
     def drop(self, is_indexed: Callable[[StoredElements], bool]) -> None:
-        """Forget the micro-segments that the index holds: a commit consumes one whole."""
+        """Drop the micro-segments that the index holds: a commit consumes one whole."""
         with self._lock:
             for sha256, (number, sets) in list(self._segments.items()):
                 if any(map(is_indexed, records(sets.slice(0, _SAMPLE)))):

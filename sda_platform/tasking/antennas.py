@@ -76,7 +76,7 @@ class Antenna:
         return round((self.setup_s + angle_deg / self.slew_deg_s) * _NANOSECONDS)
 
 
-class Timeline:
+class AntennaTimeline:
     """The bookings of one antenna, which never overlap, with the gaps in between."""
 
     def __init__(self, antenna: Antenna) -> None:

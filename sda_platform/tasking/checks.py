@@ -48,8 +48,8 @@ def every_request_is_answered(store: Lake, log: TableLog, commits: Sequence[Comm
     window = commits[0].manifest.window(OBSERVATION_REQUESTS.name) if commits else None
     if window is None:
         return []
-    asked = ds.field(COMMIT_SEQUENCE) <= window.upto_sequence
-    expected = current_keys(store.log(OBSERVATION_REQUESTS), where=asked).column("request_id")
+    within_window = ds.field(COMMIT_SEQUENCE) <= window.upto_sequence
+    expected = current_keys(store.log(OBSERVATION_REQUESTS), where=within_window).column("request_id")
     known = ds.field(COMMIT_SEQUENCE) <= reviewed_span(commits)[1]
     found = current_keys(log, where=known).column("request_id")
     return missing_or_surplus(expected, found.filter(pc.is_in(found, expected)), "requests in the schedule")

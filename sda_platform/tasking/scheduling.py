@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sda_platform.tasking.antennas import Antenna, AntennaPass, Booking, Timeline
+from sda_platform.tasking.antennas import Antenna, AntennaPass, AntennaTimeline, Booking
 
 NO_WINDOW, NO_ANTENNA_TIME = "no_window", "no_antenna_time"
 # How many requests one request may make to move, one after the other.
@@ -88,7 +88,7 @@ class _Scheduler:
     ) -> None:
         self._requests = {each.request_id: each for each in requests}
         self._rules, self._now_ns = rules, now_ns
-        self._days = {source_id: Timeline(antenna) for source_id, antenna in antennas.items()}
+        self._days = {source_id: AntennaTimeline(antenna) for source_id, antenna in antennas.items()}
         self._windows = {each.request_id: self._usable(each, windows.get(each.request_id, ())) for each in requests}
         self._booked: dict[str, Booking] = {}
         self._moves_left = 0

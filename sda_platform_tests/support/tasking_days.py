@@ -9,7 +9,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.passes import find_passes
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
-from sda_platform.tasking.antennas import Antenna, AntennaPass, Timeline
+from sda_platform.tasking.antennas import Antenna, AntennaPass, AntennaTimeline
 from sda_platform.tasking.planning import request_value
 from sda_platform.tasking.scheduling import Request
 from sda_platform_tests.support.reference_elements import reference_elements
@@ -88,7 +88,7 @@ def day_of_passes(
 
 def first_fit(day: Day) -> set[str]:
     """The requests that a first-fit script serves: in order of arrival, the middle of the first window that is free."""
-    days = {name: Timeline(antenna) for name, antenna in day.antennas.items()}
+    days = {name: AntennaTimeline(antenna) for name, antenna in day.antennas.items()}
     served = set()
     for request in sorted(day.requests, key=lambda each: (each.requested_ns, each.request_id)):
         for window in day.windows[request.request_id]:

@@ -1,11 +1,21 @@
-"""The structure of the code: sizes of modules, and one meaning for each public class name."""
+"""The structure of the code: sizes of modules, names of classes, and words of docstrings."""
 
 import ast
+import re
+import statistics
 from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "sda_platform"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+LARGEST_MODULE_LINES = 320
+LARGEST_MEDIAN_LINES = 95
+PERSONIFICATION = re.compile(r"\b(told|tells|nobody|whoever|believes|hears|stands)\b", re.IGNORECASE)
+"""Words that a docstring replaces by a technical verb (CONTRIBUTING.md)."""
+
+
+def lines_of(module: Path) -> int:
+    return len(module.read_text().splitlines())
 
 
 def test_public_class_names_are_unique() -> None:
@@ -15,3 +25,19 @@ def test_public_class_names_are_unique() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(str(module.relative_to(PACKAGE)))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_no_module_is_large() -> None:
+    assert {str(each): lines_of(each) for each in MODULES if lines_of(each) > LARGEST_MODULE_LINES} == {}
+    assert statistics.median(map(lines_of, MODULES)) < LARGEST_MEDIAN_LINES
+
+
+def test_docstrings_use_technical_verbs() -> None:
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    found = {}
+    for module in MODULES:
+        nodes = (node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, documented))
+        texts = [text for node in nodes if PERSONIFICATION.search(text := ast.get_docstring(node) or "")]
+        if texts:
+            found[str(module.relative_to(PACKAGE))] = texts
+    assert found == {}

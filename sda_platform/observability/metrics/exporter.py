@@ -16,7 +16,7 @@ from sda_platform.observability.metrics.accumulated import AccumulatedMetrics
 from sda_platform.observability.metrics.samples import MetricSample, samples_of
 from sda_platform.observability.objectives import (
     DAY_NS,
-    Events,
+    ObjectiveEvents,
     alert_latency_s,
     broken_promises,
     commit_events,
@@ -42,7 +42,7 @@ class PlatformMetrics:
         self._lake, self._window_ns = lake, window_s * NANOSECONDS_PER_SECOND
         self._followed = {table.name: lake.log(table).head().sequence for table in TABLES}
         now_ns = lake.clock.now_ns()
-        self._events: list[Events] = list(events_since(lake, now_ns - now_ns % DAY_NS))
+        self._events: list[ObjectiveEvents] = list(events_since(lake, now_ns - now_ns % DAY_NS))
         self._repeated: set[str] = set()
         self.metrics = AccumulatedMetrics()
         paths = Counter("local" if sequence else "fresh" for sequence in self._followed.values())
@@ -114,10 +114,12 @@ class PlatformMetrics:
             yield MetricSample("slo_burn_rate", name, level.burn_rate)
 
 
-def availability(history: VitalHistory, lake: Lake) -> list[Events]:
+def availability(history: VitalHistory, lake: Lake) -> list[ObjectiveEvents]:
     """The rounds of the watchdog as events; their wall hours in mission time."""
     return [
-        Events("availability", lake.clock.now_ns(round(hour_s * NANOSECONDS_PER_SECOND)), float(good), float(total))
+        ObjectiveEvents(
+            "availability", lake.clock.now_ns(round(hour_s * NANOSECONDS_PER_SECOND)), float(good), float(total)
+        )
         for hour_s, (good, total) in history.rounds.items()
     ]
 

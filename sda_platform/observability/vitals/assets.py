@@ -30,7 +30,7 @@ ASSET = dg.AssetSpec(
     KEY,
     group_name=GROUP,
     kinds={"python"},
-    description="What a person must know of, whether data comes or not: each check names the side at fault. "
+    description="Conditions that must be reported, whether data arrives or not: each check names the side at fault. "
     "Evaluated every minute without Spark; a change is sent to SDA_FAILURE_WEBHOOK.",
 )
 _SPECS = [dg.AssetCheckSpec(vital.name, asset=KEY, description=vital.meaning) for vital in VITALS]

@@ -1,4 +1,4 @@
-"""The vitals: each condition that a person must know of, judged from facts alone. This is their one declaration.
+"""The vitals: each condition that must be reported to a person, judged from facts alone. This is their one declaration.
 
 `sda status`, the asset `vitals` in the UI, the notices and `/health` all show the readings that `evaluate` returns.
 """
@@ -12,7 +12,7 @@ from sda_platform.setting_sections import VitalsSettings
 
 
 class VitalState(StrEnum):
-    """Unknown: the process that would know does not run here."""
+    """Unknown: the process that has this information does not run here."""
 
     GREEN = "green"
     RED = "red"
@@ -39,7 +39,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Reading:
-    """The state of one vital; ``side`` and ``text`` say who is at fault and what is wrong, empty where nothing is."""
+    """The state of one vital; ``side`` is at fault and ``text`` is the problem; both are empty without one."""
 
     vital: str
     state: VitalState
@@ -84,21 +84,21 @@ def _sources(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault]:
     for silence in facts.silences:
         kind = silence.source.partition("-")[0]
         backlog = facts.backlogs.get(kind)
-        told = silence.describe(facts.now_ns)
+        text = silence.describe(facts.now_ns)
         if backlog and backlog.segments:
-            yield Fault(Side.PLATFORM, f"{told}; yet {backlog} in landing zone {kind}")
+            yield Fault(Side.PLATFORM, f"{text}; yet {backlog} in landing zone {kind}")
         elif away:
-            yield Fault(Side.COLLECTORS, f"{told}; {away}")
+            yield Fault(Side.COLLECTORS, f"{text}; {away}")
         else:
-            yield Fault(Side.SOURCES, told)
+            yield Fault(Side.SOURCES, text)
 
 
 def _collectors(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     found = facts.collectors
     if found is None:
         return None
-    told = [found.answer] if found.answer else list(found.problems)
-    return (Fault(Side.COLLECTORS, each) for each in told)
+    problems = [found.answer] if found.answer else list(found.problems)
+    return (Fault(Side.COLLECTORS, each) for each in problems)
 
 
 def _backlog(facts: Facts, rules: VitalsSettings) -> Iterator[Fault]:
@@ -191,7 +191,7 @@ VITALS: Sequence[Vital] = (
     Vital("watermark_advances", "The fusion's watermark advances while observations come.", _watermark),
     Vital("no_orphans_wait", "Every landed file belongs to a segment that a table reads.", _orphans),
     Vital("dead_letters_do_not_grow", "No kind of dead letter comes much more often than usual.", _dead_letters),
-    Vital("tables_are_sound", "No table has a finding that nobody repaired or acknowledged.", _tables),
+    Vital("tables_are_sound", "No table has an open finding: each is repaired or acknowledged.", _tables),
     Vital("subscriber_is_level", "The subscriber has every alert.", _subscriber),
     Vital("engine_answers", "The Spark engine executes statements.", _engine),
     Vital("daemon_beats", "Dagster's daemon writes its heartbeat, so that runs start.", _daemon),

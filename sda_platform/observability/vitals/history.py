@@ -1,7 +1,7 @@
 """What became of the vitals: since when each has its state, and the notices of its changes, in the platform's home.
 
-`<home>/vitals.json` is written, synced, before a notice is sent, and again when it was received. A process that dies
-in between sends the notice again under the same id, so a receiver that keeps ids has each exactly once.
+`<home>/vitals.json` is written, synced, before a notice is sent, and again when it was received. A process that is
+killed in between sends the notice again under the same id, so a receiver that keeps ids has each exactly once.
 """
 
 import fcntl
@@ -34,7 +34,7 @@ class Lasting:
 
 @dataclass(frozen=True)
 class Notice:
-    """A change that people must know of. ``id``: the idempotency key. ``at_s``: wall time, Unix seconds."""
+    """A change that must be reported. ``id``: the idempotency key. ``at_s``: wall time, Unix seconds."""
 
     id: str
     vital: str
@@ -81,9 +81,9 @@ class VitalHistory:
                 continue
             vitals[reading.vital] = Lasting(reading, before.since_s if reading.state is known else at_s)
             if (reading.state is VitalState.RED) is not (known is VitalState.RED):
-                told = reading if reading.state is VitalState.RED else before.reading
+                shown = reading if reading.state is VitalState.RED else before.reading
                 name = f"{reading.vital}/{reading.state}/{at_s:.3f}"
-                pending.append(Notice(name, reading.vital, reading.state, told.side, told.text, at_s))
+                pending.append(Notice(name, reading.vital, reading.state, shown.side, shown.text, at_s))
         return VitalHistory(at_s, vitals, tuple(pending[-MAX_PENDING:]), self._rounds_with(readings, at_s))
 
     def _rounds_with(self, readings: Sequence[Reading], at_s: float) -> Mapping[int, tuple[int, int]]:

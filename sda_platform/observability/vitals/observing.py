@@ -26,10 +26,10 @@ def observe(
     has_daemon: bool = True,
     wall_s: float | None = None,
 ) -> Facts:
-    """The facts now. Without ``instance`` nothing is known of the daemon and of runs.
+    """The facts now. Without ``instance`` there are no facts about the daemon and runs.
 
-    ``engine_answers`` and ``processes`` are known to who runs beside the supervisor. ``has_daemon`` is false where the
-    daemon itself asks: its heartbeat is then no news.
+    Only the watchdog has ``engine_answers`` and ``processes``. ``has_daemon`` is false if the daemon itself calls: its
+    heartbeat is then no information.
     """
     now_s = time.time() if wall_s is None else wall_s
     lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)

@@ -18,7 +18,7 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.observability.lineage import stages
 from sda_platform.observability.metrics.exporter import PlatformMetrics
-from sda_platform.observability.objectives import DAY_NS, OBJECTIVES, Events, alert_latency_s, service_levels
+from sda_platform.observability.objectives import DAY_NS, OBJECTIVES, ObjectiveEvents, alert_latency_s, service_levels
 from sda_platform.observability.objectives_asset import service_levels_asset
 from sda_platform.observability.vitals.evaluation import Reading, VitalState
 from sda_platform.observability.vitals.facts import DiskFacts, Facts, ProcessFacts, RunFacts
@@ -111,9 +111,9 @@ def test_a_day_of_service_levels_follows_from_the_commits(lake: Lake) -> None:
 
 
 def test_budget_and_burn_rate_of_an_objective() -> None:
-    good = [Events("freshness", NOW_NS - 2 * 3600 * NANOSECONDS_PER_SECOND, 900.0, 900.0)]
-    bad = [Events("freshness", NOW_NS - 60 * NANOSECONDS_PER_SECOND, 95.0, 100.0)]
-    yesterday = [Events("freshness", NOW_NS - DAY_NS, 0.0, 1000.0)]
+    good = [ObjectiveEvents("freshness", NOW_NS - 2 * 3600 * NANOSECONDS_PER_SECOND, 900.0, 900.0)]
+    bad = [ObjectiveEvents("freshness", NOW_NS - 60 * NANOSECONDS_PER_SECOND, 95.0, 100.0)]
+    yesterday = [ObjectiveEvents("freshness", NOW_NS - DAY_NS, 0.0, 1000.0)]
     level = next(
         each for each in service_levels([*good, *bad, *yesterday], NOW_NS) if each.objective.name == "freshness"
     )

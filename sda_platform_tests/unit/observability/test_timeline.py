@@ -14,7 +14,7 @@ from sda_platform.clock import MissionClock
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.observability.otlp import export, trace_of
-from sda_platform.observability.timeline import Timeline, timeline
+from sda_platform.observability.timeline import AlertTimeline, timeline
 from sda_platform.observability.timeline_page import page
 from sda_platform_tests.support.delivered_batch import a_delivered_batch
 from sda_platform_tests.support.delta_tables import lake_at
@@ -23,21 +23,21 @@ NOW_NS = 1_730_462_400_000_000_000
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Timeline:
+def found(tmp_path: Path) -> AlertTimeline:
     lake = Lake(lake_at(tmp_path / "lake").uri, MissionClock(NOW_NS, 0, 0.0), without_session)
     a_delivered_batch(lake, received_s=21.0)
     (delivery,) = lake.log(ALERT_DELIVERIES).commits()
     return timeline(lake, "alert-1", delivery)
 
 
-def test_a_timeline_goes_from_reception_to_the_subscriber(found: Timeline) -> None:
+def test_a_timeline_goes_from_reception_to_the_subscriber(found: AlertTimeline) -> None:
     stages = ["raw_records", "observations", "fused_tracks", "conjunction_alerts", "alert_deliveries"]
     assert [span.name for span in found.spans] == ["received, sealed and pending", *stages]
     assert found.spans[0].duration_s == found.total_s == 21.0
     assert [span.parents for span in found.spans] == [(), (0,), (1,), (2,), (3,), (4,)]
 
 
-def test_the_page_needs_nothing_else_and_escapes_what_it_shows(found: Timeline) -> None:
+def test_the_page_needs_nothing_else_and_escapes_what_it_shows(found: AlertTimeline) -> None:
     html = page([found], "Alert <b>")
     assert "Alert &lt;b&gt;" in html and "21.00 s from reception to subscriber" in html
     assert html.count("<rect") == len(found.spans)
@@ -66,7 +66,7 @@ def collector() -> Iterator[str]:
         server.shutdown()
 
 
-def test_a_timeline_is_exported_as_one_trace_however_often(found: Timeline, collector: str) -> None:
+def test_a_timeline_is_exported_as_one_trace_however_often(found: AlertTimeline, collector: str) -> None:
     assert export(collector, found) is None and export(collector, found) is None
     (path, first), (_, second) = _Collector.received
     assert path == "/v1/traces" and first == second
@@ -77,7 +77,7 @@ def test_a_timeline_is_exported_as_one_trace_however_often(found: Timeline, coll
     assert trace_of(found)["resourceSpans"][0]["resource"]["attributes"][0]["value"] == {"stringValue": "sda-platform"}
 
 
-def test_a_collector_that_does_not_answer_is_reported_and_breaks_nothing(found: Timeline) -> None:
+def test_a_collector_that_does_not_answer_is_reported_and_breaks_nothing(found: AlertTimeline) -> None:
     assert "did not answer" in (export("http://127.0.0.1:1", found) or "")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sda_platform.simulation.reference import REFERENCE_TIME_NS
-from sda_platform.tasking.antennas import Antenna, AntennaPass, Timeline, booked
+from sda_platform.tasking.antennas import Antenna, AntennaPass, AntennaTimeline, booked
 from sda_platform.tasking.scheduling import NO_ANTENNA_TIME, NO_WINDOW, ObservationPlan, Request, Rules, schedule
 from sda_platform_tests.support.tasking_days import day_of_passes, first_fit
 
@@ -118,7 +118,7 @@ def test_between_two_observations_the_antenna_sets_up_and_turns__PW28() -> None:
     first, second = booked("1", east, 0, 100 * S), booked("2", west, 100 * S, 100 * S)
     # 150 degrees the short way at 5 degrees a second, and 10 s of set-up.
     assert ANTENNAS["a"].gap_ns(first, second) == 40 * S
-    timeline = Timeline(ANTENNAS["a"])
+    timeline = AntennaTimeline(ANTENNAS["a"])
     timeline.add(first)
     with pytest.raises(ValueError, match="a is taken"):
         timeline.add(second)
@@ -140,7 +140,7 @@ def test_no_schedule_books_an_antenna_twice_or_loses_a_request__PW23_PW28(seed: 
     assert sorted([*found.booked, *found.unserved]) == sorted(each.request_id for each in requests)
     deadlines = {each.request_id: each.deadline_ns for each in requests}
     for name, antenna in ANTENNAS.items():
-        timeline = Timeline(antenna)
+        timeline = AntennaTimeline(antenna)
         for booking in found.booked.values():
             if booking.source_id == name:
                 timeline.add(booking)

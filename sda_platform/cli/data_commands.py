@@ -88,6 +88,7 @@ def replay(
 
     Exit code 0 means identical, 1 different. Only a shadow table is written, and nothing is delivered.
     """
+    from sda_platform.audit_log import record
     from sda_platform.cli.replay import comparison_grid, difference_lines, run_replay
     from sda_platform.replay.history import Span
 
@@ -95,6 +96,8 @@ def replay(
     until_ns = instant(until, "--until") if until else sys.maxsize
     span = Span(from_sequence, to_sequence, since_ns, until_ns)
     found = run_replay(settings, Console(stderr=True), table, span, shadow=shadow, keep=keep)
+    differ = ", ".join(each.table for each in found if not each.is_identical)
+    record(settings.home, "replay", {"table": table, **asdict(span)}, f"differ: {differ}" if differ else "identical")
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:
@@ -128,6 +131,7 @@ def reprocess(
 
     A repeated command changes nothing.
     """
+    from sda_platform.audit_log import record
     from sda_platform.cli.reprocess import dead_letter_grid, reprocess_dead_letters, verdict
     from sda_platform.dead_letters.reprocessing import DeadLetterFilter
 
@@ -139,6 +143,10 @@ def reprocess(
         until_ns=instant(until, "--until") if until else None,
     )
     found = reprocess_dead_letters(lake_of(settings), settings.landing_uri, chosen, into=into, dry_run=dry_run)
+    if found.report:
+        facts = {"kinds": kinds, "stages": stages, "sources": sources, "since": since, "until": until, "into": into}
+        letters = sum(len(each.letters) for each in found.going_back)
+        record(settings.home, "reprocess", facts, f"{letters} dead letters went back")
     console.print(dead_letter_grid(found.going_back))
     for line in verdict(found):
         console.print(line, markup=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from sda_platform.cli import analysis_commands, archive_commands, data_commands, platform_commands
+from sda_platform.cli import analysis_commands, archive_commands, audit_commands, data_commands, platform_commands
 from sda_platform.cli.catalog import catalog
 from sda_platform.settings import Settings, UnknownSetting
 
@@ -42,6 +42,8 @@ _COMMANDS = (
     platform_commands.top,
     platform_commands.acknowledge,
     platform_commands.verify,
+    audit_commands.audit,
+    audit_commands.reconcile,
     data_commands.land,
     data_commands.replay,
     data_commands.reprocess,

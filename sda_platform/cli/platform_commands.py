@@ -152,6 +152,7 @@ def verify(settings: Settings, deep: bool, repair: bool) -> None:
 
     Exit code 1 means damage.
     """
+    from sda_platform.audit_log import record
     from sda_platform.recovery.examination import Depth
     from sda_platform.runtime import verification
     from sda_platform.runtime.platform_home import take_locks
@@ -159,6 +160,9 @@ def verify(settings: Settings, deep: bool, repair: bool) -> None:
     depth = Depth.COLUMNS if deep else Depth.FOOTERS
     with take_locks(settings.home.absolute(), settings.lake_uri) if repair else nullcontext():
         findings = verification.verify(settings, depth, repair=repair)
+    damaged = [finding.examination.table for finding in findings if finding.outcome == "damaged"]
+    told = f"damaged: {', '.join(damaged)}" if damaged else "no table is damaged"
+    record(settings.home, "verify", {"deep": deep, "repair": repair}, told)
     for line in verification.lines(findings):
         console.print(line)
     sys.exit(int(any(finding.outcome == "damaged" for finding in findings)))

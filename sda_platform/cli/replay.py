@@ -36,7 +36,7 @@ def run_replay(
     tables = tables_named(name)
     uri = shadow or f"{settings.lake_uri}.replay-{uuid.uuid4().hex[:8]}"
     try:
-        with _session(settings) as session, _bars(console) as report:
+        with session_of(settings) as session, bars(console) as report:
             lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "replay")
             return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
     finally:
@@ -45,7 +45,7 @@ def run_replay(
 
 
 @contextmanager
-def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
+def session_of(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
     """Open a session at first use: on the configured or running engine, or in this process."""
     platform = running_platform(settings.home.absolute())
     remote = settings.spark_remote or (platform["addresses"]["engine"] if platform else IN_PROCESS)
@@ -64,7 +64,7 @@ def _session(settings: Settings) -> Iterator[Callable[[], SparkSession]]:
 
 
 @contextmanager
-def _bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
+def bars(console: Console) -> Iterator[Callable[[Table, int, int], None]]:
     """Show a progress bar for each table; the result is a callback for each replayed commit."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     bars: dict[str, TaskID] = {}

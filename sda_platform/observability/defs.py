@@ -2,6 +2,8 @@
 
 import dagster as dg
 
+from sda_platform.observability.audits.assets import AUDIT_JOBS, AUDIT_SCHEDULE, NIGHTLY_AUDITS, audit_assets
+from sda_platform.observability.audits.assets import GROUP as AUDITS_GROUP
 from sda_platform.observability.objectives_asset import (
     SERVICE_LEVELS_JOB,
     SERVICE_LEVELS_SCHEDULE,
@@ -11,15 +13,15 @@ from sda_platform.observability.vitals.assets import ASSET, GROUP, VITALS_JOB, v
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
-POLICIES = {GROUP: GroupPolicy("team:platform", warn_h=1 / 6, fail_h=1)}
+POLICIES = {group: GroupPolicy("team:platform", warn_h=26, fail_h=50) for group in (GROUP, AUDITS_GROUP)}
 
 
 def defs(settings: Settings) -> dg.Definitions:
-    """Vitals and service levels: assets, checks, jobs, and what evaluates them."""
+    """Vitals, service levels and audits: assets, checks, jobs, and what evaluates them."""
     return dg.Definitions(
-        assets=[ASSET, service_levels_asset(settings)],
+        assets=[ASSET, service_levels_asset(settings), *audit_assets(settings)],
         asset_checks=[vitals_checks(settings)],
-        jobs=[VITALS_JOB, SERVICE_LEVELS_JOB],
-        schedules=[SERVICE_LEVELS_SCHEDULE],
+        jobs=[VITALS_JOB, SERVICE_LEVELS_JOB, *AUDIT_JOBS, NIGHTLY_AUDITS],
+        schedules=[SERVICE_LEVELS_SCHEDULE, AUDIT_SCHEDULE],
         sensors=[vitals_sensor(settings)],
     )

@@ -1,11 +1,10 @@
 """Red tables for people: which there are and why, `sda acknowledge`, and the review that every start makes."""
 
-import getpass
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sda_platform.audit_log import user
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
@@ -50,7 +49,7 @@ def acknowledge(lake: Lake, name: str, reason: str) -> tuple[RedTable, ...]:
         verdict = lake.verdicts.read(lake.log(table))
         at_utc = datetime.now(UTC).isoformat(timespec="seconds")
         decisions = [
-            Acknowledgement(found.fingerprint, found.sequence, _user(), at_utc, reason) for found in verdict.red
+            Acknowledgement(found.fingerprint, found.sequence, user(), at_utc, reason) for found in verdict.red
         ]
         if decisions:
             lake.verdicts.acknowledge(table.name, decisions)
@@ -92,13 +91,6 @@ def _needs_review(lake: Lake, table: Table) -> bool:
         return bool(verdict.findings) or verdict.verified.sequence < lake.log(table).head().sequence
     except LakeError:  # the examination of the log has named what is damaged
         return False
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have a number only
-        return f"user {os.getuid()}"
 
 
 def _red_table(verdict: TableVerdict, finding: CommitFinding) -> RedTable:

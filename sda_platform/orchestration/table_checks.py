@@ -14,12 +14,14 @@ import dagster as dg
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import TableVerdict
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform.recovery.review import Balance, review
+from sda_platform.recovery.verification import broken_chain, duplicate_keys
 
 _BALANCES: dict[str, tuple[Balance, ...]] = {}
 
@@ -75,6 +77,15 @@ def table_checks(
 def review_declared(store: Lake, table: Table) -> TableVerdict:
     """`review` of ``table`` with the balance that its checks declare. Raises KeyError where they are not loaded."""
     return review(store, table, _BALANCES[table.name])
+
+
+def unbalanced_commits(store: Lake, table: Table, commits: Sequence[Commit]) -> list[str]:
+    """What is wrong with these consecutive ``commits``, newest first: chain, keys, and the declared balance."""
+    log = store.log(table)
+    found = [*broken_chain(commits), *duplicate_keys(log, commits)]
+    for balance in _BALANCES[table.name]:
+        found += balance(store, log, commits)
+    return [f"{table.name}: {problem}" for problem in found]
 
 
 def promise_result(table: Table, check: str, verdict: TableVerdict, promises: Sequence[str]) -> dg.AssetCheckResult:

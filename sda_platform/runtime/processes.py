@@ -1,6 +1,6 @@
 """One supervised process: leashed, in its own process group, logged to a file, restarted with growing pauses.
 
-`services` has the commands of the processes. Stdlib only.
+`services` has the commands of the processes.
 """
 
 import os
@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sda_platform.resilience import RestartBudget, doubling_s
 from sda_platform.runtime import guardian
 
 LONGEST_PAUSE_S = 30.0
 _STEADY_S = 60.0
 """A process that ran this long has recovered: its next restart has no pause."""
+_RESTARTS = 5
+"""Within a minute; a process that needs more is reported, and restarted with the longest pause (DP2-F5)."""
 
 
 @dataclass
@@ -31,6 +34,8 @@ class Service:
     log: Path
     is_ready: Callable[[], bool] = lambda: True
     restarts: int = 0
+    is_exhausted: bool = False
+    _budget: RestartBudget = field(default_factory=lambda: RestartBudget(_RESTARTS, _STEADY_S), repr=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
     _began: float = 0.0
     _failures: int = 0
@@ -73,13 +78,17 @@ class Service:
         The pause doubles with every end in quick succession, from one second to LONGEST_PAUSE_S.
         """
         if self.is_alive:
+            self.is_exhausted = self.is_exhausted and now - self._began <= _STEADY_S
             return None
         if self._due is None:
             self._failures = 0 if now - self._began > _STEADY_S else self._failures + 1
-            pause = min(2.0 ** (self._failures - 1), LONGEST_PAUSE_S) if self._failures else 0.0
+            self.is_exhausted = not self._budget.spend(now)
+            pause = doubling_s(self._failures, base_s=1.0, cap_s=LONGEST_PAUSE_S) if self._failures else 0.0
+            pause = LONGEST_PAUSE_S if self.is_exhausted else pause
             self._due = now + pause
             self.signal(signal.SIGKILL)  # its child processes must end before the new process starts
-            return f"{self.name} ended ({describe_exit(self.exit_code)}); starting it again in {pause:.0f} s"
+            often = f", more than {_RESTARTS} times within a minute" if self.is_exhausted else ""
+            return f"{self.name} ended ({describe_exit(self.exit_code)}){often}; starting it again in {pause:.0f} s"
         if now < self._due:
             return None
         self.restarts += 1

@@ -85,7 +85,12 @@ class ServiceGroup(Mapping[str, Service]):
 
     def _write_state(self) -> None:
         processes = {
-            name: {"pid": service.pid, "restarts": service.restarts, "log": str(service.log)}
+            name: {
+                "pid": service.pid,
+                "restarts": service.restarts,
+                "is_exhausted": service.is_exhausted,
+                "log": str(service.log),
+            }
             for name, service in self._services.items()
         }
         addresses = asdict(self.addresses) if self.addresses else {}

@@ -58,7 +58,7 @@ def test_a_deaf_process_is_killed_after_its_grace(tmp_path: Path, mark: str) -> 
     assert service.exit_code == -signal.SIGKILL
 
 
-def test_restarts_pause_twice_as_long_each_time_up_to_a_bound(tmp_path: Path, mark: str) -> None:
+def test_restarts_pause_twice_as_long_up_to_a_bound_and_spend_a_budget__DP2_F5(tmp_path: Path, mark: str) -> None:
     service = _service(tmp_path, mark, [sys.executable, "-c", "raise SystemExit(3)"])
     service.start()
     pauses, now = [], time.monotonic()
@@ -69,6 +69,8 @@ def test_restarts_pause_twice_as_long_each_time_up_to_a_bound(tmp_path: Path, ma
         pauses.append(float(line.split(" in ")[1].split()[0]))
         assert service.revive(now + pauses[-1] - 0.01) is None
         assert service.revive(now + pauses[-1]) == f"sleeper restarted (number {len(pauses)})"
+        assert service.is_exhausted is (len(pauses) > 5)
+        assert ("more than 5 times within a minute" in line) is (len(pauses) > 5)
     assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE_S, LONGEST_PAUSE_S, LONGEST_PAUSE_S]
 
 

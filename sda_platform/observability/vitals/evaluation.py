@@ -156,10 +156,13 @@ def _daemon(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
 def _processes(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
     if facts.processes is None:
         return None
-    return (
-        Fault(Side.PLATFORM, f"the process {each.name} does not run (restarted {each.restarts} times)")
+    wrong = [
+        (each, "ends again and again" if each.is_exhausted else "does not run")
         for each in facts.processes
-        if not each.is_alive
+        if each.is_exhausted or not each.is_alive
+    ]
+    return (
+        Fault(Side.PLATFORM, f"the process {each.name} {what}, restarted {each.restarts} times") for each, what in wrong
     )
 
 

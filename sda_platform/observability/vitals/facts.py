@@ -59,11 +59,12 @@ class RunFacts:
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """A process that `sda up` supervises: whether it is alive, and how often it was restarted."""
+    """A process that `sda up` supervises: whether it is alive, how often it was restarted, and whether too often."""
 
     name: str
     is_alive: bool
     restarts: int
+    is_exhausted: bool = False
 
 
 @dataclass(frozen=True)

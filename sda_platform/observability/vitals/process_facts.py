@@ -93,7 +93,7 @@ def disk_facts(places: Iterable[str]) -> list[DiskFacts]:
 def processes_of(state: Mapping[str, Any]) -> Sequence[ProcessFacts]:
     """The processes that ``platform.json`` lists, and whether each is alive."""
     return [
-        ProcessFacts(name, _is_alive(each["pid"]), each["restarts"])
+        ProcessFacts(name, _is_alive(each["pid"]), each["restarts"], each.get("is_exhausted", False))
         for name, each in state.get("processes", {}).items()
     ]
 

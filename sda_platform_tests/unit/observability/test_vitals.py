@@ -109,6 +109,12 @@ def test_a_platform_that_works_is_green_and_one_that_does_not_run_is_unknown() -
         ({"daemon": DaemonFacts(None)}, "daemon_beats", Side.PLATFORM, "has written no heartbeat"),
         ({"processes": [ProcessFacts("engine", False, 2)]}, "processes_run", Side.PLATFORM, "engine does not run"),
         (
+            {"processes": [ProcessFacts("daemon", True, 6, is_exhausted=True)]},
+            "processes_run",
+            Side.PLATFORM,
+            "daemon ends again and again, restarted 6 times",
+        ),
+        (
             {"runs": [RunFacts("abcdefgh-", "catalog_to_alerts", "catalog", "started", 1801.0)]},
             "pools_move",
             Side.PLATFORM,

@@ -1,0 +1,76 @@
+"""`sda audit` and `sda reconcile`: sessions, locks, events, and the verification after a repair."""
+
+import uuid
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import click
+from rich.console import Console
+from upath import UPath
+
+import sda_platform.definitions  # noqa: F401  # the packages declare there what their tables promise
+from sda_platform import audit_log
+from sda_platform.cli.replay import bars, session_of
+from sda_platform.clock import MissionClock
+from sda_platform.definitions import default_resources
+from sda_platform.lake.lake import Lake
+from sda_platform.observability.audits.assets import run_audit
+from sda_platform.observability.audits.audits import AUDITS, Audit
+from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.orchestration.reconciling import ReconciledTable, reconcile
+from sda_platform.orchestration.table_checks import review_declared
+from sda_platform.registry import tables_named
+from sda_platform.replay.history import Span
+from sda_platform.runtime.platform_home import take_locks
+from sda_platform.settings import Settings
+
+
+def chosen_audits(names: Sequence[str]) -> list[Audit]:
+    """The audits with these names, all for none. Raises UsageError for an unknown name."""
+    known = {audit.name: audit for audit in AUDITS}
+    if unknown := [name for name in names if name not in known]:
+        raise click.UsageError(f"no audit is named {', '.join(unknown)}; there are: {', '.join(known)}")
+    return [known[name] for name in names] or list(AUDITS)
+
+
+def run_audits(settings: Settings, console: Console, chosen: Sequence[Audit]) -> dict[str, AuditOutcome]:
+    """Run the ``chosen`` audits; a session starts with the first that needs one."""
+    outcomes = {}
+    with session_of(settings) as session:
+        lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "audit")
+        scope = AuditScope(settings, lake, default_resources(settings), lake.clock.now_ns())
+        for audit in chosen:
+            console.print(f"[dim]{audit.name} …[/]")
+            outcomes[audit.name] = run_audit(audit, scope)
+    return outcomes
+
+
+def run_reconcile(settings: Settings, console: Console, name: str, span: Span, *, apply: bool) -> list[ReconciledTable]:
+    """Reconcile the table ``name``, or ``all``; a table that was restored is verified again.
+
+    Raises UnknownTable, NotReplayable, AlreadyRunning, LakeInUse.
+    """
+    tables = tables_named(name)
+    shadow = f"{settings.lake_uri}.reconcile-{uuid.uuid4().hex[:8]}"
+    alone = take_locks(settings.home.absolute(), settings.lake_uri) if apply else nullcontext()
+    with alone, session_of(settings) as session, bars(console) as report:
+        lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "reconcile")
+        try:
+            found = reconcile(
+                lake, shadow, default_resources(settings), tables=tables, span=span, apply=apply, report=report
+            )
+        finally:
+            _remove(UPath(shadow))
+        for table in tables:
+            if any(each.table == table.name and each.is_restored for each in found):
+                review_declared(lake, table)
+    differ = [each.table for each in found if each.differences]
+    told = f"{len(differ)} of {len(found)} tables differ" + (f": {', '.join(differ)}" if differ else "")
+    facts = {"table": name, "from_sequence": span.from_sequence, "to_sequence": span.to_sequence, "apply": apply}
+    audit_log.record(settings.home, "reconcile", facts, told)
+    return found
+
+
+def _remove(shadow: UPath) -> None:
+    if shadow.exists():
+        shadow.fs.rm(shadow.path, recursive=True)

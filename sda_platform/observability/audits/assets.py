@@ -1,0 +1,91 @@
+"""The audits in Dagster: an asset and a job for each, the nightly job over all, and an event for every run."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+
+from sda_platform import audit_log
+from sda_platform.clock import iso
+from sda_platform.observability.audits.audits import AUDITS, Audit
+from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.settings import Settings
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
+
+GROUP = "audits"
+_SHOWN = 20
+
+
+def scope_of(settings: Settings, resource: LakeResource) -> AuditScope:
+    """What the audits of ``settings`` look at: the lake of ``resource``, and the day that ends now."""
+    from sda_platform.definitions import default_resources  # which loads this package
+
+    lake = resource.open()
+    return AuditScope(settings, lake, default_resources(settings), lake.clock.now_ns())
+
+
+def run_audit(audit: Audit, scope: AuditScope, *, by: str | None = None) -> AuditOutcome:
+    """Run ``audit`` and leave its event in the home's audit log."""
+    outcome = audit.run(scope)
+    arguments = {"audit": audit.name, "day_ends": iso(scope.day_ns)}
+    audit_log.record(scope.settings.home, "audit", arguments, outcome.summary, by=by)
+    return outcome
+
+
+def audit_asset(audit: Audit, settings: Settings) -> dg.AssetsDefinition:
+    """The asset of ``audit``; its materializations are the history, its check the verdict."""
+    key = dg.AssetKey(["audit", audit.name])
+
+    @dg.asset(
+        key=key,
+        group_name=GROUP,
+        kinds={"spark"} if audit.needs_engine else {"python"},
+        pool=Pool.MAINTENANCE,
+        check_specs=[dg.AssetCheckSpec("passed", asset=key, description=audit.description)],
+        description=f"{audit.description} Runs every night, or by `sda audit {audit.name}`; it changes nothing.",
+    )
+    def made(context: dg.AssetExecutionContext, lake: LakeResource) -> Iterator[dg.MaterializeResult[Any]]:
+        outcome = run_audit(audit, scope_of(settings, lake), by=f"run {context.run.run_id}")
+        problems = list(outcome.problems[:_SHOWN])
+        check = dg.AssetCheckResult(
+            check_name="passed",
+            passed=not outcome.problems,
+            description=outcome.summary if outcome.problems else None,
+            metadata={"problems": problems} if problems else {},
+        )
+        yield dg.MaterializeResult(metadata={"problems": len(outcome.problems), **outcome.facts}, check_results=[check])
+
+    return made
+
+
+def audit_assets(settings: Settings) -> list[dg.AssetsDefinition]:
+    """The assets of all audits."""
+    return [audit_asset(audit, settings) for audit in AUDITS]
+
+
+AUDIT_JOBS = [
+    dg.define_asset_job(
+        f"audit_{audit.name}",
+        selection=dg.AssetSelection.assets(dg.AssetKey(["audit", audit.name])),
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        executor_def=dg.in_process_executor,
+        description=audit.description,
+    )
+    for audit in AUDITS
+]
+NIGHTLY_AUDITS = dg.define_asset_job(
+    "audits",
+    selection=dg.AssetSelection.groups(GROUP),
+    tags={POOL_TAG: Pool.MAINTENANCE},
+    executor_def=dg.in_process_executor,
+    description="Every audit, one after the other. They change nothing.",
+)
+AUDIT_SCHEDULE = dg.ScheduleDefinition(
+    name="nightly_audits",
+    job=NIGHTLY_AUDITS,
+    cron_schedule="0 4 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+"""After the maintenance, which begins at three."""

@@ -1,0 +1,177 @@
+"""The audits: what runs every night, and on demand, over a lake that may be sound only by assumption."""
+
+import random
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from upath import UPath
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.delivery.checks import disagreements
+from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.lake.errors import LakeError, NotReplayable
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.table import Table
+from sda_platform.landing.zone import LandingZone
+from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
+from sda_platform.orchestration.landing_balance import misplaced_segments
+from sda_platform.orchestration.reconciling import reconcile
+from sda_platform.orchestration.replaying import replay_lake
+from sda_platform.orchestration.table_checks import unbalanced_commits
+from sda_platform.recovery.examination import Depth
+from sda_platform.recovery.repair import recover
+from sda_platform.registry import FEEDS, TABLES
+from sda_platform.replay.history import Span
+
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+_REPLAYABLE_NS = 7 * _DAY_NS
+_COMMITS_AT_ONCE = 20
+_RECONCILED_COMMITS = 24
+_DRILL_BYTES = 2 * 2**30
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Audit:
+    """An audit: what it shows when it passes, and whether it needs the engine."""
+
+    name: str
+    description: str
+    needs_engine: bool
+    run: Callable[[AuditScope], AuditOutcome]
+
+
+def deep_verification(scope: AuditScope) -> AuditOutcome:
+    """Read every column of every file, and compare consumed segments with the tables; nothing is repaired."""
+    zones = {table: [LandingZone(scope.settings.landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}
+    found = recover(scope.lake, TABLES, zones, depth=Depth.COLUMNS, repair=False)
+    problems = [
+        f"{each.examination.table}: {problem}; `sda verify --deep` shows all, `--repair` mends what can be"
+        for each in found
+        for problem in each.problems[:_SHOWN]
+    ]
+    commits, files = (sum(getattr(each.examination, name) for each in found) for name in ("commits_read", "files_seen"))
+    return AuditOutcome(tuple(problems), {"tables": len(found), "commits_read": commits, "files_read": files})
+
+
+def replay_sample(scope: AuditScope) -> AuditOutcome:
+    """Make one commit of each table again, drawn from those of the week by the day's own seed."""
+    draw = random.Random(scope.day_ns // _DAY_NS)
+    problems, replayed = [], 0
+    with _shadow(scope) as uri:
+        for table in TABLES:
+            commits = list(_commits(scope, table, _REPLAYABLE_NS))
+            if not commits:
+                continue
+            sequence = draw.choice(commits).sequence
+            span = Span(from_sequence=sequence, to_sequence=sequence)
+            try:
+                for each in replay_lake(scope.lake, f"{uri}/{table.name}", scope.resources, tables=[table], span=span):
+                    replayed += 1
+                    problems += [f"{table.name}: {line}" for line in each.differences[:_SHOWN]]
+            except NotReplayable as error:
+                problems.append(f"{table.name} sequence {sequence} cannot be replayed: {error}")
+    return AuditOutcome(tuple(problems), {"commits_replayed": replayed})
+
+
+def conservation(scope: AuditScope) -> AuditOutcome:
+    """Follow every record of the day from landing to the subscriber: counts, keys, places of files, deliveries."""
+    problems, reviewed = [], 0
+    for table in TABLES:
+        commits = list(_commits(scope, table, _DAY_NS))
+        reviewed += len(commits)
+        for begin in range(0, len(commits), _COMMITS_AT_ONCE):
+            problems += unbalanced_commits(scope.lake, table, commits[begin : begin + _COMMITS_AT_ONCE])
+        zones = [LandingZone(scope.settings.landing_uri, feed) for feed in table.zones]
+        problems += [f"{table.name}: {p}" for p in misplaced_segments(zones, [c.manifest for c in commits])]
+    try:
+        subscriber = chosen_subscriber(scope.settings.subscriber, scope.settings.home)
+        problems += disagreements(scope.lake, subscriber)
+    except LakeError as error:
+        problems.append(f"the subscriber could not be asked: {error}")
+    return AuditOutcome(tuple(problems), {"commits_reviewed": reviewed})
+
+
+def reconciliation(scope: AuditScope) -> AuditOutcome:
+    """Compare every table with what follows from its inputs, for the newest commits of the day; repair is offered."""
+    problems, compared = [], 0
+    with _shadow(scope) as uri:
+        for table in TABLES:
+            commits = list(_commits(scope, table, _DAY_NS))[:_RECONCILED_COMMITS]
+            if not commits:
+                continue
+            span = Span(from_sequence=commits[-1].sequence, to_sequence=commits[0].sequence)
+            try:
+                found = reconcile(
+                    scope.lake, f"{uri}/{table.name}", scope.resources, tables=[table], span=span, apply=False
+                )
+            except LakeError as error:
+                problems.append(f"{table.name} cannot be compared with its inputs: {error}")
+                continue
+            compared += len(commits)
+            for each in found:
+                remedy = each.refused or f"`sda reconcile {table.name} --apply` restores them"
+                problems += [f"{table.name}: {line}; {remedy}" for line in each.differences[:_SHOWN]]
+    return AuditOutcome(tuple(problems), {"commits_compared": compared})
+
+
+def restore_drill(scope: AuditScope) -> AuditOutcome:
+    """Copy the lake as a backup would, open the copy elsewhere, and verify that it holds the same."""
+    began_s, source = time.perf_counter(), Path(scope.settings.lake_uri)
+    if not source.is_dir():
+        return AuditOutcome(facts={"skipped": "the lake is not on a local disk, or empty"})
+    size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
+    if size > _DRILL_BYTES or size > shutil.disk_usage(scope.settings.home).free / 2:
+        return AuditOutcome(facts={"skipped": f"the lake has {size:,} bytes; drill with your own backup"})
+    with tempfile.TemporaryDirectory(dir=scope.settings.home, prefix="restore-drill-") as scratch:
+        shutil.copytree(source, Path(scratch) / "lake")
+        restored = Lake(f"{scratch}/lake", scope.lake.clock, without_session)
+        found = recover(restored, TABLES, {}, depth=Depth.COLUMNS, repair=False)
+        problems = [f"{each.examination.table}: {problem}" for each in found for problem in each.problems]
+        heads = [(table.name, restored.log(table).head(), restored.log(table).row_count()) for table in TABLES]
+    rows = sum(count for _, _, count in heads)
+    facts = {"bytes": size, "rows": rows, "seconds": round(time.perf_counter() - began_s, 1)}
+    return AuditOutcome(tuple(problems), facts)
+
+
+AUDITS: Sequence[Audit] = (
+    Audit("deep_verification", "Every column of every data file reads as it was written.", False, deep_verification),
+    Audit("conservation", "Every record of the day is in one place, from landing to subscriber.", False, conservation),
+    Audit("restore_drill", "A copy of the lake opens elsewhere and verifies.", False, restore_drill),
+    Audit(
+        "replay_sample",
+        "A commit of each table, drawn from the week, replays bit for bit.",
+        True,
+        replay_sample,
+    ),
+    Audit("reconciliation", "Every table holds what follows from its inputs of the day.", True, reconciliation),
+)
+"""Every audit, in the order in which the nightly job runs them."""
+
+
+def _commits(scope: AuditScope, table: Table, past_ns: int) -> Iterator[Commit]:
+    """The commits of ``table``, newest first, of the time ``past_ns`` before the end of the audited day."""
+    log = scope.lake.log(table)
+    for commit in log.commits_from(log.version()):
+        if commit.manifest.as_of_ns <= scope.day_ns - past_ns:
+            return
+        if commit.manifest.as_of_ns <= scope.day_ns:
+            yield commit
+
+
+@contextmanager
+def _shadow(scope: AuditScope) -> Iterator[str]:
+    """A place beside the lake for what is made again; removed at the end."""
+    uri = f"{scope.lake.uri}.audit-{scope.day_ns}"
+    try:
+        yield uri
+    finally:
+        place = UPath(uri)
+        if place.exists():
+            place.fs.rm(place.path, recursive=True)

@@ -1,0 +1,102 @@
+"""The audits that need no engine, their commands and events."""
+
+import json
+import os
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from click.testing import CliRunner
+
+from sda_platform import audit_log
+from sda_platform.cli.main import main
+from sda_platform.definitions import default_resources, defs
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import SegmentRef
+from sda_platform.observability.audits.audits import AUDITS, conservation, deep_verification, restore_drill
+from sda_platform.observability.audits.outcome import AuditScope
+from sda_platform.settings import Settings
+from sda_platform_tests.support.delta_tables import commit, lake_at
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def lake(home: Path) -> Lake:
+    return lake_at(home / "lake")
+
+
+def scope(home: Path, lake: Lake) -> AuditScope:
+    settings = Settings(home=home)
+    return AuditScope(settings, lake, default_resources(settings), lake.clock.now_ns())
+
+
+def raw(lake: Lake, name: str, *, records: int) -> None:
+    row = {"segment_sha256": name, "segment_name": name, "record_number": 0, "received_time_ns": lake.clock.now_ns()}
+    commit(lake, RAW_RECORDS, [row], segments=[SegmentRef("radar", name, name, 10, records)])
+
+
+def test_conservation_names_a_segment_of_which_a_row_is_missing_spec_80(home: Path, lake: Lake) -> None:
+    raw(lake, "whole", records=1)
+    assert conservation(scope(home, lake)).problems == ()
+    raw(lake, "torn", records=2)
+    outcome = conservation(scope(home, lake))
+    assert any("torn: 2 records landed, 1 rows stored" in problem for problem in outcome.problems)
+    assert any("whole was counted as acknowledged" in problem for problem in outcome.problems), "its file is gone"
+    assert outcome.facts == {"commits_reviewed": 2}
+
+
+def test_deep_verification_and_the_drill_find_a_data_file_that_is_gone_spec_99(home: Path, lake: Lake) -> None:
+    commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
+    assert deep_verification(scope(home, lake)).problems == ()
+    drill = restore_drill(scope(home, lake))
+    assert drill.problems == () and drill.facts["rows"] == 1
+    next((home / "lake" / "observations").glob("*.parquet")).unlink()
+    (problem,) = deep_verification(scope(home, lake)).problems
+    assert problem.startswith("observations: ") and "`sda verify --deep` shows all" in problem
+    assert restore_drill(scope(home, lake)).problems
+    assert not list(home.glob("restore-drill-*")), "the copy is removed"
+
+
+def test_an_audit_is_a_command_that_leaves_an_event_spec_80(home: Path, lake: Lake) -> None:
+    lake.clock.save(home)
+    raw(lake, "torn", records=2)
+    done = CliRunner().invoke(main, ["--home", str(home), "audit", "conservation", "deep_verification"])
+    assert done.exit_code == 1, done.output
+    assert "torn: 2 records landed, 1 rows stored" in done.output
+    assert "deep_verification: passed" in done.output
+    CliRunner().invoke(main, ["--home", str(home), "verify"])
+    listed = CliRunner().invoke(main, ["--home", str(home), "audit", "--history", "--json"]).output.splitlines()
+    events = [json.loads(line) for line in listed]
+    assert [(event["operation"], event["arguments"].get("audit")) for event in events] == [
+        ("audit", "conservation"),
+        ("audit", "deep_verification"),
+        ("verify", None),
+    ]
+    assert events[0]["by"] == audit_log.user() and "problems, such as" in events[0]["outcome"]
+
+
+def test_an_unknown_audit_is_refused_with_those_that_there_are(home: Path) -> None:
+    done = CliRunner().invoke(main, ["--home", str(home), "audit", "conversation"])
+    assert done.exit_code == 2 and "conservation" in done.output
+
+
+def test_an_event_survives_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    audit_log.record(tmp_path, "verify", {}, "no table is damaged", by="a")
+    log = tmp_path / audit_log.FILE
+    os.truncate(log, log.stat().st_size - 10)
+    audit_log.record(tmp_path, "replay", {"table": "tracks"}, "identical", by="b")
+    assert [(event.by, event.operation) for event in audit_log.events(tmp_path)] == [("b", "replay")]
+
+
+def test_every_audit_has_an_asset_with_a_verdict_a_job_and_a_place_in_the_night() -> None:
+    names = {audit.name for audit in AUDITS}
+    keys = {spec.key for spec in defs.resolve_all_asset_specs() if spec.key.path[0] == "audit"}
+    assert keys == {dg.AssetKey(["audit", name]) for name in names}
+    jobs = {job.name for job in defs.get_repository_def().get_all_jobs()}
+    assert {f"audit_{name}" for name in names} <= jobs
+    assert set(defs.resolve_job_def("audits").asset_layer.executable_asset_keys) == keys

@@ -33,7 +33,8 @@ from fusion_accuracy import (
     watch,
 )
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme, transport
+from sda_platform.orbits.covariance import rtn_to_teme, transport
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import LIGHT_KM_S
@@ -42,7 +43,6 @@ from sda_platform.orbits.sensing.observations import ObservationArrays, TextArra
 from sda_platform.orbits.tracking.slices import SLICE_NS, accumulate_slices
 from sda_platform.orbits.tracking.window import FitWindow
 from sda_platform_tests.support.scenes import (
-    DAY_NS,
     SECOND_NS,
     START_NS,
     catalogue,
@@ -146,8 +146,7 @@ def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
     delay_ns = (measurements.value[:, 0] / LIGHT_KM_S * 1e9).astype(np.int64)
     begin_ns, end_ns = (scene.observations.sensor_time_ns[rows] - delay_ns[rows] for rows in (first, last))
     _, r, v = catalogue().at(scene.index, begin_ns)
-    age_days = (begin_ns - catalogue().elements.epoch_time_ns[scene.index]) / DAY_NS
-    prior = rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
+    prior = rtn_to_teme(element_covariance_rtn(catalogue(), scene.index, begin_ns, r, v), r, v)
     each = range(tracks)
     given = [stone_soup.track(measurements, range(first[n], last[n] + 1), r[n], v[n], prior[n]) for n in each]
     truth = np.hstack(scene.states_at(np.arange(tracks), end_ns))

@@ -115,7 +115,7 @@ def _window_fits(
         state=np.hstack([found.r_teme_km, found.v_teme_km_s]),
         covariance=found.covariance_teme,
         predicted=np.hstack([found.predicted_r_teme_km, found.predicted_v_teme_km_s]),
-        elements_epoch_ns=catalogue().elements.epoch_time_ns[seen.index[owner]],
+        prior_covariance=found.prior_covariance_teme,
     )
     return fits, seen.index[objects], np.hstack(scene.states_at(owner, middle_ns))
 

@@ -6,7 +6,7 @@ import dagster as dg
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, transforms
+from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
 from sda_platform.catalog.report import conflict_facts
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
@@ -85,6 +85,8 @@ def ephemerides(
 def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """The element set in force of each object: the latest epoch that has come, then source priority and set number.
 
+    With it, how large the errors of the object's sets are, from their own history of 30 days before that epoch.
+
     All sets stay in `element_sets`. The catalogue of any moment is an earlier version of this table. A set with a later
     epoch comes into force with the first run after its epoch, at least hourly. The manifest of such a commit may have
     an empty window; it counts the sets that came into force.
@@ -100,8 +102,10 @@ def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
         previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
         as_of_ns=plan.as_of_ns,
     )
-    current = store.frame(ORBITAL_CATALOG, store.current_rows(plan))
+    known = store.current_rows(plan)
+    current = store.frame(ORBITAL_CATALOG, known)
     changed = transforms.improvements(candidates, current, as_of_ns=plan.as_of_ns).toArrow()
+    changed = error_history.with_error_scales(store, plan, changed, known)
     if plan.is_empty and not changed.num_rows:
         return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
     counts = {CAME_INTO_FORCE: came_into_force}

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, ORBITAL_CATALOG
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import TableSnapshot
@@ -21,7 +21,9 @@ from sda_platform.orbits.elements import ElementSets, IntArray
 from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms, terms_in_force
 from sda_platform.orbits.propagation import Propagator
 
-_COLUMNS = (*ELEMENT_COLUMNS, "object_name")
+ORBIT_COLUMNS = (*ELEMENT_COLUMNS, *ERROR_SCALES)
+"""The columns of `orbital_catalog` that describe an orbit and its errors."""
+_COLUMNS = (*ORBIT_COLUMNS, "object_name")
 # Of sets with one epoch the highest wins, by the first of these columns that differs.
 _RANK = ("source_priority", "element_set_number", "originator", "segment_sha256", "record_number")
 
@@ -87,15 +89,18 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
     ``element_sets`` is what is read of that table. Sets of objects that are not in the catalogue yet are left out.
     """
     log = store.log(ORBITAL_CATALOG)
-    columns = [*_COLUMNS, *(name for name in _RANK if name not in _COLUMNS)]
+    ahead_columns = [*ELEMENT_COLUMNS, "object_name", *_RANK]
+    columns = [*ahead_columns, *ERROR_SCALES]
     current = log.rows(columns, version=version)
     commit = next(log.commits_from(version), None)
     if commit is None:
         return _catalogue(current.sort_by("norad_id"))
-    ahead = sets_ahead(store, columns, element_sets, commit.manifest.as_of_ns, until_ns)
+    ahead = sets_ahead(store, ahead_columns, element_sets, commit.manifest.as_of_ns, until_ns)
     ahead = ahead.filter(pc.is_in(ahead.column("norad_id"), current.column("norad_id").combine_chunks()))
     if not ahead.num_rows:
         return _catalogue(current.sort_by("norad_id"))
+    # An object's next sets err like its others.
+    ahead = ahead.join(current.select(["norad_id", *ERROR_SCALES]), "norad_id").select(columns)
     rows = pa.concat_tables([current, ahead.cast(current.schema)])
     ids, epochs = (rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns"))
     terms = terms_in_force(ids, epochs, [_ranks(rows.column(name)) for name in _RANK], ALWAYS_NS, FOREVER_NS)
@@ -115,7 +120,15 @@ def sets_ahead(
 
 def _catalogue(rows: pa.Table, terms: Terms | None = None) -> Catalogue:
     names = tuple(name or "" for name in rows.column("object_name").to_pylist())
-    return Catalogue(Propagator(ElementSets.from_columns(arrays(rows, ELEMENT_COLUMNS))), names, terms)
+    return Catalogue(propagator_of(rows), names, terms)
+
+
+def propagator_of(rows: pa.Table) -> Propagator:
+    """Rows with the columns of ElementSets as a propagator, with their objects' error scales where these are known."""
+    columns = arrays(rows, ORBIT_COLUMNS)
+    unknown = np.ones(rows.num_rows)
+    scale = np.stack([np.asarray(columns.get(name, unknown), dtype=np.float64) for name in ERROR_SCALES], axis=1)
+    return Propagator(ElementSets.from_columns(columns), np.nan_to_num(scale, nan=1.0))
 
 
 def _ranks(column: pa.ChunkedArray) -> IntArray:

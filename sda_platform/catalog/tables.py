@@ -69,6 +69,14 @@ class CatalogEntry(Elements):
     """Of each object the set in force, by (epoch, source priority, set number, originator, segment, record)."""
 
     norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    radial_error_scale: T.DoubleType = pa.Field(
+        nullable=True, gt=0, description="Growth of the radial error, times that of its regime, by its own history."
+    )
+    in_track_error_scale: T.DoubleType = pa.Field(nullable=True, gt=0, description="The same in-track.")
+    cross_track_error_scale: T.DoubleType = pa.Field(nullable=True, gt=0, description="The same cross-track.")
+    history_differences: T.LongType = pa.Field(
+        nullable=True, ge=0, description="Differences between its sets of the last 30 days that the scales rest on."
+    )
 
 
 class EphemerisRow(Provenance, LandingColumns):
@@ -155,7 +163,10 @@ class Claim(Provenance):
     reason: T.StringType = pa.Field(nullable=True, description="Why it does not hold; null: it does.")
 
 
-_ELEMENTS = [name for name in CatalogEntry.to_schema().columns if name != "commit_sequence"]
+ERROR_SCALES = ("radial_error_scale", "in_track_error_scale", "cross_track_error_scale")
+HISTORY_COLUMNS = (*ERROR_SCALES, "history_differences")
+"""The columns of `orbital_catalog` that come from the object's history, not from the set in force."""
+_ELEMENTS = [name for name in Elements.to_schema().columns if name != "commit_sequence"] + ["norad_id"]
 
 ELEMENT_SETS = Table(
     "element_sets",
@@ -171,7 +182,13 @@ ORBITAL_CATALOG = Table(
     CatalogEntry,
     ("norad_id",),
     "epoch_time_ns",
-    lineage={name: [("element_sets", name)] for name in _ELEMENTS},
+    lineage={
+        **{name: [("element_sets", name)] for name in _ELEMENTS},
+        **{
+            name: [("element_sets", c) for c in ("epoch_time_ns", "mean_motion_rev_per_day", "mean_anomaly_deg")]
+            for name in HISTORY_COLUMNS
+        },
+    },
     replaces_rows=True,
     consumes=(ELEMENT_SETS,),
 )

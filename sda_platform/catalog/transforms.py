@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.catalog.tables import HISTORY_COLUMNS, ORBITAL_CATALOG
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 
@@ -15,15 +15,15 @@ _ORDER = (
     "coalesce(element_set_number, 0L), coalesce(originator, ''), "
     "segment_sha256, record_number, is_current)"
 )
-_COLUMNS = [c.name for c in ORBITAL_CATALOG.columns if c.name != COMMIT_SEQUENCE]
+_COLUMNS = [c.name for c in ORBITAL_CATALOG.columns if c.name not in (COMMIT_SEQUENCE, *HISTORY_COLUMNS)]
 
 
 def improvements(element_sets: DataFrame, current: DataFrame, *, as_of_ns: int) -> DataFrame:
     """The catalogue entries that ``element_sets`` replace or add: of each object the set in force, unless it has that.
 
     ``element_sets``: rows of `element_sets` that are new or came into force. ``current``: all rows of
-    `orbital_catalog`. The result has the columns of `orbital_catalog` without ``commit_sequence``, one row for each
-    object that changes.
+    `orbital_catalog`. The result has the columns of `orbital_catalog` without ``commit_sequence`` and HISTORY_COLUMNS,
+    one row for each object that changes.
     """
     usable = element_sets.where(F.col("error_kind").isNull()).select(*_COLUMNS, F.lit(False).alias("is_current"))
     known = current.select(*_COLUMNS, F.lit(True).alias("is_current"))

@@ -13,7 +13,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.covariance import prior_covariance_rtn, process_noise, rtn_to_teme, transport
+from sda_platform.orbits.covariance import process_noise, rtn_to_teme, transport
+from sda_platform.orbits.element_errors import element_covariance_rtn
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -21,7 +22,6 @@ TextArray = npt.NDArray[np.str_]
 
 OPERATOR_EPHEMERIS, FUSED_TRACK, ELEMENT_SET = "operator_ephemeris", "fused_track", "element_set"
 TRACK_COLUMNS = ("norad_id", "track_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "manoeuvre_time_ns")
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,10 +179,9 @@ class BestStates:
 
 
 def _by_elements(catalogue: Catalogue, index: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What the element sets predict, with the model's covariance for their age."""
+    """What the element sets predict, with the covariance of their errors."""
     _, r, v = catalogue.propagator.at(index, time_ns)
-    age_days = (time_ns - catalogue.propagator.elements.epoch_time_ns[index]) / _DAY_NS
-    return r, v, rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
+    return r, v, rtn_to_teme(element_covariance_rtn(catalogue.propagator, index, time_ns, r, v), r, v)
 
 
 def _position_sigma_km(covariance: FloatArray) -> FloatArray:

@@ -110,6 +110,7 @@ def _fits(
         "epoch_time_ns": middle_ns,
         **dict(zip(STATE_AND_COVARIANCE, [*state.T, lower_triangles(fits.covariance_teme).tolist()], strict=True)),
         "predicted_state": predicted.tolist(),
+        "predicted_covariance": lower_triangles(fits.prior_covariance_teme).tolist(),
         "elements_epoch_ns": elements.epoch_time_ns,
         **{f"offset_{axis}_km": offset_km[:, n] for n, axis in enumerate(("radial", "in_track", "cross_track"))},
         "chi_square": fits.chi_square,

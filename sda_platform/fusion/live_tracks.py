@@ -14,7 +14,7 @@ from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
 
-WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "elements_epoch_ns")
+WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")
 TRACK_SCHEMA = TRACKS.content_schema
 _RULES = LifeRules()
 
@@ -44,9 +44,8 @@ def _filtered_rows(
     windows: pa.Table, before: Mapping[int, Mapping[str, Any]], propagator: Propagator, as_of_ns: int
 ) -> pa.Table:
     """Rows of the objects with windows, without objects that left the catalogue."""
-    usable = pc.and_(
-        windows["predicted_state"].is_valid(), pc.is_in(windows["norad_id"], pa.array(propagator.elements.norad_id))
-    )
+    is_known = pc.is_in(windows["norad_id"], pa.array(propagator.elements.norad_id))
+    usable = pc.and_(windows["predicted_covariance"].is_valid(), is_known)
     rows = windows.filter(usable).sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
     if not rows.num_rows:
         return TRACK_SCHEMA.empty_table()
@@ -71,7 +70,7 @@ def _filtered_rows(
 
 def window_fits(rows: pa.Table) -> WindowFits:
     """Rows with WINDOW_COLUMNS, in order of object and time, as arrays."""
-    columns = arrays(rows, ("epoch_time_ns", *STATE_COLUMNS, "elements_epoch_ns"))
+    columns = arrays(rows, ("epoch_time_ns", *STATE_COLUMNS))
     _, group = np.unique(rows["norad_id"].to_numpy(), return_inverse=True)
     return WindowFits(
         group=group.astype(np.int64),
@@ -79,7 +78,7 @@ def window_fits(rows: pa.Table) -> WindowFits:
         state=np.stack([columns[name] for name in STATE_COLUMNS], axis=1),
         covariance=covariance_from_lower(rows["covariance"].to_pylist()),
         predicted=np.asarray(rows["predicted_state"].to_pylist()),
-        elements_epoch_ns=columns["elements_epoch_ns"],
+        prior_covariance=covariance_from_lower(rows["predicted_covariance"].to_pylist()),
     )
 
 

@@ -56,6 +56,11 @@ class FusedTrack(ObjectState, CorrectionLogModel):
         dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
         description="The catalogue's prediction for the epoch: x, y, z, vx, vy, vz, TEME (km, km/s).",
     )
+    predicted_covariance: T.ArrayType = pa.Field(
+        nullable=True,
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="6×6 covariance of that prediction, the fit's prior; stored like `covariance`.",
+    )
     elements_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set of the prediction.", nullable=True)
     offset_radial_km: T.DoubleType = quantity("km", "Fitted minus predicted position, radial.")
     offset_in_track_km: T.DoubleType = quantity("km", "Fitted minus predicted position, in-track.")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.orbits import ORBIT_COLUMNS
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.fusion.assets import current_windows
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
@@ -35,7 +36,6 @@ from sda_platform.orbit_determination.uncorrelated_tracks import (
     PROVISIONAL_SCHEMA,
     discovered,
 )
-from sda_platform.orbits.elements import ElementSets
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
@@ -62,7 +62,7 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
     held = plan.snapshot(FUSED_TRACKS).sequence
     windows = current_windows(store, held, numbers, pc.min(chosen["epoch_time_ns"]).as_py() - ARC_NS)
     entries = store.log(ORBITAL_CATALOG).rows(
-        [*ElementSets.__dataclass_fields__, "object_name", "international_designator"],
+        [*ORBIT_COLUMNS, "object_name", "international_designator"],
         ds.field("norad_id").isin(numbers),
         version=plan.snapshot(ORBITAL_CATALOG).version,
     )

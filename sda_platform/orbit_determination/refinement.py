@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.catalog.orbits import propagator_of
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
@@ -56,7 +57,7 @@ def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping
             continue
         fits = window_fits(own.sort_by("epoch_time_ns"))
         try:
-            fitted = fit_elements(fits, ElementSets.from_columns({name: [value] for name, value in row.items()}))
+            fitted = fit_elements(fits, propagator_of(pa.Table.from_pylist([dict(row)])))
         except NoFit:
             continue
         row_of_fit = _row(fitted, row, fits.epoch_ns)

@@ -79,7 +79,8 @@ def _fitted(pair: Propagator) -> WindowFits:
     states = np.hstack([fused.fits.r_teme_km, fused.fits.v_teme_km_s])
     predicted = np.hstack([fused.fits.predicted_r_teme_km, fused.fits.predicted_v_teme_km_s])
     epochs_ns = np.full(2, middle_ns)
-    return WindowFits(fused.objects, epochs_ns, states, fused.fits.covariance_teme, predicted, np.full(2, _EPOCH_NS))
+    fits = fused.fits
+    return WindowFits(fused.objects, epochs_ns, states, fits.covariance_teme, predicted, fits.prior_covariance_teme)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ _UNIX_EPOCH_JD = 2440587.5
 _SGP4_DAY_ZERO_JD = 2433281.5
 # Rows of one object worth one array call instead of a loop of scalar calls.
 _ARRAY_CALL_PAYS_FROM = 6
+_ERROR_SCALE = "error_scale"
 
 
 class Propagator:
@@ -40,15 +41,22 @@ class Propagator:
     elements again gets its already initialised propagator.
     """
 
-    def __init__(self, elements: ElementSets) -> None:
+    def __init__(self, elements: ElementSets, error_scale: FloatArray | None = None) -> None:
+        """
+        Args:
+            elements: the sets (n,).
+            error_scale: (n, 3) radial, in-track and cross-track: how much larger the errors of the sets' objects grow
+                than those of their regime (`element_errors`); ones if not given.
+        """
         self.elements = elements
+        self.error_scale = np.ones((len(elements), 3)) if error_scale is None else error_scale
 
     def __len__(self) -> int:
         return len(self.elements)
 
     def __reduce__(self) -> tuple[Any, ...]:
         columns = {field.name: getattr(self.elements, field.name) for field in dataclasses.fields(self.elements)}
-        return _rebuild, (_Columns(columns),)
+        return _rebuild, (_Columns({**columns, _ERROR_SCALE: self.error_scale}),)
 
     @cached_property
     def _usable(self) -> npt.NDArray[np.bool_]:
@@ -118,7 +126,7 @@ class Propagator:
     def take(self, index: npt.ArrayLike) -> Propagator:
         """A propagator of the chosen rows that shares this one's initialised objects."""
         chosen = np.asarray(index)
-        part = Propagator(self.elements.take(chosen))
+        part = Propagator(self.elements.take(chosen), self.error_scale[chosen])
         satrecs = self._satrecs
         part.__dict__["_satrecs"] = [satrecs[row] for row in np.arange(len(self))[chosen].tolist()]
         return part
@@ -222,4 +230,5 @@ class _Columns:
 # Two: a worker uses the current catalogue and, around an update, the one before it.
 @lru_cache(maxsize=2)
 def _rebuild(columns: _Columns) -> Propagator:
-    return Propagator(ElementSets(**columns.columns))
+    elements = {name: column for name, column in columns.columns.items() if name != _ERROR_SCALE}
+    return Propagator(ElementSets(**elements), columns.columns[_ERROR_SCALE])

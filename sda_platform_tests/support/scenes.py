@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import sda_platform
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits import frames
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
@@ -72,8 +73,8 @@ def place(sensor: Sensor) -> tuple[float, float, float]:
 def prior_draw(index: IntArray, time_ns: IntArray, rng: np.random.Generator) -> FloatArray:
     """Deviations (k, 6) TEME, km and km/s, as large as the prior says catalogued elements err."""
     _, r, v = catalogue().at(index, time_ns)
-    age_days = (time_ns - catalogue().elements.epoch_time_ns[index]) / DAY_NS
-    factor = np.linalg.cholesky(rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v))
+    in_rtn = element_covariance_rtn(catalogue(), index, time_ns, r, v, most_km=TRACKED_IN_TRACK_KM)
+    factor = np.linalg.cholesky(rtn_to_teme(in_rtn, r, v))
     drawn: FloatArray = np.einsum("kij,kj->ki", factor, rng.normal(size=(len(index), 6)))
     return drawn
 

@@ -38,6 +38,7 @@ UNITLESS = {
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
     "residual_rms", "stated_probability", "source_commit_sequence", "element_sets", "lamport",
     "priority_class", "information_gain", "expected_probability",
+    "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",
 }  # fmt: skip
 
 

@@ -10,13 +10,13 @@ import dataclasses
 
 import numpy as np
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import WindowFits, observation_information
 
-_DAY_NS = 86_400_000_000_000
 _ROUNDS = 12
 # In sigmas: a smaller step changes nothing that matters.
 _CONVERGED = 1e-3
@@ -45,12 +45,12 @@ class NoFit(ValueError):
     """The windows determine no element set; the message gives the reason."""
 
 
-def fit_elements(fits: WindowFits, published: ElementSets) -> FittedElements:
+def fit_elements(fits: WindowFits, published: Propagator) -> FittedElements:
     """Fit an element set to one object's windows, by Gauss-Newton with the published set as prior.
 
     Args:
         fits: windows of one object, ascending in time.
-        published: one row, the set to be refined; its number and drag term carry over.
+        published: one row, the set to be refined with its object's error scale; its number and drag term carry over.
 
     Raises:
         NoFit: SGP4 rejects the published set, or an iterate, at a window.
@@ -59,14 +59,14 @@ def fit_elements(fits: WindowFits, published: ElementSets) -> FittedElements:
     elements.
     """
     epoch_ns = int(fits.epoch_ns[-1]) // 1000 * 1000  # an OMM's epoch has microseconds
-    error, r, v = Propagator(published).at([0], [epoch_ns])
+    error, r, v = published.at([0], [epoch_ns])
     if error[0]:
         raise NoFit(f"SGP4 refuses the published set at the newest window: error {error[0]}")
-    drag = float(published.bstar_per_earth_radius[0])
+    drag = float(published.elements.bstar_per_earth_radius[0])
     osculating = mean_elements(r, v, epoch_ns, drag)
-    age_days = (epoch_ns - published.epoch_time_ns) / _DAY_NS
-    prior_state = rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)[0]
-    arc = _Arc(fits, epoch_ns, int(published.norad_id[0]))
+    errors = element_covariance_rtn(published, np.zeros(1, np.int64), np.array([epoch_ns]), r, v)
+    prior_state = rtn_to_teme(errors, r, v)[0]
+    arc = _Arc(fits, epoch_ns, int(published.elements.norad_id[0]))
     start = np.append(to_equinoctial(osculating)[0], drag)
     _, by_elements = arc.states(start, np.array([epoch_ns]))
     prior = by_elements[0].T @ np.linalg.inv(prior_state) @ by_elements[0]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.covariance import prior_covariance_rtn
+from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.sensing.measurement_model import ISL, innovations
@@ -31,7 +31,6 @@ BoolArray = npt.NDArray[np.bool_]
 States = Callable[[IntArray, IntArray], tuple[ErrorArray, FloatArray, FloatArray]]
 """Error, position and velocity (n, ...) of catalogue objects (n,) at times (n,), as ``Propagator.at``."""
 
-_DAY_NS = 86_400_000_000_000
 _PRIOR_INTERVAL_NS = 30_000_000_000
 _INSTANT_NS = 100_000_000
 # The best candidate must be twenty times as likely as the next; otherwise the association is flagged as
@@ -173,8 +172,9 @@ def _compare(
     _, first, which = np.unique(exclusion_group, return_index=True, return_inverse=True)
     middle_ns = time_ns[first] // _PRIOR_INTERVAL_NS * _PRIOR_INTERVAL_NS + _PRIOR_INTERVAL_NS // 2
     _, r_middle, v_middle = states(candidates[first], middle_ns)
-    age_days = (middle_ns - propagator.elements.epoch_time_ns[candidates[first]]) / _DAY_NS
-    prior = prior_covariance_rtn(r_middle, v_middle, age_days)
+    prior = element_covariance_rtn(
+        propagator, candidates[first], middle_ns, r_middle, v_middle, most_km=TRACKED_IN_TRACK_KM
+    )
     known = (error == 0) & np.isfinite(prior[which, 0, 0])
     rows, candidates, which = rows[known], candidates[known], which[known]
     r_teme_km, v_teme_km_s = r_teme_km[known], v_teme_km_s[known]

@@ -40,6 +40,8 @@ class StateFits:
     """(g, 6, 6) km and km/s."""
     predicted_r_teme_km: FloatArray
     predicted_v_teme_km_s: FloatArray
+    prior_covariance_teme: FloatArray
+    """(g, 6, 6) of the predicted states."""
     chi_square: FloatArray
     """(g,) weighted squares of the residuals and of the deviation from the prior together."""
     degrees_of_freedom: IntArray
@@ -249,6 +251,7 @@ def _report(problem: Problem, solution: _Solution, order: IntArray, group: IntAr
         covariance_teme=covariance,
         predicted_r_teme_km=prior.r_mid,
         predicted_v_teme_km_s=prior.v_mid,
+        prior_covariance_teme=prior.covariance,
         chi_square=np.where(prior.known, solution.chi_square, np.nan),
         degrees_of_freedom=dimension.astype(np.int64),
         radar_count=kinds[RADAR],

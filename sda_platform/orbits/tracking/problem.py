@@ -12,7 +12,8 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurement_model import whiten
@@ -21,8 +22,6 @@ from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.two_body import two_body_stm
 
 BoolArray = npt.NDArray[np.bool_]
-
-_DAY_NS = 86_400_000_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,6 +33,11 @@ class Prior:
     factor: FloatArray
     known: BoolArray
     """(g,) False where SGP4 rejects the object."""
+
+    @property
+    def covariance(self) -> FloatArray:
+        """(g, 6, 6), TEME, km and km/s."""
+        return self.factor @ self.factor.swapaxes(-1, -2)
 
     def take(self, index: IntArray) -> Prior:
         """The priors at these positions, in that order."""
@@ -100,8 +104,8 @@ def pose(
 def prior_at(propagator: Propagator, index: IntArray, time_ns: IntArray) -> Prior:
     """The priors of objects (g,) at times (g,)."""
     error, r_mid, v_mid = propagator.at(index, time_ns)
-    age_days = (time_ns - propagator.elements.epoch_time_ns[index]) / _DAY_NS
-    covariance = rtn_to_teme(prior_covariance_rtn(r_mid, v_mid, age_days), r_mid, v_mid)
+    in_rtn = element_covariance_rtn(propagator, index, time_ns, r_mid, v_mid, most_km=TRACKED_IN_TRACK_KM)
+    covariance = rtn_to_teme(in_rtn, r_mid, v_mid)
     known = (error == 0) & np.isfinite(covariance).all(axis=(1, 2))
     return Prior(r_mid, v_mid, np.linalg.cholesky(np.where(known[:, None, None], covariance, np.eye(6))), known)
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, process_noise, rtn_to_teme, transport
+from sda_platform.orbits.covariance import process_noise, rtn_to_teme, transport
+from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.two_body import two_body_stm
 
-_DAY_NS = 86_400_000_000_000
 # A direction in which a fit reduces the variance by less than a thousandth has no testable innovation.
 _LEAST_INFORMATION = 1e-3
 _IMPLAUSIBLE = 1e-6
@@ -42,8 +42,8 @@ class WindowFits:
     """(w, 6, 6)"""
     predicted: FloatArray
     """(w, 6) the catalogue's prediction at the time of the fit: the mean of the fit's prior."""
-    elements_epoch_ns: IntArray
-    """(w,) epoch of the predicting element set, which determines the prior's covariance."""
+    prior_covariance: FloatArray
+    """(w, 6, 6) covariance of that prior."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def filter_tracks(fits: WindowFits, propagator: Propagator, index: npt.ArrayLike
     reference = np.where((error == 0)[:, None], np.concatenate([r, v], axis=1), np.nan)
     information, vector = observation_information(fits, reference)
     first = np.flatnonzero(np.diff(fits.group, prepend=-1))
-    filter_ = _Filter.at_first(fits, reference, propagator.elements.epoch_time_ns[rows], first)
+    filter_ = _Filter.at_first(fits, reference, propagator, rows[first], first)
     count = np.diff(first, append=len(fits.group))
     for step in range(int(count.max(initial=0))):
         live = np.flatnonzero(count > step)
@@ -95,9 +95,7 @@ def filter_tracks(fits: WindowFits, propagator: Propagator, index: npt.ArrayLike
 
 def observation_information(fits: WindowFits, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Information matrix (w, 6, 6) and vector (w, 6), about the reference, of each window's observations alone."""
-    age_days = (fits.epoch_ns - fits.elements_epoch_ns) / _DAY_NS
-    r, v = fits.predicted[:, :3], fits.predicted[:, 3:]
-    prior = np.linalg.inv(rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v))
+    prior = np.linalg.inv(fits.prior_covariance)
     posterior = np.linalg.inv(fits.covariance)
     vector = np.einsum("wij,wj->wi", posterior, fits.state - reference)
     vector -= np.einsum("wij,wj->wi", prior, fits.predicted - reference)
@@ -123,11 +121,13 @@ class _Filter:
     ballistic_covariance: FloatArray
 
     @classmethod
-    def at_first(cls, fits: WindowFits, reference: FloatArray, elements_epoch_ns: IntArray, first: IntArray) -> _Filter:
+    def at_first(
+        cls, fits: WindowFits, reference: FloatArray, propagator: Propagator, index: IntArray, first: IntArray
+    ) -> _Filter:
         r, v = reference[first, :3], reference[first, 3:]
-        age_days = (fits.epoch_ns[first] - elements_epoch_ns[first]) / _DAY_NS
         count = len(first)
-        covariance = rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
+        in_rtn = element_covariance_rtn(propagator, index, fits.epoch_ns[first], r, v, most_km=TRACKED_IN_TRACK_KM)
+        covariance = rtn_to_teme(in_rtn, r, v)
         return cls(
             deviation=np.zeros((count, 6)),
             covariance=covariance,

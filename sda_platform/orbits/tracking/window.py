@@ -103,6 +103,7 @@ class FitWindow:
             covariance_teme=covariance,
             predicted_r_teme_km=prior.r_mid,
             predicted_v_teme_km_s=prior.v_mid,
+            prior_covariance_teme=prior.covariance,
             chi_square=np.maximum(square - np.einsum("gi,gi->g", gradient, unknowns), 0.0),
             **counts,
             unusable=np.zeros(len(objects), dtype=np.int64),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.identity import SLOT_NS, SLOW_SLOT_NS, Pair, event_ids, identified, slots_ns
-from sda_platform.orbits.covariance import prior_covariance_rtn
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import screen
 from sda_platform_tests.support.scenes import catalogue
@@ -161,7 +161,9 @@ def next_sets(propagator: Propagator, age_days: float) -> Propagator:
     """Newer element sets: each mean anomaly differs by a draw from the model of the old set's in-track error."""
     elements = propagator.elements
     error, r_km, v_km_s = propagator.grid([BEGIN_NS])
-    in_track_km = np.sqrt(prior_covariance_rtn(r_km[:, 0], v_km_s[:, 0], age_days)[:, 1, 1])
+    then_ns = elements.epoch_time_ns + round(age_days * 86_400e9)
+    every = np.arange(len(elements))
+    in_track_km = np.sqrt(element_covariance_rtn(propagator, every, then_ns, r_km[:, 0], v_km_s[:, 0])[:, 1, 1])
     shift_rad = np.random.default_rng(1).normal(size=len(error)) * in_track_km / np.linalg.norm(r_km[:, 0], axis=1)
     moved = elements.mean_anomaly_deg + np.nan_to_num(np.degrees(shift_rad))
     return Propagator(replace(elements, mean_anomaly_deg=moved % 360.0))

@@ -36,7 +36,7 @@ def test_honest_elements_give_distances_spread_as_chi_square_is() -> None:
 
 
 def test_elements_with_larger_errors_than_modelled_show_in_the_distances() -> None:
-    (problem,) = outcomes(ahead_deg=0.012).problems()
+    (problem,) = outcomes(ahead_deg=0.02).problems()
     assert "are beyond the 95 % point of their distance, 5 % should be" in problem
 
 

@@ -81,7 +81,7 @@ def test_an_object_whose_every_window_was_retracted_is_lost(windows: pa.Table) -
 def test_windows_of_an_earlier_version_without_their_prior_are_left_out(windows: pa.Table) -> None:
     rows = windows.to_pylist()
     for row in rows:
-        row["predicted_state"] = None
+        row["predicted_covariance"] = None
     assert followed(pa.Table.from_pylist(rows, windows.schema)).num_rows == 0
 
 

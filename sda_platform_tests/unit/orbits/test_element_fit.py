@@ -5,8 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.determination.element_fit import NoFit, fit_elements
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import WindowFits
@@ -30,9 +31,10 @@ def windows_of(true: ElementSets, published: ElementSets, hours: FloatArray, sig
     time_ns = START_NS + (hours * HOUR_NS).astype(np.int64)
     _, r, v = Propagator(true).at(np.zeros(len(hours), dtype=int), time_ns)
     truth = np.hstack([r, v])
-    _, r, v = Propagator(published).at(np.zeros(len(hours), dtype=int), time_ns)
-    age_days = (time_ns - published.epoch_time_ns[0]) / DAY_NS
-    prior = np.linalg.inv(rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v))
+    row = np.zeros(len(hours), dtype=int)
+    _, r, v = Propagator(published).at(row, time_ns)
+    prior_covariance = rtn_to_teme(element_covariance_rtn(Propagator(published), row, time_ns, r, v), r, v)
+    prior = np.linalg.inv(prior_covariance)
     noise = np.array([sigma_km] * 3 + [sigma_km / 100] * 3)
     own = np.diag(noise**-2)
     seen = truth + np.random.default_rng(seed).normal(size=truth.shape) * noise
@@ -44,7 +46,7 @@ def windows_of(true: ElementSets, published: ElementSets, hours: FloatArray, sig
         state=np.einsum("wij,wj->wi", covariance, weighted),
         covariance=covariance,
         predicted=np.hstack([r, v]),
-        elements_epoch_ns=np.full(len(hours), published.epoch_time_ns[0]),
+        prior_covariance=prior_covariance,
     )
 
 
@@ -65,7 +67,7 @@ def test_states_of_known_elements_give_them_back(norad_id: int) -> None:
         eccentricity=2e-5,
         bstar_per_earth_radius=0.5 * float(true.bstar_per_earth_radius[0]),
     )
-    fitted = fit_elements(windows_of(true, published, np.linspace(0, 48, 97), 1e-3, 3), published)
+    fitted = fit_elements(windows_of(true, published, np.linspace(0, 48, 97), 1e-3, 3), Propagator(published))
     assert fitted.converged
     drag = float(fitted.elements.bstar_per_earth_radius[0])
     assert drag == pytest.approx(float(true.bstar_per_earth_radius[0]), rel=0.05)
@@ -79,7 +81,7 @@ def test_two_passes_of_a_radar_beat_the_published_set(norad_id: int) -> None:
     true = elements_of(norad_id)
     published = with_changes(true, mean_anomaly_deg=0.008, raan_deg=0.002)
     hours = np.concatenate([np.linspace(0, 0.15, 18), 1.6 + np.linspace(0, 0.15, 18)])
-    fitted = fit_elements(windows_of(true, published, hours, 0.2, 4), published)
+    fitted = fit_elements(windows_of(true, published, hours, 0.2, 4), Propagator(published))
     now = START_NS + 2 * HOUR_NS
     assert miss_km(fitted.elements, true, now) < miss_km(published, true, now) / 2.5
     later = now + 3 * HOUR_NS
@@ -92,7 +94,7 @@ def test_two_passes_of_a_radar_beat_the_published_set(norad_id: int) -> None:
 def test_a_short_arc_leaves_drag_and_period_as_they_were_published() -> None:
     true = elements_of(25544)
     published = with_changes(true, mean_anomaly_deg=0.008)
-    fitted = fit_elements(windows_of(true, published, np.linspace(0, 0.1, 10), 0.1, 5), published)
+    fitted = fit_elements(windows_of(true, published, np.linspace(0, 0.1, 10), 0.1, 5), Propagator(published))
     assert fitted.elements.bstar_per_earth_radius[0] == pytest.approx(published.bstar_per_earth_radius[0], rel=0.02)
     assert fitted.elements.mean_motion_rev_per_day[0] == pytest.approx(published.mean_motion_rev_per_day[0], abs=2e-3)
 
@@ -101,4 +103,4 @@ def test_a_published_set_that_decayed_is_refused_with_the_reason() -> None:
     true = elements_of(25544)
     fits = windows_of(true, true, np.linspace(0, 1, 5), 0.1, 6)
     with pytest.raises(NoFit, match="SGP4 refuses the published set"):
-        fit_elements(fits, with_changes(true, bstar_per_earth_radius=5.0, epoch_time_ns=-40 * DAY_NS))
+        fit_elements(fits, Propagator(with_changes(true, bstar_per_earth_radius=5.0, epoch_time_ns=-40 * DAY_NS)))

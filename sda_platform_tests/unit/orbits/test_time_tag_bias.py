@@ -66,7 +66,7 @@ def test_planted_offsets_are_found_within_their_sigma_and_no_others() -> None:
     deviation = (found.offset_s - expected) / found.sigma_s
     assert np.abs(deviation).max() < 4
     assert np.mean(deviation**2) == pytest.approx(1.0, abs=1.0)
-    assert found.sigma_s[np.isin(found.source_id, list(PLANTED_S))].max() < 0.03
+    assert found.sigma_s[np.isin(found.source_id, list(PLANTED_S))].max() < 0.035
     assert "radar-4" in surely_off(found) <= set(PLANTED_S)
     assert found.observation_count.sum() > 0.99 * len(readings)
     assert not found.anchors.any(), "the catalogue alone is no reference"

@@ -90,7 +90,7 @@ def passes(kick_m_s: float = 0.0, kicked_window: int = 4, seed: int = 5) -> Pass
             state=np.hstack([fits.r_teme_km, fits.v_teme_km_s]),
             covariance=fits.covariance_teme,
             predicted=np.hstack([fits.predicted_r_teme_km, fits.predicted_v_teme_km_s]),
-            elements_epoch_ns=catalogue().elements.epoch_time_ns[seen.index[row]],
+            prior_covariance=fits.prior_covariance_teme,
         ),
         seen.index,
         np.hstack(truth(row, middle)),

@@ -1,0 +1,81 @@
+"""How large the errors of an object's element sets are, from the sets that the catalogue's commit consumed."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.tables import ELEMENT_SETS, HISTORY_COLUMNS, ORBITAL_CATALOG, OWN_ORIGINATOR
+from sda_platform.lake.arrow import arrays
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orbits.element_history import HISTORY_NS, newest_scales
+from sda_platform.orbits.elements import ElementSets
+
+# Of sets with one epoch the first counts: the catalogue's order, without what arrived when.
+_RANK = ("source_priority", "element_set_number", "originator", "segment_sha256", "record_number")
+_COLUMNS = [*ELEMENT_COLUMNS, *(name for name in _RANK)]
+
+
+def with_error_scales(store: Lake, plan: Plan, changed: pa.Table, current: pa.Table) -> pa.Table:
+    """``changed`` entries with HISTORY_COLUMNS, and ``current`` ones whose history a late set has changed.
+
+    The history of an entry are the consumed sets of its object up to its own epoch, whenever they arrived. Sets that
+    this platform determined are left out: they are made from others.
+    """
+    arrived = store.new_rows(plan, ELEMENT_SETS, ["norad_id", "error_kind"])
+    touched = pa.concat_tables(
+        [arrived.filter(pc.is_null(arrived["error_kind"])).select(["norad_id"]), changed.select(["norad_id"])]
+    )
+    numbers = pc.unique(touched["norad_id"])
+    content = [name for name in current.column_names if name != COMMIT_SEQUENCE]
+    is_other = pc.invert(pc.is_in(current["norad_id"], changed["norad_id"].combine_chunks()))
+    others = current.filter(pc.and_(pc.is_in(current["norad_id"], numbers), is_other)).select(content)
+    if not len(numbers):
+        return rated(changed, others, changed.slice(0, 0).select(["norad_id", "epoch_time_ns"]))
+    oldest_ns = min((pc.min(rows["epoch_time_ns"]).as_py() for rows in (changed, others) if rows.num_rows), default=0)
+    usable = ds.field("error_kind").is_null() & (ds.field(COMMIT_SEQUENCE) <= plan.window(ELEMENT_SETS).upto_sequence)
+    recent = ds.field("epoch_time_ns") > oldest_ns - HISTORY_NS
+    history = store.log(ELEMENT_SETS).rows(_COLUMNS, usable & recent & ds.field("norad_id").isin(numbers))
+    return rated(changed, others, history)
+
+
+def rated(changed: pa.Table, others: pa.Table, history: pa.Table) -> pa.Table:
+    """Entries ``changed`` with HISTORY_COLUMNS by their ``history``, and those of ``others`` for which these differ."""
+    columns = [field.name for field in ORBITAL_CATALOG.arrow_schema if field.name != COMMIT_SEQUENCE]
+    schema = pa.schema([ORBITAL_CATALOG.arrow_schema.field(name) for name in columns])
+    plain = [name for name in columns if name not in HISTORY_COLUMNS]
+    rows = pa.concat_tables([changed.select(plain), others.select(plain)], promote_options="permissive")
+    found = _scales(rows, history)
+    for name, values in found.items():
+        rows = rows.append_column(name, values)
+    rows = rows.select(columns).cast(schema)
+    before = others.select([name for name in columns if name in others.column_names])
+    moved = [
+        row
+        for row, old in zip(rows.slice(changed.num_rows).to_pylist(), before.to_pylist(), strict=True)
+        if any(row[name] != old.get(name) for name in HISTORY_COLUMNS)
+    ]
+    return pa.concat_tables([rows.slice(0, changed.num_rows), pa.Table.from_pylist(moved, schema)])
+
+
+def _scales(entries: pa.Table, history: pa.Table) -> dict[str, pa.Array]:
+    """HISTORY_COLUMNS of entries (n,): ones and no differences for objects without a history."""
+    scale, number = np.ones((entries.num_rows, 3)), np.zeros(entries.num_rows, np.int64)
+    ids = entries["norad_id"].to_numpy()
+    if history.num_rows and len(ids):
+        sets = history.filter(pc.not_equal(pc.fill_null(history["originator"], ""), OWN_ORIGINATOR))
+        order = [("norad_id", "ascending"), *((name, "descending") for name in _RANK)]
+        sets = sets.sort_by(order)
+        elements = ElementSets.from_columns(arrays(sets, ELEMENT_COLUMNS))
+        by_id = np.argsort(ids)
+        place = np.minimum(np.searchsorted(ids, elements.norad_id, sorter=by_id), len(ids) - 1)
+        entry = by_id[place]
+        until_ns = entries["epoch_time_ns"].to_numpy()[entry]
+        is_own = (ids[entry] == elements.norad_id) & (elements.epoch_time_ns <= until_ns)
+        found, scales, counts = newest_scales(elements.take(np.flatnonzero(is_own)))
+        rows = by_id[np.searchsorted(ids, found, sorter=by_id)]
+        scale[rows], number[rows] = scales, counts
+    return dict(zip(HISTORY_COLUMNS, [*(pa.array(column) for column in scale.T), pa.array(number)], strict=True))

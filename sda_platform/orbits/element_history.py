@@ -1,0 +1,169 @@
+"""What the history of an object's element sets tells about their errors.
+
+Each set is propagated to the epochs of later sets of its object and compared with them. The differences, in units of
+the regime's model (`element_errors`), give a scale along each axis. Manoeuvres and bad sets count: they recur.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.orbits.element_errors import element_covariance_rtn
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.propagation import Propagator
+
+_DAY_NS = 86_400 * 10**9
+HISTORY_NS: Final = 30 * _DAY_NS
+"""How far back the history of a set reaches."""
+AGES_DAYS: Final = (1.0, 3.0, 7.0)
+"""Ages at which predictions are compared, within a quarter."""
+_AGE_TOLERANCE = 0.25
+# More frequent sets share observations; they would tell nothing new.
+_SPACING_NS = 0.7 * _DAY_NS
+_MOST_SETS = 20
+# The model of the regime counts as this many differences.
+_PRIOR_DIFFERENCES = 1.5
+# In sigmas: a greater difference counts as this one.
+_LARGEST = 30.0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Differences:
+    """Predictions (m,) of sets against later sets of the same object, at the epochs of these.
+
+    Attributes:
+        early, late: (m,) rows of the sets.
+        age_days: (m,) time between their epochs.
+        nominal_days: (m,) which of the ages it stands for.
+        rtn_km: (m, 3) prediction minus later set, along the later set's radius, orbit and normal: height, arc, arc.
+        r_teme_km, v_teme_km_s: (m, 3) states of the later sets.
+    """
+
+    early: IntArray
+    late: IntArray
+    age_days: FloatArray
+    nominal_days: FloatArray
+    rtn_km: FloatArray
+    r_teme_km: FloatArray
+    v_teme_km_s: FloatArray
+
+    def take(self, chosen: npt.NDArray[Any]) -> Differences:
+        """Only these, by mask or position."""
+        return Differences(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
+
+
+def own_differences(propagator: Propagator, ages_days: tuple[float, ...] = AGES_DAYS) -> Differences:
+    """Each set against the set of its object nearest to each age later; sets are ordered by object, then epoch."""
+    elements = propagator.elements
+    early, late, nominal = _pairs(elements, ages_days)
+    time_ns = elements.epoch_time_ns[late]
+    _, r_own, v_own = propagator.at(np.arange(len(elements)), elements.epoch_time_ns)
+    _, predicted, _ = propagator.at(early, time_ns)
+    r, v = r_own[late], v_own[late]
+    rtn_km = _along_orbit(r, v, predicted)
+    age_days = (time_ns - elements.epoch_time_ns[early]) / _DAY_NS
+    return Differences(early, late, age_days, nominal, rtn_km, r, v).take(np.asarray(np.isfinite(rtn_km).all(axis=1)))
+
+
+def difference_covariance(propagator: Propagator, found: Differences) -> FloatArray:
+    """What the model expects of differences: covariance (m, 3, 3) of both sets, along the later set's axes, km2."""
+    time_ns, states = propagator.elements.epoch_time_ns[found.late], (found.r_teme_km, found.v_teme_km_s)
+    both = [element_covariance_rtn(propagator, rows, time_ns, *states) for rows in (found.early, found.late)]
+    return both[0][:, :3, :3] + both[1][:, :3, :3]
+
+
+def newest_scales(elements: ElementSets) -> tuple[IntArray, FloatArray, IntArray]:
+    """The error scales of each object by the history up to its newest set.
+
+    Args:
+        elements: sets of any objects in any order. Of sets of one object with one epoch the first given counts.
+
+    Returns:
+        catalogue numbers (g,) ascending, scales (g, 3) radial, in-track and cross-track, and the number of differences
+        (g,) that they rest on.
+    """
+    norad_id, last_ns = _last_epochs(elements)
+    recent = elements.epoch_time_ns > last_ns[np.searchsorted(norad_id, elements.norad_id)] - HISTORY_NS
+    sets = elements.take(np.flatnonzero(recent))
+    propagator = Propagator(sets.take(_spaced(sets)))
+    scales, number = running_scales(propagator)
+    newest = np.searchsorted(propagator.elements.norad_id, norad_id, side="right") - 1
+    return norad_id, scales[newest], number[newest]
+
+
+def running_scales(propagator: Propagator) -> tuple[FloatArray, IntArray]:
+    """The error scales (n, 3) of each set by the history up to it, and the number of differences (n,) in it.
+
+    Sets are ordered by object, then epoch, without repetitions.
+    """
+    elements = propagator.elements
+    found = own_differences(propagator)
+    expected = difference_covariance(Propagator(elements), found)
+    squares = np.minimum(found.rtn_km**2 / np.einsum("nii->ni", expected), _LARGEST**2)
+    # One row before the first, so that sums over rows [first, row] are differences of running totals.
+    total, number = np.zeros((len(elements) + 1, 3)), np.zeros(len(elements) + 1, np.int64)
+    np.add.at(total, found.late + 1, squares)
+    np.add.at(number, found.late + 1, 1)
+    total, number = np.cumsum(total, axis=0), np.cumsum(number)
+    place = _timeline(elements)
+    first = np.searchsorted(place, place - HISTORY_NS / _DAY_NS, side="right")
+    rows = np.arange(1, len(elements) + 1)
+    own, count = total[rows] - total[first], number[rows] - number[first]
+    return np.sqrt((_PRIOR_DIFFERENCES + own) / (_PRIOR_DIFFERENCES + count)[:, None]), count
+
+
+def _timeline(elements: ElementSets) -> FloatArray:
+    """Epochs (n,) in days, each object's a million days after those of the object before."""
+    starts = np.append(True, elements.norad_id[1:] != elements.norad_id[:-1])[: len(elements)]
+    day = (elements.epoch_time_ns - elements.epoch_time_ns.min(initial=2**62)) / _DAY_NS
+    return np.asarray(np.cumsum(starts) * 1e6 + day)
+
+
+def _pairs(elements: ElementSets, ages_days: tuple[float, ...]) -> tuple[IntArray, IntArray, FloatArray]:
+    """Rows of earlier and later sets, and the age that each pair stands for."""
+    place, rows = _timeline(elements), np.arange(len(elements))
+    parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    for age in ages_days if len(elements) else ():
+        after = np.minimum(np.searchsorted(place, place + age), len(place) - 1)
+        before = np.maximum(after - 1, 0)
+        is_before = np.abs(place[before] - place - age) <= np.abs(place[after] - place - age)
+        nearest = np.where(is_before, before, after)
+        close = np.abs(place[nearest] - place - age) <= _AGE_TOLERANCE * age
+        parts.append((rows[close], nearest[close], np.full(int(close.sum()), age)))
+    early, late, nominal = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return early, late, nominal
+
+
+def _along_orbit(r: FloatArray, v: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Height, arc along and arc across (m, 3), km: straight axes would show an arc of 1,000 km as 70 km of height."""
+    x, y, z = np.einsum("nij,nj->ni", rtn_basis(r, v), predicted).T
+    radius, distance = np.linalg.norm(r, axis=1), np.linalg.norm(predicted, axis=1)
+    with np.errstate(invalid="ignore"):
+        across = np.arcsin(np.clip(z / distance, -1, 1))
+    return np.stack([distance - radius, radius * np.arctan2(y, x), radius * across], axis=1)
+
+
+def _last_epochs(elements: ElementSets) -> tuple[IntArray, IntArray]:
+    norad_id, row = np.unique(elements.norad_id, return_inverse=True)
+    last = np.full(len(norad_id), -(2**62))
+    np.maximum.at(last, row, elements.epoch_time_ns)
+    return norad_id, last
+
+
+def _spaced(elements: ElementSets) -> IntArray:
+    """Rows by object, then epoch: of each object the newest set, and before it those at least _SPACING_NS apart, at
+    most _MOST_SETS."""
+    order = np.lexsort((np.arange(len(elements))[::-1], elements.epoch_time_ns, elements.norad_id))
+    ids, epochs = elements.norad_id[order].tolist(), elements.epoch_time_ns[order].tolist()
+    kept, last_id, last_ns, count = [], None, 0, 0
+    for place in range(len(order) - 1, -1, -1):
+        is_new = ids[place] != last_id
+        if is_new or (last_ns - epochs[place] >= _SPACING_NS and count < _MOST_SETS):
+            kept.append(order[place])
+            last_id, last_ns, count = ids[place], epochs[place], 1 if is_new else count + 1
+    return np.array(kept[::-1], dtype=np.int64)

@@ -1,0 +1,104 @@
+"""The catalogue's error scales: by the sets that its commit consumed, whenever and in whatever order they came."""
+
+import gzip
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sda_platform.catalog.error_history import with_error_scales
+from sda_platform.catalog.orbits import catalogue_ahead, propagator_of
+from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, HISTORY_COLUMNS, ORBITAL_CATALOG, OWN_ORIGINATOR
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform_tests.support.delta_tables import commit, lake_at
+
+HISTORY = Path(__file__).parents[2] / "data/history/sets_of_40_objects_2013-10.3le.gz"
+OBJECTS = 6
+DAY_NS = 86_400 * 10**9
+
+
+@cache
+def sets() -> list[dict[str, Any]]:
+    """Real sets of some objects, as rows of `element_sets`, by object and epoch."""
+    rows = decode_element_sets(gzip.decompress(HISTORY.read_bytes()), segment_format="tle").to_pylist()
+    chosen = sorted({row["norad_id"] for row in rows})[:OBJECTS]
+    kept = [row for row in rows if row["norad_id"] in chosen]
+    kept.sort(key=lambda row: (row["norad_id"], row["epoch_time_ns"]))
+    return [{**row, "record_number": n, "source_priority": 0} for n, row in enumerate(kept)]
+
+
+def newest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({row["norad_id"]: row for row in sorted(rows, key=lambda row: row["epoch_time_ns"])}.values())
+
+
+def as_table(rows: list[dict[str, Any]], scales: bool = False) -> pa.Table:
+    names = [f.name for f in ORBITAL_CATALOG.arrow_schema if f.name != COMMIT_SEQUENCE]
+    names = names if scales else [name for name in names if name not in HISTORY_COLUMNS]
+    schema = pa.schema([ORBITAL_CATALOG.arrow_schema.field(name) for name in names])
+    return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows], schema)
+
+
+def rated(lake: Lake, changed: list[dict[str, Any]], current: pa.Table | None = None) -> dict[int, list[float]]:
+    known = as_table([], scales=True) if current is None else current
+    found = with_error_scales(lake, lake.plan(ORBITAL_CATALOG), as_table(changed), known)
+    return {row["norad_id"]: [row[name] for name in HISTORY_COLUMNS] for row in found.to_pylist()}
+
+
+def test_scales_depend_on_the_sets_not_on_their_commits_or_order(tmp_path: Path) -> None:
+    one, many = lake_at(tmp_path / "one"), lake_at(tmp_path / "many")
+    commit(one, ELEMENT_SETS, sets())
+    order = np.random.default_rng(1).permutation(len(sets())).tolist()
+    for part in np.array_split(order, 3):
+        commit(many, ELEMENT_SETS, [sets()[n] for n in part])
+    expected = rated(one, newest(sets()))
+    assert rated(many, newest(sets())) == expected
+    assert len(expected) == OBJECTS
+    assert all(row[3] > 0 and min(row[:3]) > 0 for row in expected.values())
+    assert min(min(row[:3]) for row in expected.values()) < 0.8
+
+
+def test_sets_after_the_entrys_epoch_and_the_platforms_own_count_for_nothing(tmp_path: Path) -> None:
+    plain, more = lake_at(tmp_path / "plain"), lake_at(tmp_path / "more")
+    entries = newest(sets())
+    ahead = [{**row, "epoch_time_ns": row["epoch_time_ns"] + DAY_NS, "raan_deg": 0.0} for row in entries]
+    own = [{**row, "originator": OWN_ORIGINATOR, "raan_deg": 0.0} for row in sets()]
+    commit(plain, ELEMENT_SETS, sets())
+    commit(more, ELEMENT_SETS, [*sets(), *ahead, *own])
+    assert rated(more, entries) == rated(plain, entries)
+
+
+def test_a_late_set_changes_the_scales_of_its_object_alone(tmp_path: Path) -> None:
+    lake, entries = lake_at(tmp_path), newest(sets())
+    number = entries[0]["norad_id"]
+    own = [row for row in sets() if row["norad_id"] == number]
+    late = own[len(own) // 2]
+    commit(lake, ELEMENT_SETS, [row for row in sets() if row is not late])
+    before = rated(lake, entries)
+    facts = [dict(zip(HISTORY_COLUMNS, before[row["norad_id"]], strict=True)) for row in entries]
+    current = as_table([{**row, **told} for row, told in zip(entries, facts, strict=True)], scales=True)
+    assert rated(lake, [], current) == {}, "known sets change nothing"
+    commit(lake, ELEMENT_SETS, [late])
+    after = rated(lake, [], current)
+    assert list(after) == [number]
+    assert after[number] != before[number]
+
+
+def test_a_set_ahead_errs_like_its_object(tmp_path: Path) -> None:
+    lake, entry = lake_at(tmp_path, now_ns=newest(sets())[0]["epoch_time_ns"]), newest(sets())[0]
+    scale = dict(zip(ERROR_SCALES, (0.5, 2.0, 3.0), strict=True))
+    ahead = {**entry, "epoch_time_ns": entry["epoch_time_ns"] + DAY_NS}
+    commit(lake, ELEMENT_SETS, [entry, ahead])
+    commit(lake, ORBITAL_CATALOG, [{**entry, **scale}], as_of_ns=entry["epoch_time_ns"])
+    found = catalogue_ahead(lake, 0, TableSnapshot(ELEMENT_SETS.name, 0, 1), entry["epoch_time_ns"] + 2 * DAY_NS)
+    assert len(found) == 2
+    np.testing.assert_array_equal(found.propagator.error_scale, [[0.5, 2.0, 3.0]] * 2)
+
+
+def test_entries_of_an_earlier_version_err_like_their_regime() -> None:
+    assert (propagator_of(as_table(newest(sets()))).error_scale == 1.0).all()
+    assert (propagator_of(as_table(newest(sets()), scales=True)).error_scale == 1.0).all()

@@ -1,0 +1,172 @@
+"""Errors of element sets: real sets lie outside as often as claimed, and the covariance is what is documented."""
+
+import dataclasses
+import gzip
+import pickle
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import REGIMES, element_covariance_rtn, regimes
+from sda_platform.orbits.element_history import (
+    difference_covariance,
+    newest_scales,
+    own_differences,
+    running_scales,
+)
+from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+
+HISTORY = Path(__file__).parents[2] / "data/history/sets_of_40_objects_2013-10.3le.gz"
+DAY_NS = 86_400 * 10**9
+
+
+@cache
+def history() -> ElementSets:
+    """Real sets of 40 objects, by object and epoch, without repetitions."""
+    rows = decode_element_sets(gzip.decompress(HISTORY.read_bytes()), segment_format="tle")
+    rows = rows.sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
+    elements = ElementSets.from_columns({f.name: rows[f.name].to_numpy() for f in dataclasses.fields(ElementSets)})
+    is_new = np.append(True, (np.diff(elements.norad_id) != 0) | (np.diff(elements.epoch_time_ns) > 600e9))
+    return elements.take(is_new)
+
+
+def circular(height_km: float, drag_rev_per_day2: float = 0.0, eccentricity: float = 0.0) -> Propagator:
+    axis_km = 6378.135 + height_km
+    return Propagator(
+        ElementSets.from_columns(
+            {
+                "norad_id": [1],
+                "epoch_time_ns": [0],
+                "mean_motion_rev_per_day": [np.sqrt(MU_EARTH_KM3_S2 / axis_km**3) * 86400 / (2 * np.pi)],
+                "eccentricity": [eccentricity],
+                "inclination_deg": [60.0],
+                "raan_deg": [0.0],
+                "arg_of_pericenter_deg": [0.0],
+                "mean_anomaly_deg": [0.0],
+                "mean_motion_dot_rev_per_day2": [drag_rev_per_day2],
+            }
+        )
+    )
+
+
+def covariance(propagator: Propagator, age_days: float, r: np.ndarray, v: np.ndarray) -> np.ndarray:
+    time_ns = propagator.elements.epoch_time_ns + round(age_days * DAY_NS)
+    return element_covariance_rtn(propagator, np.zeros(1, np.int64), time_ns, r[None], v[None])[0]
+
+
+def on_circle(propagator: Propagator, age_days: float) -> np.ndarray:
+    """One-sigma radial, in-track and cross-track on a circular orbit, km."""
+    motion = propagator.elements.mean_motion_rev_per_day[0] * 2 * np.pi / 86400
+    axis_km = np.cbrt(MU_EARTH_KM3_S2 / motion**2)
+    matrix = covariance(propagator, age_days, np.array([axis_km, 0.0, 0.0]), np.array([0.0, motion * axis_km, 0.0]))
+    return np.sqrt(np.diag(matrix))[:3]
+
+
+@pytest.mark.parametrize("age", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize(("height_km", "place"), [(250, 0), (450, 2), (900, 5), (20_000, 7), (35_786, 8)])
+def test_sigmas_on_a_circular_orbit_are_the_documented_ones(height_km: float, place: int, age: float) -> None:
+    orbit, figures = circular(height_km, 1e-5), REGIMES[place]
+    assert regimes(orbit.elements).tolist() == [place]
+    grown = age**figures.exponent
+    drag_km = figures.drag_share * 2e-5 * np.pi * (6378.135 + height_km) * age**2
+    along_km = np.hypot(np.hypot(figures.in_track_km, figures.in_track_growth_km * grown), drag_km)
+    across_km = np.hypot(figures.cross_track_km, figures.cross_track_growth_km * grown)
+    found = on_circle(orbit, age)
+    np.testing.assert_allclose(found[1:], [along_km, across_km], rtol=2e-2)
+    least_km = np.hypot(figures.radial_km, figures.radial_growth_km * grown)
+    assert found[0] >= least_km, "the error of the axis is radial, too"
+
+
+def test_a_low_set_errs_by_the_published_176_695_168_metres_at_epoch() -> None:
+    np.testing.assert_allclose(1000 * on_circle(circular(700.0), 0.0), [176, 695, 168], rtol=0.06)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    height=st.floats(150, 40_000),
+    eccentricity=st.floats(0, 0.9),
+    phase=st.floats(0, 2 * np.pi),
+    age=st.floats(0, 60),
+    drag=st.floats(0, 0.01),
+)
+def test_the_covariance_is_symmetric_and_positive_and_its_energy_error_is_that_of_the_axis(
+    height: float, eccentricity: float, phase: float, age: float, drag: float
+) -> None:
+    perigee_km = 6378.135 + height
+    axis_km = perigee_km / (1 - eccentricity)
+    radius = axis_km * (1 - eccentricity**2) / (1 + eccentricity * np.cos(phase))
+    speed = np.sqrt(MU_EARTH_KM3_S2 / (axis_km * (1 - eccentricity**2)))
+    r = radius * np.array([np.cos(phase), np.sin(phase), 0.0])
+    v = speed * np.array([-np.sin(phase), eccentricity + np.cos(phase), 0.0])
+    orbit = circular(axis_km - 6378.135, drag, eccentricity)
+    found = covariance(orbit, age, r, v)
+    np.testing.assert_array_equal(found, found.T)
+    scale = np.sqrt(np.diag(found))
+    assert np.all(scale > 0)
+    assert np.linalg.eigvalsh(found / np.outer(scale, scale)).min() > -1e-10
+    gradient = np.concatenate([MU_EARTH_KM3_S2 * r / np.linalg.norm(r) ** 3, v])
+    teme = rtn_to_teme(found[None], r[None], v[None])[0]
+    axis_sigma_km = np.sqrt(max(gradient @ teme @ gradient, 0)) * 2 * axis_km**2 / MU_EARTH_KM3_S2
+    assert axis_sigma_km > 0.05, "SGP4's own error at least"
+
+
+def test_an_open_orbit_gives_nan_not_a_number_to_trust() -> None:
+    assert np.isnan(covariance(circular(700.0), 1.0, np.array([7000.0, 0, 0]), np.array([0, 12.0, 0]))).all()
+
+
+def test_of_real_sets_about_a_twentieth_lies_outside_95_percent_at_1_3_and_7_days() -> None:
+    """40 objects for a month; the shares by regime, on 7,450 objects, are in benchmarks/element_errors.py."""
+    plain = Propagator(history())
+    scaled = Propagator(history(), running_scales(plain)[0])
+    found = own_differences(plain)
+    expected = difference_covariance(scaled, found)
+    solved = np.linalg.solve(expected, found.rtn_km[..., None])[..., 0]
+    squares = np.einsum("ni,ni->n", found.rtn_km, solved)
+    for age in (1.0, 3.0, 7.0):
+        at_age = squares[found.nominal_days == age]
+        assert len(at_age) > 150
+        assert 0.01 < np.mean(at_age > 7.815) < 0.12, age
+
+
+def test_an_object_that_manoeuvres_gets_wider_and_a_quiet_one_narrower() -> None:
+    norad_id, before, number = newest_scales(history())
+    assert np.array_equal(norad_id, np.unique(history().norad_id))
+    quiet = norad_id[np.argmin(before.max(axis=1))]
+    assert before[norad_id == quiet].max() < 0.8
+    assert number[norad_id == quiet][0] >= 3
+    own = np.flatnonzero(history().norad_id == quiet)
+    motion = history().mean_motion_rev_per_day.copy()
+    motion[own[len(own) // 2 :]] *= 1 - 3 * 0.005 / 7.5  # 5 m/s along the track
+    _, after, _ = newest_scales(dataclasses.replace(history(), mean_motion_rev_per_day=motion))
+    assert after[norad_id == quiet, 1] > 3 * before[norad_id == quiet, 1]
+    np.testing.assert_allclose(after[norad_id != quiet], before[norad_id != quiet], rtol=1e-9)
+
+
+def test_scales_depend_on_neither_order_nor_repetition_of_the_sets() -> None:
+    expected = newest_scales(history())
+    order = np.random.default_rng(3).permutation(len(history()))
+    for sets in (history().take(order), ElementSets.stack([history(), history().take(order[:50])])):
+        for told, wanted in zip(newest_scales(sets), expected, strict=True):
+            np.testing.assert_array_equal(told, wanted)
+
+
+def test_an_object_with_one_set_errs_like_its_regime() -> None:
+    _, scale, number = newest_scales(history().take([0]))
+    assert (scale == 1.0).all()
+    assert number.tolist() == [0]
+    assert len(newest_scales(history().take(np.zeros(0, int)))[0]) == 0
+
+
+def test_a_propagator_keeps_its_scales_through_a_choice_and_a_process() -> None:
+    scale = np.random.default_rng(1).uniform(0.5, 2, (len(history()), 3))
+    propagator = Propagator(history(), scale)
+    np.testing.assert_array_equal(propagator.take([3, 1]).error_scale, scale[[3, 1]])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(propagator)).error_scale, scale)

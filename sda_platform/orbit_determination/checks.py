@@ -22,9 +22,13 @@ MAX_PUBLICATION_LAG_S = 300.0
 
 
 def unsound_refinements(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Texts of refined sets that are not more accurate than the published ones, by their covariances."""
-    rows = log.rows_of(reviewed_span(commits), ["norad_id", "position_sigma_m", "published_sigma_m"])
-    worse = pc.sum(pc.greater_equal(rows["position_sigma_m"], rows["published_sigma_m"])).as_py() or 0
+    """Texts of refined sets that are no better than the published ones: by their covariances, or by what they predicted
+    of held-back windows.
+    """
+    sigmas, errors = ("position_sigma_m", "published_sigma_m"), ("held_back_rms", "published_held_back_rms")
+    rows = log.rows_of(reviewed_span(commits), [*sigmas, *errors])
+    found = [pc.greater_equal(rows[ours], rows[theirs]).fill_null(False) for ours, theirs in (sigmas, errors)]
+    worse = pc.sum(pc.or_(*found)).as_py() or 0
     return [f"{worse} sets are no better than the published ones"] if worse else []
 
 

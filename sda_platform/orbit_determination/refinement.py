@@ -13,6 +13,7 @@ from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
 from sda_platform.orbits.determination.element_fit import FittedElements, NoFit, fit_elements
+from sda_platform.orbits.determination.held_back import HeldBack, predict_held_back
 from sda_platform.orbits.elements import ElementSets
 
 REFINED_SCHEMA = REFINED_ELEMENTS.content_schema
@@ -45,7 +46,8 @@ def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
 def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping[str, Any]], as_of_ns: int) -> pa.Table:
     """Element sets that are clearly better than the ``published`` rows (by catalogue number) of these tracks.
 
-    Of an object with a suspected manoeuvre only the windows since then count.
+    A fit to the earlier windows must predict the later ones better than the published set does. Of an object with a
+    suspected manoeuvre only the windows since then count.
     """
     found = []
     for track in tracks.to_pylist():
@@ -56,17 +58,21 @@ def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping
         if row is None or own.num_rows < _MIN_WINDOWS:
             continue
         fits = window_fits(own.sort_by("epoch_time_ns"))
+        set_in_force = propagator_of(pa.Table.from_pylist([dict(row)]))
         try:
-            fitted = fit_elements(fits, propagator_of(pa.Table.from_pylist([dict(row)])))
+            held_back = predict_held_back(fits, set_in_force)
+            if not held_back.is_better:
+                continue
+            fitted = fit_elements(fits, set_in_force)
         except NoFit:
             continue
-        row_of_fit = _row(fitted, row, fits.epoch_ns)
+        row_of_fit = _row(fitted, held_back, row, fits.epoch_ns)
         if fitted.converged and row_of_fit["position_sigma_m"] < _BETTER * row_of_fit["published_sigma_m"]:
             found.append({**row_of_fit, "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, REFINED_SCHEMA)
 
 
-def _row(fitted: FittedElements, published: Mapping[str, Any], epoch_ns: Any) -> dict[str, Any]:
+def _row(fitted: FittedElements, held_back: HeldBack, published: Mapping[str, Any], epoch_ns: Any) -> dict[str, Any]:
     elements = {name: getattr(fitted.elements, name)[0].item() for name in ElementSets.__dataclass_fields__}
     return {
         **elements,
@@ -75,9 +81,13 @@ def _row(fitted: FittedElements, published: Mapping[str, Any], epoch_ns: Any) ->
         "published_epoch_ns": published["epoch_time_ns"],
         "windows": len(epoch_ns),
         "arc_s": (epoch_ns[-1] - epoch_ns[0]) / NANOSECONDS_PER_SECOND,
-        "position_sigma_m": _position_sigma_m(fitted.covariance_teme),
+        # What SGP4 leaves out shows in the prediction's error, not in the fit's covariance.
+        "position_sigma_m": _position_sigma_m(fitted.covariance_teme) * held_back.sigma_factor(len(epoch_ns)),
         "published_sigma_m": _position_sigma_m(fitted.published_covariance_teme),
         "innovation": fitted.innovation,
+        "held_back_windows": held_back.windows,
+        "held_back_rms": held_back.refined_rms,
+        "published_held_back_rms": held_back.published_rms,
     }
 
 

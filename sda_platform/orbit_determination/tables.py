@@ -38,6 +38,15 @@ class RefinedElements(DeterminedElements):
     windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
     arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)
     innovation: T.DoubleType = pa.Field(ge=0, description="Squared normalised distance from the published set.")
+    held_back_windows: T.LongType = pa.Field(
+        nullable=True, ge=1, description="Last windows, which a fit to the windows before them has predicted."
+    )
+    held_back_rms: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="Error of that prediction in units of the windows' noise, root mean square."
+    )
+    published_held_back_rms: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="Error of the published set's prediction, in the same units."
+    )
 
 
 REFINED_ELEMENTS = Table(

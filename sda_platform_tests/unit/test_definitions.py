@@ -39,6 +39,7 @@ UNITLESS = {
     "residual_rms", "stated_probability", "source_commit_sequence", "element_sets", "lamport",
     "priority_class", "information_gain", "expected_probability",
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",
+    "held_back_windows", "held_back_rms", "published_held_back_rms",
 }  # fmt: skip
 
 

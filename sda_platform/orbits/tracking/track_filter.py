@@ -45,6 +45,10 @@ class WindowFits:
     prior_covariance: FloatArray
     """(w, 6, 6) covariance of that prior."""
 
+    def take(self, rows: IntArray) -> WindowFits:
+        """Only these windows, by position."""
+        return WindowFits(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FilteredStates:

@@ -95,9 +95,9 @@ def windows(
     information = np.linalg.inv(prior_covariance)
     own = np.diag(noise**-2)
     seen = truth + (rng.normal(size=truth.shape) * noise if rng else 0.0)
-    covariance = np.linalg.inv(information + own)
+    covariance: FloatArray = np.asarray(np.linalg.inv(information + own), np.float64)
     weighted = np.einsum("wij,wj->wi", information, np.hstack([r, v])) + seen @ own
-    state = np.einsum("wij,wj->wi", covariance, weighted)
+    state: FloatArray = np.einsum("wij,wj->wi", covariance, weighted)
     return WindowFits(row, time_ns, state, covariance, np.hstack([r, v]), prior_covariance)
 
 

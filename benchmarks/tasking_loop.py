@@ -67,7 +67,7 @@ class World:
     candidates: pa.Table
     seed: int
     is_tasked: bool
-    fits: dict[int, list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]] = field(default_factory=dict)
+    fits: dict[int, list[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]] = field(default_factory=dict)
     decided_ns: dict[str, int] = field(default_factory=dict)
     schedule: list[dict[str, Any]] = field(default_factory=list)
     observed_s: int = 0
@@ -142,7 +142,7 @@ class World:
         for n in np.flatnonzero(found.converged & (found.radar_count + found.optical_count >= 3)):
             state = np.hstack([found.r_teme_km[n], found.v_teme_km_s[n]])
             predicted = np.hstack([found.predicted_r_teme_km[n], found.predicted_v_teme_km_s[n]])
-            fit = (int(middle_ns[n]), state, found.covariance_teme[n], predicted)
+            fit = (int(middle_ns[n]), state, found.covariance_teme[n], predicted, found.prior_covariance_teme[n])
             self.fits.setdefault(int(index[n]), []).append(fit)
         self.observed_s += len(observations)
 
@@ -159,7 +159,7 @@ class World:
             state=np.stack([each[2] for each in every]),
             covariance=np.stack([each[3] for each in every]),
             predicted=np.stack([each[4] for each in every]),
-            elements_epoch_ns=self.catalogue.propagator.elements.epoch_time_ns[index[group]],
+            prior_covariance=np.stack([each[5] for each in every]),
         )
         held = filter_tracks(fits, self.catalogue.propagator, index)
         names = np.array([f"track-{row}" for row in index])

@@ -51,7 +51,7 @@ class RegimeErrors:
     drag_share: float
     exponent: float = 1.0
     least_scale: float = 0.0
-    """The smallest error scale: near re-entry a quiet history tells nothing of the next days."""
+    """The smallest error scale: near re-entry the next days do not resemble the last ones."""
 
 
 # At epoch, low orbits: Aida & Kirschner (2013), element sets against precise orbits. Other regimes: figures of the size

@@ -1,4 +1,4 @@
-"""What the history of an object's element sets tells about their errors.
+"""Error scales of an object from the history of its element sets.
 
 Each set is propagated to the epochs of later sets of its object and compared with them. The differences, in units of
 the regime's model (`element_errors`), give a scale along each axis. Manoeuvres and bad sets count: they recur.
@@ -39,7 +39,7 @@ class Differences:
     Attributes:
         early, late: (m,) rows of the sets.
         age_days: (m,) time between their epochs.
-        nominal_days: (m,) which of the ages it stands for.
+        nominal_days: (m,) the age that it represents.
         rtn_km: (m, 3) prediction minus later set, along the later set's radius, orbit and normal: height, arc, arc.
         r_teme_km, v_teme_km_s: (m, 3) states of the later sets.
     """
@@ -125,7 +125,7 @@ def _timeline(elements: ElementSets) -> FloatArray:
 
 
 def _pairs(elements: ElementSets, ages_days: tuple[float, ...]) -> tuple[IntArray, IntArray, FloatArray]:
-    """Rows of earlier and later sets, and the age that each pair stands for."""
+    """Rows of earlier and later sets, and the age that each pair represents."""
     place, rows = _timeline(elements), np.arange(len(elements))
     parts = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     for age in ages_days if len(elements) else ():

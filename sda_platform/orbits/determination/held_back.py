@@ -15,7 +15,7 @@ from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import WindowFits, observation_information
 
-# A direction in which a window reduces the prior's variance by less than a thousandth tells nothing.
+# A direction in which a window reduces the prior's variance by less than a thousandth is not observed.
 _LEAST_INFORMATION = 1e-3
 _SHARE = 1 / 3
 _CLEARLY = 0.5

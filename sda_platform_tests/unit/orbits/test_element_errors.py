@@ -59,7 +59,8 @@ def circular(height_km: float, drag_rev_per_day2: float = 0.0, eccentricity: flo
 
 def covariance(propagator: Propagator, age_days: float, r: np.ndarray, v: np.ndarray) -> np.ndarray:
     time_ns = propagator.elements.epoch_time_ns + round(age_days * DAY_NS)
-    return element_covariance_rtn(propagator, np.zeros(1, np.int64), time_ns, r[None], v[None])[0]
+    found: np.ndarray = element_covariance_rtn(propagator, np.zeros(1, np.int64), time_ns, r[None], v[None])[0]
+    return found
 
 
 def on_circle(propagator: Propagator, age_days: float) -> np.ndarray:
@@ -67,7 +68,7 @@ def on_circle(propagator: Propagator, age_days: float) -> np.ndarray:
     motion = propagator.elements.mean_motion_rev_per_day[0] * 2 * np.pi / 86400
     axis_km = np.cbrt(MU_EARTH_KM3_S2 / motion**2)
     matrix = covariance(propagator, age_days, np.array([axis_km, 0.0, 0.0]), np.array([0.0, motion * axis_km, 0.0]))
-    return np.sqrt(np.diag(matrix))[:3]
+    return np.asarray(np.sqrt(np.diag(matrix))[:3])
 
 
 @pytest.mark.parametrize("age", [0.0, 1.0, 3.0])

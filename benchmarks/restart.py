@@ -46,6 +46,7 @@ class Killable:
         self._home, self._output = home, home / "up.out"
         environment = {
             **os.environ, "SDA_HOME": str(home), "SDA_WEBSERVER_PORT": "0", "SDA_ENGINE_PORT": "0",
+            "SDA_HEALTH_PORT": "0",
             "SDA_FUSION_REFRESH": "false",
         }  # fmt: skip
         with self._output.open("w") as output:

@@ -58,7 +58,8 @@ def demo() -> Iterator[Path]:
     """The home of a demo that has delivered its alerts; it ends with this process."""
     with tempfile.TemporaryDirectory(prefix="sda-screenshots-") as directory:
         output = Path(directory, "out")
-        environment = {**os.environ, "SDA_HOME": directory, "SDA_WEBSERVER_PORT": "0", "SDA_ENGINE_PORT": "0"}
+        ports = dict.fromkeys(("SDA_WEBSERVER_PORT", "SDA_ENGINE_PORT", "SDA_HEALTH_PORT"), "0")
+        environment = {**os.environ, "SDA_HOME": directory, **ports}
         leash = [sys.executable, guardian.__file__, "leash", str(os.getpid())]
         with output.open("w") as stream:
             process = subprocess.Popen(

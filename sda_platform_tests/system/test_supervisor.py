@@ -53,7 +53,8 @@ def report(line):
         others.append(socket.create_server(("127.0.0.1", port)))
     print(line, flush=True)
 
-with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", webserver_port=port, engine_port=0) as platform:
+options = dict(webserver_port=port, engine_port=0, health_port=0)
+with Platform(Path(sys.argv[1]), module="stand_in", driver_memory="1g", **options) as platform:
     platform.start(report)
     platform.wait()
 """
@@ -133,7 +134,10 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
     addresses = platform.state["addresses"]
     with urllib.request.urlopen(f"{addresses['webserver']}/server_info", timeout=10) as answer:
         assert json.load(answer)["dagster_version"] == dg.__version__
-    assert set(platform.state["processes"]) == {"engine", "code-server", "run-workers", "webserver", "daemon"}
+    expected = {"engine", "code-server", "run-workers", "webserver", "daemon", "watchdog"}
+    assert set(platform.state["processes"]) == expected
+    with urllib.request.urlopen(f"{addresses['watchdog']}/metrics", timeout=10) as answer:
+        assert answer.status == 200
     assert eventually(lambda: [run.status for run in platform.runs()] == [dg.DagsterRunStatus.STARTED], 60)
 
 

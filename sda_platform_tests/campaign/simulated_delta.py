@@ -112,12 +112,12 @@ class SimulatedLog(TableLog):
         """Tables here are stored with all columns that they declare."""
         return frozenset(self.table.arrow_schema.names)
 
-    def _open(self, version: int | None = None) -> Any:
+    def open(self, version: int | None = None) -> Any:
         path = delta_log.table_directory(self.uri).path
         delta = SimulatedDelta(self._disk, path, version, self.table.arrow_schema)
         return delta if delta.version() >= 0 else None
 
-    def _dataset(self, delta: Any) -> Any:
+    def dataset(self, delta: Any) -> Any:
         return delta.rows()
 
 

@@ -268,7 +268,7 @@ def test_a_run_neither_lists_a_log_nor_opens_its_table_spec_45(busy: Lake, monke
     def grows(*_: object) -> None:
         raise AssertionError("this costs more with the age of the table")
 
-    for owner, name in ((LogFiles, "listed"), (TableLog, "_open"), (log_files, "_names")):
+    for owner, name in ((LogFiles, "listed"), (TableLog, "open"), (log_files, "_names")):
         monkeypatch.setattr(owner, name, grows)
     found = examine(log, Depth.NEWEST)
     assert (found.is_sound, found.version, found.commits_read) == (True, 149, 30)

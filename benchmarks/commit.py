@@ -76,7 +76,7 @@ def tax(home: Path, spark: SparkResource, rounds: int, batches: int) -> Result:
 def latency(home: Path, spark: SparkResource, rounds: int) -> Result:
     """One tiny commit, from planning to the receipt, on a log of 20 and of 2,000 commits.
 
-    As in a run, which anticipates its commits when it starts; and as it is when nobody did.
+    As in a run, which anticipates its commits when it starts; and as it is when no one did.
     """
     rows, platforms = _one_row(Inputs(home / "latency", 1, 1)), {}
     for length in (SHORT_LOG, LONG_LOG):

@@ -1,13 +1,13 @@
-"""A break-up into 1,800 pieces that nobody published: how many become orbits, how soon, and is any of them false?
+"""A break-up into 1,800 pieces that no one published: how many become orbits, how soon, and is any of them false?
 
     python benchmarks/fragmentation.py [--fragments 1800] [--seconds 95] [--radar-capacity 2000] [--platform DIRECTORY]
 
 The simulation's own scenario: a rocket stage comes apart above a radar, which follows the pieces at 1 Hz. Its segments
-are decoded as the platform does it; readings of the pieces become tracklets, orbits, links, and confirmed objects.
-Which readings are theirs is taken from the truth: that association leaves them alone is `--platform`'s matter, which
-lands the same world in the zones of a whole platform (`platform_fragmentation.py`), with the real catalogue, and runs
-its jobs until the pieces are numbered, catalogued and screened (four minutes: `--seconds 245`). Times are processor
-times of one process, and of a job of the platform wall times.
+are decoded as the platform does it; observations of the pieces become tracklets, orbits, links, and confirmed objects.
+Which observations are theirs is taken from the truth: that association leaves them alone is `--platform`'s matter,
+which lands the same world in the zones of a whole platform (`platform_fragmentation.py`), with the real catalogue, and
+runs its jobs until the pieces are numbered, catalogued and screened (four minutes: `--seconds 245`). Times are
+processor times of one process, and of a job of the platform wall times.
 """
 
 import argparse
@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def _by_themselves(world: list[SimulatedSegment], truth: pa.Table) -> tuple[pa.Table, list[Gate]]:
-    """The objects found in the fragments' readings alone."""
+    """The objects found in the fragments' observations alone."""
     readings = _readings(world, truth)
     began = time.process_time()
     found = list(tracklets(readings))
@@ -74,7 +74,7 @@ def _by_themselves(world: list[SimulatedSegment], truth: pa.Table) -> tuple[pa.T
 def _through_the_platform(
     home: Path, world: list[SimulatedSegment], seconds: float, fragments: int
 ) -> tuple[pa.Table, list[Gate]]:
-    """The objects that the platform numbered first, after it has lived through the world."""
+    """The objects that the platform numbered first, after it has processed the world."""
     with platform_at(home) as platform:
         play(platform, world, seconds)
         known = taken_in(platform)
@@ -112,7 +112,7 @@ def _world(fragments: int, begin: float, seconds: float, capacity: int) -> list[
 
 
 def _readings(world: list[SimulatedSegment], truth: pa.Table) -> pa.Table:
-    """The radars' readings of the pieces, each once."""
+    """The radars' observations of the pieces, each once."""
     segments = [segment for segment in world if segment.feed == "radar"]
     rows = decode_segments([(segment.data, segment.meta) for segment in segments]).select(OBSERVATION_COLUMNS)
     rows = rows.filter(pc.is_in(rows["observation_id"], truth["observation_id"].combine_chunks()))

@@ -86,7 +86,7 @@ class Run:
 
 
 def _speed(readings: int, processes: int) -> list[Gate]:
-    """Windows of 30 s with so many readings: all at once as fast as it goes, then one after another in real time.
+    """Windows of 30 s with so many observations: all at once as fast as it goes, then one after another in real time.
 
     In real time a window is one process's and the next another's, as in the platform: while one finishes its window
     the other has the next one's first slices to weigh.
@@ -124,9 +124,10 @@ def _speed(readings: int, processes: int) -> list[Gate]:
 
 
 def _flatness(readings: int) -> list[Gate]:
-    """Microseconds of processor time per reading over the size of the catalogue, with the same readings.
+    """Microseconds of processor time per reading over the size of the catalogue, with the same observations.
 
-    Where the objects are is worked out once a window, whatever is seen in it: a thirtieth of the readings tells that.
+    Where the objects are is worked out once a window, whatever is seen in it: a thirtieth of the observations shows
+    that.
     """
     cost = []
     for size in SIZES:
@@ -138,7 +139,7 @@ def _flatness(readings: int) -> list[Gate]:
 
 
 def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
-    """Readings of low orbits per second of processor time, and the error at each track's last reading, of either."""
+    """Low-orbit observations per second of processor time, and the error at each track's end, of both."""
     scene = watch("radar", regimes()["low"], tracks, RADAR_LOOKS, seed=6)
     assert scene is not None
     measurements = prepare(scene.observations)
@@ -182,9 +183,9 @@ def _against_stone_soup(tracks: int, rounds: int) -> list[Gate]:
 
 
 def _fused(readings: int, seed: int, objects: int, smallest: int | None = None, open_s: float | None = None) -> Run:
-    """Fuse one window of so many radar readings; in real time, if it opens at a time of the monotonic clock.
+    """Fuse one window of so many radar observations; in real time, if it opens at a time of the monotonic clock.
 
-    All readings are made before the clocks start.
+    All observations are made before the clocks start.
     """
     parts = _readings(readings, seed, smallest or objects)
     propagator, numbers = _catalogue(objects)
@@ -216,7 +217,7 @@ def _catalogue(objects: int) -> tuple[Propagator, IntArray]:
 
 @cache
 def _readings(readings: int, seed: int, objects: int) -> list[tuple[ObservationArrays, TextArray, IntArray]]:
-    """A window full of radar readings, by slices: of every radar and what it sees, with the objects they are of."""
+    """A window full of radar observations, by slices: of every radar and what it sees, with the objects they are of."""
     members = _catalogue(objects)[1][:-1]
     every = visible("radar", MID_NS)
     every = every.take(np.isin(every.index, members))

@@ -2,7 +2,7 @@
 
 Objects are off their elements by draws from the prior, and seen by the simulation's sensors with their noise, light
 time and all. The peer is the catalogue's own prediction; normalised squared errors of single windows are held against
-their 95 % chi-square bounds. Carried ones should be below six: process noise stands for what SGP4 leaves out, and here
+their 95 % chi-square bounds. Carried ones should be below six: process noise represents what SGP4 leaves out, and here
 the truth has none of it.
 """
 

@@ -8,7 +8,7 @@ orbit, and so its alert, change), at random moments of the sensor's interval. Th
 to the subscriber's own time of receipt.
 The first few landings are not counted: the figure is that of a warm engine, whose JVM has compiled what a run needs.
 Before a figure is printed, the subscriber's alerts are compared with the journal's. A ratio puts the
-figure beside the 30 s that the platform promises.
+figure next to the 30 s that the platform promises.
 """
 
 import argparse

@@ -44,7 +44,7 @@ def platform_at(home: Path) -> Iterator[Platform]:
 
 
 def play(platform: Platform, world: Sequence[SimulatedSegment], seconds: float) -> None:
-    """Everything up to ``seconds`` of mission time; tells of each run its wall time and the checks that are red."""
+    """Everything up to ``seconds`` of mission time; shows of each run its wall time and the checks that are red."""
 
     def run(job: str) -> None:
         began = time.perf_counter()

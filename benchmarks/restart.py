@@ -4,10 +4,10 @@
 
 Starts `sda up` in a home of its own. First it is killed (kill -9 of the supervisor, whose guardian ends every other
 process with it) while it has nothing to do, and started again: the clock runs to its word that the engine is warm,
-which is what a start takes when nothing else wants the cores. Then a file of telescope records lands; once the run
-that takes it has made its first commit the platform is killed, started again, and goes on by itself: the clock runs to
-the next commit of any table. Before a figure is printed, every table's chain of manifests is followed, and the
-records are counted.
+which is what a start takes when nothing else wants the cores. Then a file of telescope records lands; once the run that
+takes it has made its first commit the platform is killed, started again, and continues by itself: the clock runs to the
+next commit of any table. Before a figure is printed, every table's chain of manifests is followed, and the records are
+counted.
 """
 
 import argparse
@@ -40,7 +40,7 @@ _BEYOND_ENGINE_S = 3.0
 
 
 class Killable:
-    """`sda up` in a process of its own; its output tells how far it has got."""
+    """`sda up` in a process of its own; its output shows how far it has got."""
 
     def __init__(self, home: Path) -> None:
         self._home, self._output = home, home / "up.out"

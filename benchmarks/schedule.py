@@ -1,4 +1,4 @@
-"""How good is the schedule of the sensors, beside a first-fit script and the optimum that CP-SAT finds?
+"""How good is the schedule of the sensors, next to a first-fit script and the optimum that CP-SAT finds?
 
     python benchmarks/schedule.py [--requests 1440] [--sensors 9] [--seconds 60]
 

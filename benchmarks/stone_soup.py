@@ -1,4 +1,4 @@
-"""The peer of `fusion.py`: Stone Soup's extended Kalman filter over the same radar readings, as fast as it goes.
+"""The peer of `fusion.py`: Stone Soup's extended Kalman filter over the same radar observations, as fast as it goes.
 
 It is given what takes it longest for nothing: which object each reading is of, its models built beforehand, light time
 taken out of the time stamps, analytic Jacobians, and a transition of one Runge-Kutta step with J2 from look to look.
@@ -94,7 +94,7 @@ def _slope(state: FloatArray) -> FloatArray:
 def track(
     measurements: Measurements, rows: Sequence[int], r: FloatArray, v: FloatArray, covariance: FloatArray
 ) -> Track:
-    """What the filter is given of one object: its prior at the first of the readings ``rows``, and these in order.
+    """What the filter is given of one object: its prior at the first of the observations ``rows``, and these in order.
 
     ``r``, ``v`` (3,) and ``covariance`` (6, 6) km and km/s, TEME.
     """

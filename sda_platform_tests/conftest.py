@@ -12,7 +12,7 @@ from xdist.scheduler import LoadFileScheduling
 _HERE = Path(__file__).parent
 _KINDS = ("unit", "pipeline", "system")
 
-# No timed unit tests: on a busy machine a deadline fails what is right. A test that needs more examples says so;
+# No timed unit tests: on a busy machine a deadline fails what is right. A test that needs more examples states so;
 # `--hypothesis-profile soak` tries many more of all others.
 settings.register_profile("platform", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("platform"), max_examples=1000)

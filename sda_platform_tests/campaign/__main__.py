@@ -19,7 +19,7 @@ from sda_platform_tests.campaign.points import CRASH_POINTS
 from sda_platform_tests.campaign.report import Report, joined
 
 REPEATS = 25
-# What T2 costs on two idle cores: a worker's death takes 11 to 40 s to mend, a restart of everything 65.
+# What T2 costs on two idle cores: a worker's death takes 11 to 40 s to repair, a restart of everything 65.
 _CASE_S = 35.0
 _BEGIN_AND_END_S = 180.0
 # What the tiers try that is no crash point of the requirements.

@@ -38,7 +38,8 @@ _SETTINGS = {
     # A request may have no object of the catalogue; passes are searched for all of it.
     "SDA_TASKING_SCOPE": "all",
 }
-# A term of windows closes, which clocks are told by; satellites are seen in more windows than refining them takes.
+# A term of windows closes, from which clock biases are estimated; satellites are seen in more windows than refining
+# them takes.
 _SECONDS = 420
 _FRAGMENTS = 6
 _FOLLOWED = 4
@@ -108,7 +109,7 @@ class _Lakes:
                 raise RunFailed(f"{job.name} in {sound} wrote nothing to {', '.join(idle)}")
 
     def outcome(self, point: str) -> tuple[list[str], float, bool]:
-        """What is wrong after a worker died at ``point`` and was repeated; how long that took; whether it did die."""
+        """The problems after a kill at ``point`` and a repeated run, the time, and whether it was killed."""
         # A place of its own: the engine remembers the logs that it read at a path.
         job = next(job for job in SCHEDULED_JOBS if point.partition(":")[2] in {t.name for t in tables_of(job)})
         victim = Path(tempfile.mkdtemp(prefix="victim-", dir=self.home))

@@ -1,4 +1,4 @@
-"""The cases of tier T2, by the crash points that they stand for (CP-01 to CP-40, R1 to R4) or the fault of R4."""
+"""The cases of tier T2, by the crash points that they represent (CP-01 to CP-40, R1 to R4) or the fault of R4."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ from sda_platform_tests.campaign.strikes import (
     Zombie,
 )
 
-# By what lands they are written; all others by readings. These may move no alert, which new elements of what the fleet
-# meets always do.
+# By what lands they are written; all others by observations. These may move no alert, which new elements of what the
+# fleet meets always do.
 _BY_ELEMENTS = (ELEMENT_SETS, ORBITAL_CATALOG, CONJUNCTION_CANDIDATES, ALERT_DELIVERIES)
 _BY_MESSAGES = (RECEIVED_CDMS,)
 _BY_EPHEMERIDES = (EPHEMERIDES,)
@@ -46,7 +46,7 @@ _STAGES = (
     ("lake.committed", "CP-17"),
     ("asset.reported", "CP-20"),
 )
-# What it is besides, where the table says more.
+# What it is in addition, where the table states more.
 _ALSO = {
     "lake.committed:raw_records": "CP-16 CP-18",
     "commit.synced:element_sets": "CP-18",
@@ -142,7 +142,7 @@ def _ends() -> Iterator[Case]:
 
 
 def _recovering() -> Iterator[Case]:
-    """The run that mends what a killed one left is killed itself."""
+    """The run that repairs what a killed one left is killed itself."""
     first = f"commit.sent:{RAW_RECORDS.name}"
     for again, ids in (("landing.acknowledged", "CP-18"), (f"lake.planned:{OBSERVATIONS.name}", "CP-07")):
         yield Case(f"{first}, then {again}", ids, KillAgain(first, again), in_sample=ids == "CP-18")
@@ -161,7 +161,7 @@ def _control_plane() -> Iterator[Case]:
 
 
 def _between() -> Iterator[Case]:
-    """Maintenance between a crash and the run that mends it."""
+    """Maintenance between a crash and the run that repairs it."""
     for table in (OBSERVATIONS, FUSED_TRACKS):
         point = f"commit.sent:{table.name}"
         yield Case(
@@ -211,7 +211,7 @@ def _clients() -> Iterator[Case]:
 
 
 def _restarts() -> Iterator[Case]:
-    """Everything dies at once, and the disk is not what it was."""
+    """Everything is killed at once, and the disk is not what it was."""
     at, before = f"commit.sent:{OBSERVATIONS.name}", f"commit.planned:{OBSERVATIONS.name}"
     yield Case("all killed", "CP-12", Crash(at))
     yield Case("Dagster's database wiped", "F-state", Crash(at, Victim.wipe_dagster), in_sample=True)

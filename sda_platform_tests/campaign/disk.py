@@ -1,8 +1,8 @@
 """A disk that forgets what was not synced, and an fsspec file system (``sim://``) upon it.
 
 Content becomes durable when its file is synced, a name when its directory is (POSIX promises no more; a rename is
-atomic, as on every journaling file system). Until then a change is pending: a process that dies leaves all of them in
-place, a power loss keeps whatever `Loss` it is dealt.
+atomic, as on every journaling file system). Until then a change is pending: a process that is killed leaves all of them
+in place, a power loss keeps whatever `Loss` it is dealt.
 """
 
 import errno

@@ -32,12 +32,12 @@ NANOSECONDS_PER_HOUR = 3600 * NANOSECONDS_PER_SECOND
 class Case:
     """One history: ``batches`` files landed and run, and what strikes.
 
-    At ``step`` of the first process ``fault`` strikes: ``kill`` ends that process (the engine goes on),
-    ``kill-engine`` the engine (the process is told), ``kill-all`` both; ``full`` leaves the disk without space until
-    the process ends; ``lie`` ends all, and the disk has forgotten the newest commit of the records, which it had
+    At ``step`` of the first process ``fault`` strikes: ``kill`` ends that process (the engine continues),
+    ``kill-engine`` the engine (the process gets an error), ``kill-all`` both; ``full`` leaves the disk without space
+    until the process ends; ``lie`` ends all, and the disk has forgotten the newest commit of the records, which it had
     confirmed; the others are a power loss. Where ``rival`` is set, a second process begins and ends while the first is
     at that step, and ``step`` counts from there: a second writer, or, with ``foreign``, a compaction of every table
-    that nobody syncs. Where ``again`` is set, everything is tried again, and ``then`` strikes at this step of it.
+    that no one syncs. Where ``again`` is set, everything is tried again, and ``then`` strikes at this step of it.
 
     ``story`` is what the partner and the nights bring: ``plain`` files; a file that comes ``twice`` under two names,
     and another under one of the two; or 60 idle ``nights`` of another tool's commits between two files. ``seed`` 0 is
@@ -156,7 +156,7 @@ def _live(world: World, story: Story) -> None:
 
 
 def _work(world: World) -> None:
-    """A few runs of the pool, one after another, as its sensor asks for them."""
+    """A few runs of the pool, one after another, as its sensor requests them."""
     for _ in range(3):
         world.run_tables()
 
@@ -166,7 +166,7 @@ def _newest(ready: list[Process]) -> Process:
 
 
 def _run_until(scheduler: Scheduler, step: float) -> None:
-    """Nobody is interrupted, until somebody is about to take this step."""
+    """No one is interrupted, until a process is about to take this step."""
     scheduler.run(lambda ready: None if scheduler.steps >= step else _newest(ready))
 
 
@@ -251,7 +251,7 @@ def _drawn_history(world: World, seed: int) -> list[str]:
 def _by_chance(
     scheduler: Scheduler, chance: random.Random, stays: float, last_step: int
 ) -> Callable[[list[Process]], Process | None]:
-    """Whoever went on last goes on with probability ``stays``."""
+    """The process that continued last continues with probability ``stays``."""
     last: list[Process] = []
 
     def choose(ready: list[Process]) -> Process | None:

@@ -1,6 +1,6 @@
 """T2 with a mission clock that moves: windows close, data comes late, and a repeated run has another `as_of`.
 
-In the other cases mission time stands still and no window closes, so that the victim equals a fault-free twin. Here no
+In the other cases mission time is stopped and no window closes, so that the victim equals a fault-free twin. Here no
 such twin exists: which data is late depends on what was committed before. Each case works on a copy of one lake. A
 worker is killed, mission time moves on, late data lands, and the job runs again. Then the rules O1 to O4, O6 and O7
 must hold, every late observation must be a dead letter, and a replay of the recorded windows and instants must give the

@@ -1,4 +1,4 @@
-"""Nothing lost, nothing doubled: the rules O1 to O9 of the campaign, each a function that tells what is wrong.
+"""Nothing lost, nothing doubled: the rules O1 to O9 of the campaign, each a function that returns the problems.
 
 They read stored bytes, never the platform's own account of them where another source exists: every live file is
 opened, columns are read (``count()`` answers from statistics, even when a file is gone), and the account of what was
@@ -110,7 +110,7 @@ def files(lake: Lake, tables: Sequence[Table] = TABLES) -> list[str]:
 
 
 def derived(lake: Lake, twin: Lake, tables: Sequence[Table] = COMPARED) -> list[str]:
-    """O5 (and O2's sums): what each table says in the end is, value for value, what a fault-free twin's says."""
+    """O5 (and O2's sums): what each table states in the end is, value for value, what a fault-free twin's states."""
     problems = []
     for table in tables:
         ours, theirs = (comparable(one.log(table)) for one in (lake, twin))
@@ -191,7 +191,7 @@ def _wrong_with(path: Path, action: Mapping[str, object]) -> str:
 
 
 def _multiset(rows: pa.Table) -> Counter[str]:
-    """The rows as text, which tells floats to the last bit."""
+    """The rows as text, which shows floats to the last bit."""
     return Counter(map(str, rows.to_pylist()))
 
 

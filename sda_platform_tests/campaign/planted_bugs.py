@@ -56,7 +56,7 @@ class PlantedBug:
     cases: Callable[[], Iterable[Case]]
 
     def caught(self) -> list[str]:
-        """What the first case says that fails with the bug in place; nothing: it survived."""
+        """What the first case states that fails with the bug in place; nothing: it survived."""
         with self.plant():
             return next(filter(None, map(outcome, self.cases())), [])
 
@@ -88,7 +88,7 @@ def _drawn() -> Iterator[Case]:
 
 
 def _without_transaction(engine: SimulatedEngine, path: str, transaction: Transaction, rows: Any, mode: Any) -> None:
-    """Nothing tells Delta which write this is."""
+    """The write has no transaction id."""
     _engine_write(engine, path, replace(transaction, app_id="none", version=engine.jobs + 1), rows, mode)
 
 
@@ -127,7 +127,7 @@ def _acknowledge(plan: Plan) -> None:
 
 
 def _publish_then_commit(lake: SimulatedLake) -> None:
-    """The subscriber hears of alerts before the journal holds them."""
+    """The subscriber receives alerts before the journal holds them."""
     plan = lake.plan(ALERTED)
     if plan.is_empty:
         return
@@ -137,7 +137,7 @@ def _publish_then_commit(lake: SimulatedLake) -> None:
 
 
 def _read_on_trust(zone: LandingZone, segment: Any) -> LoadedSegment:
-    """Bytes are what the metadata says, unseen."""
+    """Bytes are what the metadata states, unseen."""
     loaded = _read(zone, segment)
     return replace(loaded, defect=None, sha256=segment.meta.sha256) if segment.meta else loaded
 
@@ -226,7 +226,7 @@ def _while_discarding() -> Iterator[Case]:
 
 
 def _append_miscounted(lake: SimulatedLake, plan: Plan, rows: Any, **facts: Any) -> CommitReceipt:
-    """One record is lost and another doubled, which no count tells."""
+    """One record is lost and another doubled, which no count shows."""
     if plan.table.name == RAW_RECORDS.name and rows.num_rows > 1:
         rows = rows.take([0, 0, *range(2, rows.num_rows)])
     return _append(lake, plan, rows, **facts)

@@ -30,7 +30,7 @@ from sda_platform_tests.support.injections import Injection, armed
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
 from sda_platform_tests.support.segments import after
 
-# Windows that never close and a horizon of few events: what stands in the end does not depend on how the input was
+# Windows that never close and a horizon of few events: what is current in the end does not depend on how the input was
 # batched, and a run takes seconds.
 SETTINGS: Mapping[str, str] = {
     "SDA_SCREENING_HORIZON_H": str(HORIZON_H),
@@ -87,7 +87,7 @@ class Victim:
         order.arm(self._orders)
 
     def disarm(self) -> None:
-        """Take back an order that nobody carried out, and let whoever stands still go on."""
+        """Take back an order that no one carried out, and let stopped processes continue."""
         self._orders.unlink(missing_ok=True)
         for pid in self.stopped():
             os.kill(pid, signal.SIGCONT)
@@ -102,7 +102,7 @@ class Victim:
             raise NotReached("nobody came by in time")
 
     def crash(self) -> None:
-        """End everything at once, as a power cut does: nobody writes anything any more when this returns."""
+        """End everything at once, as a power cut does: no one writes anything any more when this returns."""
         self._running.kill()
         if not eventually(lambda: not self._running.processes(), 20.0, pause_s=0.02):
             raise RuntimeError("processes of the platform outlive its supervisor")
@@ -134,7 +134,7 @@ class Victim:
         return f"commits of {', '.join(sorted(unread))} wait for their readers" if unread else ""
 
     def drain(self, within_s: float) -> None:
-        """Wait until nothing is left to do. Raises TimeoutError that tells what is left."""
+        """Wait until nothing is left to do. Raises TimeoutError with what is left."""
         began = time.monotonic()
         while left := self._left():
             if time.monotonic() - began > within_s:
@@ -142,7 +142,7 @@ class Victim:
             time.sleep(_POLL_S)
 
     def _left(self) -> str:
-        """The backlog; a log that cannot be read is one, until it was mended."""
+        """The backlog; a log that cannot be read is one, until it was repaired."""
         try:
             return self.backlog()
         except InvariantError as error:
@@ -166,14 +166,14 @@ class Victim:
 
 
 def standing_clock(home: Path) -> None:
-    """Have mission time stand still in ``home``, after all that is ever measured."""
+    """Stop mission time in ``home``, after all that is ever measured."""
     MissionClock(after(NOW_S), 0, 0.0).save(home)
 
 
 def frozen_until(pid: int, holds: Callable[[], bool], within_s: float, slice_s: float = 0.001) -> bool:
     """Let the process run a slice at a time until ``holds``, and leave it frozen then; False: it ran out of time.
 
-    The state on disk is looked at while the process stands still: what holds then is what a kill would leave.
+    The state on disk is looked at while the process is stopped: what holds then is what a kill would leave.
     """
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CrashPoint:
-    """One row of the crash matrix; ``elsewhere`` says why T2 has no case of it, empty where it has."""
+    """One row of the crash matrix; ``elsewhere`` gives the reason T2 has no case of it, empty where it has."""
 
     id: str
     state: str

@@ -102,7 +102,7 @@ class _Subscriber(SqliteSubscriber):
 def run(*, stride: int = 1, seed: int = 1) -> Report:
     """Every ``stride``-th cut, and the two controls with as many.
 
-    Without loop devices none is tried, and a note says why.
+    Without loop devices none is tried, and a note gives the reason.
     """
     if reason := ext4.refusal():
         return Report(NAME, seed, 0, notes=(f"no power loss on a real disk was tried: {reason}",))

@@ -1,4 +1,4 @@
-"""A platform of T1: its directories, the processes that work on them, its oracle; delta-rs stands for the engine."""
+"""A platform of T1: its directories, the processes that work on them, its oracle; delta-rs represents the engine."""
 
 import multiprocessing
 import os
@@ -69,7 +69,7 @@ class Home:
 
     @property
     def told(self) -> Path:
-        """Where a process that failed tells why."""
+        """The file in which a failed process writes the reason."""
         return self.root / "failure"
 
     @property
@@ -151,7 +151,7 @@ def started(program: Callable[[], None]) -> BaseProcess:
 
 
 def to_its_end(process: BaseProcess) -> int:
-    """The exit code; a process that does not end within the patience is killed, and -9 tells it."""
+    """The exit code; a process that does not end in time is killed, and the exit code is then -9."""
     process.join(_TIMEOUT_S)
     if process.exitcode is None:
         process.kill()
@@ -160,7 +160,7 @@ def to_its_end(process: BaseProcess) -> int:
 
 
 def until_reached(process: BaseProcess, order: Path) -> bool:
-    """Wait until the process stands still at its point. False: it ended without coming there."""
+    """Wait until the process is stopped at its point. False: it ended without coming there."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not injections.hits(order) and process.exitcode is None and time.monotonic() < deadline:
         process.join(0.02)

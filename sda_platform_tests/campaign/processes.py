@@ -1,4 +1,4 @@
-"""T1 of the fault campaign: real processes, real files, real SQLite; delta-rs stands for the engine.
+"""T1 of the fault campaign: real processes, real files, real SQLite; delta-rs represents the engine.
 
 A case lands a partner's file and runs the pool in processes of their own. At one fault point the process is killed,
 stopped (while another does its work, and continued then) or fails, or its disk becomes read-only; or the disk fills
@@ -41,7 +41,7 @@ _LARGEST_FILE_BYTES = 30_000
 
 @dataclass(frozen=True)
 class Case:
-    """``disturbance`` strikes at ``point``; ``full`` and ``clock`` need none: their ``number`` tells how much.
+    """``disturbance`` strikes at ``point``; ``full`` and ``clock`` need none: their ``number`` shows how much.
 
     A full disk has ``number`` KiB where mounting is allowed; elsewhere the size of files is limited in that proportion.
     """
@@ -132,7 +132,7 @@ def outcome(case: Case, home: Home) -> tuple[list[str], float]:
     if zombie is not None and zombie.pid is not None:
         os.kill(zombie.pid, signal.SIGCONT)
         to_its_end(zombie)
-        failed = 0  # while the zombie stood still it may have held the subscriber's lock
+        failed = 0  # while the zombie was stopped it may have held the subscriber's lock
     # Partial files of dead writers go once they are old.
     failed = failed or to_its_end(started(partial(work, home.root, 2 * ORPHAN_GRACE_S)))
     told = home.told.read_text() if failed and home.told.exists() else ""
@@ -141,7 +141,7 @@ def outcome(case: Case, home: Home) -> tuple[list[str], float]:
 
 
 def _disturb(case: Case, home: Home) -> BaseProcess | None:
-    """Have the disturbance; gives the process where it stands still now."""
+    """Have the disturbance; gives the process where it is stopped now."""
     match case.disturbance:
         case "clock":
             to_its_end(started(partial(work, home.root, float(_CLOCK_JUMPS_S[case.number]))))

@@ -7,7 +7,7 @@ from statistics import median
 
 @dataclass(frozen=True)
 class Report:
-    """Outcome of one tier. A failure says how to replay it; a point that was missed is a failure as well."""
+    """Outcome of one tier. A failure states how to replay it; a point that was missed is a failure as well."""
 
     tier: str
     seed: int

@@ -1,7 +1,7 @@
 """Processes that a test can stop, interleave and kill at every step, one at a time and repeatably.
 
 Each process is a greenlet. At every operation on the disk, and at every fault point of the platform, it comes back to
-the scheduler, which decides who goes on and who dies.
+the scheduler, which decides who continues and who is killed.
 """
 
 import threading
@@ -61,7 +61,7 @@ class Process:
             self.result = self._program()
         except Killed:
             pass
-        except Exception as error:  # the program failed: whoever waits for it learns how
+        except Exception as error:  # the program failed: the waiting caller gets the error
             self.failure = error
 
 
@@ -96,7 +96,7 @@ class Scheduler:
         return process
 
     def step(self, kind: str, path: str = "") -> None:
-        """A process is about to do this, and does it when it is chosen next; outside of a process, go on at once."""
+        """A process is about to do this, and does it when it is chosen next; outside of a process, continue at once."""
         process = self._running
         if process is None or threading.get_ident() != self._thread:
             return  # helpers in threads of the platform only read
@@ -124,7 +124,7 @@ class Scheduler:
         return process.result
 
     def run(self, choose: Callable[[list[Process]], Process | None]) -> None:
-        """Let ``choose`` pick who goes on, until all are over or it picks nobody (who then are where they are)."""
+        """Let ``choose`` pick who continues, until all are over or it picks no one (who then are where they are)."""
         while ready := [p for p in self.processes if p.can_go_on]:
             chosen = choose(ready)
             if chosen is None:

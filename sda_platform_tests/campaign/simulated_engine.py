@@ -1,8 +1,8 @@
 """The engine of T0: it commits to Delta tables on the simulated disk, and compacts and vacuums them.
 
 It keeps Delta's rules and its faults: a transaction id that is not above the last is skipped *silently*, of two that
-began on one state the later fails, any other rival makes it try the next version; it syncs nothing; it goes on when
-its client dies.
+began on one state the later fails, any other rival makes it try the next version; it syncs nothing; it continues when
+its client is killed.
 """
 
 import json
@@ -47,7 +47,7 @@ class Transaction:
 
 @dataclass
 class SimulatedEngine:
-    """The engine's side of a commit; a job of it is a process of its own, and outlives the client that asked."""
+    """The engine's side of a commit; a job of it is a process of its own, and outlasts the client that asked."""
 
     disk: Disk
     jobs: int = 0

@@ -116,7 +116,7 @@ def replay_differences(world: World) -> list[str]:
 
 
 def recorded_window(commit: StoredCommit) -> tuple[int, int]:
-    """The records that a commit of the alerts consumed, as its manifest says."""
+    """The records that a commit of the alerts consumed, as its manifest states."""
     return commit.window(RAW_RECORDS.name)
 
 

@@ -186,7 +186,7 @@ class World:
         return self.now_ns / NANOSECONDS_PER_SECOND
 
     def new_nonce(self) -> str:
-        """What tells one attempt of a commit from another."""
+        """The random value that identifies one attempt of a commit."""
         self._nonces += 1
         return f"nonce-{self._nonces}"
 
@@ -202,7 +202,7 @@ class World:
         return hashlib.sha256(repr((of_the_disk, outside, counters)).encode()).digest()
 
     def outlive_clock_jumps(self) -> None:
-        """Have no file be younger than the clock says, which may have been set back."""
+        """Have no file be younger than the clock states, which may have been set back."""
         newest_s = max((file.mtime_s for file in self.disk.names.values() if file is not None), default=0.0)
         self.now_ns = max(self.now_ns, round(newest_s * NANOSECONDS_PER_SECOND))
 
@@ -247,7 +247,7 @@ class World:
         return self.scheduler.wait(self.scheduler.start(ENGINE, job))
 
     def compact_unsynced(self) -> None:
-        """What a maintenance leaves that dies right after its first statements: compactions that nothing has synced."""
+        """What a maintenance leaves if it is killed after its first statements: compactions that nothing has synced."""
         for table in self._tables():
             self.engine.compact(delta_log.table_directory(self.lake().log(table).uri).path)
 
@@ -278,7 +278,7 @@ class World:
         return self.scheduler.start(name, program)
 
     def kill_engine(self) -> None:
-        """Every job of the engine ends; whoever waits for one is told."""
+        """Every job of the engine ends; each waiting client gets an error."""
         for process in self.scheduler.processes:
             if process.name == ENGINE:
                 process.kill()
@@ -336,7 +336,7 @@ def run_tables(lake: Lake, zones: Zones, subscriber: Subscriber) -> None:
 
 
 def alert(lake: Lake) -> None:
-    """Plan, transform, commit: every sound record is an alert, which tells how many came with it.
+    """Plan, transform, commit: every sound record is an alert, which shows how many came with it.
 
     That number depends on the window, as watermarks make real tables do: only a replay of the same windows repeats it.
     """

@@ -23,7 +23,7 @@ class StoredCommit:
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
-        """What the manifest says. Raises ValueError where it is no JSON."""
+        """What the manifest states. Raises ValueError where it is no JSON."""
         return dict(json.loads(self.text))
 
     @property

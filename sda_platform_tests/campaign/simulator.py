@@ -27,7 +27,7 @@ _Tried = list[tuple[list[str], float]]
 
 
 def exhaustive(batches: Iterable[int] = (1, 2, 3)) -> Iterator[Case]:
-    """Every fault at every step of the bare histories; a rival at every step of the shortest, and somebody else's
+    """Every fault at every step of the bare histories; a rival at every step of the shortest, and another writer's
     commits at every step of the next; the other stories."""
     losses: tuple[Fault, ...] = ("none", *LOSSES)
     for count in batches:
@@ -76,7 +76,7 @@ def run(
 ) -> Report:
     """Every ``stride``-th exhaustive case and ``repeats`` seeds from ``seed`` on, in turns, on every core.
 
-    ``processes`` 1 is this one. Ends early, and says so, once ``budget_s`` seconds are over.
+    ``processes`` 1 is this one. Ends early, and states so, once ``budget_s`` seconds are over.
     """
     began, notes = time.monotonic(), []
     failures: list[str] = []

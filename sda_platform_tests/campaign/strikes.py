@@ -88,7 +88,7 @@ class KillBetween:
 class KillEngine:
     """SIGKILL of the engine in the middle of a commit to ``table``, as soon as its directory is in ``state``.
 
-    ``state`` is asked while the engine stands still, about the files of before and those of now.
+    ``state`` is queried while the engine is stopped, about the files of before and those of now.
     """
 
     table: Table
@@ -105,8 +105,8 @@ class KillEngine:
 class KillClient:
     """SIGKILL of the worker while the engine executes its statement about ``table``, at ``state`` of the directory.
 
-    The engine stands still until the next worker has planned the same commit. Then the statement of the dead worker
-    goes on, and when it has landed or failed, so does the next worker.
+    The engine is stopped until the next worker has planned the same commit. Then the statement of the dead worker
+    continues, and when it has landed or failed, so does the next worker.
     """
 
     table: Table
@@ -155,7 +155,7 @@ class KillDuring:
         return struck_at
 
     def _carry_out(self, session: SparkSession, victim: Victim) -> None:
-        with contextlib.suppress(Exception):  # the engine dies under it
+        with contextlib.suppress(Exception):  # the engine is killed under it
             session.sql(self.statement.format(f"delta.`{victim.home}/lake/{self.table.name}`")).collect()
 
 
@@ -213,7 +213,7 @@ class Rot:
 
 @dataclass(frozen=True)
 class Zombie:
-    """A worker of the alerts pool is stopped at ``point`` until another has committed; then it goes on (CP-27)."""
+    """A worker of the alerts pool is stopped at ``point`` until another has committed; then it continues (CP-27)."""
 
     point: str
 
@@ -239,7 +239,7 @@ def _killed(pid: int) -> float:
 
 
 def _stopped_at(victim: Victim, land: Land, point: str, landed: Input) -> int:
-    """Process id of a worker that stands still at ``point``."""
+    """Process id of a worker that is stopped at ``point``."""
     _strike(victim, land, landed, Injection(point, "stop"))
     if not eventually(lambda: bool(victim.stopped()), 10.0, pause_s=0.02):
         raise NotReached(f"the worker did not stop at {point}")
@@ -257,7 +257,7 @@ def _kill_engine_at(victim: Victim, table: Table, state: State, begin: Callable[
 
 
 def _freeze_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> int:
-    """Process id of the engine, which stands still with the directory of ``table`` in ``state``. Raises NotReached."""
+    """Process id of the engine, which is stopped with the directory of ``table`` in ``state``. Raises NotReached."""
     directory, engine = Path(victim.platform.lake.log(table).uri), victim.pid("engine")
     before = set(directory.rglob("*"))
     begin()
@@ -285,7 +285,7 @@ def data_files_written_but_no_commit(before: set[Path], now: set[Path]) -> bool:
 
 
 def commit_in_place(before: set[Path], now: set[Path]) -> bool:
-    """CP-12: the commit is in the log, and nobody has been told."""
+    """CP-12: the commit is in the log, and it was not reported."""
     return _is_committed(now - before)
 
 

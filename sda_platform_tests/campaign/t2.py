@@ -52,7 +52,7 @@ class Campaign:
         self._say("  the platform is up, has its catalogue, tracks and first alerts; the faults begin")
 
     def attempt(self, case: Case) -> None:
-        """Hit the platform, let it mend itself, and judge; whatever goes wrong is noted, and the next has its turn."""
+        """Hit the platform, let it recover, and judge; each problem is noted, and the next case follows."""
         try:
             struck_at = case.strike.hit(self._victim, self._land)
             self._reached.add(case.name)
@@ -183,7 +183,7 @@ def run(
     """Hit a platform below ``home`` in each of the ``selected`` ways ``repeats`` times; ``say`` hears the progress.
 
     In the end the table ``replayed`` (``all``: every one, for long) is made again from its history, and what the clock
-    asks for is hit in the ``clocked`` ways, and a platform whose clock moves in the ``moving`` ways.
+    requests is hit in the ``clocked`` ways, and a platform whose clock moves in the ``moving`` ways.
     """
     with closing(Campaign(home, seed, say)) as campaign:
         campaign.begin()

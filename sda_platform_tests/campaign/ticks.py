@@ -1,7 +1,7 @@
 """F-tick of T1: a hundred ticks of the landing sensor at once, cursors from anywhere, and a history that is wiped.
 
 Dagster promises little here: two daemons may evaluate one tick, submit one key twice, take up an old cursor, or have
-lost every run. So whatever it forgets, a batch must be asked for under one key, and a key that is run twice, at once,
+lost every run. So whatever it forgets, a batch must be requested under one key, and a key that is run twice, at once,
 must land every record once.
 """
 
@@ -114,7 +114,7 @@ class _Sensed:
             return [key for keys in answers for key in keys]
 
     def _be_killed(self, point: str, key: str) -> None:
-        """A worker dies at ``point``, and Dagster learns of it."""
+        """A worker is killed at ``point``, and Dagster learns of it."""
         injections.Injection(point).arm(self._home.order)
         to_its_end(started(partial(work, self._home.root)))
         if not injections.hits(self._home.order):

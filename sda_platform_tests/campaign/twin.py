@@ -2,8 +2,8 @@
 must be equal.
 
 A platform that was hit takes its input in other batches than its twin, so commit sequences, correction numbers and
-the instants of processing differ by right. What stands in the end may not: journals are folded, and every column is
-compared that says something about the world.
+the instants of processing differ by right. What is current in the end may not: journals are folded, and every column is
+compared that states something about the world.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from sda_platform_tests.campaign.job_process import run_job
 from sda_platform_tests.campaign.platform import SETTINGS, standing_clock
 from sda_platform_tests.campaign.world import Delivery
 
-# The ledger of deliveries tells which batches there were; rule O6 holds it against the subscriber.
+# The ledger of deliveries shows which batches there were; rule O6 holds it against the subscriber.
 COMPARED = tuple(table for table in TABLES if table is not ALERT_DELIVERIES)
 
 
@@ -43,13 +43,13 @@ def run_twin(home: Path, deliveries: Sequence[Delivery], engine_address: str) ->
 
 
 def lake_of(home: Path) -> Lake:
-    """The tables below ``home``, where mission time stands still as it does for the victim."""
+    """The tables below ``home``, where mission time is stopped as it does for the victim."""
     standing_clock(home)
     return Lake(str(home / "lake"), MissionClock.load(home), without_session)
 
 
 def comparable(log: TableLog) -> pa.Table:
-    """What the table says in the end, without what depends on how its input was batched."""
+    """What the table states in the end, without what depends on how its input was batched."""
     table = log.table
     if issubclass(table.model, CorrectionLogModel):
         key, entries = table.key[0], log.rows()
@@ -72,6 +72,6 @@ _HISTORY = set(CorrectionLogModel.to_schema().columns)
 
 
 def _dropped(table: Table) -> set[str]:
-    """Columns of a table that is no journal which tell how its input was batched."""
+    """Columns of a table that is no journal which show how its input was batched."""
     # Of two deliveries of one observation in two batches the first is kept, whichever that was.
     return {COMMIT_SEQUENCE, *(Provenance.to_schema().columns if table is OBSERVATIONS else ())}

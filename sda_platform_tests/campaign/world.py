@@ -32,7 +32,7 @@ from sda_platform_tests.support.ephemerides_of_operators import oem_of
 from sda_platform_tests.support.received_cdms import Told, messages_of
 from sda_platform_tests.support.segments import START_NS, after, catalogue_of, described, put
 
-# Mission time stands still here, after everything that is measured: `as_of` is the same in every run and twin.
+# Mission time is stopped here, after everything that is measured: `as_of` is the same in every run and twin.
 NOW_S = 1200.0
 DURATION_S = 900.0
 HORIZON_H = 3.0
@@ -42,7 +42,7 @@ _PLAN = ObservingPlan(radar_interval_s=5.0, isl_interval_s=5.0)
 _ODD = "odd-"
 _TURN_DEG, _TURNS = 0.002, 5
 
-# Which record of which bytes: what every bronze row says of itself, and what must be there once.
+# Which record of which bytes: what every bronze row states of itself, and what must be there once.
 RecordId = tuple[str, int]
 
 

@@ -1,4 +1,4 @@
-"""The campaign's teeth at the level of whole runs (O10): each planted bug meets its fault, and the oracle tells it.
+"""The campaign's teeth at the level of whole runs (O10): each planted bug meets its fault, and the oracle shows it.
 
 Each bug is a few lines that a hand could have written. The control runs the same faults against the platform as it is.
 """
@@ -69,7 +69,7 @@ def starting_the_sequence_anew_and_believing_success(patch: pytest.MonkeyPatch) 
         (starting_the_sequence_anew_and_believing_success, {"O1"}),
     ],
 )
-def test_a_planted_bug_is_told_by_the_oracle__O10(
+def test_a_planted_bug_is_reported_by_the_oracle__O10(
     platform: Platform,
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,

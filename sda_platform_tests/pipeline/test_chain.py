@@ -72,7 +72,7 @@ def events() -> list[tuple[int, int, int, float]]:
 
 @cache
 def objects() -> tuple[int, ...]:
-    """The fleet, whoever comes close to it, and some hundred others."""
+    """The fleet, the objects that come close to it, and some hundred others."""
     return tuple(sorted({*FLEET, *(n for e in events() for n in e[:2]), *catalogue_ids()[::90]}))
 
 
@@ -177,7 +177,7 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
 
 
 def _others_speak(platform: Platform, alert: str) -> None:
-    """Somebody says the same of one of our events, and knows of another: seen beside ours, and told."""
+    """One received message agrees with one of our events, and another has no event: both are listed."""
     same = alert_message(platform.lake, alert, "kvn").replace(b"SDA-PLATFORM", b"18 SDS")
     unknown = Told(pair=(FLEET[0], 99_999), stated=2e-4)
     assert land(platform.zone("messages"), "theirs.kvn", same + messages_of([unknown]))
@@ -222,7 +222,7 @@ def _landed_in(platform: Platform, batches: Sequence[Sequence[SimulatedSegment]]
     return tracks(platform)
 
 
-def test_bad_input_is_told_with_file_record_and_reason_and_nothing_else_is_lost(platform: Platform) -> None:
+def test_bad_input_is_reported_with_file_record_and_reason_and_nothing_else_is_lost(platform: Platform) -> None:
     good = radar_payloads(4)
     received = [after(1)] * 6
     mixed = pack_records(

@@ -1,4 +1,4 @@
-"""A radar whose clock is off is found out by satellites that tell where they are, and corrected two terms later."""
+"""A radar whose clock is off is found out by satellites that show where they are, and corrected two terms later."""
 
 from functools import cache
 
@@ -79,7 +79,7 @@ def misses_km(platform: Platform) -> np.ndarray:
     return np.array(found)
 
 
-def test_a_clock_that_is_off_is_told_and_corrected_once_two_terms_say_so__DP3_I4(platform: Platform) -> None:
+def test_a_clock_that_is_off_is_reported_and_corrected_once_two_terms_say_so__DP3_I4(platform: Platform) -> None:
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(followed()))
     platform.run("catalog_to_alerts", only=["element_sets", "orbital_catalog"])
     end = 3 * TERM_S + 60

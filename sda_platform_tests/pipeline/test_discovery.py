@@ -1,4 +1,4 @@
-"""A break-up that nobody has published: its fragments are found, numbered, catalogued and screened."""
+"""A break-up that no one has published: its fragments are found, numbered, catalogued and screened."""
 
 from functools import cache
 
@@ -41,7 +41,7 @@ def fragments() -> pa.Table:
     return truth.filter(pc.greater_equal(truth["norad_id"], FIRST_FRAGMENT_ID))
 
 
-def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platform: Platform) -> None:
+def test_fragments_that_no_one_published_are_found_catalogued_and_screened(platform: Platform) -> None:
     known = {*catalogue_ids()[::60], *FOLLOWED}
     assert land(platform.zone("elements"), "catalogue.csv", catalogue_of(known))
     platform.run("catalog_to_alerts", only=["element_sets", "orbital_catalog", "conjunction_candidates"])
@@ -78,7 +78,7 @@ def test_fragments_that_nobody_published_are_found_catalogued_and_screened(platf
 
 
 def misses_m(rows: pa.Table) -> list[float]:
-    """How far each orbit is from the truth of its own readings, at the one nearest to its epoch."""
+    """How far each orbit is from the truth of its own observations, at the one nearest to its epoch."""
     truth = {row["observation_id"]: row for row in fragments().to_pylist()}
     propagator, found = Propagator(ElementSets.from_columns(arrays(rows))), []
     for number, row in enumerate(rows.to_pylist()):

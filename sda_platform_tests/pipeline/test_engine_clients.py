@@ -146,7 +146,7 @@ def test_two_platforms_on_one_engine_write_only_their_own_manifests__D1(
     ],
     ids=["properties", "protocol"],
 )
-def test_a_change_of_the_table_beside_a_write_is_a_reason_to_try_again__D22(
+def test_a_change_of_the_table_next_to_a_write_is_a_reason_to_try_again__D22(
     start: Start, lake: Lake, write: Write, change: Callable[[DeltaTable], None], condition: str
 ) -> None:
     client = start("run", 101).hold()

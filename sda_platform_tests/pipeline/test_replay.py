@@ -147,7 +147,7 @@ def test_a_lost_an_altered_and_a_doubled_row_are_named(lived: Platform, copied: 
     assert f"1 rows are too many or unfounded, such as observation_id='{ids[2]}'" in told
 
 
-def test_what_vacuum_removed_is_told_and_what_does_not_need_it_is_replayed__102(
+def test_what_vacuum_removed_is_reported_and_what_does_not_need_it_is_replayed__102(
     lived: Platform, copied: Lake, tmp_path: Path
 ) -> None:
     catalogue = DeltaTable(copied.log(ORBITAL_CATALOG).uri)

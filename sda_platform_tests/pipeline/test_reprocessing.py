@@ -47,7 +47,7 @@ def mend_count(platform: Platform, segment: SimulatedSegment) -> None:
     path.write_text(segment.meta.to_json())
 
 
-def test_late_and_mended_records_return_into_their_closed_windows__DP5_F8_E26(
+def test_late_and_repaired_records_return_into_their_closed_windows__DP5_F8_E26(
     platforms: Callable[[str], Platform],
 ) -> None:
     segments = list(simulated())

@@ -1,4 +1,4 @@
-"""A lake that an earlier version of the platform wrote goes on: columns that came since are added, and old rows have
+"""A lake that an earlier version of the platform wrote continues: columns that came since are added, and old rows have
 none of them."""
 
 from dataclasses import replace
@@ -42,7 +42,7 @@ def planned(lake: Lake, table: Table) -> Plan:
     return lake.plan_landing(table, lake.head(table), [SegmentRef("radar", "next", "0" * 64, 1, 1)])
 
 
-def test_dead_letters_of_version_1_stay_readable_beside_those_of_version_2__DP5_Q3(lake: Lake) -> None:
+def test_dead_letters_of_version_1_stay_readable_next_to_those_of_version_2__DP5_Q3(lake: Lake) -> None:
     facts = {"feed": "radar", "error_kind": "bad_length", "payload": b"x"}
     commit(lake, older(DEAD_LETTERS, *VERSION_1), [{**facts, "schema_version": 1, "segment_sha256": "first"}])
     assert [c.name for c in lake.log(DEAD_LETTERS).absent_columns()] == list(VERSION_1)

@@ -38,7 +38,7 @@ def published() -> list[dict[str, str]]:
 
 @cache
 def objects() -> tuple[int, ...]:
-    """Whoever meets in the first part of the hour, and some hundred others."""
+    """Objects that meet in the first part of the hour, and some hundred others."""
     met = {int(row[name]) for row in published()[:150] for name in ("norad_lo", "norad_hi")}
     return tuple(sorted(met | set(catalogue_ids()[::120])))
 

@@ -48,7 +48,7 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     # Nothing new, soon after: no commit.
     assert set(written(platform.run(TASKING)).values()) == {0}
 
-    # After the encounter nothing is asked for, and nothing is scheduled ahead.
+    # After the encounter nothing is requested, and nothing is scheduled ahead.
     platform.at(after(10 * HOUR_S))
     platform.run(TASKING)
     assert current_keys(platform.lake.log(OBSERVATION_REQUESTS)).num_rows == 0

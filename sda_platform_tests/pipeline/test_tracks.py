@@ -43,7 +43,7 @@ def run_at(platform: Platform, seconds: float, segments: list[SimulatedSegment])
 
 
 def misses_km(rows: pa.Table) -> dict[int, float]:
-    """Distance of each object's newest state from the truth at its epoch, which readings near it give by a line."""
+    """Distance of each object's newest state from the truth at its epoch, which observations near it give by a line."""
     truth = pa.concat_tables([s.truth for s in simulated() if s.feed in ("radar", "isl")])
     found = {}
     for row in rows.to_pylist():

@@ -22,7 +22,7 @@ class Journal:
         self.entries: list[tuple[object, ...]] = []
 
     def now(self, **facts: float | None) -> list[tuple[object, ...]]:
-        """Correct the journal so that it says ``facts`` (event: miss distance); returns the new entries."""
+        """Correct the journal so that it states ``facts`` (event: miss distance); returns the new entries."""
         journal = self.spark.createDataFrame(self.entries, COLUMNS)
         rows = [(event, 1, miss) for event, miss in facts.items()]
         fresh = self.spark.createDataFrame(rows, "event_id string, norad_id_1 bigint, miss_distance_km double")

@@ -23,7 +23,7 @@ from sda_platform.formats.telemetry import encode_telemetry_frames
 from sda_platform.landing.zone import LandingZone
 
 NOW_NS = 1_730_419_200_000_000_000
-"""Mission time of a test's collector, which stands still."""
+"""Mission time of a test's collector, which is stopped."""
 
 
 def config(sources: Mapping[str, Mapping[str, Any]], **service: Any) -> CollectorConfig:

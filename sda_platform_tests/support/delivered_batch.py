@@ -16,7 +16,7 @@ def window(source: str, upto: int = 1) -> TableWindow:
 
 
 def a_delivered_batch(lake: Lake, *, received_s: float) -> None:
-    """Raw record → observation → fit → alert → delivery, delivered at the lake's mission time, which stands still."""
+    """Raw record → observation → fit → alert → delivery, delivered at the lake's mission time, which is stopped."""
     now_ns = lake.clock.now_ns()
     received_ns = now_ns - round(received_s * NANOSECONDS_PER_SECOND)
     segments = [SegmentRef("radar", "radar-1", "1" * 64, 10, 2)]

@@ -63,7 +63,7 @@ class Client:
         return self
 
     def release(self) -> None:
-        """Let its statement go on."""
+        """Let its statement continue."""
         (self._place / "gate").write_text("")
 
     def kill(self) -> None:
@@ -109,7 +109,7 @@ def _state(pid: int) -> str:
 
 
 def held_by(place: Path) -> commit.Engine:
-    """Spark, whose statement says that it has begun and then waits at the gate in ``place``."""
+    """Spark, whose statement reports that it has begun and then waits at the gate in ``place``."""
 
     def wait(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:

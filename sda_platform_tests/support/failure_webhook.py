@@ -22,7 +22,7 @@ class FailureWebhook(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Its address, with secrets that nobody may see."""
+        """Its address, with secrets that no one may see."""
         return f"http://me:secret@127.0.0.1:{self.server_address[1]}/failures?key=secret"
 
 

@@ -1,4 +1,4 @@
-"""Strategies and builders of sensor readings within the physical limits."""
+"""Strategies and builders of sensor observations within the physical limits."""
 
 from dataclasses import dataclass
 from math import pi

@@ -23,7 +23,7 @@ _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class Platform:
-    """The platform below ``home``; mission time stands still until `at` moves it."""
+    """The platform below ``home``; mission time is stopped until `at` moves it."""
 
     def __init__(
         self, home: Path, session: SparkSession, now_ns: int, screening: ScreeningResource | None = None
@@ -92,13 +92,13 @@ def checks(result: dg.ExecuteInProcessResult) -> dict[str, bool]:
 
 
 def correctness(result: dg.ExecuteInProcessResult) -> dict[str, bool]:
-    """The same without freshness and silence, which a standing clock says little about."""
+    """The same without freshness and silence, which mean little with a stopped clock."""
     told = checks(result).items()
     return {name: passed for name, passed in told if "fresh" not in name and "sources_report" not in name}
 
 
 def written(result: dg.ExecuteInProcessResult) -> dict[str, int]:
-    """Rows that each asset of a run says it wrote."""
+    """Rows that each asset of a run states it wrote."""
     return {
         event.asset_key.to_user_string(): int(event.materialization.metadata["rows_written"].value)  # type: ignore[union-attr,arg-type]
         for event in result.get_asset_materialization_events()

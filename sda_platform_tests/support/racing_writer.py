@@ -1,9 +1,9 @@
-"""A process with an engine of its own that commits one batch after another to a table, racing whoever does the same.
+"""A process with an engine of its own that commits one batch after another to a table, racing others of its kind.
 
     python -m sda_platform_tests.support.racing_writer <lake> <name> <commits>
 
 What a batch holds follows from its sequence, as it does in the platform: a batch that landed twice shows as rows twice.
-Tells ``ready``, waits for a line, and tells how many commits it won and lost as JSON.
+Prints ``ready``, waits for a line, and prints the numbers of commits won and lost as JSON.
 """
 
 import json

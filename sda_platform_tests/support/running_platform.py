@@ -40,8 +40,8 @@ def eventually(condition: Callable[[], bool], within_s: float, pause_s: float = 
 class RunningPlatform:
     """A platform in ``home``; up when this returns.
 
-    Its mission time starts at ``mission_start_ns``, or is what the home's clock says. ``environment`` adds to what its
-    processes inherit.
+    Its mission time starts at ``mission_start_ns``, or is what the home's clock states. ``environment`` adds to what
+    its processes inherit.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class RunningPlatform:
             "SDA_SERVING": "false",
             "SDA_SERVING_PORT": "0",
             "SDA_SCREENING_HORIZON_H": "24",
-            "SDA_FUSION_REFRESH": "false",  # they come by the clock, and would run beside any test
+            "SDA_FUSION_REFRESH": "false",  # they come by the clock, and would run next to any test
             "SDA_ORPHAN_GRACE_S": "1",
             **(environment or {}),
         }

@@ -71,7 +71,7 @@ def place(sensor: Sensor) -> tuple[float, float, float]:
 
 
 def prior_draw(index: IntArray, time_ns: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Deviations (k, 6) TEME, km and km/s, as large as the prior says catalogued elements err."""
+    """Deviations (k, 6) TEME, km and km/s, as large as the prior states catalogued elements err."""
     _, r, v = catalogue().at(index, time_ns)
     in_rtn = element_covariance_rtn(catalogue(), index, time_ns, r, v, most_km=TRACKED_IN_TRACK_KM)
     factor = np.linalg.cholesky(rtn_to_teme(in_rtn, r, v))
@@ -95,7 +95,7 @@ def displaced(
 def observe(
     source_id: np.ndarray, time_ns: IntArray, r: FloatArray, v: FloatArray, rng: np.random.Generator
 ) -> ObservationArrays:
-    """Noisy readings of true states (k, 3) by ground sensors, each with its registered noise."""
+    """Noisy observations of true states (k, 3) by ground sensors, each with its registered noise."""
     sensors = [sensor_registry()[name] for name in source_id.tolist()]
     latitude_deg, longitude_deg, altitude_m = np.array([place(sensor) for sensor in sensors]).T
     site, site_v = frames.site_to_teme(latitude_deg, longitude_deg, altitude_m, time_ns)
@@ -139,7 +139,7 @@ def observe(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Watched:
-    """Readings (m,) of ``g`` objects that are off their elements by draws from the prior."""
+    """Observations (m,) of ``g`` objects that are off their elements by draws from the prior."""
 
     observations: ObservationArrays
     group: IntArray

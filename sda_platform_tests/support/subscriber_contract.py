@@ -7,7 +7,7 @@ from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, Subscriber
 
 
 def entry(sequence: int, op: str = "insert", alert_id: str = "x") -> AlertEntry:
-    """An entry whose body says its sequence."""
+    """An entry whose body states its sequence."""
     return AlertEntry(alert_id, sequence, op, f'{{"said":{sequence}}}')
 
 

@@ -58,7 +58,7 @@ def in_eme2000(state: FloatArray) -> FloatArray:
 
 @cache
 def readings() -> tuple[Measurements, IntArray, tuple[str, ...]]:
-    """The 521 readings in the frame of the epoch, corrected for the air, whose they are, and the stations."""
+    """The 521 observations in the frame of the epoch, corrected for the air, whose they are, and the stations."""
     with (DATA / "w3b_stations.csv").open() as file:
         stations = {row.pop("name"): {k: float(v) for k, v in row.items()} for row in csv.DictReader(file)}
     lines = [line.split() for line in (DATA / "W3B.aer").read_text().splitlines() if line and not line.startswith("#")]
@@ -71,7 +71,7 @@ def readings() -> tuple[Measurements, IntArray, tuple[str, ...]]:
     azimuth = np.radians([0.0 if line[1] == "RANGE" else float(line[3]) for line in lines])
     elevation = np.radians([45.0 if line[1] == "RANGE" else float(line[4]) for line in lines])
     elevation = elevation - refraction_rad(elevation, place["altitude_m"])
-    # Where a range was measured, the first guess tells the elevation well enough for the air's share.
+    # Where a range was measured, the first guess shows the elevation well enough for the air's share.
     line_km = integrate(in_frame(FIRST_GUESS), EPOCH_NS, time_ns, SUNLIT)[:, :3] - site
     sine = np.einsum("ni,ni->n", enu[:, 2], line_km) / np.linalg.norm(line_km, axis=1)
     elevation = np.where(is_range, np.arcsin(sine), elevation)

@@ -41,7 +41,7 @@ def published(propagator: Propagator) -> list[dict[str, Any]]:
 
 
 def observed_windows(objects: int, windows: int, readings: int = 8, seed: int = 11) -> list[pa.Table]:
-    """Readings of as many objects in each window, in the columns of `observations` with `window_start_ns`."""
+    """Observations of as many objects in each window, in the columns of `observations` with `window_start_ns`."""
     return tracked_windows(objects, windows, readings, seed)[0]
 
 

@@ -101,7 +101,7 @@ class Supervised:
             return refused.code
 
     def notices(self, vital: str) -> list[str]:
-        """The states of ``vital`` that the webhook was told, in their order."""
+        """The states of ``vital`` that the webhook was reported, in their order."""
         return [report["state"] for _, report in self.webhook.received if report["vital"] == vital]
 
 

@@ -1,4 +1,4 @@
-"""`sda land` in a process of its own, and kill -9: it goes on where it was."""
+"""`sda land` in a process of its own, and kill -9: it continues where it was."""
 
 import os
 import signal

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     etcd_binary() is None, reason="no etcd here: `make setup-test` installs it where it may"
 )
 
-# A holder in a process of its own: acquires, says so, waits to be told, and plans a commit under its token.
+# A holder in a process of its own: acquires, prints a line, waits for one, and plans a commit under its token.
 HOLDER = """
 import sys
 from pathlib import Path

@@ -147,7 +147,7 @@ def test_the_lineage_page_shows_every_table_and_landing_zone(page: Page) -> None
     assert page.dialogs == 0
 
 
-def test_the_page_of_the_alerts_tells_what_was_consumed_and_written(platform: RunningPlatform, page: Page) -> None:
+def test_the_page_of_the_alerts_shows_what_was_consumed_and_written(platform: RunningPlatform, page: Page) -> None:
     page.goto(f"/assets/conjunction_alerts?view=events&time={last_write_ms(platform, 'conjunction_alerts')}")
     page.sees("Materialized in run", "consumed", "conjunction_assessments v", "rows_written", "dagster/row_count")
     page.sees("preview", "as_of_mission_time", "2024-11-01T00:")
@@ -160,7 +160,7 @@ def test_the_page_of_the_alerts_shows_checks_that_passed(page: Page) -> None:
     assert "Failed" not in page.text
 
 
-def test_whatever_lands_badly_is_told_and_harms_nothing_else(platform: RunningPlatform, tmp_path: Path) -> None:
+def test_whatever_lands_badly_is_reported_and_harms_nothing_else(platform: RunningPlatform, tmp_path: Path) -> None:
     known = platform.rows(DEAD_LETTERS, "error").num_rows
     sound = radar_segment(20, first_track=900, seconds=20)
     radar = platform.zone("radar")
@@ -236,7 +236,7 @@ def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) ->
     assert False in {passed for name, _, passed in outcomes if name == "raw_records:no_orphans"}
 
 
-def test_a_worker_killed_after_its_first_commit_costs_neither_the_lane_nor_a_record(
+def test_a_worker_killed_after_its_first_commit_costs_neither_the_pool_nor_a_record(
     platform: RunningPlatform, reports: FailureWebhook
 ) -> None:
     earlier = {run.run_id for run in platform.runs()}

@@ -62,7 +62,7 @@ def test_first_contact_of_several_senders_creates_the_tables_once__D18(server: P
         assert outcomes == ["applied"] * 4, f"in round {attempt}"
 
 
-def test_a_wrong_password_is_for_a_person_and_not_told(server: PostgresServer) -> None:
+def test_a_wrong_password_is_permanent_and_not_shown(server: PostgresServer) -> None:
     with pytest.raises(SubscriberMisconfigured, match="password authentication failed") as refused:
         PostgresSubscriber(server.url.replace(PASSWORD, "wr0ng")).mark()
     assert "wr0ng" not in str(refused.value)

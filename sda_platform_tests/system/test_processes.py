@@ -1,4 +1,4 @@
-"""Supervised processes and their guardian, with small real processes: nothing outlives whoever started it."""
+"""Supervised processes and their guardian, with small real processes: none outlasts the process that started it."""
 
 import os
 import signal
@@ -91,7 +91,7 @@ def test_guardian_ends_grandchildren_in_other_sessions_when_its_owner_is_killed(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's leash is Linux's")
-def test_a_leashed_process_dies_with_its_parent(mark: str) -> None:
+def test_a_leashed_process_is_killed_with_its_parent(mark: str) -> None:
     owner = (
         "import subprocess, sys, os, time\n"
         f"env = {{**os.environ, {guardian.MARK!r}: {mark!r}}}\n"

@@ -1,6 +1,6 @@
 """Two processes, each with its own engine, write one table: every sequence lands once, and a zombie lands nothing.
 
-``RACE_COMMITS`` sets for how many commits they race (the soak asks for more).
+``RACE_COMMITS`` sets for how many commits they race (the soak requests more).
 """
 
 import json
@@ -64,7 +64,7 @@ def wait_until_stopped(process: subprocess.Popen[str]) -> None:
 
 
 def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Path) -> None:
-    """One of them is stopped just before it sends its second commit, and goes on when the other has done the rest."""
+    """One of them is stopped just before it sends its second commit, and continues when the other has done the rest."""
     order = tmp_path / "order"
     injections.Injection("commit.planned", "stop", nth=2).arm(order)
     with writer(tmp_path, "zombie", **injections.armed(order)) as zombie, writer(tmp_path, "other") as other:

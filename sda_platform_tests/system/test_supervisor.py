@@ -158,7 +158,7 @@ def test_a_second_platform_on_the_home_is_refused(platform: Supervised, workspac
     assert platform.process.poll() is None
 
 
-def test_a_killed_run_worker_frees_its_lane_within_a_minute(platform: Supervised) -> None:
+def test_a_killed_run_worker_frees_its_pool_within_a_minute(platform: Supervised) -> None:
     os.kill(platform.run_worker(), signal.SIGKILL)
     assert eventually(lambda: platform.runs()[-1].status == dg.DagsterRunStatus.FAILURE, 60)
 
@@ -173,7 +173,7 @@ def test_a_dead_engine_is_restarted_at_its_address(platform: Supervised) -> None
     assert eventually(lambda: platform.output.count("engine: warming the pools") == 2, 90)
 
 
-def test_killing_the_supervisor_leaves_no_process_and_the_next_start_mends_its_run(
+def test_killing_the_supervisor_leaves_no_process_and_the_next_start_repairs_its_run(
     platform: Supervised, workspace: Path
 ) -> None:
     assert eventually(lambda: platform.runs()[0].status == dg.DagsterRunStatus.STARTED, 60)  # the retry

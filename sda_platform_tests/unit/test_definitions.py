@@ -102,7 +102,7 @@ def test_resources_can_be_replaced_for_a_test() -> None:
     assert set(resources) == set(defs.resources or {})
 
 
-def test_clocks_are_told_also_where_no_elements_of_our_own_are_wanted(tmp_path: Path) -> None:
+def test_clocks_are_reported_also_where_no_elements_of_our_own_are_wanted(tmp_path: Path) -> None:
     defined = build_defs(settings=Settings(home=tmp_path, own_elements=False))
     schedule = defined.resolve_schedule_def("orbit_determination_refresh")
     with (

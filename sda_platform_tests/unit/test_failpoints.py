@@ -26,7 +26,7 @@ def visiting(order_file: Path, *visits: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_an_armed_point_kills_whoever_reaches_it_and_tells_so_first(tmp_path: Path) -> None:
+def test_an_armed_point_kills_whoever_reaches_it_and_shows_so_first(tmp_path: Path) -> None:
     orders = tmp_path / "orders"
     Injection("b").arm(orders)
     done = visiting(orders, "a", "b", "c")

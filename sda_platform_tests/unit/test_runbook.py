@@ -1,4 +1,4 @@
-"""The runbook says of every kind of dead letter what the platform's own classification says (DP5-O4).
+"""The runbook states of every kind of dead letter what the platform's own classification states (DP5-O4).
 
 ``python -m sda_platform_tests.unit.test_runbook`` writes the classification into docs/how-to/dead-letters.md.
 """

@@ -76,7 +76,7 @@ RULES: dict[str, Callable[[Stored], list[str]]] = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_sound_platform_is_told_nothing(stored: Stored, rule: str) -> None:
+def test_a_sound_platform_has_no_problem(stored: Stored, rule: str) -> None:
     assert RULES[rule](stored) == []
 
 
@@ -192,7 +192,7 @@ def an_acknowledged_segment_lost(stored: Stored) -> None:
         ("O7", an_acknowledged_segment_lost),
     ],
 )
-def test_a_planted_violation_is_told__O10(stored: Stored, rule: str, plant: Callable[[Stored], None]) -> None:
+def test_a_planted_violation_is_reported__O10(stored: Stored, rule: str, plant: Callable[[Stored], None]) -> None:
     plant(stored)
     assert RULES[rule](stored), f"{rule} does not see {plant.__name__}"
 
@@ -204,7 +204,7 @@ def test_counting_does_not_see_a_deleted_live_file__O4_control(stored: Stored) -
     assert stored.lake.log(OBSERVATIONS).row_count() == before
 
 
-def test_a_run_or_a_segment_that_hangs_is_told__O8(tmp_path: Path) -> None:
+def test_a_run_or_a_segment_that_hangs_is_reported__O8(tmp_path: Path) -> None:
     zone = LandingZone(str(tmp_path), "radar")
     with dg.DagsterInstance.ephemeral() as instance:
         assert oracle.at_rest(instance, tmp_path) == []

@@ -53,7 +53,7 @@ def test_a_case_and_its_text_are_one() -> None:
 @pytest.mark.parametrize(
     "seed",
     [
-        7367,  # a run died after its commit, before it synced the compaction that another one committed beneath it
+        7367,  # a run was killed after its commit, before it synced an earlier compaction by another process
         7378,  # a lying disk forgot the commit that had refused a segment, and the segment stayed in quarantine
     ],
 )
@@ -70,7 +70,7 @@ def test_a_file_that_its_sender_completes_while_it_is_quarantined_is_not_lost__D
     "seed",
     [
         346,  # a power loss brought back the mark of a name, whose commit a recovery had undone
-        297,  # a lander died between its file and the look whether other bytes had used the name
+        297,  # a lander was killed between its file and the look whether other bytes had used the name
     ],
 )
 def test_no_accepted_file_becomes_a_name_conflict__D15(seed: int) -> None:

@@ -23,7 +23,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def health(lake: Lake, **facts: object) -> dict[str, object]:
-    """What an endpoint says that serves the newest version, but for ``facts``."""
+    """What an endpoint states that serves the newest version, but for ``facts``."""
     head = lake.log(ORBITAL_CATALOG).head()
     bound = asdict(Binding(head.version, head.sequence, head.manifest_sha256, 1, 0, objects=3, sets=3))
     return {"catalogue": {**bound, **facts}, "pending_sets": 0, "followed_after_s": 1.5}

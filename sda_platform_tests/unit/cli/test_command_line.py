@@ -60,7 +60,7 @@ def test_status_counts_rows_age_backlog_and_names_orphans(home: Path) -> None:
     assert "unknown feed 'lidar'" in sda(home, "status").output
 
 
-def test_verify_tells_a_damaged_lake_mends_it_on_demand_and_status_remembers(home: Path) -> None:
+def test_verify_shows_a_damaged_lake_repairs_it_on_demand_and_status_remembers(home: Path) -> None:
     lake = lake_at(home / "lake")
     for name in ("a", "b"):
         commit(lake, OBSERVATIONS, [{"observation_id": name}])
@@ -182,7 +182,7 @@ def test_what_is_no_instant_is_a_wrong_use(home: Path, command: tuple[str, ...])
     assert answer.exit_code == 2 and "'yesterday' is no ISO 8601 instant" in answer.output
 
 
-def test_a_home_that_cannot_be_written_is_told_by_path_and_reason(tmp_path: Path) -> None:
+def test_a_home_that_cannot_be_written_is_reported_by_path_and_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     night = tmp_path / "night.jsonl"
     night.write_bytes(b"{}\n")
@@ -247,13 +247,13 @@ def test_reprocess_brings_letters_back_once_here_or_into_another_root(letters: P
     assert "0 reprocessed, 0 skipped, 0 had returned before" in since.output
 
 
-def test_reprocess_without_any_letter_and_with_a_wrong_time_is_said_in_a_line(home: Path) -> None:
+def test_reprocess_without_any_letter_and_with_a_wrong_time_prints_one_line(home: Path) -> None:
     assert "0 reprocessed, 0 skipped" in sda(home, "reprocess").output
     wrong = sda(home, "reprocess", "--since", "yesterday")
     assert (wrong.exit_code, "'yesterday' is no ISO 8601 instant" in wrong.output) == (2, True)
 
 
-def test_status_tells_the_days_dead_letters_by_kind_and_source(letters: Path) -> None:
+def test_status_shows_the_days_dead_letters_by_kind_and_source(letters: Path) -> None:
     found = json.loads(sda(letters, "status", "--json").output)
     assert found["letters"] == [
         {"kind": "bad_length", "disposition": "permanent", "letters": 2, "source": "radar",

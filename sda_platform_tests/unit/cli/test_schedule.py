@@ -18,7 +18,7 @@ from sda_platform_tests.unit.serving.catalogues import row as element_row
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home whose lake has a schedule: what is over, two sensors ahead, and a request that nobody serves."""
+    """A home whose lake has a schedule: what is over, two sensors ahead, and a request that no one serves."""
     MissionClock(START_NS, 0, 0.0).save(tmp_path)
     lake = lake_at(tmp_path / "lake")
 

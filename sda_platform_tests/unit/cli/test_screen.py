@@ -63,7 +63,7 @@ def test_ten_minutes_of_all_against_all_are_the_published_events(tmp_path: Path)
     np.testing.assert_allclose(miss_km, [float(row["miss_km"]) for row in expected], rtol=0, atol=1e-5)
 
 
-def test_what_was_left_out_is_told_and_written_beside_the_events(small_catalogue: Path, tmp_path: Path) -> None:
+def test_what_was_left_out_is_reported_and_written_next_to_the_events(small_catalogue: Path, tmp_path: Path) -> None:
     answer = sda_screen(
         "--catalog", str(small_catalogue), "--start", START, "--hours", "1", "--processes", "1",
         "--out", str(tmp_path / "events.csv"),

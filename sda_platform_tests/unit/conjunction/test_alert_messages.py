@@ -1,4 +1,4 @@
-"""The message of an alert says what was assessed, to us and to a parser that is not ours (CCSDS 508.0-B-1)."""
+"""The message of an alert states what was assessed, to us and to a parser that is not ours (CCSDS 508.0-B-1)."""
 
 from typing import Any
 

@@ -141,7 +141,7 @@ def test_an_old_track_gives_way_to_the_model_unless_the_object_has_manoeuvred(
     assert (found == before) is (source == "element_set")
 
 
-def test_an_object_without_a_track_keeps_the_model_beside_one_that_has_one(
+def test_an_object_without_a_track_keeps_the_model_next_to_one_that_has_one(
     catalogue: Catalogue, candidates: pa.Table
 ) -> None:
     one = candidates.slice(0, 1)

@@ -149,7 +149,7 @@ def test_of_each_originator_the_last_message_on_an_encounter_counts() -> None:
         (2e-7, 3e-8, False),
     ],
 )
-def test_probabilities_that_differ_tenfold_are_told_where_one_of_them_is_a_risk(
+def test_probabilities_that_differ_tenfold_are_reported_where_one_of_them_is_a_risk(
     lake: Lake, theirs: float, ours: float, differs: bool
 ) -> None:
     (line,) = told(lake, Told(stated=theirs), events=[event("event-of-ours", ours)])
@@ -162,14 +162,14 @@ def test_probabilities_that_differ_tenfold_are_told_where_one_of_them_is_a_risk(
 
 
 @pytest.mark.parametrize(("stated", "is_told"), [(1e-7, True), (9e-8, False), (None, True)])
-def test_a_risk_that_we_do_not_have_is_told(lake: Lake, stated: float | None, is_told: bool) -> None:
+def test_a_risk_that_we_do_not_have_is_reported(lake: Lake, stated: float | None, is_told: bool) -> None:
     """Where nothing is stated, the message's own covariances tell."""
     elsewhere = [event("a", 1e-3, pair=(25544, 5)), event("b", 1e-3, tca_ns=TCA_NS + SAME_EVENT_NS)]
     (line,) = told(lake, Told(stated=stated), events=elsewhere)
     assert (line or "").endswith("we have no such event") == is_told
 
 
-def test_what_is_past_or_cannot_be_used_or_was_withdrawn_by_us_is_told_accordingly(lake: Lake) -> None:
+def test_what_is_past_or_cannot_be_used_or_was_withdrawn_by_us_is_reported_accordingly(lake: Lake) -> None:
     withdrawn = [event("a", 1e-3), {**event("a", 1e-3), "op": "retract"}]
     commit(lake, RECEIVED_CDMS, rows(b"CCSDS_CDM_VERS = 1.0\n"))
     (line,) = told(lake, Told(stated=1e-3), Told(stated=1e-3, tca_ns=START_NS), events=withdrawn)

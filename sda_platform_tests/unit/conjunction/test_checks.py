@@ -60,7 +60,7 @@ def test_colours_that_follow_from_their_probabilities_are_in_order(tmp_path: Pat
         (assessed("x", 2e-4, "red", None, True), "1 assessments have a valid 2D Pc and another one, such as x"),
     ],
 )
-def test_a_colour_or_a_pc_that_does_not_follow_is_told(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
+def test_a_colour_or_a_pc_that_does_not_follow_is_reported(tmp_path: Path, wrong: dict[str, Any], told: str) -> None:
     lake = lake_at(tmp_path)
     commit(lake, CONJUNCTION_ASSESSMENTS, [assessed("a", 1e-4, "red", 1e-4, True), wrong])
     assert wrong_risks(lake) == [told]
@@ -88,7 +88,7 @@ def freshness(lake: Lake, home: Path, table: Table) -> bool:
         (ALERT_DELIVERIES, CONJUNCTION_ALERTS),
     ],
 )
-def test_what_waits_for_too_long_is_told(tmp_path: Path, table: Table, source: Table) -> None:
+def test_what_waits_for_too_long_is_reported(tmp_path: Path, table: Table, source: Table) -> None:
     commit(lake_at(tmp_path / "lake"), source)
     inputs = {CONJUNCTION_ASSESSMENTS.name: (CONJUNCTION_CANDIDATES, TRACKS)}.get(table.name, (source,))
     windows = [genesis_window(each, 1 if each is source else 0) for each in inputs]
@@ -99,7 +99,7 @@ def test_what_waits_for_too_long_is_told(tmp_path: Path, table: Table, source: T
     assert not freshness(late, tmp_path, table)
 
 
-def test_a_screening_that_is_too_old_is_told(tmp_path: Path) -> None:
+def test_a_screening_that_is_too_old_is_reported(tmp_path: Path) -> None:
     commit(lake_at(tmp_path / "lake"), CONJUNCTION_CANDIDATES, watermarks={SCREENED_FROM: START_NS})
     for hours, is_fresh in ((11, True), (13, False)):
         lake = lake_at(tmp_path / "lake", now_ns=after(hours * 3600))

@@ -1,4 +1,4 @@
-"""The fleet list: the shipped one is sound, a broken one says where."""
+"""The fleet list: the shipped one is sound, a broken one states where."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What was said of an event over time, in words and as a picture."""
+"""What was stated of an event over time, in words and as a picture."""
 
 import io
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_a_journal_folds_to_what_was_said_and_when() -> None:
     assert gone.last == history.last
 
 
-def test_an_alert_is_told_with_who_when_how_near_and_how_that_changed() -> None:
+def test_an_alert_is_reported_with_who_when_how_near_and_how_that_changed() -> None:
     text = told(journal(), "insert")
     assert f"alert {EVENT}: red, Pc 2.00e-04" in text
     assert "43800 ICEYE-X2 (state from its elements)" in text
@@ -88,7 +88,7 @@ def test_what_others_say_of_it_stands_beside() -> None:
     ]
 
 
-def test_of_a_withdrawn_alert_it_is_said() -> None:
+def test_a_withdrawn_alert_is_shown_as_withdrawn() -> None:
     text = told(journal(withdrawn=True), "retract")
     assert f"alert {EVENT}: withdrawn" in text
     assert "the event is gone" in text
@@ -111,7 +111,7 @@ def test_the_picture_is_a_png_that_depends_on_the_history_and_nothing_else() -> 
     assert as_markdown(picture, "alert x").startswith("![alert x](data:image/png;base64,iVBORw0KGgo")
 
 
-def test_a_picture_that_cannot_be_written_is_told_with_the_file_and_the_reason(tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_reported_with_the_file_and_the_reason(tmp_path: Path) -> None:
     trace = Trace(EVENT, journal(), [], journal(), [], [], [], [])
     with pytest.raises(PictureError, match=r"a picture is written as \.png"):
         write_picture(trace, tmp_path / "a.jpg")

@@ -40,7 +40,7 @@ def test_the_most_dangerous_alerts_that_hold_are_drawn_in_order(tmp_path: Path, 
         assert base64.b64decode(text.partition("base64,")[2].rstrip(")")).startswith(b"\x89PNG")
 
 
-def test_what_others_say_of_encounters_ahead_stands_beside_what_we_say(tmp_path: Path) -> None:
+def test_received_cdms_of_encounters_ahead_are_listed_next_to_our_assessments(tmp_path: Path) -> None:
     lake = lake_at(tmp_path)
     assert "received_cdms" not in metadata_of(lake)
     known = {"norad_id_1": 1, "norad_id_2": 2, "tca_time_ns": after(3600), "collision_probability": 2.5e-6}

@@ -1,4 +1,4 @@
-"""Dead letters of every version are read, an unknown one is left out, and what was written says how to act (DP5-Q3)."""
+"""Dead letters of every version are read, unknown ones are omitted, and each names the remedy (DP5-Q3)."""
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ def test_letters_of_both_versions_are_read_in_the_newest_layout__DP5_Q3() -> Non
     assert (second.rejected_time_ns, second.retry_count, second.source) == (9, 1, "radar-7")
 
 
-def test_a_letter_of_a_version_that_nobody_here_knows_is_left_out_and_counted__DP5_Q3() -> None:
+def test_a_letter_of_a_version_that_no_one_here_knows_is_left_out_and_counted__DP5_Q3() -> None:
     letters, unknown = read_dead_letters(rows_of(DEAD_LETTERS, [letter(3, 0), letter(2, 1), letter(99, 2)]))
     assert ([each.record_number for each in letters], unknown) == ([1], 2)
 
@@ -42,7 +42,7 @@ def test_a_v1_letter_of_a_feed_with_several_formats_does_not_guess_which() -> No
     assert migrated_from_v1(letter(1, feed="elements"))["segment_format"] is None
 
 
-def test_a_kind_that_nobody_classified_breaks_the_contract__DP5_F13() -> None:
+def test_a_kind_that_no_one_classified_breaks_the_contract__DP5_F13() -> None:
     (violation,) = violations(DEAD_LETTERS, rows_of(DEAD_LETTERS, [letter(2, error_kind="new_kind")]))
     assert violation.column == "error_kind"
 

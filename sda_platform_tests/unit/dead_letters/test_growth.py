@@ -79,7 +79,7 @@ def test_the_factor_can_be_set_by_kind(tmp_path: Path) -> None:
     assert checked(tmp_path / "b", rows, GrowthResource(factor_by_kind={"bad_json": 40.0})).passed is False
 
 
-def test_letters_that_only_a_newer_platform_can_read_are_told(tmp_path: Path) -> None:
+def test_letters_that_only_a_newer_platform_can_read_are_reported(tmp_path: Path) -> None:
     found = checked(tmp_path, letters(1, [0], schema_version=3))
     assert (found.passed, found.metadata["letters_of_unknown_version"].value) == (False, 1)
 

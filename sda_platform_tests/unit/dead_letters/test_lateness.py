@@ -1,4 +1,4 @@
-"""Which observations came too late is told from the commits of fused_tracks, and each becomes one letter (DP3-Q4)."""
+"""Late observations are found from the commits of fused_tracks, and each becomes one dead letter (DP3-Q4)."""
 
 from pathlib import Path
 

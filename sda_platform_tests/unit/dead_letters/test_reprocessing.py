@@ -1,4 +1,4 @@
-"""The way back from dead letters: byte for byte, once, whatever is asked how often (DP5-F8, Q7, G2, I22, I23)."""
+"""The way back from dead letters: byte for byte, once, whatever is queried how often (DP5-F8, Q7, G2, I22, I23)."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -119,7 +119,7 @@ def test_a_record_that_is_refused_again_does_not_multiply(tmp_path: Path) -> Non
     again = bring_back(letters, tmp_path)
     assert (again.reprocessed, again.had_already) == (0, 2)
     assert {each.reason for each in again.skipped} == {"an earlier letter has the same bytes"}
-    for _ in range(3):  # whoever asks for the newest letters only goes one round further, and then no more
+    for _ in range(3):  # a request for the newest letters only goes one round further, and then no more
         newest = [letter for letter in letters if letter.commit_sequence == zone.head.sequence]
         bring_back(newest, tmp_path)
         batch = zone.take()

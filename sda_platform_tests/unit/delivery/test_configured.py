@@ -49,7 +49,7 @@ def test_an_unknown_kind_is_refused_without_telling_the_password(tmp_path: Path)
 
 
 @pytest.mark.parametrize("setting", [f"postgresql://me:{SECRET}/x@host/db", f"http://me:{SECRET}/x@host/db"])
-def test_a_password_that_breaks_the_url_is_not_told_either(tmp_path: Path, setting: str) -> None:
+def test_a_password_that_breaks_the_url_is_not_reported_either(tmp_path: Path, setting: str) -> None:
     with pytest.raises(SubscriberMisconfigured, match="is not a URL that can be read") as refused:
         chosen_subscriber(setting, tmp_path)
     assert SECRET not in repr(refused.value)
@@ -57,7 +57,7 @@ def test_a_password_that_breaks_the_url_is_not_told_either(tmp_path: Path, setti
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "http"])
-def test_no_failure_tells_the_password(tmp_path: Path, scheme: str) -> None:
+def test_no_failure_shows_the_password(tmp_path: Path, scheme: str) -> None:
     subscriber = chosen_subscriber(f"{scheme}://me:{SECRET}@127.0.0.1:1/alerts?key={SECRET}", tmp_path)
     with pytest.raises(SubscriberUnavailable) as away:
         subscriber.mark()

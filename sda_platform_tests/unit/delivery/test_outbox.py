@@ -55,7 +55,7 @@ def test_a_large_batch_is_sent_in_groups_that_are_the_same_each_time__CP37() -> 
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=8), st.data())
-def test_the_mark_of_what_was_told_follows_from_the_entries_alone(lengths: list[int], data: st.DataObject) -> None:
+def test_the_mark_of_what_was_reported_follows_from_the_entries_alone(lengths: list[int], data: st.DataObject) -> None:
     """Whatever way the journals of some alerts are cut into batches, the changes add up to the mark of their ends."""
     journals = [
         [AlertEntry(str(n), i // 2, ("insert", "retract")[i % 2], "") for i in range(length)]

@@ -156,7 +156,7 @@ def test_an_open_alert_that_the_new_lake_does_not_have_is_reported_and_left_alon
     assert problem.startswith("2 open alerts of an earlier lake are not known to this one")
 
 
-def test_an_own_delivery_that_died_is_not_taken_for_an_earlier_lakes__E14(tmp_path: Path, lake: Lake) -> None:
+def test_an_own_delivery_that_was_killed_is_not_taken_for_an_earlier_lakes__E14(tmp_path: Path, lake: Lake) -> None:
     subscriber = Watched(tmp_path / "empty.sqlite")
     assert killed(lake, subscriber, "delivery.answered", 1)
     assert deliver(lake, subscriber)["outcomes"] == {"applied": 3}

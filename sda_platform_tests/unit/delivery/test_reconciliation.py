@@ -38,7 +38,7 @@ class Watched(SqliteSubscriber):
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Three alerts were told, one of them corrected, one withdrawn."""
+    """Three alerts were reported, one of them corrected, one withdrawn."""
     lake = lake_at(tmp_path / "lake")
     report(lake, *((alert, 0, "insert") for alert in IDS[:3]))
     report(lake, (IDS[0], 0, "retract"), (IDS[0], 1, "insert"), (IDS[1], 0, "retract"))
@@ -79,7 +79,7 @@ def resent(lake: Lake, subscriber: SqliteSubscriber) -> object:
     return facts["resent_lost_entries"]
 
 
-def test_where_nothing_was_lost_one_question_tells_it(lake: Lake, subscriber: Watched) -> None:
+def test_where_nothing_was_lost_one_question_shows_it(lake: Lake, subscriber: Watched) -> None:
     assert resent(lake, subscriber) == 0
     subscriber.read = 0
     report(lake, (IDS[3], 0, "insert"))
@@ -116,7 +116,7 @@ def test_a_subscriber_restored_from_a_backup_gets_what_came_after_it(
     assert resent(lake, subscriber) == 2
 
 
-def test_a_loss_and_new_alerts_are_told_apart(lake: Lake, subscriber: Watched) -> None:
+def test_a_loss_and_new_alerts_are_distinguished(lake: Lake, subscriber: Watched) -> None:
     lose(subscriber, f"DELETE FROM alerts WHERE alert_id = '{IDS[2]}'")
     report(lake, (IDS[4], 0, "insert"))
     facts = deliver(lake, subscriber)
@@ -125,7 +125,7 @@ def test_a_loss_and_new_alerts_are_told_apart(lake: Lake, subscriber: Watched) -
 
 
 @pytest.mark.parametrize("unknown", [AlertEntry(IDS[5], 0, "insert", "{}"), AlertEntry(IDS[2], 7, "insert", "{}")])
-def test_what_it_holds_beyond_the_journal_is_told_and_left_alone(
+def test_what_it_holds_beyond_the_journal_is_reported_and_left_alone(
     lake: Lake, subscriber: Watched, unknown: AlertEntry
 ) -> None:
     subscriber.apply("another platform's", [unknown])
@@ -135,13 +135,13 @@ def test_what_it_holds_beyond_the_journal_is_told_and_left_alone(
     assert unknown in subscriber.held()
 
 
-def test_an_altered_text_is_told(lake: Lake, subscriber: Watched) -> None:
+def test_an_altered_text_is_reported(lake: Lake, subscriber: Watched) -> None:
     lose(subscriber, f"UPDATE alerts SET body = '{{}}' WHERE alert_id = '{IDS[0]}'")
     (problem,) = disagreements(lake, subscriber)
     assert f"differ between the subscriber and the correction log, such as {IDS[0]}" in problem
 
 
-def test_an_altered_sequence_is_told(lake: Lake, subscriber: Watched) -> None:
+def test_an_altered_sequence_is_reported(lake: Lake, subscriber: Watched) -> None:
     lose(subscriber, f"UPDATE alerts SET sequence = 0 WHERE alert_id = '{IDS[0]}'")
     assert any("1 alerts missing or behind" in problem for problem in disagreements(lake, subscriber))
 
@@ -152,7 +152,7 @@ def outcome(resource: LakeResource, subscriber: Subscriber) -> dg.AssetCheckResu
     return found
 
 
-def test_the_check_is_red_with_the_reason_and_green_when_it_is_mended(
+def test_the_check_is_red_with_the_reason_and_green_when_it_is_repaired(
     lake: Lake, subscriber: Watched, tmp_path: Path
 ) -> None:
     resource = LakeResource(uri=lake.uri, home=str(tmp_path), spark=SparkResource(remote="local"))

@@ -61,7 +61,9 @@ def test_a_run_that_is_under_way_is_left_to_deliver_them(ticker: Ticker, pool: s
     assert ticker.tick() == f"run {running[:8]} is under way and will deliver what waits"
 
 
-def test_while_the_subscriber_is_away_no_run_is_started_and_the_reason_is_told(ticker: Ticker, tmp_path: Path) -> None:
+def test_while_the_subscriber_is_away_no_run_is_started_and_the_reason_is_logged(
+    ticker: Ticker, tmp_path: Path
+) -> None:
     report(ticker.lake, ("x", 0, "insert"))
     ticker.subscriber = chosen_subscriber("http://127.0.0.1:1/alerts", tmp_path)
     reason = ticker.tick()

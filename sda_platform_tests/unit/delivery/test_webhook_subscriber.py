@@ -76,7 +76,7 @@ def test_another_process_that_does_not_know_asks_first_as_well__CP35(
     assert posts(receiver) == 1
 
 
-def test_a_refused_entry_is_told_and_holds_no_other_back(subscriber: WebhookSubscriber, receiver: Receiver) -> None:
+def test_a_refused_entry_is_reported_and_holds_no_other_back(subscriber: WebhookSubscriber, receiver: Receiver) -> None:
     receiver.refused.add("y")
     batch = [entry(0), entry(0, alert_id="y"), entry(0, alert_id="z")]
     assert subscriber.apply("b1", batch) == ["applied", "refused", "applied"]
@@ -99,7 +99,7 @@ def test_an_answer_that_only_a_person_can_mend_is_not_repeated(
 def test_an_answer_outside_the_contract_is_not_taken_for_a_delivery(
     subscriber: WebhookSubscriber, receiver: Receiver
 ) -> None:
-    receiver.faults.append(200)  # accepted, it says, and does not say what
+    receiver.faults.append(200)  # accepted, according to its status, without an answer
     with pytest.raises(SubscriberMisconfigured, match="answered outside the contract"):
         subscriber.apply("b1", [entry(0)])
 

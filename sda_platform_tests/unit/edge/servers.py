@@ -1,4 +1,4 @@
-"""HTTP servers that answer what a test says, on loopback."""
+"""HTTP servers that answer what a test states, on loopback."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

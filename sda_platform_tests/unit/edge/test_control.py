@@ -68,7 +68,7 @@ def test_every_family_is_exported_and_counts_are_true__DP1_O2_DP4_O1(tmp_path: P
     }
 
 
-def test_health_is_503_once_a_source_died__DP1_O1(tmp_path: Path) -> None:
+def test_health_is_503_once_a_source_was_killed__DP1_O1(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with (
             collecting(tmp_path, RADAR) as collector,

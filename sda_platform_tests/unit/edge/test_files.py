@@ -31,7 +31,7 @@ def test_a_file_that_is_copied_into_the_folder_lands_and_is_put_away(tmp_path: P
             (drop / "sets.tle").write_bytes(SETS)
             await until(lambda: (drop / "landed" / "sets.tle").exists())
             assert collector.ledger.of_source("partners").sealed == 1
-            (drop / "sets.tle").write_bytes(SETS)  # the same again: nothing new, and put away beside the first
+            (drop / "sets.tle").write_bytes(SETS)  # the same again: nothing new, and put away next to the first
             await until(lambda: (drop / "landed" / "sets.tle.2").exists())
 
     asyncio.run(scenario())

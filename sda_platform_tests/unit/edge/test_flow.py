@@ -27,7 +27,7 @@ from sda_platform_tests.unit.edge.test_sources import LINKS
 
 @dataclass
 class Zone:
-    """A zone whose edges nobody empties but the test."""
+    """A zone whose edges no one empties but the test."""
 
     entry: ZoneEntry
     ledger: Ledger

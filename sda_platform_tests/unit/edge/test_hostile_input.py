@@ -1,4 +1,4 @@
-"""Hostile input: any bytes on any socket are counted and landed or refused, and the other sources go on."""
+"""Hostile input: any bytes on any socket are counted and landed or refused, and the other sources continue."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""Sources over HTTP: the optical archive, public catalogues, and what is asked again of a server that fails."""
+"""Sources over HTTP: the optical archive, public catalogues, and what is requested again of a server that fails."""
 
 import asyncio
 import json

@@ -59,7 +59,7 @@ def test_a_malformed_frame_is_low_so_that_garbage_is_shed_first(length: int) -> 
     assert (is_high.tolist(), is_bad.tolist()) == ([False, True], [True, False])
 
 
-def test_1800_new_objects_beside_50000_known_ones_leave_these_redundant__E25() -> None:
+def test_1800_new_objects_next_to_50000_known_ones_leave_these_redundant__E25() -> None:
     memory = RecentSamples()
     known = [frame(track, NOW_NS + n) for n in range(SAMPLES) for track in range(50_000)]
     assert all(high(memory, known))

@@ -1,4 +1,4 @@
-"""A station that is called: reconnects, gives up, keeps its element set fresh, says goodbye (F4)."""
+"""A station that is called: reconnects, gives up, keeps its element set fresh, sends GOODBYE (F4)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The audit of the topology: no edge without a declaration, a bound and a reason, and no queue or task beside it."""
+"""The audit of the topology: no edge without a declaration, a bound and a reason, and no queue or task next to it."""
 
 import ast
 import asyncio
@@ -48,7 +48,7 @@ def test_high_priority_blocks_and_low_priority_is_shed__DP4_I3() -> None:
     assert policies["telemetry.high"] is OverflowPolicy.DEADLINE
 
 
-def test_a_lane_is_one_channel_for_every_caller() -> None:
+def test_a_pool_is_one_channel_for_every_caller() -> None:
     topology = Topology()
     assert topology.lanes("radar") == topology.lanes("radar")
 
@@ -79,7 +79,7 @@ def unbounded(path: Path) -> list[str]:
 
 
 def detached(path: Path) -> list[str]:
-    """Tasks that nobody keeps: their failure would disappear."""
+    """Tasks that no one keeps: their failure would disappear."""
     tree = ast.parse(path.read_text())
     alone = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     in_group = "TaskGroup" in path.read_text()

@@ -1,4 +1,4 @@
-"""Messages in KVN and XML carry the same element sets as in CSV; what is none says why."""
+"""Messages in KVN and XML carry the same element sets as in CSV; what is none gives the reason."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Sensor readings on the wire: golden bytes, round trips, physical limits, identity, and any bytes at all."""
+"""Sensor observations on the wire: golden bytes, round trips, physical limits, identity, and any bytes at all."""
 
 import json
 import uuid
@@ -55,7 +55,7 @@ def test_optical_record_golden_bytes() -> None:
 
 
 @given(st.lists(radar_readings, max_size=8))
-def test_radar_readings_survive_the_wire(readings: list[RadarReading]) -> None:
+def test_radar_observations_survive_the_wire(readings: list[RadarReading]) -> None:
     rows = decode_radar(*(reading.payload() for reading in readings)).to_pylist()
     assert [row["error"] for row in rows] == [None] * len(readings)
     for row, reading in zip(rows, readings, strict=True):
@@ -190,7 +190,7 @@ def test_optical_record_polled_twice_keeps_its_id_though_the_collector_stamps_it
 
 
 @given(st.lists(radar_readings, min_size=2, max_size=8, unique=True))
-def test_different_readings_have_different_ids(readings: list[RadarReading]) -> None:
+def test_different_observations_have_different_ids(readings: list[RadarReading]) -> None:
     ids = decode_radar(*(reading.payload() for reading in readings))["observation_id"].to_pylist()
     assert len(set(ids)) == len(readings)
 

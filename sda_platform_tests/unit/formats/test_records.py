@@ -36,7 +36,7 @@ def test_container_gives_back_every_payload_and_its_time(records: list[tuple[byt
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=8), st.data())
-def test_container_torn_anywhere_keeps_whole_records_and_tells_the_tail(
+def test_container_torn_anywhere_keeps_whole_records_and_shows_the_tail(
     payloads: list[bytes], draw: st.DataObject
 ) -> None:
     data = pack_records(payloads, range(len(payloads)))
@@ -149,7 +149,7 @@ def test_messages_in_kvn_are_cut_where_a_version_begins_a_line(data: bytes, foun
         (b"</ndm>", []),
     ],
 )  # fmt: skip
-def test_messages_in_xml_are_cut_into_their_elements_and_what_is_none_is_told(
+def test_messages_in_xml_are_cut_into_their_elements_and_what_is_none_is_reported(
     data: bytes, found: list[tuple[bytes, str | None]]
 ) -> None:
     assert [(r.payload, r.error_kind) for r in split_records(data, "cdm-xml")] == found

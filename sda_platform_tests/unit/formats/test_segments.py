@@ -1,4 +1,4 @@
-"""Segment metadata: what it says, that it survives JSON, how broken metadata is refused."""
+"""Segment metadata: what it states, that it survives JSON, how broken metadata is refused."""
 
 import hashlib
 import json

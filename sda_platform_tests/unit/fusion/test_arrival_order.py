@@ -66,7 +66,7 @@ def arriving(rows: pa.Table, displacement_ns: int, seed: int) -> pa.Table:
 
 @dataclass
 class Played:
-    """Commits of fused_tracks and of time_tag_biases in turns, and what stands after each."""
+    """Commits of fused_tracks and of time_tag_biases in turns, and what is current after each."""
 
     propagator: Propagator
     marks: dict[str, int] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Played:
 
 
 def played(arriving: pa.Table, propagator: Propagator, batches: int = BATCHES) -> Played:
-    """What stands after so many batches, and a last commit that brings nothing but what clocks tell."""
+    """What is current after so many batches, and a last commit that brings nothing but what clocks tell."""
     play = Played(propagator)
     bounds = np.linspace(0, arriving.num_rows, batches + 1).astype(int).tolist()
     for begin, end in pairwise(bounds):

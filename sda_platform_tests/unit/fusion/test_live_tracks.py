@@ -1,4 +1,4 @@
-"""The current view is the fold of the journal, whatever the order in which its windows were told."""
+"""The current view is the fold of the journal, whatever the order in which its windows were reported."""
 
 from pathlib import Path
 from typing import Any

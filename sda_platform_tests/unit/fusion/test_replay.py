@@ -86,7 +86,7 @@ def test_provisional_elements__F_replay(lake: Lake) -> None:
 
 
 def test_provisional_elements_of_what_is_met_again__F_replay(lake: Lake) -> None:
-    """The second commit goes on under the numbers of the first, but that of an object which a fit follows elsewhere."""
+    """The second commit uses the numbers of the first, except for an object that a fit follows elsewhere."""
     elsewhere = 80_000 + min(TOLD_APART)
     fit = {"fit_id": "followed", "norad_id": elsewhere, "observation_ids": [], "optical_count": 0, "sequence": 0}
     for meeting, middle_ns in enumerate(meetings()):

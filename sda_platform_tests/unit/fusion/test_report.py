@@ -49,7 +49,7 @@ def lake_with(root: Path, observed: list[pa.Table], unknown: int = 0, **altered:
 
 
 def outcome(found: dg.MaterializeResult[Any]) -> dict[str, str | None]:
-    """What each check that failed says."""
+    """What each check that failed states."""
     return {check.check_name or "": check.description for check in found.check_results or [] if not check.passed}
 
 

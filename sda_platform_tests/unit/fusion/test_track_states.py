@@ -43,7 +43,7 @@ def state(windows: list[int], now: float) -> str:
         ([0], 21, LOST),
         ([0, 1, 2], 6, CONFIRMED),
         ([0, 1, 2], 7, COASTING),
-        ([0, 1, 2, 20], 20, COASTING),  # one stray window brings nobody back
+        ([0, 1, 2, 20], 20, COASTING),  # one stray window brings no one back
         ([0, 1, 2, 20, 21], 21, CONFIRMED),
         ([0, 1, 2], 2 + 2880, COASTING),
         ([0, 1, 2], 2 + 2881, LOST),

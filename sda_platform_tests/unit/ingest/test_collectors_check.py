@@ -26,7 +26,7 @@ RADAR = {"radar-a": {"kind": "radar", "bind": "127.0.0.1:0"}}
 
 
 def outcome(home: Path) -> dg.AssetCheckResult:
-    """What the check of the first kind of source says in this home."""
+    """What the check of the first kind of source states in this home."""
     found = source_checks[0](lake=LakeResource(uri=str(home), home=str(home), spark=SparkResource(remote="local")))
     assert isinstance(found, dg.AssetCheckResult)
     return found

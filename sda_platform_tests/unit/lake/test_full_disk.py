@@ -1,4 +1,4 @@
-"""F-disk: a disk that is full, or read-only, at any write ends in an error, and what follows goes on from there."""
+"""F-disk: a disk that is full, or read-only, at any write ends in an error, and what follows continues from there."""
 
 import errno
 import os

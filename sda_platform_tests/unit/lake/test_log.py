@@ -122,7 +122,7 @@ def test_an_upstream_commit_that_was_made_again_is_not_mistaken_for_the_one_cons
 
 
 def test_whoever_builds_on_a_head_finds_it_on_disk_spec_97(lake: Lake, synced: Counter[str]) -> None:
-    """A run may have died between its commit and its sync: the next one makes good for it before it goes on."""
+    """A run may have been killed between its commit and its sync: the next one syncs first."""
     observe(lake, "a")
     lake.head(OBSERVATIONS)
     data_files = [Path(file).name for file in DeltaTable(lake.log(OBSERVATIONS).uri).file_uris()]
@@ -157,7 +157,7 @@ def test_what_lies_between_two_commits_is_synced_with_the_second(lake: Lake, syn
     assert commit_file(lake, OBSERVATIONS, 1).name not in synced
 
 
-def test_what_lies_beneath_a_commit_whose_run_died_is_synced_with_it_spec_97(lake: Lake, synced: Counter[str]) -> None:
+def test_versions_below_a_commit_whose_run_was_killed_are_synced_spec_97(lake: Lake, synced: Counter[str]) -> None:
     observe(lake, "a", "b")
     DeltaTable(lake.log(OBSERVATIONS).uri).optimize.compact()
     observe(lake, "c")

@@ -1,4 +1,4 @@
-"""One policy says how long data files and log files are kept; nothing that is read again is removed earlier."""
+"""One policy states how long data files and log files are kept; nothing that is read again is removed earlier."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -232,7 +232,7 @@ def test_nothing_is_removed_where_a_consumers_manifest_is_damaged(busy: Lake) ->
     assert names(busy.log(RAW_RECORDS)) == before
 
 
-def test_a_clean_up_that_dies_anywhere_leaves_a_whole_log(busy: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clean_up_that_is_killed_anywhere_leaves_a_whole_log(busy: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     log, unlink, left = busy.log(RAW_RECORDS), type(commit_file(busy, RAW_RECORDS, 0)).unlink, [17]
 
     def dies(path: Path, missing_ok: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Settling a commit: only the log tells whether our rows landed, whatever the engine said."""
+"""Settling a commit: only the log shows whether our rows landed, whatever the engine said."""
 
 import random
 from collections.abc import Callable

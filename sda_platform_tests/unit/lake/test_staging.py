@@ -1,4 +1,4 @@
-"""Staged tables: whole while they are needed, gone when the commit is decided or nobody can need them."""
+"""Staged tables: whole while they are needed, gone when the commit is decided or no one can need them."""
 
 import os
 import time

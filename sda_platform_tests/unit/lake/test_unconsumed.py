@@ -1,4 +1,4 @@
-"""Commits that nobody has read get a run, whatever became of Dagster's memory of the runs before."""
+"""Commits that no one has read get a run, whatever became of Dagster's memory of the runs before."""
 
 import uuid
 from collections.abc import Iterator
@@ -86,7 +86,7 @@ def test_work_that_dagster_remembers_no_run_of_is_done_all_the_same__F_state(beh
 
 
 def test_a_table_that_has_no_commit_yet_is_not_forgotten__F_state(ticker: Ticker) -> None:
-    """The run that was to make its first commit died, and so did Dagster's memory of that run."""
+    """The run that was to make its first commit was killed, and Dagster's record of that run is lost."""
     ticker.land()
     assert ticker.request().run_key
     ticker.observe()
@@ -131,7 +131,7 @@ STOPPED_BY_RED = (
 def test_a_red_table_is_not_asked_for_again_and_again_but_once_it_is_acknowledged_red_03(
     behind: Ticker, stopped: dict[str, str]
 ) -> None:
-    """Rows of a segment that no manifest names: the skip reason says so, at each tick."""
+    """Rows of a segment that no manifest names: the skip reason states so, at each tick."""
     behind.lake.reads_unverified = False
     review_declared(behind.lake, RAW_RECORDS)
     behind.run(dg.DagsterRunStatus.FAILURE, **{"sda/pool": "alerts", "sda/zone": "radar", "sda/batch": "b"}, **stopped)

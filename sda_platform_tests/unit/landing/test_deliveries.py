@@ -1,4 +1,4 @@
-"""What a partner delivers twice, to the wrong zone, or so that no decoder survives it: counted, and in nobody's way."""
+"""What a partner delivers twice, to the wrong zone, or so that no decoder survives it: counted, and in no one's way."""
 
 import shutil
 from collections import Counter
@@ -147,7 +147,7 @@ def test_a_segment_of_a_format_that_its_feed_does_not_carry_is_quarantined_once_
 
 
 def test_every_second_delivery_is_counted_in_the_commit_that_discards_it__spec_115(platform: Platform) -> None:
-    """Under its name, under another, in another zone, beside the first and long after it; nothing is left of any."""
+    """Under its name, under another, in another zone, next to the first and long after it; nothing is left of any."""
     platform.deliver("radar", "a", A)
     platform.deliver("radar", "copy", A, at=2.0)
     platform.drain()
@@ -234,7 +234,7 @@ def test_a_segment_that_kills_its_decoder_is_isolated_by_halving_the_batch__D12(
 
 
 def test_a_run_that_is_killed_once_at_a_segment_refuses_nothing__D12(platform: Platform) -> None:
-    """And a note that is torn says nothing."""
+    """And a note that is torn is empty."""
     platform.deliver("radar", "a", A)
     with pytest.raises(Killed):
         platform.run(failing_at(A, be_killed))
@@ -321,7 +321,7 @@ def test_a_lake_that_was_restored_from_an_older_backup_gets_its_later_segments_a
     assert restored(platform).outcome == "sound"
 
 
-def test_what_a_campaign_lands_flows_whatever_its_name_and_whatever_lies_beside_it__D3(platform: Platform) -> None:
+def test_what_a_campaign_lands_flows_whatever_its_name_and_whatever_lies_next_to_it__D3(platform: Platform) -> None:
     """The account of the fault campaign, whose zones hold odd names, old modification times, directories and pipes."""
     world = World(seed=3)
     (platform.root / "optical" / "pending").mkdir(parents=True)

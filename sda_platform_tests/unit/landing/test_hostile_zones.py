@@ -153,7 +153,7 @@ def test_names_that_quarantine_shortens_stay_apart__D3(zone: LandingZone) -> Non
 
 @contextlib.contextmanager
 def as_ordinary_user(root: Path) -> Iterator[None]:
-    """Root reads every file; so where the tests run as root, the block runs as nobody, who owns what is below."""
+    """Root reads every file; if the tests run as root, the block runs as the user nobody, who owns the files."""
     if os.geteuid() != 0:
         yield
         return

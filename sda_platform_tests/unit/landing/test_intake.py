@@ -90,7 +90,7 @@ def test_a_second_delivery_after_the_commit_is_discarded_under_any_name(zone: La
 
 
 def test_the_same_bytes_in_another_zone_of_the_table_are_taken_once(tmp_path: Path) -> None:
-    """F-dup: beside the first, and after its commit, since that had valid records."""
+    """F-dup: next to the first, and after its commit, since that had valid records."""
     radar, isl = LandingZone(str(tmp_path), "radar"), LandingZone(str(tmp_path), "isl")
     land(radar, "a", DATA)
     land(isl, "a", DATA, seconds=2)
@@ -103,7 +103,7 @@ def test_the_same_bytes_in_another_zone_of_the_table_are_taken_once(tmp_path: Pa
     assert (radar.pending_names(), isl.pending_names()) == ([], [])
 
 
-def test_a_crash_before_the_clean_up_is_mended_by_the_next_take(zone: LandingZone) -> None:
+def test_a_crash_before_the_clean_up_is_repaired_by_the_next_take(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     head = committed(*take(zone))
     assert take(zone, head=head) == []
@@ -111,7 +111,7 @@ def test_a_crash_before_the_clean_up_is_mended_by_the_next_take(zone: LandingZon
     assert zone.archive.holds(described(DATA).sha256)
 
 
-def test_a_crash_inside_the_clean_up_is_mended_by_the_next_take(zone: LandingZone) -> None:
+def test_a_crash_inside_the_clean_up_is_repaired_by_the_next_take(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     head = committed(*take(zone))
     (Path(str(zone.root)) / "pending" / "a.meta.json").unlink()
@@ -203,7 +203,7 @@ def test_a_mark_without_an_archived_segment_is_removed_for_good__spec_94() -> No
 
 
 def test_other_bytes_that_a_dead_lander_left_under_a_consumed_name_are_refused__spec_94(zone: LandingZone) -> None:
-    """It died before it looked whether the name was used. The next attempt must not accept a conflict."""
+    """It was killed before it looked whether the name was used. The next attempt must not accept a conflict."""
     land(zone, "a", DATA)
     zone.acknowledge([s.ref(3) for s in take(zone)])
     put(zone, "a", OTHER)
@@ -275,13 +275,13 @@ def test_a_defect_does_not_count_as_a_delivery_of_what_it_was_meant_to_be(zone: 
     assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
 
 
-def test_sound_bytes_with_wrong_metadata_are_a_defect_even_beside_their_twin(zone: LandingZone) -> None:
+def test_sound_bytes_with_wrong_metadata_are_a_defect_even_next_to_their_twin(zone: LandingZone) -> None:
     land(zone, "a", DATA)
     zone.seal("b", DATA, replace(described(DATA), sha256="0" * 64))
     assert [(s.name, s.defect is None) for s in take(zone)] == [("a", True), ("b", False)]
 
 
-def test_every_defective_segment_is_told_even_when_their_bytes_are_equal(zone: LandingZone) -> None:
+def test_every_defective_segment_is_reported_even_when_their_bytes_are_equal(zone: LandingZone) -> None:
     """Two files torn to nothing are two losses, and each must become a dead letter."""
     zone.seal("a", b"", described(DATA))
     zone.seal("b", b"", described(OTHER))
@@ -290,7 +290,7 @@ def test_every_defective_segment_is_told_even_when_their_bytes_are_equal(zone: L
     assert len({s.sha256 for s in taken}) == 2, "rows are keyed by (segment, record)"
 
 
-def test_the_same_defect_delivered_again_is_told_once(zone: LandingZone) -> None:
+def test_the_same_defect_delivered_again_is_reported_once(zone: LandingZone) -> None:
     zone.seal("a", b"torn", described(DATA))
     head = committed(*take(zone))
     intake.finish_last_commit([zone], head)
@@ -335,7 +335,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_file_that_is_changed_between_listing_and_reading_is_told_and_never_taken_for_what_it_was(
+def test_a_file_that_is_changed_between_listing_and_reading_is_reported_and_never_taken_for_what_it_was(
     zone: LandingZone, change: str
 ) -> None:
     """F-conflict: what its metadata promises decides; the bytes found are kept, and the sender may repeat it."""
@@ -357,7 +357,7 @@ def test_a_file_that_is_changed_between_listing_and_reading_is_told_and_never_ta
 def test_a_file_that_is_changed_between_reading_and_clean_up_is_consumed_as_it_was_read(
     zone: LandingZone, change: str
 ) -> None:
-    """F-conflict: the table holds what was read; what lies there now is told (unless it is nothing), and not lost."""
+    """F-conflict: the table holds what was read; a file that is there now is reported and not lost."""
     land(zone, "a", DATA)
     (taken,) = take(zone)
     CHANGES[change](Path(str(zone.root)) / "pending" / "a")
@@ -370,7 +370,7 @@ def test_a_file_that_is_changed_between_reading_and_clean_up_is_consumed_as_it_w
 
 @pytest.mark.parametrize("length", [0, 1, 100, 215])
 def test_a_torn_file_that_is_completed_later_is_consumed_once(zone: LandingZone, length: int) -> None:
-    """F-torn: its beginning was told as a defect; the whole is a segment."""
+    """F-torn: its beginning was reported as a defect; the whole is a segment."""
     zone.seal("a", DATA[:length], described(DATA))
     consumed, head = consume_all(zone, Head())
     assert [s.defect for s in consumed] == [f"a: truncated: has {length} bytes, metadata says 216"]

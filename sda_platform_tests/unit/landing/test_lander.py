@@ -165,7 +165,7 @@ def test_what_is_consumed_between_two_attempts_is_not_landed_again(tmp_path: Pat
     assert records(first[0].data, "optical-jsonl") + rest == records(optical(40), "optical-jsonl")
 
 
-def test_the_progress_tells_how_many_records_were_read_and_that_the_file_is_finished(tmp_path: Path) -> None:
+def test_the_progress_shows_how_many_records_were_read_and_that_the_file_is_finished(tmp_path: Path) -> None:
     path = write(tmp_path, "night.jsonl", optical(40))
     with crash_at("lander.progress_written"):
         land(path)

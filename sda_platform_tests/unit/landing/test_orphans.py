@@ -80,7 +80,7 @@ def test_whichever_of_data_and_metadata_comes_first_has_the_grace_time_to_be_fol
     ("name", "content", "defect"),
     [("a", DATA, "a: data without metadata"), ("a.meta.json", META, "a: metadata without data")],
 )
-def test_an_overdue_orphan_is_told_once_and_its_bytes_are_kept_in_quarantine(
+def test_an_overdue_orphan_is_reported_once_and_its_bytes_are_kept_in_quarantine(
     zone: LandingZone, name: str, content: bytes, defect: str
 ) -> None:
     place(zone, name, content)
@@ -98,7 +98,7 @@ def test_an_overdue_orphan_is_told_once_and_its_bytes_are_kept_in_quarantine(
     assert files(zone, "pending") == set()
 
 
-def test_what_is_left_of_a_consumed_segment_is_removed_and_not_told(zone: LandingZone, tmp_path: Path) -> None:
+def test_what_is_left_of_a_consumed_segment_is_removed_and_not_reported(zone: LandingZone, tmp_path: Path) -> None:
     """Data whose bytes some zone's archive has, and metadata of such data: a second delivery that was cut short."""
     isl = LandingZone(str(tmp_path), "isl")
     land(zone, "a", DATA)
@@ -122,7 +122,7 @@ def test_a_sender_may_repeat_what_was_quarantined_as_an_orphan(zone: LandingZone
     assert [(s.data, s.defect) for s in take(zone, head=head)] == [(DATA, None)]
 
 
-def test_an_orphan_that_is_completed_while_it_is_told_is_kept_as_told_and_consumed_as_a_segment(
+def test_an_orphan_that_is_completed_while_it_is_reported_is_kept_as_reported_and_consumed_as_a_segment(
     zone: LandingZone,
 ) -> None:
     """Its metadata came after the batch had read it and before the clean-up."""

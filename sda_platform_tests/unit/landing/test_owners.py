@@ -21,7 +21,7 @@ def test_an_earlier_run_of_this_process_has_ended__D12() -> None:
     assert Owners().has_ended(Owners().own())
 
 
-def test_a_process_of_another_boot_tells_nothing_and_a_reused_process_id_is_another_process__D12() -> None:
+def test_a_process_of_another_boot_shows_nothing_and_a_reused_process_id_is_another_process__D12() -> None:
     boot, pid, started = Owners().own().split("/")
     assert not Owners().has_ended(f"other-{boot}/999999999/1")
     assert Owners().has_ended(f"{boot}/{pid}/{started}0")

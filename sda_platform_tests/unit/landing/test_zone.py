@@ -260,7 +260,7 @@ def test_a_second_delivery_that_waits_does_not_keep_a_restored_segment_from_bein
 def test_the_archive_knows_equal_bytes_by_the_name_under_which_they_were_consumed(
     zone: LandingZone, tmp_path: Path
 ) -> None:
-    """One zone's copy may come back under another name than the other's, though one hash stands for both."""
+    """One zone's copy may come back under another name than the other's, though one hash represents both."""
     other_zone = LandingZone(str(tmp_path), "isl")
     for each, name in ((zone, "a.seg"), (other_zone, "b.seg")):
         put(each, name, DATA)
@@ -283,7 +283,7 @@ def test_an_archive_of_an_earlier_version_knows_no_names_and_gives_segments_back
     assert [segment.name for segment in zone.pending()] == [sha256]
 
 
-def test_a_name_that_is_too_long_to_stand_beside_the_hash_is_not_kept(zone: LandingZone) -> None:
+def test_a_name_that_is_too_long_to_stand_next_to_the_hash_is_not_kept(zone: LandingZone) -> None:
     name = "n" * 200
     land(zone, name, DATA)
     zone.acknowledge([ref(name)])
@@ -323,7 +323,7 @@ def test_acknowledging_leaves_new_data_alone_that_came_under_an_old_name(zone: L
     assert files(zone, "archive") == consumed("catalogue.csv")
 
 
-def test_a_clean_up_beside_another_at_any_of_its_steps_keeps_the_archived_bytes() -> None:
+def test_a_clean_up_next_to_another_at_any_of_its_steps_keeps_the_archived_bytes() -> None:
     """A run that is overtaken misses data that the other run has just moved. It must not archive them as lost."""
     at = 1
     while True:
@@ -374,7 +374,7 @@ def test_another_number_of_records_than_promised_is_a_defect(zone: LandingZone, 
     assert loaded(zone) == (DATA, f"a: metadata says {claimed} records, found 3")
 
 
-def test_what_was_replaced_between_reading_and_clean_up_is_known_as_consumed_and_told_as_a_defect(
+def test_what_was_replaced_between_reading_and_clean_up_is_known_as_consumed_and_reported_as_a_defect(
     zone: LandingZone,
 ) -> None:
     """F-conflict: what was read is what the table holds; what lies there now is neither taken for it nor lost."""

@@ -1,4 +1,4 @@
-"""Unknown objects: from readings that match nothing to numbered orbits that are those of the truth."""
+"""Unknown objects: from observations that match nothing to numbered orbits that are those of the truth."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Unknown objects that one radar meets again a revolution later: their number, a better orbit, and nobody else's."""
+"""Unknown objects that one radar meets again a revolution later: their number, a better orbit, and no one else's."""
 
 from functools import cache
 
@@ -46,7 +46,7 @@ def pieces() -> Propagator:
 
 
 def seen(meeting: int, seconds: int = 100) -> pa.Table:
-    """The radar's readings of all pieces, every two seconds from a minute before the middle of a pass."""
+    """The radar's observations of all pieces, every two seconds from a minute before the middle of a pass."""
     rng = np.random.default_rng(meeting)
     time_ns = meetings()[meeting] + np.arange(-50, seconds - 50, 2) * SECOND_NS
     parts = []
@@ -67,7 +67,7 @@ def met(meeting: int, seconds: int = 100) -> tuple[Tracklet, ...]:
 def numbered(
     found: tuple[Tracklet, ...], known: pa.Table = NO_ROWS, followed: frozenset[int] = UNSEEN
 ) -> dict[int, dict[str, object]]:
-    """The rows by the piece that all their readings are of."""
+    """The rows by the piece that all their observations are of."""
     rows = discovered(found, known, known["norad_id"].to_pylist(), followed, WINDOW_NS, 0)
     owners = [{int(name.partition("-")[0]) for name in row["observation_ids"]} for row in rows.to_pylist()]
     assert all(len(of) == 1 for of in owners)

@@ -1,4 +1,4 @@
-"""Assignment: everybody's best where nobody minds, the least total cost where they do, never one object twice."""
+"""Assignment: everybody's best where no one minds, the least total cost where they do, never one object twice."""
 
 import itertools
 

@@ -27,8 +27,8 @@ from sda_platform_tests.support.scenes import (
 
 
 def _spread_over_a_window(kind: str, count: int, seed: int) -> tuple[np.ndarray, ObservationArrays]:
-    """The objects truly seen and ``count`` readings over 30 s, the objects off their elements as the prior
-    says."""
+    """The objects truly seen and ``count`` observations over 30 s, the objects off their elements as the prior
+    states."""
     rng = np.random.default_rng(seed)
     every = visible(kind, START_NS + 15 * SECOND_NS)
     seen = every.take(rng.choice(len(every.index), min(count, len(every.index)), replace=False))
@@ -41,7 +41,7 @@ REMOVED, FRAGMENT, FALSE, CATALOGUED = range(4)
 def _with_unknowns(
     kind: str, count: int, apart_km: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray, ObservationArrays]:
-    """Objects, roles (3 and 4: catalogued) and readings of as many sightings, of each role a fifth."""
+    """Objects, roles (3 and 4: catalogued) and observations of as many sightings, of each role a fifth."""
     rng = np.random.default_rng(seed)
     every = visible(kind, START_NS + 15 * SECOND_NS)
     seen = every.take(rng.choice(len(every.index), count, replace=False))
@@ -136,8 +136,8 @@ def test_junk_is_refused_with_its_reason() -> None:
 def test_among_unknown_objects_and_false_detections_precision_and_recall_hold(
     kind: str, apart_km: float, precision: float, recall: float
 ) -> None:
-    """Of the readings a fifth each is of objects taken out of the catalogue, of fragments so far (a sigma an axis) from
-    a catalogued object, and false, up to 5 milliradians beside one; two fifths are of catalogued objects."""
+    """One fifth of the observations each: of objects missing in the catalogue, of fragments this far (a sigma an axis)
+    from a catalogued object, and false (within 5 milliradians of one). Two fifths are of catalogued objects."""
     truth, role, observations = _with_unknowns(kind, 600, apart_km, seed=22)
     known = np.setdiff1d(np.arange(len(catalogue())), truth[role == REMOVED])
     verdict = associate(observations, catalogue().take(known))

@@ -41,6 +41,6 @@ def test_the_earth_s_orientation_does_not_jump_where_utc_does() -> None:
 
 
 @pytest.mark.parametrize("time_ns", [0, 4 * 10**18])
-def test_where_it_is_not_known_it_is_said(time_ns: int) -> None:
+def test_where_it_is_not_known_it_is_stated(time_ns: int) -> None:
     with pytest.raises(UnknownOrientation, match="is known from 1973-01-02 to 20"):
         orientation(np.array([time_ns]))

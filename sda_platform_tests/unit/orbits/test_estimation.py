@@ -96,7 +96,8 @@ def test_error_and_chi_square_are_consistent_with_the_covariance(kind: str, wind
 def test_normalised_error_is_inside_its_bounds_in_every_regime(kind: str, regime: str) -> None:
     taken = scene(kind, 150, 3 if kind == "optical" else 10, seed=31, regime=regime)
     fits = taken.fit()
-    # Where the readings say little the prior must carry it, and carry it honestly; 99.9 % of 150 tracks.
+    # Where the observations contain little information the prior must carry it, and carry it honestly; 99.9 % of 150
+    # tracks.
     low, high = chi2.ppf([0.0005, 0.9995], 6 * 150) / 150
     assert low < _nees(fits, taken.truth).mean() < high
 

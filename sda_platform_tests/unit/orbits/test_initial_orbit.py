@@ -1,4 +1,4 @@
-"""First orbits against published examples, and refusals that say why."""
+"""First orbits against published examples, and refusals with their reasons."""
 
 import numpy as np
 import pytest

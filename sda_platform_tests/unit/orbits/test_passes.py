@@ -1,4 +1,4 @@
-"""Pass windows beside Skyfield and beside a dense sampling of the conditions."""
+"""Pass windows beside Skyfield and next to a dense sampling of the conditions."""
 
 import dataclasses
 from typing import Any

@@ -76,7 +76,7 @@ def partners() -> np.ndarray:
 
 
 def test_two_hours_of_ten_satellites_against_the_whole_catalogue_give_exactly_the_published_events() -> None:
-    # The ten with most events that early, so that the slice says something.
+    # The ten with most events that early, so that the slice states something.
     early = [event for event in truth() if event[2] < START_NS + 2 * HOUR_NS]
     members = {member.norad_id for member in protected_fleet()}
     chosen = sorted(members & {norad for event in early for norad in event[:2]})[:10]

@@ -111,7 +111,7 @@ def test_the_order_of_the_catalogue_does_not_matter(seed: int) -> None:
 @FEW
 @given(others=st.lists(st.integers(0, len(catalogue()) - 1), max_size=40, unique=True))
 def test_strangers_in_the_catalogue_move_no_event_of_the_others(others: list[int]) -> None:
-    """Cells are as wide as the company asks for, and an object that reaches far makes them wider."""
+    """Cells are as wide as the company requests, and an object that reaches far makes them wider."""
     strangers = catalogue().elements.take(np.asarray(others, dtype=np.int64))
     new = ~np.isin(strangers.norad_id, shell().norad_id)
     columns = {

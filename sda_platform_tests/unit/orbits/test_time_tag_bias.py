@@ -35,7 +35,7 @@ def scene(kind: str, objects: int, seed: int) -> Watched:
 
 
 def stamped(observations: ObservationArrays, ahead_s: dict[str, float]) -> ObservationArrays:
-    """The readings as clocks stamp them that are ahead by so much."""
+    """The observations as clocks stamp them that are ahead by so much."""
     ahead = np.array([ahead_s.get(name, 0.0) for name in observations.source_id.tolist()])
     return changed(observations, sensor_time_ns=observations.sensor_time_ns + np.round(ahead * 1e9).astype(np.int64))
 
@@ -46,7 +46,7 @@ def estimated(observations: ObservationArrays, group: IntArray, seen: Watched, r
 
 
 def with_links(scene: Watched, ahead_s: dict[str, float]) -> tuple[ObservationArrays, IntArray, set[str]]:
-    """The readings, and of every object what it tells of its own state; the groups, and the links' names."""
+    """The observations, and of every object what it shows of its own state; the groups, and the links' names."""
     objects = np.arange(len(scene.index))
     middle_ns = np.full(len(objects), MID_NS)
     names = np.array([f"isl-{number}" for number in catalogue().elements.norad_id[scene.index].tolist()])

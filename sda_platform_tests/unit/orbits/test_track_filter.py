@@ -57,7 +57,7 @@ def seen_throughout(span_ns: int) -> VisiblePairs:
 
 @cache
 def passes(kick_m_s: float = 0.0, kicked_window: int = 4, seed: int = 5) -> Pass:
-    """Objects off their prediction as the prior says, each with a change of speed along its track where kicked."""
+    """Objects off their prediction as the prior states, each with a change of speed along its track where kicked."""
     rng = np.random.default_rng(seed)
     every = seen_throughout(WINDOWS * WINDOW_NS)
     seen = every.take(rng.choice(len(every.index), OBJECTS, replace=False))

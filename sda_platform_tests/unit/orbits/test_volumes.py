@@ -89,7 +89,7 @@ def test_planes_have_the_volume_on_one_side(
 
 
 def sampled(volume: Volume, mine: int, other: int, tca_ns: int, step_s: float, wider_km: float = 0.0) -> bool:
-    """Brute force: whether a sample of the approach, up to the greatest distances beside it, is inside the volume."""
+    """Brute force: whether a sample of the approach, up to the greatest distances next to it, is inside the volume."""
     for direction in (1, -1):
         time_s, last_km = 0.0, 0.0
         while True:

@@ -33,7 +33,7 @@ MID_NS = START_NS + 15 * SECOND_NS
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """Readings in the order of time, the objects they are of, and a small catalogue that holds these."""
+    """Observations in the order of time, the objects they are of, and a small catalogue that holds these."""
 
     observations: ObservationArrays
     tracks: TextArray
@@ -47,7 +47,7 @@ class Scene:
         return fuse_window(taken, self.tracks[rows], rows, taken.sensor_time_ns, self.catalogue, MID_NS)
 
     def whole(self, **columns: np.ndarray) -> tuple[IntArray, StateFits]:
-        """The objects, and their fits from all readings at once."""
+        """The objects, and their fits from all observations at once."""
         observations = changed(self.observations, **columns)
         found = associate(observations, self.catalogue, tracks=self.tracks)
         seen = np.flatnonzero(found.index >= 0)

@@ -51,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @dataclass(frozen=True)
 class _At:
-    """The live lake of ``home`` at a mission time, as a resource and as the context that nobody reads."""
+    """The live lake of ``home`` at a mission time, as a resource and as the context that no one reads."""
 
     home: Path
     now_ns: int

@@ -1,4 +1,4 @@
-"""Each failed run is told once in the log, and at least once to the webhook, whatever becomes of the webhook."""
+"""Each failed run is reported once in the log, and at least once to the webhook, whatever becomes of the webhook."""
 
 import logging
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def ticks(webhook: FailureWebhook, caplog: pytest.LogCaptureFixture) -> Iterator
         yield Ticks(instance, webhook.url, caplog)
 
 
-def test_without_a_failure_nothing_is_told(ticks: Ticks, webhook: FailureWebhook) -> None:
+def test_without_a_failure_nothing_is_reported(ticks: Ticks, webhook: FailureWebhook) -> None:
     assert ticks.tick() == "no run failed"
     assert webhook.received == []
 
@@ -105,7 +105,7 @@ def test_a_report_that_was_not_received_is_sent_again_and_logged_once(
     assert len(ticks.logged) == 2
 
 
-def test_a_dead_webhook_breaks_nothing_and_its_address_is_not_told(
+def test_a_dead_webhook_breaks_nothing_and_its_address_is_not_reported(
     ticks: Ticks, webhook: FailureWebhook, caplog: pytest.LogCaptureFixture
 ) -> None:
     webhook.shutdown()
@@ -128,7 +128,7 @@ def test_a_report_that_is_refused_for_its_content_holds_no_other_back(ticks: Tic
     assert [key for key, _ in webhook.received] == [second]
 
 
-def test_without_a_webhook_the_log_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_webhook_the_failure_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         ticks = Ticks(instance, "", caplog)
         ticks.fail(ValueError("a defect"))

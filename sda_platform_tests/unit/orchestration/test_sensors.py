@@ -58,7 +58,7 @@ class Ticker:
             self.zone.pending_path(each).unlink()
 
     def run_requested(self, status: dg.DagsterRunStatus, **tags: str) -> str:
-        """The run that the sensor asks for now, ended with ``status``; and time for a pause to pass."""
+        """The run that the sensor requests now, ended with ``status``; and time for a pause to pass."""
         run_id = self.run(status, **{**self.request().tags, **tags})
         self.wall_s += 61.0
         return run_id
@@ -89,7 +89,7 @@ def test_an_overdue_orphan_starts_a_run_even_when_nothing_else_waits(ticker: Tic
     assert ticker.run_key().endswith(":1")
 
 
-def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ticker: Ticker) -> None:
+def test_what_waits_becomes_one_run_of_the_pool_that_says_where_it_comes_from(ticker: Ticker) -> None:
     seal(ticker, "a")
     seal(ticker, "b", 1)
     result = ticker.tick()
@@ -108,7 +108,7 @@ def test_what_waits_becomes_one_run_of_the_lane_that_says_where_it_comes_from(ti
     assert arrived.metadata["backlog_segments"].value == 2
 
 
-def test_what_comes_to_several_zones_at_once_is_one_run_that_each_of_them_is_told_of(
+def test_what_comes_to_several_zones_at_once_is_one_run_that_each_of_them_records(
     ticker: Ticker, tmp_path: Path
 ) -> None:
     links = LandingZone(str(tmp_path), "isl")
@@ -144,7 +144,7 @@ def test_another_batch_is_another_key(ticker: Ticker) -> None:
 @pytest.mark.parametrize(
     "status", [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.NOT_STARTED]
 )
-def test_a_run_of_the_lane_that_has_not_begun_will_take_what_waits(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
+def test_a_run_of_the_pool_that_has_not_begun_will_take_what_waits(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
     run_id = ticker.run(status, **{"sda/pool": "alerts"})
     seal(ticker, "a")
     assert ticker.skip() == f"radar: 1 segment (a) pending; run {run_id[:8]} will take them"
@@ -160,7 +160,7 @@ def test_a_working_run_will_take_only_the_batch_it_was_started_for(ticker: Ticke
     assert ticker.run_key().endswith(":1"), "it listed the zone before b came"
 
 
-def test_a_queued_run_of_another_lane_changes_nothing(ticker: Ticker) -> None:
+def test_a_queued_run_of_another_pool_changes_nothing(ticker: Ticker) -> None:
     ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/pool": "catalog"})
     seal(ticker, "a")
     assert ticker.run_key()
@@ -190,7 +190,9 @@ def test_the_next_attempt_waits_and_says_why_and_how_long(ticker: Ticker) -> Non
 
 
 @pytest.mark.parametrize("kind", ["permanent", "invariant"])
-def test_a_permanent_failure_is_not_repeated_but_told_until_another_segment_comes(ticker: Ticker, kind: str) -> None:
+def test_a_permanent_failure_is_reported_and_not_repeated_until_another_segment_comes(
+    ticker: Ticker, kind: str
+) -> None:
     seal(ticker, "a")
     run_id = ticker.run_requested(dg.DagsterRunStatus.FAILURE, **{FAILURE_TAG: kind, REASON_TAG: "SchemaMismatch: x"})
     ticker.wall_s += 86_400.0
@@ -236,7 +238,7 @@ def test_a_file_that_comes_every_day_under_one_name_is_asked_for_every_day(ticke
     assert {key.split(":")[1] for key in keys} == {"1"}
 
 
-def test_many_segments_are_told_by_their_first_names(ticker: Ticker) -> None:
+def test_many_segments_are_reported_by_their_first_names(ticker: Ticker) -> None:
     for n in range(5):
         seal(ticker, f"s{n}", n)
     ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/pool": "alerts"})

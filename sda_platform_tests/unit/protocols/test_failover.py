@@ -82,7 +82,7 @@ def test_without_a_time_only_a_person_fails_back__GF25() -> None:
     assert link.failover.fail_back(link.now_s) and link.failover.active == PRIMARY
 
 
-def test_while_both_are_down_nobody_commands_and_the_first_to_recover_does__GF25() -> None:
+def test_while_both_are_down_no_one_commands_and_the_first_to_recover_does__GF25() -> None:
     link = Link()
     link.run(30)
     link.down |= {PRIMARY, BACKUP}
@@ -92,7 +92,7 @@ def test_while_both_are_down_nobody_commands_and_the_first_to_recover_does__GF25
     assert f"{BACKUP} {PROMOTED}" in link.run(5)
 
 
-def test_heartbeats_without_answers_and_answers_without_heartbeats_are_told_apart__GF26_GF27() -> None:
+def test_heartbeats_without_answers_and_answers_without_heartbeats_are_distinguished__GF26_GF27() -> None:
     link = Link()
     link.run(30)
     link.failing.add(PRIMARY)

@@ -191,11 +191,11 @@ def test_a_table_that_was_replaced_is_verified_from_its_beginning(lake: Lake, tm
 
 
 class Killed(BaseException):
-    """The process dies here."""
+    """The process is killed here."""
 
 
 @pytest.mark.parametrize("write", [1, 2, 3])
-def test_a_review_that_dies_at_any_of_its_writes_is_finished_by_the_next(
+def test_a_review_that_is_killed_at_any_of_its_writes_is_finished_by_the_next(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, write: int
 ) -> None:
     monkeypatch.setattr(reviewing, "SPAN_COMMITS", 2)

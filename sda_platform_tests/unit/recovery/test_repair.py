@@ -1,4 +1,4 @@
-"""What a power loss, or worse, leaves of a lake: found at the next start, mended where nothing is lost by it."""
+"""What a power loss, or worse, leaves of a lake: found at the next start, repaired where nothing is lost by it."""
 
 import random
 import shutil
@@ -137,7 +137,7 @@ def test_a_sound_lake_is_found_sound_and_left_alone(lake: Lake, zone: LandingZon
 
 
 @power_loss
-def test_a_newest_commit_that_nobody_was_told_of_is_made_again_f_power(
+def test_a_newest_commit_that_was_not_reported_is_made_again_f_power(
     lake: Lake, zone: LandingZone, strike: Callable[[Lake], None]
 ) -> None:
     consume(lake, zone, "a")
@@ -210,7 +210,7 @@ def test_where_the_consuming_commit_is_lost_as_well_both_are_made_again(
 
 
 @power_loss
-def test_a_recovery_that_dies_anywhere_is_carried_on_cp_r1_r3(
+def test_a_recovery_that_is_killed_anywhere_is_carried_on_cp_r1_r3(
     lake: Lake, zone: LandingZone, strike: Callable[[Lake], None]
 ) -> None:
     consume(lake, zone, "a")
@@ -391,7 +391,7 @@ def test_while_others_write_only_what_is_settled_is_judged(lake: Lake, zone: Lan
     assert (examine(log, Depth.NEWEST).is_sound, examine(log, Depth.PRESENCE).is_sound) == (True, False)
 
 
-def test_a_verification_beside_a_busy_platform_reports_only_what_remains_D20(lake: Lake, zone: LandingZone) -> None:
+def test_a_verification_next_to_a_busy_platform_reports_only_what_remains_D20(lake: Lake, zone: LandingZone) -> None:
     consume(lake, zone, "a")
     derived = newest(lake).parent / f".{1:020d}.json.crc"
     derived.write_bytes(b"of a commit that is being renamed")
@@ -486,10 +486,10 @@ def test_a_table_is_new_where_nothing_was_consumed_spec_84(lake: Lake, zone: Lan
     assert len(TableZones([zone], 9, 10**6).take(lake.log(RAW_RECORDS), lake.head(RAW_RECORDS))) == 1
 
 
-def test_a_defective_segment_of_a_lost_commit_is_told_again_too_f_state(
+def test_a_defective_segment_of_a_lost_commit_is_reported_again_too_f_state(
     lake: Lake, zone: LandingZone, tmp_path: Path
 ) -> None:
-    """Its only trace would be the bytes in quarantine, which nobody is told of any more."""
+    """Its only trace would be the bytes in quarantine, which is not reported any more."""
     data = radar_segment(2)
     land(zone, "torn", data)
     Path(tmp_path, "landing/radar/pending/torn").write_bytes(data[:-1])
@@ -544,7 +544,7 @@ def test_the_check_in_the_run_goes_red_spec_99(
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.ERROR)
 
 
-def test_the_check_tells_how_the_last_start_went(lake: Lake, zone: LandingZone, tmp_path: Path) -> None:
+def test_the_check_shows_how_the_last_start_went(lake: Lake, zone: LandingZone, tmp_path: Path) -> None:
     consume(lake, zone, "a", acknowledged=False)
     empty(lake)
     repair_record.write(tmp_path, list(started(lake, zone).values()), seconds=0.5)

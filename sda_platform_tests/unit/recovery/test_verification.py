@@ -103,7 +103,7 @@ def test_a_skipped_or_repeated_window_is_seen(lake: Lake, after: int, told: str)
 
 
 def test_a_log_whose_newest_commit_is_gone_but_remembered_has_no_head(lake: Lake) -> None:
-    """Delta's own checkpoint tells of the transaction, the file that held ours is empty."""
+    """Delta's own checkpoint shows of the transaction, the file that held ours is empty."""
     commit(lake, OBSERVATIONS)
     commit(lake, OBSERVATIONS)
     DeltaTable(lake.log(OBSERVATIONS).uri).create_checkpoint()

@@ -140,7 +140,7 @@ def test_a_row_of_a_sequence_that_was_never_committed_is_found(live: Lake, tmp_p
     assert told[0] == "1 rows carry a sequence that was never committed"
 
 
-def test_a_commit_that_the_replay_did_not_make_is_told(live: Lake, tmp_path: Path) -> None:
+def test_a_commit_that_the_replay_did_not_make_is_reported(live: Lake, tmp_path: Path) -> None:
     shadow = lake_at(tmp_path / "again")
     commit(shadow, OBSERVATIONS, [])
     assert "sequence 3: the replay found nothing to commit" in verdict(live, shadow)

@@ -52,7 +52,7 @@ def test_order_chunks_and_reader_leave_no_trace_in_a_digest__O9(rows: list[dict[
 
 
 @given(TRACKS.filter(bool), st.data())
-def test_any_other_value_gives_another_digest_and_is_told__O5(rows: list[dict[str, Any]], data: st.DataObject) -> None:
+def test_any_other_value_gives_another_digest_and_a_line__O5(rows: list[dict[str, Any]], data: st.DataObject) -> None:
     changed = data.draw(st.sampled_from(range(len(rows))))
     column = data.draw(st.sampled_from(["x_km", "covariance", "observation_ids"]))
     value = data.draw(VALUES)[column]
@@ -70,7 +70,7 @@ def test_the_last_bit_counts(one: float | None, other: float) -> None:
     assert len(differences(FUSED_TRACKS, *pair)) == 1
 
 
-def test_lists_are_told_apart_by_where_they_end() -> None:
+def test_lists_are_distinguished_by_where_they_end() -> None:
     pair = [tracks(track("a", covariance=a), track("b", covariance=b)) for a, b in (([1.0, 2.0], []), ([1.0], [2.0]))]
     assert digest(FUSED_TRACKS, pair[0]) != digest(FUSED_TRACKS, pair[1])
 

@@ -1,4 +1,4 @@
-"""The lake as the source of the serving index: verified versions only, and what was acknowledged beside them."""
+"""The lake as the source of the serving index: verified versions only, and what was acknowledged next to them."""
 
 from pathlib import Path
 

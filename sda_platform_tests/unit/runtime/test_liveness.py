@@ -1,4 +1,4 @@
-"""Which process counts as hung: what it was asked is asked for real, of small servers of this test."""
+"""Which process counts as hung: probes are sent to small real servers of this test."""
 
 import json
 import os

@@ -7,7 +7,7 @@ from sda_platform.runtime.run_workers import RunWorkers
 
 
 class Worker:
-    """A process that ends when the test says, and whose end is seen only when the test allows it."""
+    """A process that ends when the test states, and whose end is seen only when the test allows it."""
 
     def __init__(self, pid: int) -> None:
         self.pid, self.exitcode, self.alive = pid, 0, True

@@ -58,7 +58,7 @@ def test_what_is_seen_only_a_few_times_is_no_arc() -> None:
 
 @pytest.mark.parametrize(("seconds", "typical_km", "least"), [(60, 10.0, 7), (120, 2.0, 11)])
 def test_an_arc_of_a_minute_of_a_low_object_is_an_honest_orbit(seconds: int, typical_km: float, least: int) -> None:
-    """The shortest arcs here are of six sightings in fifty seconds; what is told is told with its uncertainty."""
+    """The shortest arcs here have six observations in fifty seconds; each result has its uncertainty."""
     index, observations = night(seconds)
     errors, found = [], arcs(observations)
     assert min(map(len, found)) == MIN_ARC_OBSERVATIONS or seconds > 60

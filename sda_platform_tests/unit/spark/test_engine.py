@@ -37,7 +37,7 @@ def test_server_and_local_session_share_their_configuration(tmp_path: Path) -> N
     assert {name: value for name, value in shared.items() if name != "spark.jars"}.items() <= server.items()
 
 
-def test_server_answers_on_loopback_only_and_keeps_lane_sessions(tmp_path: Path) -> None:
+def test_server_answers_on_loopback_only_and_keeps_pool_sessions(tmp_path: Path) -> None:
     server = engine.server_conf(tmp_path, 15002)
     assert server["spark.connect.grpc.binding.address"] == "127.0.0.1"
     assert server["spark.connect.grpc.binding.port"] == "15002"

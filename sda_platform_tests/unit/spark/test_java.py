@@ -1,4 +1,4 @@
-"""Finding a Java that Spark runs on: versions accepted, and what a person is told otherwise."""
+"""Finding a Java that Spark runs on: versions accepted, and the message otherwise."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Asking the engine early is a courtesy: whatever becomes of it, the run goes on."""
+"""Asking the engine early is a courtesy: whatever becomes of it, the run continues."""
 
 from pathlib import Path
 

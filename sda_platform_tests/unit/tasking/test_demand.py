@@ -63,7 +63,7 @@ def test_a_fix_reduces_the_covariance_as_a_weighted_least_squares_does() -> None
     assert np.isfinite(moved[0]).all()
 
 
-def test_a_pass_tells_more_the_less_is_known_and_the_nearer_it_is() -> None:
+def test_a_pass_shows_more_the_less_is_known_and_the_nearer_it_is() -> None:
     def gain(scale: float, lead_s: float) -> float:
         told = expected_pass(STATE, scale * WIDE, OTHER, 0.01 * WIDE, np.array([10.0]), np.array([lead_s]))
         return float(told.gain[0])

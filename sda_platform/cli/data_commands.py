@@ -132,7 +132,8 @@ def reprocess(
     A repeated command changes nothing.
     """
     from sda_platform.audit_log import record
-    from sda_platform.cli.reprocess import dead_letter_grid, reprocess_dead_letters, verdict
+    from sda_platform.cli.reprocess import dead_letter_grid, verdict
+    from sda_platform.dead_letters.reprocess_job import reprocess_dead_letters
     from sda_platform.dead_letters.reprocessing import DeadLetterFilter
 
     chosen = DeadLetterFilter(
@@ -145,8 +146,7 @@ def reprocess(
     found = reprocess_dead_letters(lake_of(settings), settings.landing_uri, chosen, into=into, dry_run=dry_run)
     if found.report:
         facts = {"kinds": kinds, "stages": stages, "sources": sources, "since": since, "until": until, "into": into}
-        letters = sum(len(each.letters) for each in found.going_back)
-        record(settings.home, "reprocess", facts, f"{letters} dead letters went back")
+        record(settings.home, "reprocess", facts, found.summary)
     console.print(dead_letter_grid(found.going_back))
     for line in verdict(found):
         console.print(line, markup=False)

@@ -5,6 +5,7 @@ import dagster as dg
 from sda_platform.dead_letters.assets import dead_letters
 from sda_platform.dead_letters.checks import checks
 from sda_platform.dead_letters.growth import GrowthResource
+from sda_platform.dead_letters.reprocess_job import reprocess
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
@@ -12,6 +13,6 @@ POLICIES = {"dead_letters": GroupPolicy("team:sensor-operations", warn_h=1 / 6, 
 
 
 def defs(settings: Settings) -> dg.Definitions:
-    """Asset, checks and resource of the package."""
+    """Asset, checks, job and resource of the package."""
     growth = GrowthResource(**settings.growth.model_dump())
-    return dg.Definitions(assets=[dead_letters], asset_checks=checks, resources={"growth": growth})
+    return dg.Definitions(assets=[dead_letters], asset_checks=checks, jobs=[reprocess], resources={"growth": growth})

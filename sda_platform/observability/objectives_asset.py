@@ -55,12 +55,12 @@ SERVICE_LEVELS_JOB = dg.define_asset_job(
     description="Computes the service levels of the day so far.",
 )
 SERVICE_LEVELS_SCHEDULE = dg.ScheduleDefinition(
-    name="hourly_service_levels",
+    name="daily_service_levels",
     job=SERVICE_LEVELS_JOB,
-    cron_schedule="58 * * * *",
+    cron_schedule="58 23 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
-"""Two minutes before the hour, so that the last run of a day shows the whole day."""
+"""Two minutes before midnight (UTC), so that its materializations are the days. The job shows the day so far."""
 
 
 def _check(level: ServiceLevel) -> dg.AssetCheckResult:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from sda_platform.catalog.tables import ELEMENT_SETS
-from sda_platform.cli.reprocess import Reprocessing, reprocess_dead_letters
+from sda_platform.dead_letters.reprocess_job import Reprocessing, reprocess_dead_letters
 from sda_platform.dead_letters.reprocessing import DeadLetterFilter
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS

@@ -161,7 +161,7 @@ def reprocess(
 @for_people
 def simulate(directory: Path, scenario: str, start: str, minutes: float, seed: int) -> None:
     """Write a simulated world as segments, with its truth, into DIRECTORY."""
-    from sda_platform.cli.demo import write_simulation
+    from sda_platform.cli.simulated_world import write_simulation
 
     start_ns = instant(start, "--start")
     count = write_simulation(directory, scenario, start_ns=start_ns, minutes=minutes, seed=seed)

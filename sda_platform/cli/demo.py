@@ -1,29 +1,32 @@
 """`sda demo`: a day of real orbits through the whole platform.
 
 The real catalogue of 2024-11-01 is landed and screened; a simulated world observes the protected fleet and what it
-will meet; the alerts that follow are printed as the subscriber has them. Nothing here computes a result: it lands
-files, watches tables and reads the subscriber, as a user would.
+will meet, and sends that to the collector over sockets; the alerts that follow are printed as the subscriber has them.
+Nothing here computes a result: it sends data, watches tables and reads the subscriber, as a user would.
 """
 
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import dagster as dg
 from rich.console import Console
 
 from sda_platform.cli.alerts import CurrentAlert, alert_grid, current_alerts
+from sda_platform.cli.feeder import BURST, Feeder
+from sda_platform.cli.feeding import balance_lines, collector_config, rates_line
+from sda_platform.cli.simulated_world import land_catalogue, observed_world
+from sda_platform.cli.sources import read_report, source_grid
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_ns
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
-from sda_platform.formats.registry import known_format
-from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.landing.lander import seal
+from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
 from sda_platform.runtime.catalogue_source import scheduled_observations
@@ -31,11 +34,7 @@ from sda_platform.runtime.platform_home import take_lock
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.runtime.supervisor import Platform
 from sda_platform.settings import Settings
-from sda_platform.simulation.breakup import Breakup
-from sda_platform.simulation.observers import ObservingPlan
-from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
-from sda_platform.simulation.visibility import ScheduledTime
-from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
+from sda_platform.simulation.world import SimulatedSegment
 
 MISSION_START = "2024-11-01T00:00:00Z"
 _TIMEOUT_S = 600.0
@@ -44,9 +43,13 @@ _POLL_S = 0.5
 _HORIZON_H = 24.0
 # The world is simulated around the fleet and its most dangerous encounters: what a surveillance network tasks.
 _MOST_OBJECTS = 200
-_SURVEYED_OBJECTS = 30
 # The sensors have observed for a while when the first alerts come: an object is tracked from its third window on.
 _ALREADY_OBSERVED_NS = 90 * NANOSECONDS_PER_SECOND
+_REPORTED_S = 10.0
+_BURST_S = 60.0
+_FEW_SEGMENTS = 10
+# Some seconds of a burst fill this, and usual data does not.
+_BURST_BACKLOG_BYTES = 200_000
 
 
 class DemoFailed(RuntimeError):
@@ -66,24 +69,32 @@ class Demo:
     _platform: Platform = field(init=False)
     _clock: MissionClock = field(init=False)
     _live: Settings = field(init=False)
+    _open: ExitStack = field(init=False)
     _seen: dict[str, int] = field(default_factory=dict)
     _world: Iterator[SimulatedSegment] | None = None
     _next: SimulatedSegment | None = None
+    _feeder: Feeder | None = None
+    _copies: int = 1
+    _reported_s: float = 0.0
 
     def run(self, *, once: bool) -> int:
         """Run it; the exit code is 0 when the alerts were delivered."""
         self._say = progress_printer(self.console)
         home, screening = self.settings.home.absolute() / "demo", self.settings.screening
         screening = screening.model_copy(update={"horizon_h": min(screening.horizon_h, _HORIZON_H)})
-        settings = self.settings.model_copy(update={"home": home, "screening": screening})
+        sources = home / "collect.toml"
+        settings = self.settings.model_copy(update={"home": home, "screening": screening, "collect": str(sources)})
         try:
             _refuse_if_running(settings.home)
             _empty(settings.home)
             clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
             clock.save(settings.home)
-            with running(settings, self._say) as (platform, addresses):
+            sources.write_text(collector_config(_BURST_BACKLOG_BYTES if self.scenario == "burst" else None))
+            with ExitStack() as self._open, running(settings, self._say) as (platform, addresses):
                 self._platform, self._clock, self._live = platform, clock, settings
                 self._play()
+                if self.scenario == "burst":
+                    self._burst()
                 self._say(f"UI: {addresses.webserver}")
                 if not once:
                     self._say(f"Ctrl-C stops the platform; meanwhile try: sda --home {settings.home} status")
@@ -101,9 +112,27 @@ class Demo:
         self._say(f"landed {landed.records:,} real element sets in landing/{landed.feed}")
         self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
+        self._feeder = self._open.enter_context(Feeder(self._live.home, self._live.landing_uri).connected())
         self._world = self._segments()
         self._until(self._rests_on_tracks, "alerts from fused tracks")
         self.console.print(alert_grid(current_alerts(self._live)))
+
+    def _burst(self) -> None:
+        """Send each radar frame often for a minute; then wait until what the collector deferred is consumed."""
+        self._say(f"burst: each radar frame is sent {BURST} times for {_BURST_S:.0f} s; the copies are redundant")
+        self._copies, until_s = BURST, time.monotonic() + _BURST_S
+        self._until(lambda: time.monotonic() > until_s, "the end of the burst")
+        self._copies = 1
+        self._say("the burst is over; segments of low priority and deferred ones are consumed now")
+        radar = LandingZone(self._live.landing_uri, "radar")
+        self._until(lambda: not self._is_saturated() and len(radar.pending_names()) < _FEW_SEGMENTS, "recovery")
+        report = read_report(self._live.home)
+        self.console.print(source_grid(report))
+        for line in balance_lines(report):
+            self.console.print(line)
+
+    def _is_saturated(self) -> bool:
+        return bool(read_report(self._live.home)["saturated"])
 
     def _until(self, is_done: Callable[[], bool], what: str) -> None:
         """Go on with the demo until ``is_done``. Raises DemoFailed."""
@@ -127,22 +156,26 @@ class Demo:
         self._platform.wait()
 
     def _go_on(self) -> None:
-        """Land the simulated observations up to now, and print which tables grew."""
+        """Send what the simulated sensors have measured by now, and report rates and which tables grew."""
         if not self._platform.is_running:
             self._platform.wait()
             raise KeyboardInterrupt
-        while self._world is not None:
+        while self._world is not None and self._feeder is not None:
             self._next = self._next or next(self._world)
             if self._next.available_time_ns > self._clock.now_ns():
                 break
-            land_simulated(self._next, self._live.landing_uri)
+            self._feeder.send(self._next, copies=self._copies)
             self._next = None
+        if self._feeder is not None and time.monotonic() > self._reported_s + _REPORTED_S:
+            self._reported_s = time.monotonic()
+            self._say(rates_line(read_report(self._live.home)))
         self._tell_growth()
         time.sleep(_POLL_S)
 
     def _segments(self) -> Iterator[SimulatedSegment]:
         """Stretch after stretch of the simulated world, the first in the chosen scenario, those after it nominal."""
-        scenario, start_ns, seed = self.scenario, self._clock.now_ns() - _ALREADY_OBSERVED_NS, self.seed
+        chosen = "nominal" if self.scenario == "burst" else self.scenario
+        scenario, start_ns, seed = chosen, self._clock.now_ns() - _ALREADY_OBSERVED_NS, self.seed
         while True:
             objects = _objects_of_interest(current_alerts(self._live))
             self._say(f"simulating {self.minutes:g} min of {_sensors()} and links on {len(objects)} objects")
@@ -177,60 +210,6 @@ class Demo:
             if head.commit and head.sequence > self._seen.get(table.name, 0):
                 self._seen[table.name] = head.sequence
                 self._say(f"{table.name}: {head.commit.rows_written:,} rows, {lake.log(table).row_count():,} in all")
-
-
-def land_catalogue(settings: Settings, clock: MissionClock) -> SegmentMeta:
-    """Seal the shipped catalogue of 2024-11-01 where element sets land."""
-    data = reference_catalogue()
-    facts = {"sealed_time_ns": clock.now_ns(), "sealed_wall_time_ns": time.time_ns()}
-    meta = describe_segment(data, feed="elements", segment_format="omm-csv", **facts)
-    seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01")
-    return meta
-
-
-def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
-    """Seal a simulated segment where its feed lands, as the collector would at this moment."""
-    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns())
-    seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
-
-
-def observed_world(
-    scenario: str,
-    *,
-    start_ns: int,
-    duration_s: float,
-    seed: int,
-    objects: Sequence[int],
-    scheduled: Sequence[ScheduledTime] = (),
-) -> Iterator[SimulatedSegment]:
-    """Simulate the segments of a scenario around these objects and those that telescopes survey every night.
-
-    Sensors also observe the ``scheduled`` times, in addition to their survey.
-
-    The surveyed objects ensure that telescopes observe something: fusion closes no window before each source has sent.
-    A break-up has 1,800 uncatalogued fragments; the simulated radars can track as many at once.
-    """
-    return simulate(
-        scenario,
-        start_time_ns=start_ns,
-        duration_s=duration_s,
-        seed=seed,
-        objects=[*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
-        breakup=Breakup(fragments=1_800, published_after_s=None),
-        plan=ObservingPlan(radar_capacity=2_000, scheduled=tuple(scheduled)),
-    )
-
-
-def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:
-    """Write a simulated world as files for `sda land`, and its truth; returns the number of segments."""
-    fleet = [member.norad_id for member in protected_fleet()]
-    segments = list(observed_world(scenario, start_ns=start_ns, duration_s=minutes * 60, seed=seed, objects=fleet))
-    directory.mkdir(parents=True, exist_ok=True)
-    for segment in segments:
-        suffix = known_format(segment.segment_format).suffixes[0]
-        (directory / f"{segment.feed}-{segment.available_time_ns}{suffix}").write_bytes(segment.data)
-    write_truth(segments, directory / "truth.parquet")
-    return len(segments)
 
 
 def _objects_of_interest(alerts: Iterable[CurrentAlert]) -> list[int]:

@@ -1,14 +1,17 @@
 """The run of `sda feed`: a simulated world around the fleet, sent as its time comes, and the ledger at the end."""
 
 import time
+from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 
-from sda_platform.cli.demo import observed_world
 from sda_platform.cli.feeder import BURST, Feeder, feed
+from sda_platform.cli.simulated_world import observed_world
 from sda_platform.cli.sources import read_report, source_grid
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.runtime.processes import free_port
 from sda_platform.settings import Settings
 
 _SETTLED_S = 3.0
@@ -33,15 +36,41 @@ def feed_collector(settings: Settings, console: Console, *, scenario: str, minut
         for segment in feed(world, feeder, now_ns=clock.now_ns, burst_from_ns=burst_from_ns, burst_ns=duration_ns // 3):
             if segment.available_time_ns - reported_ns >= 10_000_000_000:
                 reported_ns = segment.available_time_ns
-                console.print(_line(read_report(settings.home)), markup=False)
+                console.print(rates_line(read_report(settings.home)), markup=False)
         time.sleep(_SETTLED_S)
-        console.print(source_grid(read_report(settings.home)))
+        report = read_report(settings.home)
+        console.print(source_grid(report))
+        for line in balance_lines(report):
+            console.print(line)
     console.print("sent: " + ", ".join(f"{kind} {count:,}" for kind, count in feeder.sent.items()))
 
 
-def _line(report: dict) -> str:  # type: ignore[type-arg]  # JSON
+def collector_config(backlog_max_bytes: int | None = None) -> str:
+    """Sources of this machine for a simulated world, each at a free port; ``backlog_max_bytes`` as the option."""
+    archive = f"http://127.0.0.1:{free_port(0)}/records"
+    bound = "" if backlog_max_bytes is None else f"backlog_max_bytes = {backlog_max_bytes}\n"
+    return (
+        f'[collector]\ncontrol = "127.0.0.1:0"\n{bound}\n'
+        '[sources.radars]\nkind = "radar"\nbind = "127.0.0.1:0"\n\n'
+        '[sources.links]\nkind = "isl"\nbind = "127.0.0.1:0"\n\n'
+        f'[sources.telescopes]\nkind = "optical"\nurl = "{archive}"\npoll_interval_s = 1.0\n'
+    )
+
+
+def rates_line(report: dict[str, Any]) -> str:
     """Rates and what was shed, in one line."""
     rates = ", ".join(f"{each['name']} {each['rate_per_s']:,.0f}/s" for each in report["sources"])
     deferred, dropped = (sum(each[name] for each in report["sources"]) for name in ("deferred", "dropped"))
     saturated = f"; saturated: {', '.join(report['saturated'])}" if report["saturated"] else ""
-    return f"{rates}; deferred {deferred:,}, dropped {dropped:,}{saturated}"
+    return f"collector: {rates}; deferred {deferred:,}, dropped {dropped:,}{saturated}"
+
+
+def balance_lines(report: dict[str, Any]) -> Iterator[str]:
+    """The ledger of each source: every record that was received is sealed, dropped or in flight."""
+    for each in report["sources"]:
+        left = each["received"] - each["sealed"] - each["dropped"] - each["in_flight"]
+        verdict = "balanced" if not left else f"{left:,} records are missing"
+        yield (
+            f"{each['name']}: received {each['received']:,} = sealed {each['sealed']:,} (deferred {each['deferred']:,})"
+            f" + dropped {each['dropped']:,} + in flight {each['in_flight']:,}: {verdict}"
+        )

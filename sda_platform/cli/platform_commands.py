@@ -40,7 +40,9 @@ def serve(settings: Settings, host: str | None, port: int | None) -> None:
 
 @click.command(short_help="Show the platform with one day of real orbits.")
 @click.option("--once", is_flag=True, help="Exit when the alerts are delivered: 0, or 1 and the reason.")
-@click.option("--scenario", type=click.Choice(SCENARIOS), default="nominal", show_default=True, help="What happens.")
+@click.option(
+    "--scenario", type=click.Choice([*SCENARIOS, "burst"]), default="nominal", show_default=True, help="What happens."
+)
 @click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulation.")
 @click.option("--minutes", type=float, default=10.0, show_default=True, help="Mission time to simulate at once.")
 @click.pass_obj
@@ -48,7 +50,8 @@ def serve(settings: Settings, host: str | None, port: int | None) -> None:
 def demo(settings: Settings, once: bool, scenario: str, seed: int, minutes: float) -> None:
     """Show the platform with one day of real orbits, then serve the UI until Ctrl-C.
 
-    It empties <home>/demo, screens 26,834 objects, simulates observations of them, and delivers the alerts.
+    It empties <home>/demo, screens 26,834 objects, sends simulated observations of them to the collector over sockets,
+    and delivers the alerts. `burst`: radar tenfold for a minute, with what the collector defers.
     """
     from sda_platform.cli.demo import Demo
 

@@ -14,7 +14,7 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.cli.alerts import CurrentAlert, current_alerts
-from sda_platform.cli.demo import land_simulated
+from sda_platform.cli.simulated_world import land_simulated
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.table import Table

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sda_platform.cli.demo import observed_world
+from sda_platform.cli.simulated_world import observed_world
 from sda_platform.orbits.frames import site_is_dark
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.simulation.reference import REFERENCE_TIME_NS

@@ -1,0 +1,74 @@
+"""The simulated world of `sda demo`, `sda feed` and `sda simulate`, and how it is landed as files."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.registry import known_format
+from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.landing.lander import seal
+from sda_platform.settings import Settings
+from sda_platform.simulation.breakup import Breakup
+from sda_platform.simulation.observers import ObservingPlan
+from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
+from sda_platform.simulation.visibility import ScheduledTime
+from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
+
+_SURVEYED_OBJECTS = 30
+
+
+def land_catalogue(settings: Settings, clock: MissionClock) -> SegmentMeta:
+    """Seal the shipped catalogue of 2024-11-01 where element sets land."""
+    data = reference_catalogue()
+    facts = {"sealed_time_ns": clock.now_ns(), "sealed_wall_time_ns": time.time_ns()}
+    meta = describe_segment(data, feed="elements", segment_format="omm-csv", **facts)
+    seal(data, meta, settings.landing_uri, stem="celestrak_2024-11-01")
+    return meta
+
+
+def land_simulated(segment: SimulatedSegment, landing_root: str) -> None:
+    """Seal a simulated segment where its feed lands, as the collector would at this moment."""
+    meta = replace(segment.meta, sealed_wall_time_ns=time.time_ns())
+    seal(segment.data, meta, landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
+
+
+def observed_world(
+    scenario: str,
+    *,
+    start_ns: int,
+    duration_s: float,
+    seed: int,
+    objects: Sequence[int],
+    scheduled: Sequence[ScheduledTime] = (),
+) -> Iterator[SimulatedSegment]:
+    """Simulate the segments of a scenario around these objects and those that telescopes survey every night.
+
+    Sensors also observe the ``scheduled`` times, in addition to their survey.
+
+    The surveyed objects ensure that telescopes observe something: fusion closes no window before each source has sent.
+    A break-up has 1,800 uncatalogued fragments; the simulated radars can track as many at once.
+    """
+    return simulate(
+        scenario,
+        start_time_ns=start_ns,
+        duration_s=duration_s,
+        seed=seed,
+        objects=[*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
+        breakup=Breakup(fragments=1_800, published_after_s=None),
+        plan=ObservingPlan(radar_capacity=2_000, scheduled=tuple(scheduled)),
+    )
+
+
+def write_simulation(directory: Path, scenario: str, *, start_ns: int, minutes: float, seed: int) -> int:
+    """Write a simulated world as files for `sda land`, and its truth; returns the number of segments."""
+    fleet = [member.norad_id for member in protected_fleet()]
+    segments = list(observed_world(scenario, start_ns=start_ns, duration_s=minutes * 60, seed=seed, objects=fleet))
+    directory.mkdir(parents=True, exist_ok=True)
+    for segment in segments:
+        suffix = known_format(segment.segment_format).suffixes[0]
+        (directory / f"{segment.feed}-{segment.available_time_ns}{suffix}").write_bytes(segment.data)
+    write_truth(segments, directory / "truth.parquet")
+    return len(segments)

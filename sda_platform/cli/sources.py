@@ -26,8 +26,6 @@ def source_grid(report: dict[str, Any]) -> Grid:
     notes = [*report["problems"]]
     if report["saturated"]:
         notes.append(f"saturated, low priority is deferred: {', '.join(report['saturated'])}")
-    if report["unread"]:
-        notes.append(f"no table reads these zones, segments wait on disk: {', '.join(report['unread'])}")
     if report["bottleneck"]:
         notes.append(f"the bottleneck is {report['bottleneck']}")
     grid = Grid("source", "kind", "address", "state", "records/s", "last record", "sealed", "deferred", "dropped",

@@ -23,7 +23,7 @@ from sda_platform.edge.sources.source import Services, SourceState
 from sda_platform.edge.supervision import Supervised
 from sda_platform.edge.topology import Topology, audit, describe
 from sda_platform.edge.zone import ZoneEntry
-from sda_platform.formats.registry import UNREAD_ZONES, ZONES
+from sda_platform.formats.registry import ZONES
 from sda_platform.landing.zone import LandingZone
 
 _SAMPLE_S = 0.1
@@ -124,8 +124,6 @@ class Collector:
         findings = audit([channel.edge for channel in lanes.values()], ZONES)
         if findings:
             raise RuntimeError(f"the topology is not as declared: {findings}")
-        if zone in UNREAD_ZONES:
-            self.log.warning("no table reads this zone; its segments wait until a person moves them away", zone=zone)
         for priority, channel in lanes.items():
             self.log.info("edge", edge=channel.edge.name, text=describe(channel.edge))
             after_s = self.service.seal_after_s

@@ -5,16 +5,14 @@ from typing import Any
 
 from sda_platform.edge.collector import Collector
 from sda_platform.edge.priority import Priority
-from sda_platform.formats.registry import UNREAD_ZONES
 
 
 def report_sources(collector: Collector) -> dict[str, Any]:
-    """The sources, the zones that are saturated or that no table reads, and the bottleneck; plain values for JSON."""
+    """The sources, the zones that are saturated, and the bottleneck; plain values for JSON."""
     now_s = asyncio.get_running_loop().time()
     return {
         "sources": [_source(collector, name, now_s) for name in collector.supervised],
         "saturated": [zone for zone, entry in collector.zones().items() if entry.pressure.is_saturated],
-        "unread": [zone for zone in collector.zones() if zone in UNREAD_ZONES],
         "bottleneck": collector.occupancy.bottleneck(),
         "seal_p99_s": {
             f"{sealer.zone}.{sealer.priority.label}": sealer.latency.quantile(0.99)

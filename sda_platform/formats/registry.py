@@ -39,6 +39,7 @@ from sda_platform.formats.radar import decode_radar_frames
 from sda_platform.formats.records import Framing, RawRecord
 from sda_platform.formats.tdm_reading import read_tdm_kvn, read_tdm_xml
 from sda_platform.formats.tdm_writing import write_tdm_kvn, write_tdm_xml
+from sda_platform.formats.telemetry import TELEMETRY_FORMAT
 from sda_platform.formats.tle import read_tle
 from sda_platform.formats.tle_writing import encode_tles
 
@@ -102,7 +103,7 @@ FORMATS: Final[tuple[Format, ...]] = (
         decode=decode_isl_frames,
     ),
     Format(
-        name="telemetry-frames",
+        name=TELEMETRY_FORMAT,
         title="Telemetry frames of satellites, 24-byte header and payload, in a container",
         content="telemetry",
         zone="telemetry",
@@ -213,13 +214,6 @@ ZONES: Final = {
     zone: tuple(f.name for f in FORMATS if f.zone == zone) for zone in dict.fromkeys(f.zone for f in FORMATS)
 }
 """The landing zones, and the names of the formats that each may carry."""
-UNREAD_ZONES: Final = tuple(
-    zone
-    for zone in ZONES
-    if not any(isinstance(f, ObservationFormat | RecordFormat) for f in FORMATS if f.zone == zone)
-)
-"""The landing zones of formats without a decoder: no table reads them, and their segments wait until they are removed.
-"""
 
 
 class UnknownFormat(ValueError):

@@ -14,11 +14,16 @@ no padding (F5.1, F5.17).
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.limits import LAST_TIME_NS
+
+TELEMETRY_FORMAT: Final = "telemetry-frames"
 TELEMETRY_HEADER: Final = np.dtype(
     [
         ("timestamp_ms", "<u8"),
@@ -60,3 +65,33 @@ def encode_telemetry_frames(
     headers["flags"] = flags
     data, size = headers.tobytes(), TELEMETRY_HEADER_BYTES
     return [data[row * size : (row + 1) * size] + payload for row, payload in enumerate(payloads)]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTelemetry:
+    """The headers (n,) of n frames, and why some cannot be used, by row; their headers mean nothing."""
+
+    headers: NDArray[np.void]
+    errors: dict[int, RecordError]
+
+
+def decode_telemetry_frames(payloads: Sequence[bytes]) -> DecodedTelemetry:
+    """Headers of every frame; one that the station flagged, or that is not as long as it says, is an error."""
+    blank, size = bytes(TELEMETRY_HEADER_BYTES), TELEMETRY_HEADER_BYTES
+    headers = np.frombuffer(
+        b"".join(payload[:size] if len(payload) >= size else blank for payload in payloads), TELEMETRY_HEADER
+    )
+    lengths = np.array([len(payload) for payload in payloads], np.int64)
+    errors: dict[int, RecordError] = {}
+    for row in np.flatnonzero(lengths != headers["byte_count"].astype(np.int64) + size).tolist():
+        wanted = f"{size} and {headers['byte_count'][row]} of payload" if lengths[row] >= size else f"at least {size}"
+        errors[row] = RecordError("bad_length", f"telemetry frame has {lengths[row]} bytes, must have {wanted}")
+    for row in np.flatnonzero((headers["flags"] & INVALID_FLAG) != 0).tolist():
+        errors.setdefault(row, RecordError("bad_field", "flags has 0x80: the station found the frame invalid"))
+    for row in np.flatnonzero(headers["sequence"] > np.iinfo(np.int64).max).tolist():
+        errors.setdefault(row, RecordError("out_of_range", f"sequence is {headers['sequence'][row]}, at most 2^63 - 1"))
+    latest_ms = LAST_TIME_NS // 1_000_000
+    for row in np.flatnonzero(headers["timestamp_ms"] > latest_ms).tolist():
+        text = f"timestamp_ms is {headers['timestamp_ms'][row]}, must be before 2100"
+        errors.setdefault(row, RecordError("out_of_range", text))
+    return DecodedTelemetry(headers, errors)

@@ -4,12 +4,13 @@ from typing import Any
 
 import dagster as dg
 
-from sda_platform.ingest import decoding, transforms
+from sda_platform.ingest import decoding, telemetry, transforms
 from sda_platform.ingest.collectors import KINDS, source_key
-from sda_platform.ingest.feeds import LANDING_FEEDS
-from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.ingest.feeds import LANDING_FEEDS, TELEMETRY_FEED
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.time_spans import time_spans, within
-from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
+from sda_platform.landing.decoding import one_by_one
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS, TELEMETRY_TO_FRAMES
 from sda_platform.orchestration.landing_table import land
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
@@ -29,6 +30,29 @@ landing_zones = [
     )
     for feed in LANDING_FEEDS
 ]
+
+
+telemetry_zone = zone_asset(
+    TELEMETRY_FEED,
+    TELEMETRY_FRAMES,
+    "telemetry_landing",
+    "Telemetry frames of satellites, as stations sent them by TCP.",
+    deps=[source_key("telemetry"), source_key("station")],
+    replayable="no",
+    ordering="per satellite",
+    delivery="at least once",
+)
+
+
+@table_asset(TELEMETRY_FRAMES, jobs=[TELEMETRY_TO_FRAMES])
+def telemetry_frames(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """Every telemetry frame as received, one row each, with what its header says, kept without limit.
+
+    A frame that the station flagged, or that is not as long as its header says, is a row with its error.
+    """
+    return land(lake, landing, TELEMETRY_FRAMES, one_by_one(telemetry.decode), report=context.log_event)
 
 
 @table_asset(RAW_RECORDS, jobs=[OBSERVATIONS_TO_ALERTS])

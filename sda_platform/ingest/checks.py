@@ -7,17 +7,17 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.formats.registry import UNREAD_ZONES, ZONES
-from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.formats.registry import ZONES
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.lake.time_spans import stored_within
-from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones, unread_segments
+from sda_platform.landing.orphans import Orphan, find_orphans, unknown_zones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.backlog import backlog_check
-from sda_platform.orchestration.freshness import newest
+from sda_platform.orchestration.freshness import newest, newest_if_any
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
@@ -29,6 +29,7 @@ from sda_platform.recovery.verification import (
 )
 
 MAX_OBSERVATION_LAG_S = 300.0
+MAX_TELEMETRY_AGE_S = 86_400.0
 
 
 def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
@@ -48,7 +49,7 @@ def observations_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) 
 
 @dg.asset_check(asset=RAW_RECORDS.name, description="Every landed file belongs to a segment that a table reads.")
 def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
-    """Data without metadata or the reverse, unknown directories, zones that no table reads: path, reason and age."""
+    """Data without metadata or the reverse, and unknown directories: path, reason and age."""
     orphans, wall_s = landing_orphans(landing.root, landing.orphaned_before_s()), time.time()
     lines = [orphan.description(wall_s) for orphan in orphans]
     return dg.AssetCheckResult(
@@ -60,13 +61,10 @@ def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
 
 
 def landing_orphans(root: str, before_s: float) -> list[Orphan]:
-    """Everything below ``root`` that no table will read: what no segment accounts for and has not changed since
-    ``before_s`` (wall), and the segments of zones without a table."""
+    """Everything below ``root`` that no segment accounts for and that has not changed since ``before_s`` (wall)."""
     found = unknown_zones(root, ZONES)
     for feed in ZONES:
         found += find_orphans(LandingZone(root, feed), before_s)
-    for feed in UNREAD_ZONES:
-        found += unread_segments(LandingZone(root, feed))
     return found
 
 
@@ -81,7 +79,16 @@ checks = [
         balance=[observations_balance],
         freshness=DataFreshness("the newest observation is recent", MAX_OBSERVATION_LAG_S, newest("sensor_time_ns")),
     ),
+    table_checks(
+        TELEMETRY_FRAMES,
+        balance=[unbalanced_segments, miscounted_segments],
+        freshness=DataFreshness(
+            "telemetry still arrives, once any came", MAX_TELEMETRY_AGE_S, newest_if_any("received_time_ns")
+        ),
+    ),
     no_orphans,
     backlog_check(RAW_RECORDS, RAW_RECORDS.zones),
     landing_balance_check(RAW_RECORDS, RAW_RECORDS.zones),
+    backlog_check(TELEMETRY_FRAMES, TELEMETRY_FRAMES.zones),
+    landing_balance_check(TELEMETRY_FRAMES, TELEMETRY_FRAMES.zones),
 ]

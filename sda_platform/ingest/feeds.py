@@ -63,4 +63,6 @@ TRACKING_FEED = Feed(
     "at least once",
 )
 """Files of observations of radars and telescopes: late by nature, so most come after their window is closed."""
+TELEMETRY_FEED = "telemetry"
+"""The landing zone of telemetry frames, which are no observations."""
 LANDING_FEEDS = (*OBSERVATION_FEEDS, TRACKING_FEED)

@@ -1,4 +1,4 @@
-"""Tables of package ingest: the records that landed, and the valid observations among them.
+"""Tables of package ingest: the records that landed, the valid observations among them, and telemetry frames.
 
 Angles of optical observations are topocentric in TEME of date; inter-satellite-link states are TEME.
 """
@@ -8,7 +8,7 @@ import math
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.ingest.feeds import LANDING_FEEDS
+from sda_platform.ingest.feeds import LANDING_FEEDS, TELEMETRY_FEED
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
 
@@ -78,6 +78,20 @@ class Observation(Envelope):
     )
 
 
+class TelemetryFrame(Provenance, LandingColumns):
+    """Bronze: one row per landed telemetry frame, for ever; a frame that cannot be used is a row with an error."""
+
+    satellite_id: T.LongType = pa.Field(nullable=True, ge=0, description="The satellite's number in its frames.")
+    frame_sequence: T.LongType = pa.Field(nullable=True, ge=0, description="Number of the frame, by the satellite.")
+    station_id: T.LongType = pa.Field(nullable=True, ge=0, le=255, description="The station that received the frame.")
+    frame_time_ns: T.LongType = quantity("ns", "Time of the frame by the satellite's clock, UTC.", nullable=True)
+    is_emergency: T.BooleanType = pa.Field(nullable=True, description="Whether the frame is emergency traffic.")
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The frame as received: 24-byte header and payload.")
+    error_kind: T.StringType = pa.Field(nullable=True, description="Why the frame is unusable; null: it is usable.")
+    error: T.StringType = pa.Field(nullable=True, description="File, record and reason, as text.")
+
+
 _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit_sequence"]
 
 RAW_RECORDS = Table(
@@ -98,4 +112,13 @@ OBSERVATIONS = Table(
     consumes=(RAW_RECORDS,),
 )
 
-TABLES = (RAW_RECORDS, OBSERVATIONS)
+TELEMETRY_FRAMES = Table(
+    "telemetry_frames",
+    "telemetry",
+    TelemetryFrame,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(TELEMETRY_FEED,),
+)
+
+TABLES = (RAW_RECORDS, OBSERVATIONS, TELEMETRY_FRAMES)

@@ -74,16 +74,6 @@ def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
     return [Orphan(p, reason.format(p.name), p.stat().st_mtime) for p in folders if p.name not in known]
 
 
-def unread_segments(zone: LandingZone) -> list[Orphan]:
-    """What waits in ``zone``, which no table reads, as one entry with the age of the oldest segment."""
-    waiting = zone.waiting(zone.pending_names())
-    if not waiting:
-        return []
-    size = sum(segment.bytes for segment in waiting)
-    reason = f"no table reads this zone; segments wait until a person moves them away: {len(waiting)} ({size:,} bytes)"
-    return [Orphan(zone.root / "pending", reason, min(segment.came_s for segment in waiting))]
-
-
 def _lone_files(zone: LandingZone) -> Iterator[Orphan]:
     listing = zone.listing()
     names = {*listing.files, *listing.unreadable}

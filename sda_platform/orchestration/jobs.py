@@ -46,9 +46,12 @@ ORBIT_DETERMINATION = Job(
 SENSOR_TASKING = Job(
     "sensor_tasking", Pool.CATALOG, "What should be observed, when each sensor can, and the schedule of the sensors."
 )
+TELEMETRY_TO_FRAMES = Job(
+    "telemetry_to_frames", Pool.MAINTENANCE, "Telemetry frames from their landing zone to their table, in one run."
+)
 SCHEDULED_JOBS = (ORBIT_DETERMINATION, SENSOR_TASKING)
 """Jobs that a schedule starts; unconsumed commits start the others."""
-JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, *SCHEDULED_JOBS)
+JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, TELEMETRY_TO_FRAMES, *SCHEDULED_JOBS)
 
 
 def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefinition] = ()) -> Any:

@@ -1,14 +1,17 @@
-"""Messages of partners from their landing zones to tables: ephemerides of operators, tracking data of stations."""
+"""What partners send, from its landing zones to tables: ephemerides, tracking data and telemetry."""
 
 import pytest
 
 from sda_platform.catalog.tables import EPHEMERIDES
 from sda_platform.dead_letters.tables import DEAD_LETTERS
-from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.formats.framing.container import pack_records
+from sda_platform.formats.telemetry import INVALID_FLAG
+from sda_platform.ingest.tables import OBSERVATIONS, TELEMETRY_FRAMES
+from sda_platform_tests.support.collectors import telemetry
 from sda_platform_tests.support.ephemerides_of_operators import oem_of
 from sda_platform_tests.support.messages import MESSAGES
 from sda_platform_tests.support.platform_run import Platform, correctness, written
-from sda_platform_tests.support.segments import described
+from sda_platform_tests.support.segments import after, described
 
 pytestmark = pytest.mark.pipeline
 
@@ -32,6 +35,13 @@ def test_ephemerides_and_tracking_data_land_and_what_is_unusable_becomes_dead_le
     assert set(platform.rows(OBSERVATIONS, "source_id").column("source_id").to_pylist()) == {
         "optical-smartnet-01-a-suth"
     }
+
+    data = pack_records([*telemetry(3), *telemetry(1, first=3, flags=INVALID_FLAG)], [after(1)] * 4)
+    assert platform.zone("telemetry").seal("frames", data, described(data, "telemetry"))
+    received = platform.run("telemetry_to_frames")
+    assert written(received) == {"telemetry_frames": 4}
+    assert all(correctness(received).values())
+    assert platform.rows(TELEMETRY_FRAMES, "frame_sequence").column("frame_sequence").to_pylist() == [0, 1, 2, None]
 
     letters = platform.rows(DEAD_LETTERS, "error").column("error").to_pylist()
     assert len(letters) == 17

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
+from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.planning import SCREENED_FROM
@@ -27,10 +28,12 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CAND
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.orchestration.jobs import SCHEDULED_JOBS
+from sda_platform.orchestration.jobs import SCHEDULED_JOBS, TELEMETRY_TO_FRAMES
 from sda_platform.orchestration.table_asset import tables_of
+from sda_platform.published import CATALOGUE, published
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
+from sda_platform.serving.health_client import fetch_health
 from sda_platform.simulation.segments import SimulatedSegment
 from sda_platform.simulation.world import simulate
 from sda_platform.spark.jars import JarsMissing, jar_paths
@@ -84,7 +87,9 @@ def platform(tmp_path_factory: pytest.TempPathFactory, reports: FailureWebhook) 
     except JarsMissing as missing:
         pytest.skip(str(missing))
     running = RunningPlatform(
-        tmp_path_factory.mktemp("platform") / "home", START_NS, {"SDA_FAILURE_WEBHOOK": reports.url}
+        tmp_path_factory.mktemp("platform") / "home",
+        START_NS,
+        {"SDA_FAILURE_WEBHOOK": reports.url, "SDA_SERVING": "true"},
     )
     yield running
     running.kill()
@@ -108,6 +113,18 @@ def test_element_sets_that_land_become_alerts_at_the_subscriber(platform: Runnin
     }
     assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
     assert "nothing to do" in platform.sda("land", catalogue)
+
+
+def test_the_catalogue_is_served_as_it_was_committed(platform: RunningPlatform) -> None:
+    address = published(platform.home, CATALOGUE)
+    assert address is not None
+    assert eventually(lambda: not fetch_health(address)["is_behind"], TIMEOUT_S)
+    served = fetch_health(address)["catalogue"]
+    assert served["objects"] == platform.rows(ORBITAL_CATALOG, "norad_id").num_rows
+    assert f"catalogue at http://{address}: version {served['version']}" in platform.sda("status")
+    with platform.instance as instance:
+        key = dg.AssetKey("catalog_index")
+        assert eventually(lambda: instance.get_latest_materialization_event(key) is not None, TIMEOUT_S)
 
 
 def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: RunningPlatform) -> None:
@@ -207,12 +224,16 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
     with platform.instance as instance:
         states = [s for s in instance.all_instigator_state() if s.instigator_type.value == "SENSOR"]
         ticks = {s.instigator_name: instance.get_ticks(s.instigator_origin_id, s.selector_id, limit=50) for s in states}
-    own = {"run_failures", "waiting_alerts", "observations_to_alerts_unconsumed", "catalog_to_alerts_unconsumed"}
+    own = {
+        "run_failures", "waiting_alerts", "observations_to_alerts_unconsumed", "catalog_to_alerts_unconsumed",
+        "catalog_index", "collector_sources",
+    }  # fmt: skip
     zones = {
         "observations": "+".join(RAW_RECORDS.zones),
         "elements": "elements+edits",
         "ephemerides": "ephemerides",
         "messages": "messages",
+        "telemetry": "telemetry",
     }
     assert ticks.keys() == {*own, *(f"{name}_landing" for name in zones)}
     for name, where in zones.items():
@@ -224,7 +245,7 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
 
 def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) -> None:
     outcomes = check_outcomes(platform)
-    by_the_clock = {table.name for job in SCHEDULED_JOBS for table in tables_of(job)}
+    by_the_clock = {table.name for job in (*SCHEDULED_JOBS, TELEMETRY_TO_FRAMES) for table in tables_of(job)}
     assert {name for name, blocks, _ in outcomes if blocks} == {
         f"{table.name}:{check}"
         for table in TABLES

@@ -37,7 +37,7 @@ UNITLESS = {
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
     "retry_count", "streak", "windows", "innovation", "innovation_size", "unexplained_windows", "readings", "anchors",
     "residual_rms", "stated_probability", "source_commit_sequence", "element_sets", "lamport",
-    "priority_class", "information_gain", "expected_probability",
+    "priority_class", "satellite_id", "frame_sequence", "station_id", "information_gain", "expected_probability",
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",
     "held_back_windows", "held_back_rms", "published_held_back_rms",
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """The control plane: health, metrics, sources, configuration; nothing of it without the token."""
 
 import asyncio
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sda_platform.cli.sources import source_grid
 from sda_platform.edge.address import Address
 from sda_platform.edge.bottleneck import Occupancy
 from sda_platform.edge.channel import OverflowPolicy
@@ -19,11 +17,10 @@ from sda_platform.edge.control import control_plane
 from sda_platform.edge.http_server import HttpServer
 from sda_platform.edge.latency import Latency
 from sda_platform.edge.rates import Rates
-from sda_platform.edge.report import report_sources
 from sda_platform.edge.sources.source import SourceState
 from sda_platform.edge.topology import declared_edges
-from sda_platform_tests.support.collectors import address, beacons, collecting, framed, log_text, until
-from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR, STATIONS
+from sda_platform_tests.support.collectors import address, beacons, collecting, framed, until
+from sda_platform_tests.unit.edge.test_sources import LINKS, RADAR
 
 SPECIFIED = {
     "source_rate", "channel_occupancy", "channel_capacity_bytes", "source_errors", "sink_bytes_written",
@@ -85,20 +82,6 @@ def test_health_is_503_once_a_source_was_killed__DP1_O1(tmp_path: Path) -> None:
             assert (await ask(control, "/ledger")).json() == []
 
     asyncio.run(scenario())
-
-
-def test_a_zone_that_no_table_reads_is_reported(tmp_path: Path) -> None:
-    async def scenario() -> str:
-        async with collecting(tmp_path, {**LINKS, **STATIONS}) as collector:
-            report = report_sources(collector)
-            assert report["unread"] == ["telemetry"]
-            assert "no table reads these zones, segments wait on disk: telemetry" in str(source_grid(report).caption)
-            return log_text(collector)
-
-    warnings = [json.loads(line) for line in asyncio.run(scenario()).splitlines() if '"warning"' in line]
-    assert [(each["zone"], each["event"].partition(";")[0]) for each in warnings] == [
-        ("telemetry", "no table reads this zone")
-    ]
 
 
 @pytest.mark.parametrize("path", ["/health", "/metrics", "/sources", "/ledger", "/nothing"])

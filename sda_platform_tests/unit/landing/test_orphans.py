@@ -176,19 +176,6 @@ def test_the_check_is_red_while_an_orphan_lies_in_a_zone(zone: LandingZone, tmp_
     assert "lone: data without metadata" in str(found.description)
 
 
-def test_segments_that_no_table_reads_are_reported_at_once(tmp_path: Path) -> None:
-    landing = resource(tmp_path, orphan_grace_s=3600.0)
-    telemetry = LandingZone(str(tmp_path), "telemetry")
-    (tmp_path / "telemetry" / "pending").mkdir(parents=True)
-    assert outcome(no_orphans, landing).passed
-    land(telemetry, "a", DATA)
-    land(telemetry, "b", OTHER)
-    found = outcome(no_orphans, landing)
-    assert not found.passed
-    told = f"no table reads this zone; segments wait until a person moves them away: 2 ({2 * len(DATA)} bytes), "
-    assert f"{tmp_path}/telemetry/pending: {told}" in str(found.description)
-
-
 @pytest.mark.parametrize("check", [RAW_RECORDS.name, ELEMENT_SETS.name, RECEIVED_CDMS.name])
 def test_the_check_is_red_while_a_segment_waits_for_longer_than_the_setting_allows(tmp_path: Path, check: str) -> None:
     feeds = {RAW_RECORDS.name: "isl", ELEMENT_SETS.name: "elements", RECEIVED_CDMS.name: "messages"}

@@ -1,0 +1,52 @@
+"""Segments of telemetry frames to bronze rows: what the headers say, and the frames as they were received."""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.records import NOT_STAMPED
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.telemetry import EMERGENCY_FLAG, TELEMETRY_FORMAT, decode_telemetry_frames
+from sda_platform.ingest.tables import TELEMETRY_FRAMES
+from sda_platform.lake.table import LandingColumns, Provenance
+
+_OF_SEGMENT: Final = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {
+    "record_number",
+    "received_time_ns",
+}
+_SCHEMA: Final = pa.schema([field for field in TELEMETRY_FRAMES.arrow_schema if field.name not in _OF_SEGMENT])
+
+
+def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+    """One row per frame of the segment, in columns of `telemetry_frames`; never raises for any bytes."""
+    records = cut_records(data, meta.format)
+    decoded = decode_telemetry_frames(records.payloads)
+    errors: dict[int, RecordError] = {**decoded.errors, **records.errors}
+    if meta.format != TELEMETRY_FORMAT:
+        error = RecordError("unknown_format", f"feed 'telemetry' does not carry {meta.format!r} records")
+        errors = dict.fromkeys(range(len(records)), error)
+    is_usable = np.ones(len(records), np.bool_)
+    is_usable[list(errors)] = False
+    headers = decoded.headers
+    values: dict[str, Any] = {
+        "satellite_id": headers["satellite_id"].astype(np.int64),
+        "frame_sequence": headers["sequence"].astype(np.int64),
+        "station_id": headers["station_id"].astype(np.int64),
+        "frame_time_ns": headers["timestamp_ms"].astype(np.int64) * 1_000_000,
+        "is_emergency": (headers["flags"] & EMERGENCY_FLAG) != 0,
+    }
+    stamped = records.received_time_ns
+    columns: dict[str, Any] = {
+        "record_number": records.numbers,
+        "received_time_ns": np.where(stamped == NOT_STAMPED, meta.sealed_time_ns, stamped),
+        "payload": pa.array(records.payloads, pa.binary()),
+        "error_kind": pa.array([errors[n].kind if n in errors else None for n in range(len(records))], pa.string()),
+        "error": pa.array([errors[n].text if n in errors else None for n in range(len(records))], pa.string()),
+        **{name: pc.if_else(pa.array(is_usable), pa.array(each), None) for name, each in values.items()},
+    }
+    arrays = [pa.array(columns[f.name]) if f.name in columns else pa.nulls(len(records), f.type) for f in _SCHEMA]
+    return pa.Table.from_arrays([each.cast(f.type) for each, f in zip(arrays, _SCHEMA, strict=True)], schema=_SCHEMA)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
@@ -30,7 +30,15 @@ from sda_platform.serving.requests import (
 )
 from sda_platform.serving.states import states
 
-_SEGMENT_FORMATS = {"application/json": "omm-json", "text/csv": "omm-csv", "text/plain": "tle"}
+PUT_FORMATS: Final = {
+    "application/json": "omm-json",
+    "text/csv": "omm-csv",
+    "text/plain": "tle",
+    "application/xml": "omm-xml",
+    "text/xml": "omm-xml",
+    "application/x-ccsds-kvn": "omm-kvn",
+}
+"""The formats in which element sets may be put, by media type."""
 
 
 async def health(request: Request) -> Response:
@@ -128,11 +136,11 @@ async def put_elements(request: Request) -> Response:
     if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         raise BadRequest("a web page of another origin may not write")
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in _SEGMENT_FORMATS:
-        raise BadRequest(f"Content-Type is {media_type[:40]!r}, must be one of {', '.join(_SEGMENT_FORMATS)}")
+    if media_type not in PUT_FORMATS:
+        raise BadRequest(f"Content-Type is {media_type[:40]!r}, must be one of {', '.join(PUT_FORMATS)}")
     body = await _body(request)
     live, puts = _live(request), _puts(request)
-    sets, refused = await run_in_threadpool(accepted_sets, body, _SEGMENT_FORMATS[media_type], live.now_ns())
+    sets, refused = await run_in_threadpool(accepted_sets, body, PUT_FORMATS[media_type], live.now_ns())
     if sets:
         await asyncio.wrap_future(puts.put(sets))
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}

@@ -92,7 +92,7 @@ ROUTES: Final = (
     Route(
         "/elements",
         endpoints.put_elements,
-        "Take element sets (OMM in JSON or CSV, two-line sets). They are durable and served when the answer comes.",
+        "Take element sets (OMM, two-line sets). They are durable and served when the answer comes.",
         method="POST",
     ),
     Route(
@@ -138,9 +138,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.method == "POST":
         operation["requestBody"] = {
             "required": True,
-            "content": {
-                media: {"schema": {"type": "string"}} for media in ("application/json", "text/csv", "text/plain")
-            },
+            "content": {media: {"schema": {"type": "string"}} for media in endpoints.PUT_FORMATS},
         }
     return operation
 

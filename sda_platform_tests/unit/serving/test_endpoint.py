@@ -1,6 +1,7 @@
 """The lookup endpoint: what it answers, in which format, and what it refuses."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,10 +226,32 @@ def test_a_bad_record_is_refused_with_its_reason_and_its_neighbours_are_taken(se
     assert answer.json()["refused"][0]["kind"] == "propagation_refused"
 
 
-def test_a_put_of_two_line_sets_is_taken(served: Served) -> None:
-    lines = served.get("/objects/5?format=tle").content
-    answer = served.client.post("/elements", content=lines, headers={"Content-Type": "text/plain"})
-    assert answer.json() == {"accepted": 1, "refused": []}
+@pytest.mark.parametrize(
+    ("answered", "media_type"),
+    [
+        ("tle", "text/plain"),
+        ("csv", "text/csv"),
+        ("json", "application/json"),
+        ("xml", "application/xml"),
+        ("xml", "text/xml; charset=utf-8"),
+        ("kvn", "application/x-ccsds-kvn"),
+    ],
+)
+def test_a_put_is_taken_in_every_format_that_is_answered(served: Served, answered: str, media_type: str) -> None:
+    sets = served.get(f"/objects?id=5,6&format={answered}").content
+    answer = served.client.post("/elements", content=sets, headers={"Content-Type": media_type})
+    assert answer.json() == {"accepted": 2, "refused": []}
+    (data,) = served.segments.values()
+    assert decode_element_sets(data, segment_format="omm-csv").column("norad_id").to_pylist() == [5, 6]
+
+
+def test_a_broken_message_among_sound_ones_is_refused_alone(served: Served) -> None:
+    first, second = (served.get(f"/objects/{number}?format=kvn").content for number in (5, 6))
+    lines = re.sub(rb"(ECCENTRICITY *= *)", rb"\1x", first) + second
+    answer = served.client.post("/elements", content=lines, headers={"Content-Type": "application/x-ccsds-kvn"})
+    assert answer.json()["accepted"] == 1
+    (refused,) = answer.json()["refused"]
+    assert (refused["record"], "ECCENTRICITY" in refused["reason"]) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from sda_platform.catalog.merge import best_sets
 from sda_platform.catalog.sources import source_priority
 from sda_platform.clock import MissionClock
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.lake.lake import Lake, without_session
-from sda_platform.orbits.columnar_merge import best_rows
 from sda_platform.orbits.element_order import merge_sorted_sources
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving.engine import ENGINES, open_engine
@@ -106,11 +106,8 @@ def five_sources() -> pa.Table:
 
 
 def ours(table: pa.Table) -> list[int]:
-    """`orbits.columnar_merge`; text is only read where numbers are equal."""
-    names = ("source_priority", "element_set_number", "originator", "record_number")
-    ties = [partial(lambda name, rows: table[name].take(rows).to_numpy(), name) for name in names]
-    chosen = best_rows(table["norad_id"].to_numpy(), table["epoch_time_ns"].to_numpy(), ties, AS_OF_NS)
-    found: list[int] = table["record_number"].to_numpy()[chosen].tolist()
+    """`catalog.merge`, with which the check of the catalogue merges."""
+    found: list[int] = table["record_number"].to_numpy()[best_sets(table, AS_OF_NS)].tolist()
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.catalog.merge import MERGE_COLUMNS, best_sets
 from sda_platform.catalog.tables import (
     CATALOG_CONFLICTS,
     CATALOG_EDITS,
@@ -22,7 +23,6 @@ from sda_platform.catalog.tables import (
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.orchestration.backlog import backlog_check
 from sda_platform.orchestration.freshness import newest, newest_if_any, nothing_waits
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
@@ -34,22 +34,23 @@ MAX_EPHEMERIDES_AGE_S = 3 * 86_400.0
 
 
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every object with a usable element set in the consumed windows is in the catalogue, with no epoch older than the
-    latest of them that had come at the last commit.
+    """Every object with a usable element set in the consumed windows is in the catalogue, with the best of its sets as
+    of the last commit: merged here again, by columns and without the engine.
     """
-    landed = consumed_rows(store, commits, ELEMENT_SETS, ["norad_id", "epoch_time_ns", "error_kind"])
+    landed = consumed_rows(store, commits, ELEMENT_SETS, [*MERGE_COLUMNS, "error_kind"])
     if not landed.num_rows:
         return []
-    usable = landed.filter(pc.is_null(landed.column("error_kind")))
-    limit_ns, epoch = commits[0].manifest.as_of_ns + EPOCH_TOLERANCE_NS, usable.column("epoch_time_ns")
-    has_come = pc.if_else(pc.less_equal(epoch, limit_ns), epoch, pa.scalar(None, pa.int64()))
-    in_force = pa.table({"norad_id": usable.column("norad_id"), "epoch_time_ns": has_come})
-    newest_landed = in_force.group_by("norad_id").aggregate([("epoch_time_ns", "max")])
-    entries = log.rows(["norad_id", "epoch_time_ns"])
-    both = newest_landed.join(entries, "norad_id", join_type="left outer")
-    absent = pc.sum(pc.is_null(both.column("epoch_time_ns"))).as_py() or 0
-    older = pc.sum(pc.less(both.column("epoch_time_ns"), both.column("epoch_time_ns_max"))).as_py() or 0
-    problems = ((absent, "objects landed but are not in the catalogue"), (older, "entries are older than what landed"))
+    usable = landed.filter(pc.is_null(landed.column("error_kind"))).select(MERGE_COLUMNS)
+    entries = log.rows(MERGE_COLUMNS)
+    # Of equal sets the first counts, so that an entry stands against the set that it copies.
+    both = pa.concat_tables([entries, usable.cast(entries.schema)])
+    best = best_sets(both, commits[0].manifest.as_of_ns)
+    others = both["norad_id"].take(pa.array(best[best >= entries.num_rows]))
+    absent = pc.sum(pc.invert(pc.is_in(others, entries["norad_id"].combine_chunks()))).as_py() or 0
+    problems = (
+        (absent, "objects landed but are not in the catalogue"),
+        (len(others) - absent, "entries are not the best set that landed"),
+    )
     return [f"{count} {what}" for count, what in problems if count]
 
 

@@ -1,4 +1,7 @@
-"""The merge of element sets by columns, in process: the order of `element_order`, in numpy."""
+"""The merge of element sets by columns, in process: the order of `element_order`, in numpy.
+
+The check of the catalogue merges with it what the engine has merged.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any

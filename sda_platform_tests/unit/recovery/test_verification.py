@@ -241,7 +241,7 @@ def test_dead_letters_balance_with_errors(lake: Lake, numbers: list[int], told: 
     [
         ([(1, 50), (2, 60)], []),
         ([(1, 50)], ["1 objects landed but are not in the catalogue"]),
-        ([(1, 49), (2, 60)], ["1 entries are older than what landed"]),
+        ([(1, 40), (2, 60)], ["1 entries are not the best set that landed"]),
     ],
 )
 def test_the_catalogue_balances_with_what_landed(lake: Lake, entries: list[tuple[int, int]], told: list[str]) -> None:
@@ -251,16 +251,23 @@ def test_the_catalogue_balances_with_what_landed(lake: Lake, entries: list[tuple
         ELEMENT_SETS,
         [*sets, record("s1", 3, norad_id=3, epoch_time_ns=9, error_kind="propagation_refused", error="why")],
     )
-    rows = [{"norad_id": i, "epoch_time_ns": t} for i, t in entries]
+    rows = [each for each in sets if (each["norad_id"], each["epoch_time_ns"]) in entries]
     commit(lake, ORBITAL_CATALOG, rows, windows=[genesis_window(ELEMENT_SETS)])
     assert problems(lake, ORBITAL_CATALOG, catalog_balance) == told
+
+
+def test_a_tie_that_the_engine_decided_otherwise_is_found__CM14(lake: Lake) -> None:
+    better, worse = (record("s1", n, norad_id=1, epoch_time_ns=50, source_priority=20 - n) for n in range(2))
+    commit(lake, ELEMENT_SETS, [worse, better])
+    commit(lake, ORBITAL_CATALOG, [worse], windows=[genesis_window(ELEMENT_SETS)])
+    assert problems(lake, ORBITAL_CATALOG, catalog_balance) == ["1 entries are not the best set that landed"]
 
 
 @pytest.mark.parametrize(
     ("entries", "problem"),
     [
         ([(1, 50), (2, AHEAD_NS)], []),
-        ([(1, 40), (2, AHEAD_NS)], ["1 entries are older than what landed"]),
+        ([(1, 40), (2, AHEAD_NS)], ["1 entries are not the best set that landed"]),
         ([(1, 50)], ["1 objects landed but are not in the catalogue"]),
     ],
 )
@@ -268,8 +275,9 @@ def test_a_set_with_an_epoch_ahead_is_not_yet_due_in_the_catalogue_A1(
     lake: Lake, entries: list[tuple[int, int]], problem: list[str]
 ) -> None:
     sets = [(1, 40), (1, 50), (1, AHEAD_NS), (2, AHEAD_NS)]
-    commit(lake, ELEMENT_SETS, [record("s1", n, norad_id=i, epoch_time_ns=t) for n, (i, t) in enumerate(sets)])
-    rows = [{"norad_id": i, "epoch_time_ns": t} for i, t in entries]
+    landed = [record("s1", n, norad_id=i, epoch_time_ns=t) for n, (i, t) in enumerate(sets)]
+    commit(lake, ELEMENT_SETS, landed)
+    rows = [each for each in landed if (each["norad_id"], each["epoch_time_ns"]) in entries]
     commit(lake, ORBITAL_CATALOG, rows, windows=[genesis_window(ELEMENT_SETS)])
     assert problems(lake, ORBITAL_CATALOG, catalog_balance) == problem
 

@@ -17,7 +17,7 @@ import dagster as dg
 from rich.console import Console
 
 from sda_platform.cli.alerts import CurrentAlert, alert_grid, current_alerts
-from sda_platform.cli.feeder import BURST, Feeder
+from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive
 from sda_platform.cli.feeding import balance_lines, collector_config, rates_line
 from sda_platform.cli.simulated_world import land_catalogue, observed_world
 from sda_platform.cli.sources import read_report, source_grid
@@ -25,12 +25,14 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, parse_iso_n
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.edge.address import Address
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
 from sda_platform.runtime.catalogue_source import scheduled_observations
 from sda_platform.runtime.platform_home import take_lock
+from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.runtime.supervisor import Platform
 from sda_platform.settings import Settings
@@ -70,6 +72,7 @@ class Demo:
     _clock: MissionClock = field(init=False)
     _live: Settings = field(init=False)
     _open: ExitStack = field(init=False)
+    _archive: ObservationArchive = field(default_factory=ObservationArchive)
     _seen: dict[str, int] = field(default_factory=dict)
     _world: Iterator[SimulatedSegment] | None = None
     _next: SimulatedSegment | None = None
@@ -89,8 +92,13 @@ class Demo:
             _empty(settings.home)
             clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
             clock.save(settings.home)
-            sources.write_text(collector_config(_BURST_BACKLOG_BYTES if self.scenario == "burst" else None))
-            with ExitStack() as self._open, running(settings, self._say) as (platform, addresses):
+            polled = Address("127.0.0.1", free_port(0))
+            sources.write_text(collector_config(polled, _BURST_BACKLOG_BYTES if self.scenario == "burst" else None))
+            with (
+                self._archive.serving(polled),
+                ExitStack() as self._open,
+                running(settings, self._say) as (platform, addresses),
+            ):
                 self._platform, self._clock, self._live = platform, clock, settings
                 self._play()
                 if self.scenario == "burst":
@@ -112,10 +120,13 @@ class Demo:
         self._say(f"landed {landed.records:,} real element sets in landing/{landed.feed}")
         self._until(lambda: self._seen.get(ALERT_DELIVERIES.name, 0) > 0, "the catalogue's alerts")
         self._say("the catalogue is screened and its alerts are delivered; now the sensors observe")
-        self._feeder = self._open.enter_context(Feeder(self._live.home, self._live.landing_uri).connected())
+        self._feeder = self._open.enter_context(self._new_feeder().connected())
         self._world = self._segments()
         self._until(self._rests_on_tracks, "alerts from fused tracks")
         self.console.print(alert_grid(current_alerts(self._live)))
+
+    def _new_feeder(self) -> Feeder:
+        return Feeder(self._live.home, self._live.landing_uri, self._archive)
 
     def _burst(self) -> None:
         """Send each radar frame often for a minute; then wait until what the collector deferred is consumed."""

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -83,8 +83,11 @@ class ObservationArchive:
 class Feeder:
     """Sends segments of a simulated world to a collector; a context manager."""
 
-    def __init__(self, home: Path, landing_root: str) -> None:
-        """Read where the collector of ``home`` listens. Raises PlatformError where it lacks a source."""
+    def __init__(self, home: Path, landing_root: str, archive: ObservationArchive | None = None) -> None:
+        """Read where the collector of ``home`` listens; ``archive`` is one that answers already where it polls.
+
+        Raises PlatformError where the collector lacks a source.
+        """
         by_kind = {each["kind"]: each["address"] for each in read_report(home)["sources"]}
         missing = [kind for kind in ("radar", "isl", "optical") if not by_kind.get(kind)]
         if missing:
@@ -95,14 +98,15 @@ class Feeder:
         if not self._archive_at.is_loopback:
             raise PlatformError(f"the archive at {by_kind['optical']} is not on this machine")
         self._landing_root = landing_root
-        self._archive = ObservationArchive()
+        self._is_served = archive is not None
+        self._archive = archive or ObservationArchive()
         self.sent = {"radar": 0, "isl": 0, "optical": 0}
 
     @contextmanager
     def connected(self) -> Iterator["Feeder"]:
         """The sockets, open. Raises OSError."""
         with (
-            self._archive.serving(self._archive_at),
+            nullcontext() if self._is_served else self._archive.serving(self._archive_at),
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as self._datagrams,
             socket.create_connection(self._links) as self._stream,
         ):

@@ -11,7 +11,7 @@ from sda_platform.cli.simulated_world import observed_world
 from sda_platform.cli.sources import read_report, source_grid
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.fleet import protected_fleet
-from sda_platform.runtime.processes import free_port
+from sda_platform.edge.address import Address
 from sda_platform.settings import Settings
 
 _SETTLED_S = 3.0
@@ -45,15 +45,14 @@ def feed_collector(settings: Settings, console: Console, *, scenario: str, minut
     console.print("sent: " + ", ".join(f"{kind} {count:,}" for kind, count in feeder.sent.items()))
 
 
-def collector_config(backlog_max_bytes: int | None = None) -> str:
-    """Sources of this machine for a simulated world, each at a free port; ``backlog_max_bytes`` as the option."""
-    archive = f"http://127.0.0.1:{free_port(0)}/records"
+def collector_config(archive: Address, backlog_max_bytes: int | None = None) -> str:
+    """Sources of this machine for a simulated world, at free ports; telescopes' records are polled from ``archive``."""
     bound = "" if backlog_max_bytes is None else f"backlog_max_bytes = {backlog_max_bytes}\n"
     return (
         f'[collector]\ncontrol = "127.0.0.1:0"\n{bound}\n'
         '[sources.radars]\nkind = "radar"\nbind = "127.0.0.1:0"\n\n'
         '[sources.links]\nkind = "isl"\nbind = "127.0.0.1:0"\n\n'
-        f'[sources.telescopes]\nkind = "optical"\nurl = "{archive}"\npoll_interval_s = 1.0\n'
+        f'[sources.telescopes]\nkind = "optical"\nurl = "http://{archive}/records"\npoll_interval_s = 1.0\n'
     )
 
 

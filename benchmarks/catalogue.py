@@ -8,6 +8,7 @@ Arrow table: pandas, DuckDB and Polars, and the k-way merge in plain Python.
 """
 
 import argparse
+import io
 import multiprocessing
 import socket
 import tempfile
@@ -23,12 +24,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from sgp4 import omm
+from sgp4.api import Satrec
 
 from sda_platform.catalog.merge import best_sets
 from sda_platform.catalog.sources import source_priority
 from sda_platform.clock import MissionClock
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.orbits.element_order import merge_sorted_sources
 from sda_platform.runtime.catalogue_source import LakeSource
@@ -53,6 +57,7 @@ def main() -> None:
     parser.add_argument("--http", action="store_true", help="also lookups over HTTP")
     arguments = parser.parse_args()
     merge()
+    parsing()
     lookups()
     puts()
     if arguments.http:
@@ -135,6 +140,33 @@ def with_pandas(table: pa.Table) -> list[int]:
     best = frame.sort_values(["norad_id", *_BY]).drop_duplicates("norad_id", keep="last")
     numbers: list[int] = best["record_number"].tolist()
     return numbers
+
+
+def parsing() -> None:
+    """Records per second of processor time from OMM CSV and two-line sets, and those of python-sgp4."""
+    data = reference_catalogue()
+    lines = encode_tles(each for each in element_sets(catalogue(30_000)) if each.norad_id <= MOST_ALPHA_5)
+    text_lines = [line for line in lines.decode().splitlines() if line[:2] in ("1 ", "2 ")]
+    pairs = list(zip(text_lines[::2], text_lines[1::2], strict=True))
+    for name, content in (("omm-csv", data), ("tle", lines)):
+        seconds = processor_s(partial(decode_element_sets, content, segment_format=name))
+        count = decode_element_sets(content, segment_format=name).num_rows
+        print(f"{name}: {count / seconds:,.0f} records per second of one core")
+    text = data.decode()
+    seconds = processor_s(lambda: [omm.initialize(Satrec(), fields) for fields in omm.parse_csv(io.StringIO(text))])
+    print(f"python-sgp4, OMM CSV: {26_834 / seconds:,.0f} records per second of one core")
+    seconds = processor_s(lambda: [Satrec.twoline2rv(*pair) for pair in pairs])
+    print(f"python-sgp4, two-line sets: {len(pairs) / seconds:,.0f} records per second of one core")
+
+
+def processor_s(run: Callable[[], Any]) -> float:
+    """Least processor time of three runs, seconds: other work of the machine does not count."""
+    times = []
+    for _ in range(3):
+        began = time.process_time()
+        run()
+        times.append(time.process_time() - began)
+    return min(times)
 
 
 def lookups() -> None:

@@ -51,7 +51,7 @@ _REPORTED_S = 10.0
 _BURST_S = 60.0
 _FEW_SEGMENTS = 10
 # Some seconds of a burst fill this, and usual data does not.
-_BURST_BACKLOG_BYTES = 200_000
+_BURST_BACKLOG_BYTES = 400_000
 
 
 class DemoFailed(RuntimeError):

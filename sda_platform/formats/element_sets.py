@@ -3,17 +3,22 @@
 Holds the schema and the one decode. This module does not test whether SGP4 accepts a set.
 """
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from sda_platform.formats.cutting import split_records
+from sda_platform.formats.cutting import cut_records, segment_header, split_records
+from sda_platform.formats.element_columns import Columns, read_omm_csv_columns
 from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.limits import ELEMENT_LIMITS, note_violations
 from sda_platform.formats.reading import error_text, read_records
+from sda_platform.formats.records import CutRecords, RawRecord
+from sda_platform.formats.tle_columns import read_tle_columns
 
 ELEMENT_SCHEMA: Final = pa.schema(
     [
@@ -39,14 +44,52 @@ ELEMENT_SCHEMA: Final = pa.schema(
     ]
 )
 _ELEMENT_FIELDS: Final = ELEMENT_SCHEMA.names[4:]
+_BLOCK: Final = 1_024
+"""So many records are read at once; one that is unusual has so many read one by one."""
+_READ_BY_COLUMNS: Final[Mapping[str, Callable[[Sequence[bytes], bytes], Columns | None]]] = MappingProxyType(
+    {"omm-csv": read_omm_csv_columns, "tle": read_tle_columns}
+)
 
 
 def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
     """Every record of the segment as a row of ELEMENT_SCHEMA; never raises for any bytes.
 
-    A row either has `error_kind` and `error`, or an element set within the physical limits.
+    A row either has `error_kind` and `error`, or an element set within the physical limits. Blocks of usual records
+    are read by columns; one with anything else is read record by record.
     """
-    records = list(split_records(data, segment_format))
+    if segment_format not in _READ_BY_COLUMNS:
+        return _one_by_one(list(split_records(data, segment_format)), segment_format)
+    records, header = cut_records(data, segment_format), segment_header(data, segment_format)
+    tables = [ELEMENT_SCHEMA.empty_table()]
+    for start in range(0, len(records), _BLOCK):
+        rows = range(start, min(start + _BLOCK, len(records)))
+        payloads = records.payloads[start : rows.stop]
+        has_errors = not records.errors.keys().isdisjoint(rows)
+        columns = None if has_errors else _READ_BY_COLUMNS[segment_format](payloads, header)
+        if columns is None:
+            tables.append(_one_by_one([_record(records, row, header) for row in rows], segment_format))
+        else:
+            tables.append(_table(columns, records.numbers[start : rows.stop], payloads))
+    return pa.concat_tables(tables)
+
+
+def _table(columns: Columns, numbers: NDArray[np.int64], payloads: Sequence[bytes]) -> pa.Table:
+    complete = {**columns, "record_number": numbers, "payload": payloads}
+    arrays = [
+        pa.array(complete[field.name], field.type) if field.name in complete else pa.nulls(len(numbers), field.type)
+        for field in ELEMENT_SCHEMA
+    ]
+    return pa.Table.from_arrays(arrays, schema=ELEMENT_SCHEMA)
+
+
+def _record(records: CutRecords, row: int, header: bytes) -> RawRecord:
+    error = records.errors.get(row)
+    kind, text = (error.kind, error.text) if error else (None, None)
+    line = int(records.lines[row])
+    return RawRecord(int(records.numbers[row]), None, records.payloads[row], kind, text, line, header)
+
+
+def _one_by_one(records: Sequence[RawRecord], segment_format: str) -> pa.Table:
     sets, errors = read_records(records, segment_format, "elements")
     _note_limits(errors, sets)
     columns: dict[str, Any] = {

@@ -47,7 +47,7 @@ _UNKNOWN: Final = "UNKNOWN"
 
 def read_omm_csv(record: RawRecord) -> ElementSet:
     """One line under the header of its segment; raises RecordError."""
-    header = _csv_header(record.header)
+    header = csv_header(record.header)
     try:
         line = record.payload.decode("utf-8")
         row = next(csv.reader([line]), []) if '"' in line else line.split(",")
@@ -59,7 +59,7 @@ def read_omm_csv(record: RawRecord) -> ElementSet:
 
 
 @lru_cache(maxsize=16)
-def _csv_header(line: bytes) -> Sequence[str]:
+def csv_header(line: bytes) -> Sequence[str]:
     """The keywords of a CSV header line; none where it cannot be read, so every line then fails."""
     try:
         text = line.decode("utf-8").removeprefix("\ufeff")

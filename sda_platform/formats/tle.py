@@ -33,7 +33,7 @@ def read_tle(record: RawRecord) -> ElementSet:
     return ElementSet(
         norad_id=decode_alpha_5(first[2:7]),
         object_name=_name(lines[0]) if len(lines) == 3 else None,
-        international_designator=_designator(first[9:17].strip()),
+        international_designator=designator(first[9:17].strip()),
         epoch_time_ns=_epoch_ns(first[18:32]),
         mean_motion_rev_per_day=_number(second[52:63], "mean motion"),
         eccentricity=_number("." + second[26:33].strip().replace(" ", "0"), "eccentricity"),
@@ -78,7 +78,7 @@ def _name(line: str) -> str | None:
     return encodable(line.removeprefix("0 ").strip(), "name") or None
 
 
-def _designator(field: str) -> str | None:
+def designator(field: str) -> str | None:
     """`98067A` as `1998-067A`, the OMM's form; other text is kept as it is."""
     if not field[:5].isdigit():
         return field or None

@@ -39,6 +39,13 @@ def _split_csv(data: bytes) -> Iterator[RawRecord]:
             yield RawRecord(record.number - 1, None, record.payload, line=record.line, header=header.payload)
 
 
+def _cut_csv(data: bytes) -> CutRecords:
+    cut = _cut_lines(data)
+    return CutRecords(
+        cut.numbers[: max(len(cut) - 1, 0)], cut.payloads[1:], cut.received_time_ns[1:], cut.lines[1:], {}
+    )
+
+
 def _csv_header(data: bytes) -> bytes:
     """The first non-blank line of a CSV segment, empty if there is none."""
     first = next(_split_lines(data), None)
@@ -61,6 +68,28 @@ def _split_sets(data: bytes) -> Iterator[RawRecord]:
             number, group = number + 1, []
     if group:
         yield _set(number, group, is_torn=True)
+
+
+def _cut_sets(data: bytes) -> CutRecords | None:
+    """Sets of two lines each, or of three each, and nothing else; None: there is something else."""
+    cut = _cut_lines(data)
+    lines = cut.payloads
+    if _follow(lines, 2):
+        size = 2
+    elif _follow(lines, 3) and not any(line.startswith((b"#", b"1 ", b"2 ")) for line in lines[::3]):
+        size = 3
+    else:
+        return None
+    payloads = [b"\n".join(group) for group in zip(*[iter(lines)] * size, strict=True)]
+    count = len(payloads)
+    return CutRecords(cut.numbers[:count], payloads, cut.received_time_ns[:count], cut.lines[::size], {})
+
+
+def _follow(lines: Sequence[bytes], size: int) -> bool:
+    """Whether the last two of each ``size`` lines are a line 1 and a line 2."""
+    return len(lines) % size == 0 and all(
+        line.startswith(begin) for begin, start in ((b"1 ", size - 2), (b"2 ", size - 1)) for line in lines[start::size]
+    )
 
 
 def _is_line(line: bytes, digit: bytes) -> bool:
@@ -116,5 +145,12 @@ def _ends_a_line(tail: bytes) -> bool:
 
 
 LINES: Final = Framing(_split_lines, _pack, split_at(_after_line), _ends_a_line, cut=_cut_lines)
-CSV: Final = Framing(_split_csv, _pack_csv, split_at(_after_line, _header_and_before), _ends_a_line, header=_csv_header)
-LINE_SETS: Final = Framing(_split_sets, _pack, split_at(_after_set), _ends_a_line)
+CSV: Final = Framing(
+    _split_csv,
+    _pack_csv,
+    split_at(_after_line, _header_and_before),
+    _ends_a_line,
+    header=_csv_header,
+    cut=_cut_csv,
+)
+LINE_SETS: Final = Framing(_split_sets, _pack, split_at(_after_set), _ends_a_line, cut=_cut_sets)

@@ -1,0 +1,106 @@
+"""Element sets read by columns: many usual records at once, or nothing.
+
+A block of records is read here only if every one of them is surely what the careful path (`omm`, `tle`) accepts, with
+equal values; else the caller reads it record by record, which names what is wrong.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from sda_platform.formats.limits import ELEMENT_LIMITS
+from sda_platform.formats.omm import OMM_CSV_COLUMNS, csv_header
+
+Columns = Mapping[str, Any]
+
+_NUMBERS: Final = {
+    "MEAN_MOTION": "mean_motion_rev_per_day",
+    "ECCENTRICITY": "eccentricity",
+    "INCLINATION": "inclination_deg",
+    "RA_OF_ASC_NODE": "raan_deg",
+    "ARG_OF_PERICENTER": "arg_of_pericenter_deg",
+    "MEAN_ANOMALY": "mean_anomaly_deg",
+    "BSTAR": "bstar_per_earth_radius",
+    "MEAN_MOTION_DOT": "mean_motion_dot_rev_per_day2",
+    "MEAN_MOTION_DDOT": "mean_motion_ddot_rev_per_day3",
+}
+_INTEGERS: Final = {"NORAD_CAT_ID": "norad_id", "ELEMENT_SET_NO": "element_set_number"}
+_TEXTS: Final = {
+    "OBJECT_NAME": "object_name",
+    "OBJECT_ID": "international_designator",
+    "ORIGINATOR": "originator",
+}
+_OPTIONAL: Final = {"MEAN_MOTION_DOT", "MEAN_MOTION_DDOT", "ELEMENT_SET_NO"}
+_UNUSED_INTEGERS: Final = ("EPHEMERIS_TYPE", "REV_AT_EPOCH")
+_KNOWN: Final = {*OMM_CSV_COLUMNS, "ORIGINATOR"}
+_REQUIRED: Final = {"EPOCH", "NORAD_CAT_ID", *(_NUMBERS.keys() - _OPTIONAL)}
+# What Arrow and the careful path may read in different ways.
+_UNUSUAL: Final = (b'"', b",0x", b",0X", b"\n0x", b"\n0X", b"-0x", b"-0X")
+_USUAL: Final = bytes(range(0x20, 0x7F)) + b"\n"
+_SGP4_XP: Final = 4
+_TYPES: Final = {
+    "EPOCH": pa.timestamp("ns"),
+    **dict.fromkeys(_NUMBERS, pa.float64()),
+    **dict.fromkeys((*_INTEGERS, *_UNUSED_INTEGERS), pa.int64()),
+    **dict.fromkeys((*_TEXTS, "CLASSIFICATION_TYPE"), pa.string()),
+}
+
+
+def read_omm_csv_columns(payloads: Sequence[bytes], header: bytes) -> Columns | None:
+    """Columns of the lines ``payloads`` under ``header``, by name as in ELEMENT_SCHEMA; None: not all are usual."""
+    names = csv_header(header)
+    body = b"\n".join(payloads) + b"\n"
+    is_usual = _REQUIRED <= set(names) <= _KNOWN and len(set(names)) == len(names)
+    if not is_usual or body.translate(None, _USUAL) or any(each in b"\n" + body for each in _UNUSUAL):
+        return None
+    options = csv.ConvertOptions(column_types=_TYPES, null_values=[""], strings_can_be_null=True)
+    try:
+        reading = csv.ReadOptions(use_threads=False, column_names=list(names))
+        found = csv.read_csv(io.BytesIO(body), reading, convert_options=options)
+    except pa.ArrowInvalid:
+        return None
+    if found.num_rows != len(payloads) or any(found[name].null_count for name in _REQUIRED):
+        return None
+    if not _are_whole(found):
+        return None
+    present = {**_NUMBERS, **_INTEGERS, **_TEXTS}
+    columns = {own: found[name].combine_chunks() for name, own in present.items() if name in found.column_names}
+    for own in _TEXTS.values():
+        if own in columns:  # text of blanks only is no text
+            trimmed = pc.ascii_trim_whitespace(columns[own])
+            columns[own] = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+    columns["epoch_time_ns"] = found["EPOCH"].combine_chunks().cast(pa.int64())
+    return columns if are_within_limits(columns) else None
+
+
+def are_within_limits(columns: Columns) -> bool:
+    """Whether every value keeps its limits (`limits.ELEMENT_LIMITS`); an absent one breaks none, NaN breaks each."""
+    for limit in ELEMENT_LIMITS:
+        column = columns.get(limit.column)
+        if column is None:
+            continue
+        values = pc.fill_null(column, 0) if isinstance(column, pa.Array) and column.null_count else column
+        numbers = np.asarray(values, np.float64)
+        allowed = (numbers >= limit.low) & (numbers <= limit.high)
+        if isinstance(column, pa.Array) and column.null_count:
+            allowed |= np.asarray(pc.is_null(column))
+        if not allowed.all():
+            return False
+    return True
+
+
+def _are_whole(found: pa.Table) -> bool:
+    """Whether all integers are exact as doubles, as the careful path demands, and the theory is SGP4."""
+    for name in (*_INTEGERS, *_UNUSED_INTEGERS):
+        if name in found.column_names:
+            extremes = pc.min_max(found[name]).as_py()
+            if max(abs(extremes["min"] or 0), abs(extremes["max"] or 0)) > 2**53:
+                return False
+    if "EPHEMERIS_TYPE" not in found.column_names:
+        return True
+    return not pc.any(pc.equal(found["EPHEMERIS_TYPE"], _SGP4_XP)).as_py()

@@ -1,0 +1,149 @@
+"""Two- and three-line sets read by columns: fixed positions of many lines at once, or nothing (`element_columns`).
+
+A number of fixed width is an integer over a power of ten. Both are exact as doubles, so the quotient is the double
+that is nearest to the text, as the careful path has it.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.formats.element_columns import Columns, are_within_limits
+from sda_platform.formats.tle import ALPHA_5, PIVOT_YEAR, designator
+
+ByteArray = npt.NDArray[np.uint8]
+_WIDTH: Final = 69
+_ZERO, _SPACE, _POINT, _MINUS, _PLUS = (ord(each) for each in "0 .-+")
+_NS_PER_DAY: Final = 86_400 * 1_000_000_000
+_SGP4_XP: Final = ord("4")
+_ALPHA: Final = np.full(256, -1, np.int64)
+_ALPHA[[ord(each) for each in ALPHA_5]] = np.arange(10, 10 + len(ALPHA_5))
+
+
+class _UnusualError(Exception):
+    """A line that is left to the careful path."""
+
+
+def read_tle_columns(payloads: Sequence[bytes], header: bytes = b"") -> Columns | None:
+    """Columns of sets of two lines each, or three, by name as in ELEMENT_SCHEMA; None: not all are usual."""
+    del header
+    split = [payload.split(b"\n") for payload in payloads]
+    lines = len(split[0])
+    if lines not in (2, 3) or any(len(each) != lines for each in split):
+        return None
+    first, second = (b"".join(each[n] for each in split) for n in (-2, -1))
+    shape = len(payloads), _WIDTH
+    if len(first) != shape[0] * _WIDTH or len(second) != len(first) or any(len(each[-1]) != _WIDTH for each in split):
+        return None
+    if not (first.isascii() and second.isascii()) or any(len(each[-2]) != _WIDTH for each in split):
+        return None
+    try:
+        one, two = (np.frombuffer(text, np.uint8).reshape(shape) for text in (first, second))
+        columns = _columns(one, two)
+    except _UnusualError:
+        return None
+    designators = [each[-2][9:17].strip().decode() for each in split]
+    columns["international_designator"] = [designator(each) for each in designators]
+    if lines == 3:
+        names = [each[0] for each in split]
+        if not b"".join(names).isascii():
+            return None
+        columns["object_name"] = [name.decode().removeprefix("0 ").strip() or None for name in names]
+    return columns if are_within_limits(columns) else None
+
+
+def _columns(one: ByteArray, two: ByteArray) -> dict[str, Any]:
+    for lines in (one, two):
+        _require(_checksums(lines) == lines[:, 68] - _ZERO)
+    _require((one[:, 2:7] == two[:, 2:7]).all(axis=1) & (one[:, 62] != _SGP4_XP))
+    _digits(two[:, 63:68])
+    return {
+        "norad_id": _catalogue_numbers(one[:, 2:7]),
+        "epoch_time_ns": _epochs_ns(one[:, 18:32]),
+        "mean_motion_rev_per_day": _decimal(two[:, 52:63], 2),
+        "eccentricity": _digits(two[:, 26:33], may_be_blank=False) / 1e7,
+        "inclination_deg": _decimal(two[:, 8:16], 3),
+        "raan_deg": _decimal(two[:, 17:25], 3),
+        "arg_of_pericenter_deg": _decimal(two[:, 34:42], 3),
+        "mean_anomaly_deg": _decimal(two[:, 43:51], 3),
+        "bstar_per_earth_radius": _exponential(one[:, 53:61]),
+        "mean_motion_dot_rev_per_day2": _signs(one[:, 33]) * _decimal(one[:, 34:43], 0),
+        "mean_motion_ddot_rev_per_day3": _exponential(one[:, 44:52]),
+        "element_set_number": _digits(one[:, 64:68]),
+    }
+
+
+def _require(is_usual: npt.NDArray[np.bool_]) -> None:
+    if not is_usual.all():
+        raise _UnusualError
+
+
+def _checksums(lines: ByteArray) -> npt.NDArray[np.int64]:
+    body = lines[:, :68]
+    is_digit = (body >= _ZERO) & (body < _ZERO + 10)
+    values = np.where(is_digit, body - _ZERO, body == _MINUS)
+    return np.asarray(values.sum(axis=1, dtype=np.int64) % 10)
+
+
+def _digits(field: ByteArray, *, may_be_blank: bool = True) -> npt.NDArray[np.int64]:
+    """Integers of digits, blank to the left only."""
+    is_blank = field == _SPACE
+    _require(((field >= _ZERO) & (field < _ZERO + 10) | is_blank).all(axis=1))
+    if field.shape[1] > 1:
+        _require((is_blank[:, :-1] | ~is_blank[:, 1:]).all(axis=1))
+    if not may_be_blank:
+        _require(~is_blank[:, 0])
+    values = np.where(is_blank, 0, field.astype(np.int64) - _ZERO)
+    return np.asarray(values @ 10 ** np.arange(field.shape[1] - 1, -1, -1, dtype=np.int64))
+
+
+def _decimal(field: ByteArray, point: int) -> npt.NDArray[np.float64]:
+    """Numbers with a point at column ``point``, digits after it, and digits or blanks before it."""
+    _require(field[:, point] == _POINT)
+    decimals = field.shape[1] - point - 1
+    fraction = _digits(field[:, point + 1 :], may_be_blank=False)
+    whole = _digits(field[:, :point]) if point else np.zeros(len(field), np.int64)
+    return np.asarray((whole * 10**decimals + fraction) / 10.0**decimals)
+
+
+def _signs(column: ByteArray) -> npt.NDArray[np.float64]:
+    _require((column == _SPACE) | (column == _MINUS) | (column == _PLUS))
+    return np.where(column == _MINUS, -1.0, 1.0)
+
+
+def _exponential(field: ByteArray) -> npt.NDArray[np.float64]:
+    """` 28098-4` is 0.28098e-4: sign, five digits, sign and digit of the exponent."""
+    mantissa = _digits(field[:, 1:6], may_be_blank=False).astype(np.float64)
+    exponent_sign = field[:, 6]
+    _require((exponent_sign == _MINUS) | (exponent_sign == _PLUS))
+    exponent = _digits(field[:, 7:8], may_be_blank=False) * np.where(exponent_sign == _MINUS, -1, 1) - 5
+    value = np.where(
+        exponent < 0, mantissa / 10.0 ** np.maximum(-exponent, 0), mantissa * 10.0 ** np.maximum(exponent, 0)
+    )
+    return np.asarray(_signs(field[:, 0]) * value)
+
+
+def _catalogue_numbers(field: ByteArray) -> npt.NDArray[np.int64]:
+    letters = _ALPHA[field[:, 0]]
+    is_letter = letters >= 0
+    plain = np.where(is_letter[:, None], np.append(field[:, :1] * 0 + _ZERO, field[:, 1:], axis=1), field)
+    _require(~is_letter | (field[:, 1] != _SPACE))
+    _require(field[:, 4] != _SPACE)
+    return np.asarray(_digits(plain) + np.where(is_letter, letters, 0) * 10_000)
+
+
+def _epochs_ns(field: ByteArray) -> npt.NDArray[np.int64]:
+    """YYDDD.DDDDDDDD: a unit of the eighth decimal is 864,000 ns."""
+    _require(field[:, 5] == _POINT)
+    year, day = _digits(field[:, :2], may_be_blank=False), _digits(field[:, 2:5], may_be_blank=False)
+    decimals = _digits(field[:, 6:], may_be_blank=False)
+    _require((day >= 1) & (day <= 366))
+    starts_s = np.array([_start_s(number) for number in range(100)], np.int64)
+    return np.asarray(starts_s[year] * 10**9 + (day - 1) * _NS_PER_DAY + decimals * (_NS_PER_DAY // 10**8))
+
+
+def _start_s(year: int) -> int:
+    return int(datetime(1900 + year if year >= PIVOT_YEAR else 2000 + year, 1, 1, tzinfo=UTC).timestamp())

@@ -21,7 +21,8 @@ from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
 from sda_platform.ingest import decoding as observation_decoding
-from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.ingest import telemetry as telemetry_decoding
+from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.log_commits import Head
 from sda_platform.lake.table import Table
 from sda_platform.landing import intake
@@ -29,6 +30,7 @@ from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.landing.zone import LandingZone
 from sda_platform.protocols.edits import Edit
 from sda_platform.registry import FEEDS
+from sda_platform_tests.support.collectors import telemetry
 from sda_platform_tests.support.messages import MESSAGES, convert
 from sda_platform_tests.support.observations import isl_payload
 from sda_platform_tests.support.received_cdms import Told, messages_of
@@ -58,6 +60,7 @@ SOUND = {
     "optical-jsonl": b"".join(json.dumps(OPTICAL).encode() + b"\n" for _ in range(RECORDS)),
     "radar-frames": radar_segment(RECORDS),
     "isl-frames": pack_records([isl_payload()] * RECORDS, [START_NS + 5] * RECORDS),
+    "telemetry-frames": pack_records(telemetry(RECORDS), [START_NS + 5] * RECORDS),
     "omm-csv": catalogue_of(catalogue_ids()[:RECORDS]),
     "omm-json": json.dumps([OMM] * RECORDS).encode(),
     "omm-kvn": encode_omm([ELEMENTS] * RECORDS, "kvn"),
@@ -82,6 +85,7 @@ JSON_RECORDS = {
     "edits-jsonl": json.loads(SOUND["edits-jsonl"].splitlines()[0]) | {"editor": "ann"},
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
+    "telemetry": (TELEMETRY_FRAMES, one_by_one(telemetry_decoding.decode)),
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
     "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),

@@ -36,6 +36,7 @@ from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.running import progress_printer, running
 from sda_platform.runtime.supervisor import Platform
 from sda_platform.settings import Settings
+from sda_platform.simulation.visibility import ScheduledTime
 from sda_platform.simulation.world import SimulatedSegment
 
 MISSION_START = "2024-11-01T00:00:00Z"

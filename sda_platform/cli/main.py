@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from sda_platform.cli import analysis_commands, archive_commands, audit_commands, data_commands, platform_commands
 from sda_platform.cli.catalog import catalog
+from sda_platform.cli.ground import ground
 from sda_platform.settings import Settings, UnknownSetting
 
 
@@ -33,6 +34,7 @@ def main(context: click.Context, home: Path | None) -> None:
 
 _COMMANDS = (
     catalog,
+    ground,
     platform_commands.up,
     platform_commands.serve,
     platform_commands.demo,

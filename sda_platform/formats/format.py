@@ -9,7 +9,15 @@ from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.records import Framing, RawRecord
 
 Content = Literal[
-    "observation", "telemetry", "element set", "ephemeris", "orbit parameters", "tracking data", "conjunction", "edit"
+    "observation",
+    "telemetry",
+    "element set",
+    "ephemeris",
+    "orbit parameters",
+    "tracking data",
+    "conjunction",
+    "edit",
+    "ground event",
 ]
 
 

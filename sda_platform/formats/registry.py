@@ -20,6 +20,7 @@ from sda_platform.formats.framing.segments import (
     xml_observations,
     xml_segments,
 )
+from sda_platform.formats.ground_events import encode_ground_events, read_ground_event
 from sda_platform.formats.isl import decode_isl_frames
 from sda_platform.formats.oem_kvn import read_oem_kvn
 from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
@@ -171,6 +172,17 @@ FORMATS: Final[tuple[Format, ...]] = (
         row_column="attribute",
         read=read_edit,
         write=encode_edits,
+    ),
+    RecordFormat(
+        name="ground-events-jsonl",
+        title="Events of ground commands and uplinks, JSON, one a line",
+        content="ground event",
+        zone="ground",
+        suffixes=(".ground",),
+        framing=LINES,
+        row_column="command_id",
+        read=read_ground_event,
+        write=encode_ground_events,
     ),
     *_message(
         "oem",

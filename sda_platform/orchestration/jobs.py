@@ -49,9 +49,19 @@ SENSOR_TASKING = Job(
 TELEMETRY_TO_FRAMES = Job(
     "telemetry_to_frames", Pool.MAINTENANCE, "Telemetry frames from their landing zone to their table, in one run."
 )
+GROUND_SEGMENT = Job(
+    "ground_segment", Pool.MAINTENANCE, "Events of ground commands and uplinks, and the state of each command."
+)
 SCHEDULED_JOBS = (ORBIT_DETERMINATION, SENSOR_TASKING)
 """Jobs that a schedule starts; unconsumed commits start the others."""
-JOBS = (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS, ALERTS_TO_SUBSCRIBER, TELEMETRY_TO_FRAMES, *SCHEDULED_JOBS)
+JOBS = (
+    OBSERVATIONS_TO_ALERTS,
+    CATALOG_TO_ALERTS,
+    ALERTS_TO_SUBSCRIBER,
+    TELEMETRY_TO_FRAMES,
+    GROUND_SEGMENT,
+    *SCHEDULED_JOBS,
+)
 
 
 def job_over(job: Job, tables: Sequence[Table], others: Sequence[dg.AssetsDefinition] = ()) -> Any:

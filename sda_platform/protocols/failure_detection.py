@@ -63,6 +63,10 @@ class PhiDetector:
         if self._last_s is not None:
             self._last_s = max(self._last_s, now_s)
 
+    def silence_s(self, now_s: float) -> float:
+        """Seconds since the last evidence of life; infinite for a node that was never heard."""
+        return math.inf if self._last_s is None else now_s - self._last_s
+
     def suspicion(self, now_s: float) -> float:
         """Phi at ``now_s``: infinite for a node that never sent a heartbeat; 0 or infinite while warming up."""
         if self._last_s is None:

@@ -34,7 +34,7 @@ _RESEND_S: Final = 1.0
 
 
 @dataclass
-class Uplink:
+class ModelledUplink:
     """One uplink: its token while it is active, its queue, and the faults that it has."""
 
     name: str
@@ -84,7 +84,7 @@ class _Schedule:
         self.station = Station() if is_fenced else _Trusting()
         self.tokens = 0
         self.failover = Failover(self.path, self._token, failback_after_s=20.0)
-        self.uplinks = {name: Uplink(name) for name in (PRIMARY, BACKUP)}
+        self.uplinks = {name: ModelledUplink(name) for name in (PRIMARY, BACKUP)}
         self.log: list[Transition] = []
         self.network: list[tuple[float, int, str, str, tuple[object, ...]]] = []
         self.messages = 0
@@ -148,7 +148,7 @@ class _Schedule:
             self.stopped_s = None
             self._send(now_s, "promote", event.uplink, (event.token,))
 
-    def _work(self, uplink: Uplink, now_s: float) -> None:
+    def _work(self, uplink: ModelledUplink, now_s: float) -> None:
         if not uplink.is_awake(now_s) or uplink.queue is None or now_s < uplink.sends_at_s:
             return
         changes, waiting = uplink.queue.pending_by_urgency(int(now_s * _NS))
@@ -161,7 +161,7 @@ class _Schedule:
                 self._send(now_s, "command", uplink.name, (command, uplink.token, now_s))
                 return
 
-    def _store(self, uplink: Uplink, changes: list[Transition]) -> None:
+    def _store(self, uplink: ModelledUplink, changes: list[Transition]) -> None:
         if uplink.token == self.tokens:
             self.log += changes
 
@@ -194,7 +194,7 @@ class _Schedule:
             elif kind == "promote":
                 self._promoted(uplink, content, now_s)
 
-    def _promoted(self, uplink: Uplink, content: tuple[object, ...], now_s: float) -> None:
+    def _promoted(self, uplink: ModelledUplink, content: tuple[object, ...], now_s: float) -> None:
         token = int(str(content[0]))
         if token < self.tokens:
             return

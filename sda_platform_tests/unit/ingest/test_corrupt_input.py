@@ -17,9 +17,12 @@ from sda_platform.conjunction.tables import RECEIVED_CDMS
 from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
+from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
 from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
+from sda_platform.ground_segment import command_states
+from sda_platform.ground_segment.tables import GROUND_EVENTS
 from sda_platform.ingest import decoding as observation_decoding
 from sda_platform.ingest import telemetry as telemetry_decoding
 from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
@@ -78,16 +81,22 @@ SOUND = {
         Edit(norad_id=5, attribute="name", value=f"name {n}", origin="north", lamport=n, vector={"north": n})
         for n in range(1, RECORDS + 1)
     ),
+    "ground-events-jsonl": encode_ground_events(
+        GroundEvent("atlantic", "issued", n, number=n, command_id=f"c{n}", kind="REPOINT")
+        for n in range(1, RECORDS + 1)
+    ),
 }
 JSON_RECORDS = {
     "optical-jsonl": OPTICAL,
     "omm-json": OMM,
     "edits-jsonl": json.loads(SOUND["edits-jsonl"].splitlines()[0]) | {"editor": "ann"},
+    "ground-events-jsonl": json.loads(SOUND["ground-events-jsonl"].splitlines()[0]),
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "telemetry": (TELEMETRY_FRAMES, one_by_one(telemetry_decoding.decode)),
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
+    "ground": (GROUND_EVENTS, one_by_one(command_states.decode)),
     "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),
     "messages": (RECEIVED_CDMS, one_by_one(cdm_decoding.decode)),
 }

@@ -1,0 +1,127 @@
+"""`sda ground`: issue commands, see what became of them, and run an uplink or the simulated station."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table as Grid
+
+from sda_platform.cli.people import console, for_people, lake_of
+from sda_platform.settings import Settings
+
+
+@click.group(short_help="Ground commands: issue, list, and run uplinks.")
+def ground() -> None:
+    """Commands to stations: each is executed at most once, whatever fails."""
+
+
+@ground.command(short_help="Issue a command.")
+@click.argument("kind")
+@click.option("--station", required=True, help="Name of the station.")
+@click.option("--expires-s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True)
+@click.option("--id", "command_id", help="Id of an earlier request that is repeated (default: a new one).")
+@click.pass_obj
+@for_people
+def issue(settings: Settings, kind: str, station: str, expires_s: float, command_id: str | None) -> None:
+    """Issue a command of KIND. It is durable when its id is printed; an active uplink sends it."""
+    from sda_platform.ground_segment.log import CommandLog, UnknownKind
+
+    try:
+        event = CommandLog(lake_of(settings), settings.landing_uri, station).issue(
+            kind.upper(), expires_in_s=expires_s, command_id=command_id
+        )
+    except UnknownKind as error:
+        raise click.BadParameter(str(error), param_hint="KIND") from None
+    click.echo(event.command_id)
+
+
+@ground.command(name="list", short_help="List commands and the active uplink.")
+@click.option("--station", required=True, help="Name of the station.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def list_commands(settings: Settings, station: str, as_json: bool) -> None:
+    """List the commands of a station by their state, and who commands it, also from events not yet consumed."""
+    from sda_platform.clock import iso
+    from sda_platform.ground_segment.command_states import states
+    from sda_platform.ground_segment.links import link_states
+    from sda_platform.ground_segment.log import CommandLog
+
+    events = CommandLog(lake_of(settings), settings.landing_uri, station).new_events()
+    rows = states([], events)
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    for link in link_states(events):
+        console.print(f"active: {link.uplink}, token {link.token}, since {iso(link.from_ns)} ({link.reason})")
+    grid = Grid("command", "kind", "state", "issued (UTC)", "uplink", "answer", box=None)
+    for row in sorted(rows, key=lambda each: each["issued_time_ns"]):
+        times = iso(row["issued_time_ns"])[:-5].replace("T", " ")
+        grid.add_row(row["command_id"], row["kind"], row["state"], times, row["uplink"], row["detail"])
+    console.print(grid if rows else "no command was issued")
+
+
+@ground.command(short_help="Run an uplink to a station.")
+@click.argument("name", type=click.Choice(["primary", "backup"]))
+@click.option("--station", required=True, help="Name of the station.")
+@click.option("--url", required=True, help="Address of the station: http://127.0.0.1:3200.")
+@click.option(
+    "--path",
+    type=click.Choice(["intra-region", "cross-region"]),
+    default="intra-region",
+    show_default=True,
+    help="How heartbeats behave on the way to the station.",
+)
+@click.option("--failback-s", type=float, default=120.0, show_default=True, help="Sustained health before failback.")
+@click.pass_obj
+@for_people
+def uplink(settings: Settings, name: str, station: str, url: str, path: str, failback_s: float) -> None:
+    """Run the primary or the backup uplink until it is interrupted."""
+    import httpx
+
+    from sda_platform.ground_segment.log import CommandLog
+    from sda_platform.ground_segment.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
+    from sda_platform.protocols.failure_detection import CROSS_REGION, INTRA_REGION
+
+    path_class = {"intra-region": INTRA_REGION, "cross-region": CROSS_REGION}[path]
+    lake = lake_of(settings)
+    running = Uplink(
+        UplinkSettings(name, path_class, failback_after_s=failback_s),
+        CommandLog(lake, settings.landing_uri, station),
+        httpx.Client(base_url=url, timeout=TIMEOUT_S),
+        lake.clock.now_ns,
+    )
+    console.print(f"uplink {name} of {station} runs; Ctrl-C stops it")
+    _until_interrupted(running, STEP_S)
+
+
+def _until_interrupted(running: Any, interval_s: float) -> None:
+    was_active = False
+    try:
+        while True:
+            began_s = time.monotonic()
+            running.step()
+            if running.is_active != was_active:
+                was_active = running.is_active
+                console.print(f"active, token {running.token}" if was_active else "standing by")
+            time.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
+    except KeyboardInterrupt:
+        return
+
+
+@ground.command(short_help="Run the simulated station.")
+@click.option("--state", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Its durable memory.")
+@click.option("--port", type=int, default=3200, show_default=True)
+@for_people
+def station(state: Path, port: int) -> None:
+    """Run a simulated station on loopback, until it is interrupted."""
+    from sda_platform.ground_segment.station import DurableStation, serve
+
+    server = serve(DurableStation(state), port)
+    console.print(f"station at http://127.0.0.1:{server.server_port}; Ctrl-C stops it")
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        return

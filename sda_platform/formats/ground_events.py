@@ -1,0 +1,65 @@
+"""What happens to ground commands and to the uplinks that send them, as lines of JSON."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.json_fields import encodable, integer_field, json_object, text_field
+from sda_platform.formats.records import RawRecord
+
+ISSUED, ACCEPTED, REJECTED, DISPATCHED = "issued", "accepted", "rejected", "dispatched"
+ACKNOWLEDGED, EXPIRED = "acknowledged", "expired"
+COMMAND_EVENTS: Final = (ISSUED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, EXPIRED)
+"""Of a command: a person or program asks for it; the active uplink takes, refuses, sends it; the station answers."""
+LINK_EVENTS: Final = (
+    "suspected", "cleared", "declared", "recovered", "promoted", "failed_back", "both_down", "deposed",
+)  # fmt: skip
+"""Of an uplink: see `protocols.failover`; deposed: it learned that another one holds a newer token."""
+
+
+@dataclass(frozen=True)
+class GroundEvent:
+    """One event; ``command_id``, ``kind``, ``issued_time_ns`` and ``expires_time_ns`` are those of a command, or empty.
+
+    ``number`` orders the events of one uplink and token; times are Unix time UTC, ns.
+    """
+
+    station: str
+    event: str
+    event_time_ns: int
+    uplink: str = ""
+    token: int = 0
+    number: int = 0
+    command_id: str = ""
+    kind: str = ""
+    issued_time_ns: int = 0
+    expires_time_ns: int = 0
+    detail: str = ""
+
+
+_TEXTS: Final = ("uplink", "command_id", "kind", "detail")
+_NUMBERS: Final = ("token", "number", "issued_time_ns", "expires_time_ns")
+
+
+def read_ground_event(record: RawRecord) -> GroundEvent:
+    """The event on one line; raises RecordError."""
+    fields = json_object(record.payload)
+    event = text_field(fields, "event")
+    if event not in (*COMMAND_EVENTS, *LINK_EVENTS):
+        raise RecordError("bad_field", f"event is {ascii(event)[:40]}, must be one of those of a command or a link")
+    if event in COMMAND_EVENTS and not fields.get("command_id"):
+        raise RecordError("bad_field", f"command_id is missing in an event {event}")
+    return GroundEvent(
+        station=text_field(fields, "station"),
+        event=event,
+        event_time_ns=integer_field(fields, "event_time_ns"),
+        **{name: encodable(str(fields.get(name) or ""), name) for name in _TEXTS},  # type: ignore[arg-type]
+        **{name: integer_field(fields, name) if name in fields else 0 for name in _NUMBERS},  # type: ignore[arg-type]
+    )
+
+
+def encode_ground_events(events: Iterable[GroundEvent]) -> bytes:
+    """Events as lines of JSON; equal events give equal bytes."""
+    return b"".join(json.dumps(asdict(event), sort_keys=True).encode() + b"\n" for event in events)

@@ -1,0 +1,71 @@
+"""Assets of the ground segment: landing/ground → ground_events → ground_commands."""
+
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+import pyarrow as pa
+
+from sda_platform.ground_segment.command_states import EVENT_COLUMNS, decode, states
+from sda_platform.ground_segment.links import link_states
+from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
+from sda_platform.landing.decoding import one_by_one
+from sda_platform.orchestration.jobs import GROUND_SEGMENT
+from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
+from sda_platform.orchestration.zone_asset import zone_asset
+
+ground_zone = zone_asset(
+    GROUND_FEED,
+    GROUND_EVENTS,
+    "ground_landing",
+    "Events of ground commands and uplinks as lines of JSON, sealed by issuers and uplinks.",
+    replayable="yes",
+    ordering="by uplink and token",
+    delivery="at least once",
+)
+
+
+@table_asset(GROUND_EVENTS, jobs=[GROUND_SEGMENT])
+def ground_events(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """Every event of a ground command (issued, accepted, sent, acknowledged, expired) and of an uplink, for ever.
+
+    An event counts once its segment is sealed. An uplink that takes over rebuilds its queue from here and from what
+    still waits in the landing zone.
+    """
+    return land(lake, landing, GROUND_EVENTS, one_by_one(decode), report=context.log_event)
+
+
+@table_asset(GROUND_COMMANDS, jobs=[GROUND_SEGMENT])
+def ground_commands(lake: LakeResource) -> dg.MaterializeResult[Any]:
+    """The state of each ground command and when it reached each state; which uplink of a station is active.
+
+    A command is sent at least once and executed at most once: the station knows its id, and refuses the sender of an
+    older fencing token.
+    """
+    store = lake.open()
+    plan = store.plan(GROUND_COMMANDS)
+    if plan.is_empty:
+        return nothing_new(store, plan)
+    events = [row for row in store.new_rows(plan, GROUND_EVENTS).to_pylist() if row["error_kind"] is None]
+    named = {row["command_id"] for row in events}
+    before = [row for row in store.current_rows(plan).to_pylist() if row["command_id"] in named]
+    rows = states(before, events)
+    receipt = store.replace(plan, pa.Table.from_pylist(rows, GROUND_COMMANDS.content_schema))
+    facts: dict[str, Any] = {f"now_{state}": count for state, count in Counter(row["state"] for row in rows).items()}
+    every = store.log(GROUND_EVENTS).rows(EVENT_COLUMNS, version=plan.window(GROUND_EVENTS).upto_version).to_pylist()
+    links = link_states(every)
+    if links:
+        facts["links"] = dg.MetadataValue.md(markdown_table([link.shown() for link in links]))
+    return materialized(store, receipt, **facts, **failover_timeline(every))
+
+
+def failover_timeline(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The timeline of the uplinks' events as a picture, where there are any."""
+    from sda_platform.ground_segment.pictures import timeline
+
+    shown = timeline(events)
+    return {"failover_timeline": dg.MetadataValue.md(shown)} if shown else {}

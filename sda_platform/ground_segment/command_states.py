@@ -1,0 +1,102 @@
+"""Segments of events to bronze rows, and events to the state of each command. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+import pyarrow as pa
+
+from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.ground_events import (
+    ACCEPTED,
+    ACKNOWLEDGED,
+    COMMAND_EVENTS,
+    DISPATCHED,
+    EXPIRED,
+    REJECTED,
+    GroundEvent,
+    read_ground_event,
+)
+from sda_platform.formats.records import RawRecord
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS
+from sda_platform.lake.table import LandingColumns, Provenance
+from sda_platform.protocols.commands import PRIORITY, Command, Transition
+
+EXECUTED: Final = "executed"
+EVENT_COLUMNS: Final = tuple(GroundEvent.__dataclass_fields__)
+_OF_SEGMENT: Final = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
+_SCHEMA: Final = pa.schema([field for field in GROUND_EVENTS.arrow_schema if field.name not in _OF_SEGMENT])
+_REACHED: Final = {ACCEPTED: "accepted_time_ns", DISPATCHED: "dispatched_time_ns"}
+_FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED)
+_RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
+
+
+def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+    """One row per record of the segment, in columns of `ground_events`; never raises for any bytes."""
+    records = cut_records(data, meta.format)
+    rows = []
+    for row, (number, payload) in enumerate(zip(records.numbers.tolist(), records.payloads, strict=True)):
+        facts: dict[str, Any] = {"record_number": number, "payload": payload}
+        try:
+            if row in records.errors:
+                raise records.errors[row]
+            facts |= asdict(read_ground_event(RawRecord(number, None, payload)))
+            if facts["event"] in COMMAND_EVENTS and facts["kind"] not in PRIORITY:
+                raise RecordError(
+                    "bad_field", f"kind is {ascii(facts['kind'])[:40]}, must be one of {sorted(PRIORITY)}"
+                )
+        except RecordError as error:
+            facts = {"record_number": number, "payload": payload, "error_kind": error.kind, "error": error.text}
+        rows.append(facts)
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of `ground_commands` that change by ``events``, after the rows ``before``; any order of events.
+
+    A final state (acknowledged, rejected, expired) stays. What the station has executed is acknowledged in any case.
+    """
+    known = {row["command_id"]: dict(row) for row in before}
+    changed: dict[str, dict[str, Any]] = {}
+    for event in sorted(events, key=_order):
+        if not event["command_id"] or event["event"] not in COMMAND_EVENTS:
+            continue
+        row = known.setdefault(event["command_id"], _first(event))
+        changed[event["command_id"]] = row
+        name = "finished_time_ns" if event["event"] in _FINAL else _REACHED.get(event["event"])
+        if name is not None:
+            row[name] = min(row[name] or event["event_time_ns"], event["event_time_ns"])
+        is_execution = event["event"] == ACKNOWLEDGED and event["detail"] == EXECUTED
+        row["executions"] += is_execution
+        is_later = row["state"] not in _FINAL and _RANK[event["event"]] >= _RANK[row["state"]]
+        if is_later or is_execution:
+            row |= {name: event[name] for name in ("uplink", "token", "detail")} | {"state": event["event"]}
+    return [{name: row[name] for name in GROUND_COMMANDS.content_schema.names} for _, row in sorted(changed.items())]
+
+
+def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
+    """The events of commands as transitions of a queue, in their order; those that are only issued are none."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for event in sorted(events, key=_order):
+        if event["event"] in (ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED):
+            found.setdefault(event["command_id"], []).append(event)
+    order = [each for several in found.values() for each in several]
+    return [Transition(number, each["event"], command_of(each)) for number, each in enumerate(order, 1)]
+
+
+def command_of(event: Mapping[str, Any]) -> Command:
+    """The command of an event."""
+    return Command(event["command_id"], event["kind"], event["issued_time_ns"], event["expires_time_ns"])
+
+
+def _order(event: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    return event["token"], event["number"], event["event_time_ns"], _RANK.get(event["event"], 0)
+
+
+def _first(event: Mapping[str, Any]) -> dict[str, Any]:
+    copied = {name: event[name] for name in ("command_id", "station", "kind", "issued_time_ns", "expires_time_ns")}
+    times = dict.fromkeys(("accepted_time_ns", "dispatched_time_ns", "finished_time_ns"))
+    facts = {"priority": PRIORITY[event["kind"]], "state": COMMAND_EVENTS[0], "executions": 0}
+    return {**copied, **times, **facts, "uplink": event["uplink"], "token": event["token"], "detail": event["detail"]}

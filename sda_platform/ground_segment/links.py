@@ -1,0 +1,78 @@
+"""Which uplink of each station was active when, from the events of uplinks. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.formats.ground_events import ACKNOWLEDGED
+
+PROMOTIONS: Final = ("promoted", "failed_back")
+_SILENCE: Final = re.compile(r"silent for ([\d.]+) s")
+
+
+@dataclass(frozen=True)
+class Term:
+    """An uplink was active from a promotion to the next one; ``silence_s``: how long the former one was silent then."""
+
+    station: str
+    uplink: str
+    token: int
+    from_ns: int
+    until_ns: int | None
+    reason: str
+    silence_s: float | None
+
+    def shown(self) -> dict[str, Any]:
+        """The term for a person."""
+        silence = "" if self.silence_s is None else f"{self.silence_s:.1f} s"
+        facts = {"station": self.station, "uplink": self.uplink, "token": self.token, "since": iso(self.from_ns)}
+        return {**facts, "reason": self.reason, "stop to promotion": silence}
+
+
+def terms(events: Iterable[Mapping[str, Any]]) -> list[Term]:
+    """The terms of all stations, by station and token."""
+    promotions: dict[tuple[str, int], Mapping[str, Any]] = {}
+    for event in events:
+        if event["event"] in PROMOTIONS:
+            promotions.setdefault((event["station"], event["token"]), event)
+    found: list[Term] = []
+    ordered = [promotions[key] for key in sorted(promotions)]
+    for event, following in zip(ordered, [*ordered[1:], None], strict=True):
+        is_followed = following is not None and following["station"] == event["station"]
+        silence = _SILENCE.search(event["detail"] or "")
+        found.append(
+            Term(
+                event["station"],
+                event["uplink"],
+                event["token"],
+                event["event_time_ns"],
+                following["event_time_ns"] if following is not None and is_followed else None,
+                event["event"].replace("_", " "),
+                float(silence[1]) if silence else None,
+            )
+        )
+    return found
+
+
+def link_states(events: Iterable[Mapping[str, Any]]) -> list[Term]:
+    """The current term of each station."""
+    return [term for term in terms(events) if term.until_ns is None]
+
+
+def stale_executions(events: Iterable[Mapping[str, Any]], *, tolerance_s: float = 5.0) -> list[str]:
+    """Commands that a station executed for a former uplink after the next one was promoted.
+
+    ``tolerance_s``: an answer may be on its way during the promotion, and the clocks of uplinks differ.
+    """
+    rows = list(events)
+    until = {(term.station, term.token): term.until_ns for term in terms(rows) if term.until_ns is not None}
+    return [
+        row["command_id"]
+        for row in rows
+        if row["event"] == ACKNOWLEDGED
+        and row["detail"] == "executed"
+        and row["event_time_ns"]
+        > until.get((row["station"], row["token"]), 2**62) + tolerance_s * NANOSECONDS_PER_SECOND
+    ]

@@ -1,0 +1,100 @@
+"""A simulated station: it executes each command at most once, for the sender with the newest token.
+
+Its memory is durable. The id of a command is stored before its execution, so a crash in between loses the command
+rather than executing it twice. It grants the tokens itself: each promotion raises the number, and a sender with a lower
+one is refused. It is also the witness of heartbeats: an uplink that cannot reach the station is of no use to it.
+"""
+
+import json
+import sqlite3
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Final
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS commands (command_id TEXT PRIMARY KEY, token INTEGER NOT NULL, sender TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS executions (number INTEGER PRIMARY KEY, command_id TEXT NOT NULL, sender TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS promotions (token INTEGER PRIMARY KEY, uplink TEXT NOT NULL);
+"""
+
+
+class DurableStation:
+    """`protocols.commands.Station` with its memory in SQLite, synchronised before each answer."""
+
+    def __init__(self, path: Path) -> None:
+        self._lock, self._beats = threading.Lock(), dict[str, float]()
+        self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._database.execute("PRAGMA synchronous = FULL")
+        self._database.executescript(_SCHEMA)
+
+    def receive(self, command: dict[str, Any]) -> str:
+        """``executed``, ``repeated``, ``expired`` or ``stale_sender``, as of `Station.receive`."""
+        with self._lock:
+            token, _ = self._newest()
+            if command["token"] < token:
+                return "stale_sender"
+            found = self._database.execute("SELECT 1 FROM commands WHERE command_id = ?", (command["command_id"],))
+            if found.fetchone():
+                return "repeated"
+            if command["expires_time_ns"] <= command["now_ns"]:
+                return "expired"
+            row = command["command_id"], command["token"], command["sender"]
+            self._database.execute("INSERT INTO commands VALUES (?, ?, ?)", row)
+            self._database.execute("INSERT INTO executions (command_id, sender) VALUES (?, ?)", (row[0], row[2]))
+            return "executed"
+
+    def promote(self, uplink: str, above: int) -> int:
+        """A new token for ``uplink``; 0 where another one was promoted since the token ``above``."""
+        with self._lock:
+            token, _ = self._newest()
+            if token != above:
+                return 0
+            self._database.execute("INSERT INTO promotions VALUES (?, ?)", (token + 1, uplink))
+            return token + 1
+
+    def heartbeat(self, uplink: str) -> None:
+        """An uplink is alive and reaches the station."""
+        self._beats[uplink] = time.monotonic()
+
+    def state(self) -> dict[str, Any]:
+        """The newest token, who holds it, and how long ago each uplink was heard."""
+        with self._lock:
+            token, active = self._newest()
+        now_s = time.monotonic()
+        return {"token": token, "active": active, "silence_s": {n: now_s - at_s for n, at_s in self._beats.items()}}
+
+    def _newest(self) -> tuple[int, str]:
+        row = self._database.execute("SELECT token, uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchone()
+        return (int(row[0]), str(row[1])) if row else (0, "")
+
+
+def serve(station: DurableStation, port: int) -> ThreadingHTTPServer:
+    """A server of ``station`` on loopback; port 0 takes a free one."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+            if self.path == "/commands":
+                self._answer({"outcome": station.receive(body)})
+            elif self.path == "/promotions":
+                self._answer({"token": station.promote(body["uplink"], body["above"])})
+            elif self.path == "/heartbeats":
+                station.heartbeat(body["uplink"])
+                self._answer(station.state())
+            else:
+                self.send_error(404)
+
+        def _answer(self, facts: dict[str, Any]) -> None:
+            content = json.dumps(facts).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: each answer is one of many."""
+
+    return ThreadingHTTPServer(("127.0.0.1", port), Answer)

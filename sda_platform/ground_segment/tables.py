@@ -1,0 +1,86 @@
+"""Tables of package ground_segment: every event of commands and uplinks, and the state of each command."""
+
+import pandera.pyspark as pa
+from pyspark.sql import types as T
+
+from sda_platform.formats.ground_events import COMMAND_EVENTS, LINK_EVENTS
+from sda_platform.lake.quantities import quantity
+from sda_platform.lake.table import LandingColumns, Provenance, Table, TableModel
+from sda_platform.protocols.commands import PRIORITY
+
+GROUND_FEED = "ground"
+"""The landing zone of events of commands and uplinks: the log from which an uplink rebuilds its queue."""
+
+
+class GroundEventRow(Provenance, LandingColumns):
+    """Bronze: one row per event, for ever; one that cannot be used has an error."""
+
+    station: T.StringType = pa.Field(nullable=True, description="The commanded station.")
+    event: T.StringType = pa.Field(
+        nullable=True, isin=[*COMMAND_EVENTS, *LINK_EVENTS], description="What happened to a command or an uplink."
+    )
+    event_time_ns: T.LongType = quantity("ns", "When, by the clock of who reports it.", nullable=True)
+    uplink: T.StringType = pa.Field(nullable=True, description="Who reports it; empty: the issuer of a command.")
+    token: T.LongType = pa.Field(nullable=True, ge=0, description="Fencing token under which the uplink acted.")
+    number: T.LongType = pa.Field(nullable=True, ge=0, description="Order of the events of an uplink and token.")
+    command_id: T.StringType = pa.Field(nullable=True, description="The command; empty: an event of the uplink.")
+    kind: T.StringType = pa.Field(nullable=True, description="Kind of the command, which gives its priority.")
+    issued_time_ns: T.LongType = quantity("ns", "When the command was issued; 0: no command.", nullable=True)
+    expires_time_ns: T.LongType = quantity("ns", "From when on it must not be executed.", nullable=True)
+    detail: T.StringType = pa.Field(nullable=True, description="The station's answer, or the reason.")
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
+    error_kind: T.StringType = pa.Field(nullable=True, description="Why the event is unusable; null: it is usable.")
+    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
+
+
+class GroundCommand(TableModel):
+    """The state of one command, and when it reached each."""
+
+    command_id: T.StringType = pa.Field(description="Unique for ever.")
+    station: T.StringType = pa.Field(description="The station that executes it.")
+    kind: T.StringType = pa.Field(isin=sorted(PRIORITY), description="What it does.")
+    priority: T.LongType = pa.Field(ge=0, le=255, description="That of its kind; higher goes first.")
+    state: T.StringType = pa.Field(isin=list(COMMAND_EVENTS), description="Its newest event.")
+    issued_time_ns: T.LongType = quantity("ns", "When it was issued.")
+    expires_time_ns: T.LongType = quantity("ns", "From when on it must not be executed.")
+    accepted_time_ns: T.LongType = quantity("ns", "When an uplink first took it.", nullable=True)
+    dispatched_time_ns: T.LongType = quantity("ns", "When it was first sent.", nullable=True)
+    finished_time_ns: T.LongType = quantity("ns", "When it was acknowledged, rejected, or expired.", nullable=True)
+    uplink: T.StringType = pa.Field(nullable=True, description="Who reported the newest event.")
+    token: T.LongType = pa.Field(ge=0, description="Its fencing token.")
+    executions: T.LongType = pa.Field(ge=0, description="Answers of the station that say executed: at most one.")
+    detail: T.StringType = pa.Field(nullable=True, description="The station's answer, or the reason.")
+
+
+GROUND_EVENTS = Table(
+    "ground_events",
+    "ground_segment",
+    GroundEventRow,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(GROUND_FEED,),
+)
+GROUND_COMMANDS = Table(
+    "ground_commands",
+    "ground_segment",
+    GroundCommand,
+    ("command_id",),
+    "issued_time_ns",
+    lineage={
+        **{
+            name: [("ground_events", name)]
+            for name in ("command_id", "station", "kind", "issued_time_ns", "expires_time_ns", "uplink", "token")
+        },
+        "detail": [("ground_events", "detail")],
+        "priority": [("ground_events", "kind")],
+        **{name: [("ground_events", "event")] for name in ("state", "executions")},
+        **{
+            name: [("ground_events", "event_time_ns")]
+            for name in ("accepted_time_ns", "dispatched_time_ns", "finished_time_ns")
+        },
+    },
+    replaces_rows=True,
+    consumes=(GROUND_EVENTS,),
+)
+TABLES = (GROUND_EVENTS, GROUND_COMMANDS)

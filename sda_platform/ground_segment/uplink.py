@@ -1,0 +1,239 @@
+"""An uplink to a station: takes commands from the log, sends them while it is active, and takes over by the rule.
+
+Each uplink decides for itself, by heartbeats that the station witnesses, and asks the station for a token. A pause, a
+crash or a cut network of the active one costs commands time, but executes none twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, ISSUED, REJECTED, GroundEvent
+from sda_platform.ground_segment.command_states import command_of, transitions
+from sda_platform.ground_segment.log import CommandLog
+from sda_platform.protocols.commands import Command, CommandQueue, QueueFull, Transition
+from sda_platform.protocols.failover import Failover, LinkEvent, Path
+from sda_platform.protocols.failure_detection import PathClass
+from sda_platform.resilience import Breaker, RetryBudget
+
+TIMEOUT_S = 2.0
+STEP_S = 0.05
+# Steps come a little late; a beat is due with the step that is nearest to its time.
+_ON_TIME = 0.99
+
+
+@dataclass
+class UplinkSettings:
+    """How an uplink works; ``commands_per_s`` limits what is sent, also after a failover."""
+
+    name: str
+    path_class: PathClass
+    capacity: int = 256
+    reserved: int = 32
+    commands_per_s: float = 20.0
+    resend_s: float = 1.0
+    failback_after_s: float | None = 120.0
+
+
+@dataclass
+class Uplink:
+    """One uplink. `step` does what is due: call it each 50 ms or more often."""
+
+    settings: UplinkSettings
+    log: CommandLog
+    station: httpx.Client
+    clock_ns: Callable[[], int]
+    monotonic_s: Callable[[], float] = time.monotonic
+    token: int = 0
+    queue: CommandQueue | None = None
+    failover: Failover = field(init=False)
+    _breaker: Breaker = field(default_factory=Breaker)
+    _retries: RetryBudget = field(default_factory=RetryBudget)
+    _events: list[dict[str, Any]] = field(default_factory=list)
+    _sent_s: dict[str, float] = field(default_factory=dict)
+    _next_send_s: float = 0.0
+    _next_beat_s: float = 0.0
+    _number: int = 0
+    _highest: int = 0
+    _former: str = ""
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it sends commands."""
+        return self.queue is not None
+
+    def step(self) -> None:
+        """Beat when it is time, watch the other uplink, take over if the rule says so, take and send commands."""
+        now_s = self.monotonic_s()
+        if now_s >= self._next_beat_s:
+            self._next_beat_s = now_s + self.settings.path_class.interval_s * _ON_TIME
+            self._beat()
+        self._watch()
+        self._take()
+        self._send()
+
+    def _beat(self) -> None:
+        try:
+            state = self._post("/heartbeats", {"uplink": self.settings.name})
+        except httpx.HTTPError:
+            return
+        now_s = self.monotonic_s()
+        for name, silence_s in state["silence_s"].items():
+            if name in self.failover.paths:
+                self.failover.paths[name].note_heartbeat(now_s - silence_s)
+        self._highest = state["token"]
+        self.failover.active, self._former = state["active"] or None, state["active"]
+        if self.is_active and self._highest > self.token:
+            self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
+            self.queue = None
+
+    def _watch(self) -> None:
+        found = self.failover.update(self.monotonic_s())
+        self.failover.events.clear()
+        mine = [each for each in found if each.event in ("promoted", "failed_back")]
+        self._record([each for each in found if each not in mine])
+        for event in mine:
+            if event.uplink == self.settings.name:
+                self._take_over(event)
+        own = self.failover.paths[self.settings.name]
+        if self.failover.active == own.name and self.queue is None and not own.is_declared:
+            # It was active before it was started again.
+            self._take_over(LinkEvent(self.monotonic_s(), own.name, "promoted"))
+
+    def _take_over(self, event: LinkEvent) -> None:
+        former = self.failover.paths.get(self._former)
+        try:
+            token = int(self._post("/promotions", {"uplink": self.settings.name, "above": self._highest})["token"])
+        except httpx.HTTPError:
+            return
+        if not token:
+            return
+        self.token = self._highest = token
+        self._record([LinkEvent(event.time_s, event.uplink, event.event, event.phi, token)], self._silence(former))
+        # Who acted before has sealed what it sent; what it did not is in the log as issued.
+        self._events += self.log.new_events()
+        queue = CommandQueue(self.settings.capacity, self.settings.reserved, transitions(self._events))
+        self.queue, self._sent_s = queue, {}
+        self._accept(self._events)
+
+    def _take(self) -> None:
+        found = self.log.new_events()
+        self._events += found
+        if found and self.is_active:
+            self._accept(found)
+
+    def _accept(self, events: list[dict[str, Any]]) -> None:
+        if self.queue is None:
+            return
+        changes: list[GroundEvent] = []
+        refused = {each["command_id"] for each in self._events if each["event"] == REJECTED}
+        for event in events:
+            if event["event"] != ISSUED or event["command_id"] in refused:
+                continue
+            try:
+                accepted = self.queue.push(command_of(event))
+                changes += self._as_events([accepted] if accepted else [])
+            except QueueFull as full:
+                changes.append(self._event(command_of(event), REJECTED, str(full)))
+        self.log.append(changes)
+
+    def _send(self) -> None:
+        now_s = self.monotonic_s()
+        if self.queue is None or now_s < self._next_send_s:
+            return
+        expired, waiting = self.queue.pending_by_urgency(self.clock_ns())
+        self.log.append(self._as_events(expired))
+        due = [each for each in waiting if now_s - self._sent_s.get(each.command_id, -1e9) >= self.settings.resend_s]
+        if not due or not self._breaker.allows(now_s):
+            return
+        command = due[0]
+        if command.command_id not in self._sent_s:
+            self._retries.called(now_s)
+        elif not self._retries.allows_retry(now_s):
+            return
+        self.log.append(self._as_events(self.queue.dispatch(command.command_id)))
+        self._sent_s[command.command_id] = now_s
+        self._next_send_s = now_s + 1.0 / self.settings.commands_per_s
+        self._call(command, now_s)
+
+    def _call(self, command: Command, began_s: float) -> None:
+        body = {
+            "command_id": command.command_id,
+            "token": self.token,
+            "sender": self.settings.name,
+            "expires_time_ns": command.expires_ns,
+            "now_ns": self.clock_ns(),
+        }
+        try:
+            outcome = str(self._post("/commands", body)["outcome"])
+        except httpx.HTTPError:
+            # Whether it was executed is not known: it stays dispatched, and is sent again with the same id.
+            self._breaker.record(True, began_s=began_s, now_s=self.monotonic_s())
+            return
+        self._breaker.record(False, began_s=began_s, now_s=self.monotonic_s())
+        if outcome == "stale_sender":
+            self._record([LinkEvent(began_s, self.settings.name, "deposed", token=self.token)])
+            self.queue = None
+        elif self.queue is not None:
+            self.queue.acknowledge(command.command_id)
+            event = EXPIRED if outcome == "expired" else ACKNOWLEDGED
+            self.log.append([self._event(command, event, outcome)])
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.station.post(path, json=body)
+        answer.raise_for_status()
+        return dict(answer.json())
+
+    def _as_events(self, changes: list[Transition]) -> list[GroundEvent]:
+        return [self._event(each.command, each.state, "") for each in changes]
+
+    def _event(self, command: Command, event: str, detail: str) -> GroundEvent:
+        return GroundEvent(
+            self.log.station,
+            event,
+            self.clock_ns(),
+            self.settings.name,
+            self.token,
+            self._next_number(),
+            command.command_id,
+            command.kind,
+            command.issued_ns,
+            command.expires_ns,
+            detail,
+        )
+
+    def _silence(self, former: Path | None) -> str:
+        """How long the other uplink was not heard, where that is why this one takes over."""
+        if former is None or former.name == self.settings.name or not former.is_declared:
+            return ""
+        return f"; silent for {former.detector.silence_s(self.monotonic_s()):.3f} s"
+
+    def _record(self, found: list[LinkEvent], more: str = "") -> None:
+        """Make events of links durable, with what was seen of them."""
+        self.log.append(
+            [
+                GroundEvent(
+                    self.log.station,
+                    each.event,
+                    self.clock_ns(),
+                    each.uplink or self.settings.name,
+                    each.token or self.token,
+                    self._next_number(),
+                    detail=f"seen by {self.settings.name}; phi {min(each.phi, 999.0):.1f}{more}",
+                )
+                for each in found
+            ]
+        )
+
+    def _next_number(self) -> int:
+        self._number += 1
+        return self._number

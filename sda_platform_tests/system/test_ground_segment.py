@@ -1,0 +1,91 @@
+"""Real uplinks as processes: one is stopped while it sends, the other takes over, and no command is executed twice."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sda_platform.ground_segment.links import stale_executions, terms
+from sda_platform.ground_segment.log import CommandLog
+from sda_platform_tests.support.delta_tables import lake_at
+
+COMMANDS = 200
+
+
+class Processes:
+    """`sda ground` processes over one home."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.running: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, name: str, *arguments: str) -> str:
+        """Start one, and return its first line."""
+        command = [sys.executable, "-u", "-m", "sda_platform.cli.main", "--home", str(self.home), "ground", *arguments]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=self.home)
+        self.running[name] = process
+        assert process.stdout is not None
+        return process.stdout.readline()
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.running[name].send_signal(number)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    found = Processes(tmp_path)
+    yield found
+    for process in found.running.values():
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
+
+
+def wait(until: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not until():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+def test_a_stopped_uplink_is_replaced_within_thirty_seconds_and_nothing_is_executed_twice__GF9_GF20_GF23_GF24(
+    processes: Processes, tmp_path: Path
+) -> None:
+    memory = tmp_path / "station.sqlite"
+    url = processes.start("station", "station", "--state", str(memory), "--port", "0").split()[2].rstrip(";")
+    uplink = ("--station", "atlantic", "--url", url, "--failback-s", "600", "--path", "cross-region")
+    log = CommandLog(lake_at(tmp_path / "lake", now_ns=time.time_ns()), str(tmp_path / "landing"), "atlantic")
+
+    def executed() -> list[str]:
+        with sqlite3.connect(memory) as station:
+            return [row[0] for row in station.execute("SELECT command_id FROM executions")]
+
+    def active() -> str:
+        with sqlite3.connect(memory) as station:
+            rows = station.execute("SELECT uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchall()
+        return rows[0][0] if rows else ""
+
+    processes.start("primary", "uplink", "primary", *uplink)
+    wait(lambda: active() == "primary", "the primary is promoted at first")
+    processes.start("backup", "uplink", "backup", *uplink)
+    for number in range(COMMANDS):
+        log.issue("TELEMETRY_REQUEST", expires_in_s=3600, command_id=f"c{number:03d}")
+    wait(lambda: len(executed()) >= 10, "the primary sends")
+    processes.signal("primary", signal.SIGSTOP)
+    stopped_s = time.monotonic()
+    wait(lambda: active() == "backup", "the backup takes over", 30.0)
+    took_s = time.monotonic() - stopped_s
+    assert took_s <= 30.0
+    processes.signal("primary", signal.SIGCONT)
+    wait(lambda: len(set(executed())) == COMMANDS, "every command is executed", 120.0)
+    assert sorted(executed()) == [f"c{number:03d}" for number in range(COMMANDS)], "each exactly once"
+    events = log.new_events()
+    assert stale_executions(events) == []
+    assert [term.uplink for term in terms(events)] == ["primary", "backup"]

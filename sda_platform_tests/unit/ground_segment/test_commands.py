@@ -1,0 +1,192 @@
+"""Ground commands through the real log, station and uplinks, stepped by hand: order, crash, failover, expiry."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+
+from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
+from sda_platform.formats.segments import describe_segment
+from sda_platform.ground_segment.command_states import decode, states
+from sda_platform.ground_segment.links import stale_executions, terms
+from sda_platform.ground_segment.log import CommandLog, UnknownKind, as_rows
+from sda_platform.ground_segment.pictures import timeline
+from sda_platform.ground_segment.station import DurableStation, serve
+from sda_platform.ground_segment.uplink import Uplink, UplinkSettings
+from sda_platform.lake.lake import Lake
+from sda_platform.protocols.failure_detection import INTRA_REGION
+from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.segments import START_NS
+
+SECOND_NS = 10**9
+
+
+@dataclass
+class Ground:
+    """A station and its log; uplinks share a clock that the test moves. Heartbeats reach the station as they are."""
+
+    lake: Lake
+    landing: Path
+    station: DurableStation
+    url: str
+    now_s: float = 0.0
+    uplinks: dict[str, Uplink] = field(default_factory=dict)
+
+    def uplink(self, name: str, **settings: float) -> Uplink:
+        """A new uplink process: it knows what the log says."""
+        log = CommandLog(self.lake, str(self.landing), "atlantic")
+        made = Uplink(
+            UplinkSettings(name, INTRA_REGION, commands_per_s=1e6, resend_s=0.0, **settings),  # type: ignore[arg-type]
+            log,
+            httpx.Client(base_url=self.url, timeout=5.0),
+            lambda: START_NS + round(self.now_s * SECOND_NS),
+            lambda: self.now_s,
+        )
+        self.uplinks[name] = made
+        return made
+
+    def run(self, seconds: float, *names: str) -> None:
+        """Step these uplinks (all, if none is named) each 50 ms."""
+        for _ in range(round(seconds / 0.05)):
+            self.now_s += 0.05
+            for name in names or self.uplinks:
+                self.uplinks[name].step()
+
+    def log(self) -> CommandLog:
+        return CommandLog(self.lake, str(self.landing), "atlantic")
+
+    def executed(self) -> list[str]:
+        return [row[0] for row in self.station._database.execute("SELECT command_id FROM executions ORDER BY number")]
+
+    def rows(self) -> dict[str, dict[str, object]]:
+        return {str(row["command_id"]): row for row in states([], self.log().new_events())}
+
+
+@pytest.fixture
+def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
+    station = DurableStation(tmp_path / "station.sqlite")
+    server = serve(station, 0)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    ground = Ground(lake_at(tmp_path / "lake"), tmp_path / "landing", station, f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr("sda_platform.ground_segment.station.time.monotonic", lambda: ground.now_s)
+    yield ground
+    server.shutdown()
+    server.server_close()
+
+
+def test_commands_are_sent_by_priority_and_each_step_is_durable__GC1_GC28(ground: Ground) -> None:
+    log = ground.log()
+    housekeeping = [log.issue("HOUSEKEEPING", expires_in_s=60, command_id=f"h{n}") for n in range(3)]
+    safe = log.issue("SAFE_MODE", expires_in_s=60)
+    again = log.issue("SAFE_MODE", expires_in_s=60, command_id=safe.command_id)
+    assert again.command_id == safe.command_id
+    with pytest.raises(UnknownKind, match="no kind of command"):
+        log.issue("EXPLODE", expires_in_s=60)
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == [safe.command_id, *(each.command_id for each in housekeeping)]
+    rows = ground.rows()
+    assert {(row["state"], row["executions"], row["detail"]) for row in rows.values()} == {
+        ("acknowledged", 1, "executed")
+    }
+    done = rows[safe.command_id]
+    times = [
+        int(str(done[name]))
+        for name in ("issued_time_ns", "accepted_time_ns", "dispatched_time_ns", "finished_time_ns")
+    ]
+    assert times == sorted(times)
+
+
+def test_a_full_queue_refuses_and_says_so_but_takes_an_emergency__GC28(ground: Ground) -> None:
+    log = ground.log()
+    for number in range(6):
+        log.issue("HOUSEKEEPING", expires_in_s=60, command_id=f"h{number}")
+    log.issue("SAFE_MODE", expires_in_s=60, command_id="safe")
+    ground.uplink("primary", capacity=4, reserved=2)
+    ground.run(2)
+    rows = ground.rows()
+    assert sorted(ground.executed()) == ["h0", "h1", "safe"]
+    refused = [row for row in rows.values() if row["state"] == "rejected"]
+    assert len(refused) == 4
+    assert all("no room" in str(row["detail"]) for row in refused)
+
+
+def test_an_uplink_that_crashed_is_started_again_and_goes_on__GF24(ground: Ground) -> None:
+    ground.log().issue("REPOINT", expires_in_s=60, command_id="a")
+    ground.uplink("primary")
+    ground.run(2)
+    ground.log().issue("REPOINT", expires_in_s=60, command_id="b")
+    ground.log().issue("REPOINT", expires_in_s=1, command_id="late")
+    ground.now_s += 10
+    second = ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == ["a", "b"], "what is durable is executed, what was executed is not repeated"
+    assert ground.rows()["late"]["state"] == "expired"
+    assert second.token == 2
+
+
+def test_a_paused_uplink_is_replaced_and_its_late_commands_are_refused__GF9_GF20_GF23(ground: Ground) -> None:
+    primary = ground.uplink("primary")
+    ground.uplink("backup")
+    ground.run(4)
+    assert (primary.is_active, primary.token, ground.uplinks["backup"].is_active) == (True, 1, False)
+    for number in range(40):
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"c{number:03d}")
+    primary._take()
+    ground.run(2.5, "backup")
+    backup = ground.uplinks["backup"]
+    assert (backup.is_active, backup.token) == (True, 2)
+    assert len(ground.executed()) > 20
+    primary._send()
+    assert not primary.is_active, "it learns that it was replaced"
+    ground.run(2)
+    assert sorted(ground.executed()) == [f"c{number:03d}" for number in range(40)]
+    events = ground.log().new_events()
+    assert stale_executions(events) == []
+    first, second = terms(events)
+    assert (first.uplink, second.uplink, first.until_ns == second.from_ns) == ("primary", "backup", True)
+    assert second.silence_s is not None and second.silence_s < 30
+    assert "data:image/png" in str(timeline(events))
+
+
+def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uplink, lost = ground.uplink("primary"), list[object]()
+    post = uplink._post
+
+    def loses_the_first_answer(path: str, body: dict[str, object]) -> dict[str, object]:
+        answer = post(path, body)
+        if path == "/commands" and not lost:
+            lost.append(body)
+            raise httpx.ReadTimeout("the answer was lost")
+        return answer
+
+    monkeypatch.setattr(uplink, "_post", loses_the_first_answer)
+    ground.log().issue("EMERGENCY_ABORT", expires_in_s=60, command_id="once")
+    ground.run(3)
+    assert ground.executed() == ["once"]
+    assert (ground.rows()["once"]["state"], ground.rows()["once"]["detail"]) == ("acknowledged", "repeated")
+
+
+def test_two_uplinks_that_ask_at_once_do_not_both_become_active(ground: Ground) -> None:
+    assert [ground.station.promote(name, 0) for name in ("primary", "backup")] == [1, 0]
+
+
+def test_events_that_cannot_be_used_become_dead_letters() -> None:
+    good = GroundEvent("atlantic", "issued", 1, command_id="a", kind="REPOINT")
+    lines = [
+        encode_ground_events([good]), b'{"station": "a", "event": "lost", "event_time_ns": 1}\n', b"{\n",
+        encode_ground_events([GroundEvent("atlantic", "issued", 1, command_id="a", kind="EXPLODE")]),
+        encode_ground_events([GroundEvent("atlantic", "issued", 1, kind="REPOINT")]),
+    ]  # fmt: skip
+    data = b"".join(lines)
+    meta = describe_segment(
+        data, feed="ground", segment_format="ground-events-jsonl", sealed_time_ns=1, sealed_wall_time_ns=1
+    )
+    rows = decode(data, meta)
+    assert rows["error_kind"].to_pylist() == [None, "bad_field", "bad_json", "bad_field", "bad_field"]
+    assert as_rows([good])[0].items() <= rows.to_pylist()[0].items()

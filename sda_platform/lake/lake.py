@@ -189,6 +189,10 @@ class Lake:
         # Spark cannot infer the columns of an Arrow table without rows, and it stops reading at an empty chunk.
         return self.session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
 
+    def clear_staging(self) -> None:
+        """Remove the files that `frame` left for the engine; its frames cannot be read afterwards."""
+        self._staging.clear()
+
     def append(
         self,
         plan: Plan,
@@ -210,7 +214,7 @@ class Lake:
                 watermarks=watermarks,
             )
         finally:
-            self._staging.clear()
+            self.clear_staging()
         failpoints.hit("lake.committed", plan.table.name)
         return receipt
 
@@ -233,6 +237,6 @@ class Lake:
                 counts=counts,
             )
         finally:
-            self._staging.clear()
+            self.clear_staging()
         failpoints.hit("lake.committed", table.name)
         return receipt

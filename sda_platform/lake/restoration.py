@@ -4,6 +4,8 @@ The restoration is not a commit of the platform: like a compaction it has no man
 that read the damaged rows are found, and restored, by the same comparison with their own inputs.
 """
 
+from typing import Any
+
 import pyarrow as pa
 
 from sda_platform.lake.lake import Lake
@@ -24,8 +26,14 @@ def remove_strays(lake: Lake, table: Table, last_sequence: int) -> None:
     _overwrite(lake, table, table.arrow_schema.empty_table(), where)
 
 
+def overwrite_with_spark(rows: Any, uri: str, where: str) -> None:
+    """Put ``rows``, a DataFrame, in the place of those of the table at ``uri`` that ``where`` (SQL) selects."""
+    rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(uri)
+
+
 def _overwrite(lake: Lake, table: Table, rows: pa.Table, where: str) -> None:
-    uri = lake.log(table).uri
-    frame = lake.frame(table, rows, stamped=True)
-    frame.write.format("delta").mode("overwrite").option("replaceWhere", where).save(uri)
+    try:
+        overwrite_with_spark(lake.frame(table, rows, stamped=True), lake.log(table).uri, where)
+    finally:
+        lake.clear_staging()
     lake.head(table)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
@@ -15,13 +16,18 @@ from sda_platform.delivery.reconciliation import counts_of
 from sda_platform.delivery.subscriber import EntriesMark
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake import restoration
 from sda_platform.lake.errors import NotReplayable, SegmentLost
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.zone import LandingZone
+from sda_platform.observability.audits.audits import reconciliation, replay_sample
+from sda_platform.observability.audits.outcome import AuditScope
 from sda_platform.orchestration.leases import LeaseResource
+from sda_platform.orchestration.reconciling import ReconciledTable, reconcile
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.comparison import Comparison
+from sda_platform.replay.digest import digest
 from sda_platform.replay.history import EVERY_COMMIT, Span, history
 from sda_platform.settings import Settings
 from sda_platform.tasking.tables import PASS_SCHEDULE
@@ -34,7 +40,7 @@ TABLES = (RAW_RECORDS, ALERT_DELIVERIES)
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home where three segments (one torn) and two batches of alerts went their way."""
-    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows: rows)
+    monkeypatch.setattr(Lake, "frame", lambda _self, _table, rows, **_: rows)
     monkeypatch.setattr(Lake, "engine", staticmethod(with_delta_rs))
     zone = LandingZone(str(tmp_path / "landing"), "radar")
     resources = resources_of(tmp_path)
@@ -159,3 +165,64 @@ def test_a_replay_of_the_schedule_takes_no_lease(home: Path) -> None:
 def test_a_shadow_needs_a_place_of_its_own(home: Path) -> None:
     with pytest.raises(NotReplayable, match="exists already"):
         replayed(home, "lake")
+
+
+def levelled(home: Path, shadow: str, *, apply: bool) -> list[ReconciledTable]:
+    lake = _At(home, after(86_400)).open()
+    return reconcile(lake, str(home / shadow), resources_of(home), tables=TABLES, apply=apply)
+
+
+def test_reconcile_restores_rows_that_were_lost_doubled_altered_or_stray_spec_80(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def with_delta(rows: pa.Table, uri: str, where: str) -> None:
+        write_deltalake(uri, rows, mode="overwrite", predicate=where)
+
+    monkeypatch.setattr(restoration, "overwrite_with_spark", with_delta)
+    logs = [_At(home, 0).open().log(table) for table in TABLES]
+    sound = [(log.version(), digest(log.table, log.rows()), log.head().sequence) for log in logs]
+    assert all(each.is_level for each in levelled(home, "sound", apply=True))
+    assert [log.version() for log in logs] == [version for version, _, _ in sound], "nothing was written"
+    records, deliveries = (DeltaTable(log.uri) for log in logs)
+    rows = logs[0].rows_of((0, 1))
+    records.delete("record_number = 5 and commit_sequence = 2")
+    write_deltalake(logs[0].uri, rows.slice(3, 1), mode="append")
+    stray = rows.slice(4, 1).set_column(0, "commit_sequence", pa.array([99], pa.int64()))
+    write_deltalake(logs[0].uri, stray, mode="append")
+    deliveries.update(updates={"outcome": "'stale'"}, predicate="alert_id = 'only 1'")
+    dry = levelled(home, "dry", apply=False)
+    assert [(each.differing, each.has_strays, each.is_level) for each in dry] == [
+        ((1, 2), True, False),
+        ((1,), False, False),
+    ]
+    applied = levelled(home, "applied", apply=True)
+    assert [(each.is_restored, each.is_level, each.refused) for each in applied] == [(True, True, None)] * 2
+    assert [(digest(log.table, log.rows()), log.head().sequence) for log in logs] == [each[1:] for each in sound]
+    assert not any(each.differences for each in levelled(home, "again", apply=False))
+
+
+def test_reconcile_refuses_what_no_stored_row_explains(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restoration, "overwrite_with_spark", lambda *_: pytest.fail("it must not write"))
+    forged = Comparison("raw_records", 1, 2, 0, "", ("sequence 1: counts: recorded {}, replayed {'valid': 10}",))
+    monkeypatch.setattr("sda_platform.orchestration.reconciling.compare", lambda *_: forged)
+    found = levelled(home, "shadow", apply=True)
+    assert {each.refused for each in found} == {
+        "the manifests differ, not the rows: was a setting, the code or an input changed?"
+    }
+    assert not any(each.is_level for each in found)
+
+
+def test_the_audits_that_replay_pass_on_what_is_sound_and_offer_the_repair(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sda_platform.observability.audits.audits.TABLES", TABLES)
+    scope = AuditScope(Settings(home=home), _At(home, after(60)).open(), resources_of(home), after(60))
+    sampled, compared = replay_sample(scope), reconciliation(scope)
+    assert (sampled.problems, sampled.facts) == ((), {"commits_replayed": 2})
+    assert (compared.problems, compared.facts) == ((), {"commits_compared": 4})
+    deliveries = DeltaTable(scope.lake.log(ALERT_DELIVERIES).uri)
+    deliveries.update(updates={"outcome": "'stale'"}, predicate="alert_id = 'only 1'")
+    (problem,) = reconciliation(scope).problems
+    assert problem.startswith("alert_deliveries: sequence 1: 1 rows differ in outcome")
+    assert problem.endswith("; `sda reconcile alert_deliveries --apply` restores them")
+    assert not list(home.glob("lake.audit-*")), "what was made again is removed"

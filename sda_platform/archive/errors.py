@@ -1,17 +1,17 @@
-"""What can go wrong when the past is read."""
+"""Errors of queries of the past."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from sda_platform.clock import iso
-from sda_platform.lake.errors import LakeError, VersionGone
+from sda_platform.lake.errors import InvalidRequest, VersionGone
 
 
-class QueryRefused(LakeError):
+class QueryRefused(InvalidRequest):
     """A query cannot be run: it is not one SELECT, names what does not exist, or passes a limit."""
 
 
-class UnknownMoment(LakeError):
+class UnknownMoment(InvalidRequest):
     """A text names no time, no alert and no versions."""
 
 

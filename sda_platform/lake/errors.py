@@ -37,6 +37,10 @@ class Unavailable(LakeError):
     """Something outside the platform does not answer (an engine, a subscriber): it may later."""
 
 
+class InvalidRequest(LakeError):
+    """A user's request cannot be carried out; the text has the reason."""
+
+
 class Misconfigured(LakeError):
     """A setting, or what it points to, cannot be worked with: a person must change it."""
 

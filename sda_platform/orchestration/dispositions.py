@@ -20,6 +20,7 @@ from sda_platform.failpoints import InjectedFault
 from sda_platform.lake.errors import (
     CommitConflict,
     EngineUnavailable,
+    InvalidRequest,
     InvariantError,
     Misconfigured,
     NotReplayable,
@@ -174,6 +175,7 @@ _OF_EXCEPTION: Final[Mapping[type[BaseException], Disposition]] = MappingProxyTy
         SchemaMismatch: Disposition.INVARIANT,
         SegmentConflict: Disposition.PERMANENT,
         Misconfigured: Disposition.PERMANENT,
+        InvalidRequest: Disposition.PERMANENT,
         SegmentLost: Disposition.INVARIANT,
         NotReplayable: Disposition.PERMANENT,
         TableIsRed: Disposition.PERMANENT,

@@ -1,6 +1,6 @@
-"""What exactly-once costs: beside plain appends, with a short and a long log, and where there is nothing to do.
+"""The overhead of exactly-once: against plain appends, with a short and a long log, and without new input.
 
-    python benchmarks/commit.py [tax] [latency] [skip] [--rounds 5] [--json FILE]
+    python benchmarks/commit.py [overhead] [latency] [skip] [--rounds 5] [--json FILE]
 
 Both sides write the same rows through the same engine, with the platform's configuration. The plain side plans
 nothing, verifies nothing, checks no log and archives no file: it reads, decodes and appends.
@@ -39,9 +39,9 @@ _CHECKPOINT_EVERY = 10
 PLATFORM, PLAIN = "platform", "plain appends"
 
 
-def tax(home: Path, spark: SparkResource, rounds: int, batches: int) -> Result:
+def overhead(home: Path, spark: SparkResource, rounds: int, batches: int) -> Result:
     """Batches of 10 files × 5,000 records, committed exactly once and merely appended."""
-    inputs = Inputs(home / "tax", batches * FILES, RECORDS)
+    inputs = Inputs(home / "overhead", batches * FILES, RECORDS)
     names = inputs.names()
 
     def exactly_once(_round: int) -> float:
@@ -69,14 +69,14 @@ def tax(home: Path, spark: SparkResource, rounds: int, batches: int) -> Result:
 
     seconds = contest([Entry(PLATFORM, exactly_once), Entry(PLAIN, plain)], rounds)
     gate = Gate(f"time of {PLATFORM} / {PLAIN}", ratio(seconds, PLAIN, PLATFORM), 1.15, at_least=False)
-    title = f"tax: {batches} batches × {FILES} files × {RECORDS:,} records"
+    title = f"overhead: {batches} batches × {FILES} files × {RECORDS:,} records"
     return Result(title, {"records": batches * FILES * RECORDS}, seconds, [gate])
 
 
 def latency(home: Path, spark: SparkResource, rounds: int) -> Result:
     """One tiny commit, from planning to the receipt, on a log of 20 and of 2,000 commits.
 
-    As in a run, which anticipates its commits when it starts; and as it is when no one did.
+    With the snapshot prefetch of a run, and without it.
     """
     rows, platforms = _one_row(Inputs(home / "latency", 1, 1)), {}
     for length in (SHORT_LOG, LONG_LOG):
@@ -179,7 +179,7 @@ def _next_plan(lake: Lake) -> Plan:
     return plan_segments(RAW_RECORDS, lake.head(RAW_RECORDS), (), now_ns=SEALED_NS, run_id="benchmark")
 
 
-CASES = ("tax", "latency", "skip")
+CASES = ("overhead", "latency", "skip")
 
 
 def main() -> int:
@@ -187,13 +187,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], help="all by default")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count, of tiny commits 6 times as many")
-    parser.add_argument("--batches", type=int, default=10, help="batches of the tax")
+    parser.add_argument("--batches", type=int, default=10, help="batches of the overhead")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sda-commit-") as directory, local_engine(Path(directory)) as spark:
         home, rounds = Path(directory), arguments.rounds
         cases = {
-            "tax": lambda: tax(home, spark, rounds, arguments.batches),
+            "overhead": lambda: overhead(home, spark, rounds, arguments.batches),
             "latency": lambda: latency(home, spark, rounds),
             "skip": lambda: skip(home, spark, rounds),
         }

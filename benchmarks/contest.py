@@ -1,6 +1,6 @@
-"""A contest: entries that do the same work, interleaved in one process, told as ratios.
+"""A contest: entries that do the same work, interleaved in one process, reported as ratios.
 
-Wherever it runs, the machine has its own speed and its own neighbours. So entries take turns, round by round, after one
+Speed and load differ between machines. So entries take turns, round by round, after one
 round that is not counted, and only the ratio of their medians is held against a bound.
 """
 

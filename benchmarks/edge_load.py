@@ -3,7 +3,7 @@
     python benchmarks/edge_load.py radar|isl|telemetry HOST PORT --rate 9000 --seconds 60 [--tracks 5000]
 
 Prints one JSON line: how many were sent, and how many have been acknowledged (links only). It sends in steps of five
-milliseconds and never faster than asked, so that a late step is caught up by the next.
+milliseconds and never faster than the rate, so that a late step is caught up by the next.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Association and estimation: how fast, how flat over the catalogue's size, how accurate, and how honest?
+"""Association and estimation: speed, its dependence on the size of the catalogue, accuracy, and consistency.
 
     python benchmarks/fusion.py [--rate 50000] [--tracks 1000] [--peer-tracks 500] [--processes 2] [--rounds 3]
 
@@ -6,7 +6,7 @@ The catalogue is CelesTrak's of 2024-11-01 (26,834 objects). Accuracy is `fusion
 state: every process has its catalogue initialised and its kernels compiled, and gets whole windows of objects that are
 off their elements by draws from the prior, slice by slice as the platform's workers do; first as fast as it can, then
 in real time, each slice when its half second has passed. The peer of speed is Stone Soup's extended Kalman filter
-(`stone_soup.py`), which is told which object each reading is of.
+(`stone_soup.py`), which gets the object of each observation.
 """
 
 import argparse
@@ -124,7 +124,7 @@ def _speed(readings: int, processes: int) -> list[Gate]:
 
 
 def _flatness(readings: int) -> list[Gate]:
-    """Microseconds of processor time per reading over the size of the catalogue, with the same observations.
+    """Microseconds of processor time per observation over the size of the catalogue, with the same observations.
 
     Where the objects are is worked out once a window, whatever is seen in it: a thirtieth of the observations shows
     that.

@@ -1,4 +1,4 @@
-"""How fast files become rows, beside Spark doing less: bulk, micro-batches, small files, and finding what is new.
+"""Speed from files to rows, against Spark with less work: bulk, micro-batches, small files, and discovery.
 
     python benchmarks/ingest.py [bulk] [micro] [small] [discovery] [--rounds 3] [--scale 1.0] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""How many probabilities of collision a second, next to the integral as anybody would write it with scipy?
+"""Probabilities of collision per second, against the integral by scipy.
 
     python benchmarks/probability.py [--passes 100000] [--peer-passes 400] [--repeats 3]
 

@@ -7,9 +7,9 @@ fifth, and Delta's checkpoint a few commits back as the engine leaves it. The ne
 data file each; the older ones are links to one of them, since only their names and ages count. A commit comes every 15
 seconds: what is older than the retention is then removed by the maintenance's own clean-up (not with --uncleaned).
 
-Asks each table for what a run does (head, plan, the list of commits that checks follow, the check `log_is_sound`) and
-what a start does, in turns. Every answer is compared with what was laid out. Ratios are to the shortest log. What a run
-reads of a log must cost the same on all of them. A start lists the whole log, and so do delta-rs and Spark whenever
+Measures for each table what a run does (head, plan, the list of commits that checks follow, the check `log_is_sound`)
+and what a start does, in turns. Every answer is compared with what was laid out. Ratios are to the shortest log. What a
+run reads of a log must cost the same on all of them. A start lists the whole log, and so do delta-rs and Spark whenever
 they open a local table; its length is bounded by the retention alone.
 """
 

@@ -3,8 +3,8 @@
     python benchmarks/restart.py [--kills 5]
 
 Starts `sda up` in a home of its own. First it is killed (kill -9 of the supervisor, whose guardian ends every other
-process with it) while it has nothing to do, and started again: the clock runs to its word that the engine is warm,
-which is what a start takes when nothing else wants the cores. Then a file of telescope records lands; once the run that
+process with it) while it has nothing to do, and started again: the clock runs to its line that the engine is warm,
+which is the time of a start without other load. Then a file of telescope records lands; once the run that
 takes it has made its first commit the platform is killed, started again, and continues by itself: the clock runs to the
 next commit of any table. Before a figure is printed, every table's chain of manifests is followed, and the records are
 counted.

@@ -3,8 +3,8 @@
     python benchmarks/screening.py [--hours 24] [--slice-hours 4] [--repeats 3] [--processes 2]
 
 The catalogue is CelesTrak's of 2024-11-01 (26,834 objects). The whole day is compared with the published truth of that
-day (computed by brute force, see sda_platform_tests/data/screening). The peer is that brute force, written here the way
-anybody would: python-sgp4 at every 8 s step, a scipy k-d tree of 68 km, Newton's method on r·v = 0. Ours and the peer
+day (computed by brute force, see sda_platform_tests/data/screening). The peer is that brute force, written here in the
+usual way: python-sgp4 at every 8 s step, a scipy k-d tree of 68 km, Newton's method on r·v = 0. Ours and the peer
 take turns on a slice of the day, on as many processes each; both have started, imported and compiled before the clock
 does, and no time is printed unless their events are equal. Then 1,800 new fragments of a broken rocket stage against
 the catalogue, and a week of 18,000 of the objects; these times are those of `sda screen`, its start included.

@@ -1,4 +1,4 @@
-"""How fast are pass windows found, beside Skyfield's ``find_events``?
+"""Speed of finding pass windows, against Skyfield's ``find_events``.
 
     python benchmarks/tasking.py [--objects 26834] [--peer-pairs 60] [--hours 24]
 

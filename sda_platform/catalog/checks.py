@@ -42,7 +42,7 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
         return []
     usable = landed.filter(pc.is_null(landed.column("error_kind"))).select(MERGE_COLUMNS)
     entries = log.rows(MERGE_COLUMNS)
-    # Of equal sets the first counts, so that an entry stands against the set that it copies.
+    # Of equal sets the first counts, so that an entry is compared with the set that it copies.
     both = pa.concat_tables([entries, usable.cast(entries.schema)])
     best = best_sets(both, commits[0].manifest.as_of_ns)
     others = both["norad_id"].take(pa.array(best[best >= entries.num_rows]))

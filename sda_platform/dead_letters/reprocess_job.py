@@ -55,7 +55,7 @@ def reprocess_dead_letters(
 
 
 class ReprocessConfig(dg.Config):
-    """Which dead letters return, as the launchpad asks for them; empty lists and texts select all."""
+    """The selection of dead letters in the launchpad; empty lists and texts select all."""
 
     kinds: list[str] = Field(default_factory=list)
     stages: list[str] = Field(default_factory=list)

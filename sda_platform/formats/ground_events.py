@@ -12,7 +12,7 @@ from sda_platform.formats.records import RawRecord
 ISSUED, ACCEPTED, REJECTED, DISPATCHED = "issued", "accepted", "rejected", "dispatched"
 ACKNOWLEDGED, EXPIRED = "acknowledged", "expired"
 COMMAND_EVENTS: Final = (ISSUED, ACCEPTED, REJECTED, DISPATCHED, ACKNOWLEDGED, EXPIRED)
-"""Of a command: a person or program asks for it; the active uplink takes, refuses, sends it; the station answers."""
+"""Of a command: a person or program requests it; the active uplink takes, refuses, sends it; the station answers."""
 LINK_EVENTS: Final = (
     "suspected", "cleared", "declared", "recovered", "promoted", "failed_back", "both_down", "deposed",
 )  # fmt: skip

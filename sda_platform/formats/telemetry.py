@@ -76,7 +76,7 @@ class DecodedTelemetry:
 
 
 def decode_telemetry_frames(payloads: Sequence[bytes]) -> DecodedTelemetry:
-    """Headers of every frame; one that the station flagged, or that is not as long as it says, is an error."""
+    """Headers of every frame; one that the station flagged, or of another length than stated, is an error."""
     blank, size = bytes(TELEMETRY_HEADER_BYTES), TELEMETRY_HEADER_BYTES
     headers = np.frombuffer(
         b"".join(payload[:size] if len(payload) >= size else blank for payload in payloads), TELEMETRY_HEADER
@@ -84,8 +84,8 @@ def decode_telemetry_frames(payloads: Sequence[bytes]) -> DecodedTelemetry:
     lengths = np.array([len(payload) for payload in payloads], np.int64)
     errors: dict[int, RecordError] = {}
     for row in np.flatnonzero(lengths != headers["byte_count"].astype(np.int64) + size).tolist():
-        wanted = f"{size} and {headers['byte_count'][row]} of payload" if lengths[row] >= size else f"at least {size}"
-        errors[row] = RecordError("bad_length", f"telemetry frame has {lengths[row]} bytes, must have {wanted}")
+        expected = f"{size} and {headers['byte_count'][row]} of payload" if lengths[row] >= size else f"at least {size}"
+        errors[row] = RecordError("bad_length", f"telemetry frame has {lengths[row]} bytes, must have {expected}")
     for row in np.flatnonzero((headers["flags"] & INVALID_FLAG) != 0).tolist():
         errors.setdefault(row, RecordError("bad_field", "flags has 0x80: the station found the frame invalid"))
     for row in np.flatnonzero(headers["sequence"] > np.iinfo(np.int64).max).tolist():

@@ -43,7 +43,7 @@ def ground_events(
 def ground_commands(lake: LakeResource) -> dg.MaterializeResult[Any]:
     """The state of each ground command and when it reached each state; which uplink of a station is active.
 
-    A command is sent at least once and executed at most once: the station knows its id, and refuses the sender of an
+    A command is sent at least once and executed at most once: the station has its id, and refuses the sender of an
     older fencing token.
     """
     store = lake.open()

@@ -68,7 +68,7 @@ class CommandLog:
         self._zone.seal(f"{self.station}-{self._writer}-{self._written:08d}.ground", data, meta)
 
     def issue(self, kind: str, *, expires_in_s: float, command_id: str | None = None) -> GroundEvent:
-        """Ask for a command; it is durable when this returns. Raises UnknownKind.
+        """Request a command; it is durable when this returns. Raises UnknownKind.
 
         A caller that repeats a request gives the ``command_id`` of the first one: it is executed at most once.
         """

@@ -59,7 +59,7 @@ class DurableStation:
         self._beats[uplink] = time.monotonic()
 
     def state(self) -> dict[str, Any]:
-        """The newest token, who holds it, and how long ago each uplink was heard."""
+        """The newest token, its holder, and the time since the last heartbeat of each uplink."""
         with self._lock:
             token, active = self._newest()
         now_s = time.monotonic()

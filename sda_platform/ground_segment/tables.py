@@ -49,7 +49,7 @@ class GroundCommand(TableModel):
     finished_time_ns: T.LongType = quantity("ns", "When it was acknowledged, rejected, or expired.", nullable=True)
     uplink: T.StringType = pa.Field(nullable=True, description="Who reported the newest event.")
     token: T.LongType = pa.Field(ge=0, description="Its fencing token.")
-    executions: T.LongType = pa.Field(ge=0, description="Answers of the station that say executed: at most one.")
+    executions: T.LongType = pa.Field(ge=0, description="Answers `executed` of the station: at most one.")
     detail: T.StringType = pa.Field(nullable=True, description="The station's answer, or the reason.")
 
 

@@ -1,7 +1,7 @@
 """An uplink to a station: takes commands from the log, sends them while it is active, and takes over by the rule.
 
-Each uplink decides for itself, by heartbeats that the station witnesses, and asks the station for a token. A pause, a
-crash or a cut network of the active one costs commands time, but executes none twice.
+Each uplink decides for itself, by heartbeats that the station records, and requests a token from the station. A pause,
+a crash or a cut network of the active one costs commands time, but executes none twice.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Uplink:
         return self.queue is not None
 
     def step(self) -> None:
-        """Beat when it is time, watch the other uplink, take over if the rule says so, take and send commands."""
+        """Beat when it is time, watch the other uplink, take over if the rule requires it, take and send commands."""
         now_s = self.monotonic_s()
         if now_s >= self._next_beat_s:
             self._next_beat_s = now_s + self.settings.path_class.interval_s * _ON_TIME
@@ -212,7 +212,7 @@ class Uplink:
         )
 
     def _silence(self, former: Path | None) -> str:
-        """How long the other uplink was not heard, where that is why this one takes over."""
+        """How long the other uplink was silent, if this is the reason for taking over."""
         if former is None or former.name == self.settings.name or not former.is_declared:
             return ""
         return f"; silent for {former.detector.silence_s(self.monotonic_s()):.3f} s"

@@ -48,9 +48,9 @@ telemetry_zone = zone_asset(
 def telemetry_frames(
     context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
 ) -> dg.MaterializeResult[Any]:
-    """Every telemetry frame as received, one row each, with what its header says, kept without limit.
+    """Every telemetry frame as received, one row each, with the values of its header, kept without limit.
 
-    A frame that the station flagged, or that is not as long as its header says, is a row with its error.
+    A frame that the station flagged, or of another length than its header states, is a row with its error.
     """
     return land(lake, landing, TELEMETRY_FRAMES, one_by_one(telemetry.decode), report=context.log_event)
 

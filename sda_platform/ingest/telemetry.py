@@ -1,4 +1,4 @@
-"""Segments of telemetry frames to bronze rows: what the headers say, and the frames as they were received."""
+"""Segments of telemetry frames to bronze rows: the values of the headers, and the frames as they were received."""
 
 from typing import Any, Final
 

@@ -23,7 +23,7 @@ HISTORY_NS: Final = 30 * _DAY_NS
 AGES_DAYS: Final = (1.0, 3.0, 7.0)
 """Ages at which predictions are compared, within a quarter."""
 _AGE_TOLERANCE = 0.25
-# More frequent sets share observations; they would tell nothing new.
+# More frequent sets share observations; they would add no information.
 _SPACING_NS = 0.7 * _DAY_NS
 _MOST_SETS = 20
 # The model of the regime counts as this many differences.

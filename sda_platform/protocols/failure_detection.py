@@ -64,7 +64,7 @@ class PhiDetector:
             self._last_s = max(self._last_s, now_s)
 
     def silence_s(self, now_s: float) -> float:
-        """Seconds since the last evidence of life; infinite for a node that was never heard."""
+        """Seconds since the last evidence of life; infinite for a node that never sent a heartbeat."""
         return math.inf if self._last_s is None else now_s - self._last_s
 
     def suspicion(self, now_s: float) -> float:

@@ -52,7 +52,7 @@ def deep_verification(scope: AuditScope) -> AuditOutcome:
     zones = {table: [LandingZone(scope.settings.landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}
     found = recover(scope.lake, TABLES, zones, depth=Depth.COLUMNS, repair=False)
     problems = [
-        f"{each.examination.table}: {problem}; `sda verify --deep` shows all, `--repair` mends what can be"
+        f"{each.examination.table}: {problem}; `sda verify --deep` shows all, `--repair` repairs what can be"
         for each in found
         for problem in each.problems[:_SHOWN]
     ]
@@ -94,7 +94,7 @@ def conservation(scope: AuditScope) -> AuditOutcome:
         subscriber = chosen_subscriber(scope.settings.subscriber, scope.settings.home)
         problems += disagreements(scope.lake, subscriber)
     except LakeError as error:
-        problems.append(f"the subscriber could not be asked: {error}")
+        problems.append(f"the subscriber did not answer: {error}")
     return AuditOutcome(tuple(problems), {"commits_reviewed": reviewed})
 
 
@@ -167,7 +167,7 @@ def _commits(scope: AuditScope, table: Table, past_ns: int) -> Iterator[Commit]:
 
 @contextmanager
 def _shadow(scope: AuditScope) -> Iterator[str]:
-    """A place beside the lake for what is made again; removed at the end."""
+    """A directory next to the lake for the shadow; removed at the end."""
     uri = f"{scope.lake.uri}.audit-{scope.day_ns}"
     try:
         yield uri

@@ -37,7 +37,7 @@ class HeldBack:
         return self.refined_rms < _CLEARLY * self.published_rms
 
     def sigma_factor(self, windows: int) -> float:
-        """How much larger the errors of a fit to as many windows are than its covariance says.
+        """Ratio of the errors of a fit to as many windows to the errors that its covariance states.
 
         What exceeds the noise is common to all windows, so their number does not reduce it.
         """

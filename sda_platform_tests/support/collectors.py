@@ -66,10 +66,14 @@ def address(collector: Collector, name: str) -> Address:
 
 
 def landed(home: Path, zone: str) -> list[tuple[SegmentMeta, list[bytes]]]:
-    """The segments that wait in a zone, with their records."""
+    """The segments that wait in a zone, with their records, in the order of sealing.
+
+    Mission time stands still in tests, so the names of segments do not have this order.
+    """
     found = []
     landing = LandingZone(str(home / "landing"), zone)
-    for segment in landing.pending():
+    pending = home / "landing" / zone / "pending"
+    for segment in sorted(landing.pending(), key=lambda each: (pending / f"{each.name}.meta.json").stat().st_mtime_ns):
         loaded = landing.read(segment)
         assert loaded.defect is None
         assert loaded.meta is not None

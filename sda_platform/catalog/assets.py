@@ -26,6 +26,7 @@ from sda_platform.landing.decoding import one_by_one
 from sda_platform.orbits.in_force import EPOCH_TOLERANCE_NS
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS
 from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.orchestration.zone_asset import zone_asset
@@ -81,8 +82,8 @@ def ephemerides(
     return land(lake, landing, EPHEMERIDES, one_by_one(ephemeris_decoding.decode), report=context.log_event)
 
 
-@table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS])
-def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
+@table_asset(ORBITAL_CATALOG, jobs=[CATALOG_TO_ALERTS], stand_ins=without_leases)
+def orbital_catalog(lake: LakeResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """The element set in force of each object: the latest epoch that has come, then source priority and set number.
 
     With it, how large the errors of the object's sets are, from their own history of 30 days before that epoch.
@@ -90,8 +91,14 @@ def orbital_catalog(lake: LakeResource) -> dg.MaterializeResult[Any]:
     All sets stay in `element_sets`. The catalogue of any moment is an earlier version of this table. A set with a later
     epoch comes into force with the first run after its epoch, at least hourly. The manifest of such a commit may have
     an empty window; it counts the sets that came into force.
+
+    Of several platforms the one that holds the lease merges; the table refuses a former holder.
     """
-    store = lake.open()
+    with leases.guarded(lake.open(), ORBITAL_CATALOG.name) as store:
+        return _merged(store)
+
+
+def _merged(store: Lake) -> dg.MaterializeResult[Any]:
     plan = store.plan(ORBITAL_CATALOG)
     came_into_force = _came_into_force(store, plan)
     if plan.is_empty and not came_into_force:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -21,6 +22,7 @@ from pydantic import Field
 
 from sda_platform.lake.errors import Unavailable
 from sda_platform.lake.lake import Lake
+from sda_platform.replay.history import History
 
 _TIMEOUT_S = 5.0
 
@@ -129,6 +131,11 @@ class LeaseResource(dg.ConfigurableResource["LeaseResource"]):
             keeper.join()
             if leases.is_held(lease):
                 leases.release(lease)
+
+
+def without_leases(resources: Mapping[str, Any], _live: Lake, _old: History, _scratch: Path) -> Mapping[str, Any]:
+    """The resource of a replay, which holds no lease: it must not keep the platform from its work."""
+    return {"leases": resources["leases"].model_copy(update={"endpoints": []})}
 
 
 def _keep(leases: EtcdLeases, lease: Lease, done: threading.Event) -> None:

@@ -1,8 +1,7 @@
 """Assets of tasking: observation_requests → pass_windows → pass_schedule."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -24,11 +23,10 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.jobs import SENSOR_TASKING
-from sda_platform.orchestration.leases import LeaseResource
+from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.recovery.verification import current_keys
-from sda_platform.replay.history import History
 from sda_platform.tasking import demand, planning, windows
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
@@ -111,12 +109,7 @@ def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.Materialize
     return materialized(store, receipt, span=f"{iso(start_ns)} to {iso(end_ns)}", **counts)
 
 
-def _no_leases(resources: Mapping[str, Any], _live: Lake, _replayed: History, _scratch: Path) -> Mapping[str, Any]:
-    """A resource that holds nothing: a replay must not keep the platform from scheduling."""
-    return {"leases": resources["leases"].model_copy(update={"endpoints": []})}
-
-
-@table_asset(PASS_SCHEDULE, jobs=[SENSOR_TASKING], stand_ins=_no_leases)
+@table_asset(PASS_SCHEDULE, jobs=[SENSOR_TASKING], stand_ins=without_leases)
 def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """Which sensor observes which object when; and each request that no sensor can serve in time, with the reason.
 

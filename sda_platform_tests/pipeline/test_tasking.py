@@ -1,5 +1,6 @@
 """Tasking end to end: a conjunction becomes requests, windows and a schedule, which follow what changes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -7,6 +8,9 @@ from pyspark.sql import SparkSession
 
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
+from sda_platform.formats.ground_events import GroundEvent
+from sda_platform.ground_segment.log import CommandLog
+from sda_platform.ground_segment.tables import GROUND_COMMANDS
 from sda_platform.recovery.verification import current_keys
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 from sda_platform_tests.support.lived import MET_ID, ONCOMING_ID, oncoming
@@ -54,3 +58,18 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     assert current_keys(platform.lake.log(OBSERVATION_REQUESTS)).num_rows == 0
     left = current_keys(platform.lake.log(PASS_SCHEDULE), ["end_time_ns"])
     assert all(end_ns <= after(7 * HOUR_S) for end_ns in left["end_time_ns"].to_pylist())
+
+    # The same platform commands a station: what its uplinks have sealed becomes the state of each command.
+    log = CommandLog(platform.lake, str(platform.zone("ground").root.parent), "atlantic")
+    asked = log.issue("REPOINT", expires_in_s=60, command_id="a")
+    log.issue("SAFE_MODE", expires_in_s=60, command_id="b")
+    promoted = GroundEvent("atlantic", "promoted", asked.event_time_ns, "primary", 1, 1)
+    done = replace(asked, event="acknowledged", uplink="primary", token=1, number=3, detail="executed")
+    log.append([promoted, done])
+    outcome = platform.run("ground_segment")
+    assert all(correctness(outcome).values()), correctness(outcome)
+    states = {
+        row["command_id"]: (row["state"], row["executions"]) for row in platform.rows(GROUND_COMMANDS).to_pylist()
+    }
+    assert states == {"a": ("acknowledged", 1), "b": ("issued", 0)}
+    assert set(written(platform.run("ground_segment")).values()) == {0}

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.definitions import default_resources
@@ -19,6 +20,7 @@ from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import restoration
 from sda_platform.lake.errors import NotReplayable, SegmentLost
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.audits.audits import reconciliation, replay_sample
 from sda_platform.observability.audits.outcome import AuditScope
@@ -152,13 +154,14 @@ def test_what_was_written_under_a_lease_is_made_again_with_its_token(home: Path)
     assert [each.differences for each in replayed(home, "shadow")] == [(), ()]
 
 
-def test_a_replay_of_the_schedule_takes_no_lease(home: Path) -> None:
+@pytest.mark.parametrize("table", [PASS_SCHEDULE, ORBITAL_CATALOG], ids=lambda table: table.name)
+def test_a_replay_of_what_is_written_under_a_lease_takes_none(home: Path, table: Table) -> None:
     lake = _At(home, after(40)).open()
-    commit(lake, PASS_SCHEDULE, [])
+    commit(lake, table, [])
     resources = {"leases": LeaseResource(endpoints=["http://127.0.0.1:9"])}
-    made, stand_ins = history(lake.log(PASS_SCHEDULE), EVERY_COMMIT), declared(PASS_SCHEDULE).stand_ins
+    made, stand_ins = history(lake.log(table), EVERY_COMMIT), declared(table).stand_ins
     assert made is not None and stand_ins is not None
-    with stand_ins(resources, lake, made, home)["leases"].guarded(lake, PASS_SCHEDULE.name) as store:
+    with stand_ins(resources, lake, made, home)["leases"].guarded(lake, table.name) as store:
         assert store.fencing_token is None
 
 

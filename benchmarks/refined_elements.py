@@ -49,6 +49,29 @@ def main() -> None:
 
 def one_object(rng: np.random.Generator) -> tuple[float, float, float, bool] | None:
     """Errors (km, rms of two hours) of the published and the refined set, claimed sigma, and whether it is accepted."""
+    start, forces = random_orbit(rng)
+    fit_ns = EPOCH_NS + np.arange(0, 36 * 3600 + 1, 900, dtype=np.int64) * SECOND_NS
+    passes_ns = [fit_ns[-1] + n * 97 * 60 * SECOND_NS + np.arange(6) * 30 * SECOND_NS for n in range(1, 4)]
+    seen_ns = np.concatenate(passes_ns).astype(np.int64)
+    later_ns = seen_ns[-1] + np.arange(0, 7201, 300, dtype=np.int64) * SECOND_NS
+    truth = integrate(start, EPOCH_NS, np.concatenate([fit_ns, seen_ns, later_ns]), forces)
+    parts = np.split(truth, [len(fit_ns), len(fit_ns) + len(seen_ns)])
+    try:
+        published = published_of(parts[0], fit_ns)
+        seen = windows(parts[1], seen_ns, published, _NOISE, rng)
+        fitted = fit_elements(seen, published)
+        held_back = predict_held_back(seen, published)
+    except NoFit:
+        return None
+    claimed_km = float(np.sqrt(np.trace(fitted.covariance_teme[:3, :3]))) * held_back.sigma_factor(len(seen_ns))
+    published_km = float(np.sqrt(np.trace(fitted.published_covariance_teme[:3, :3])))
+    is_accepted = held_back.is_better and fitted.converged and claimed_km < 0.5 * published_km
+    errors = [error_km(elements, parts[2], later_ns) for elements in (published, Propagator(fitted.elements))]
+    return errors[0], errors[1], claimed_km, is_accepted
+
+
+def random_orbit(rng: np.random.Generator) -> tuple[FloatArray, Forces]:
+    """A low circular orbit (6,), km and km/s, and its forces."""
     axis_km, tilt, node, phase = 6378 + rng.uniform(450, 900), *np.radians(rng.uniform([30, 0, 0], [100, 360, 360]))
     at = np.array([np.cos(phase), np.sin(phase)]) * axis_km
     along = np.array([-np.sin(phase), np.cos(phase)]) * np.sqrt(398600.4415 / axis_km)
@@ -60,29 +83,13 @@ def one_object(rng: np.random.Generator) -> tuple[float, float, float, bool] | N
         ]
     )
     forces = Forces(drag_area_m2_kg=float(rng.uniform(0.005, 0.03)))
-    fit_ns = EPOCH_NS + np.arange(0, 36 * 3600 + 1, 900, dtype=np.int64) * SECOND_NS
-    passes_ns = [fit_ns[-1] + n * 97 * 60 * SECOND_NS + np.arange(6) * 30 * SECOND_NS for n in range(1, 4)]
-    seen_ns = np.concatenate(passes_ns).astype(np.int64)
-    later_ns = seen_ns[-1] + np.arange(0, 7201, 300, dtype=np.int64) * SECOND_NS
-    truth = integrate(
-        np.concatenate([turn @ at, turn @ along]), EPOCH_NS, np.concatenate([fit_ns, seen_ns, later_ns]), forces
-    )
-    parts = np.split(truth, [len(fit_ns), len(fit_ns) + len(seen_ns)])
-    rough = mean_elements(truth[:1, :3], truth[:1, 3:], EPOCH_NS)
-    try:
-        published = Propagator(
-            fit_elements(windows(parts[0], fit_ns, Propagator(rough), _FIT_NOISE, None), Propagator(rough)).elements
-        )
-        seen = windows(parts[1], seen_ns, published, _NOISE, rng)
-        fitted = fit_elements(seen, published)
-        held_back = predict_held_back(seen, published)
-    except NoFit:
-        return None
-    claimed_km = float(np.sqrt(np.trace(fitted.covariance_teme[:3, :3]))) * held_back.sigma_factor(len(seen_ns))
-    published_km = float(np.sqrt(np.trace(fitted.published_covariance_teme[:3, :3])))
-    is_accepted = held_back.is_better and fitted.converged and claimed_km < 0.5 * published_km
-    errors = [error_km(elements, parts[2], later_ns) for elements in (published, Propagator(fitted.elements))]
-    return errors[0], errors[1], claimed_km, is_accepted
+    return np.concatenate([turn @ at, turn @ along]), forces
+
+
+def published_of(truth: FloatArray, time_ns: IntArray) -> Propagator:
+    """The element set that fits true states (n, 6) at these times. Raises NoFit."""
+    rough = Propagator(mean_elements(truth[:1, :3], truth[:1, 3:], time_ns[:1]))
+    return Propagator(fit_elements(windows(truth, time_ns, rough, _FIT_NOISE, None), rough).elements)
 
 
 def windows(

@@ -13,7 +13,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
 from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.covariance import process_noise, rtn_to_teme, transport
+from sda_platform.orbits.covariance import process_noise, rtn_to_teme, sgp4_noise_km2_s3, transport
 from sda_platform.orbits.element_errors import element_covariance_rtn
 
 FloatArray = npt.NDArray[np.float64]
@@ -170,7 +170,9 @@ class BestStates:
         dt_s = (time_ns - self.epoch_ns) / NANOSECONDS_PER_SECOND
         deviation, covariance = transport(self.deviation, self.covariance, r0, v0, dt_s)
         r, v, modelled = _by_elements(self.catalogue, self.index, time_ns)
-        covariance = np.where(self.has_track[:, None, None], covariance + process_noise(dt_s), modelled)
+        covariance = np.where(
+            self.has_track[:, None, None], covariance + process_noise(dt_s, sgp4_noise_km2_s3(r0, v0)), modelled
+        )
         states = np.concatenate([r, v], axis=1) + deviation
         stated, stated_covariance = self.ephemerides.at(self.ephemeris, time_ns)
         rows = np.flatnonzero(np.isfinite(np.hstack([stated, stated_covariance.reshape(-1, 36)])).all(axis=1))

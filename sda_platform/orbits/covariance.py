@@ -10,10 +10,12 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import rtn_basis
-from sda_platform.orbits.two_body import two_body_stm
+from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_stm
 
-# White acceleration that models what SGP4 leaves out: 70 m and 2 cm/s after one low orbit.
-_ACCELERATION_KM2_S3 = 1e-13
+SLOW_NOISE_KM2_S3 = 1e-13
+"""Density of white acceleration for slow orbits and for ephemerides of operators: 70 m after a low orbit."""
+# What a deviation from SGP4 gains in a low revolution; 3e-12 km2/s3 at 700 km.
+_SGP4_KM_PER_REVOLUTION = 0.45
 
 
 def rtn_to_teme(covariance_rtn: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArray:
@@ -54,8 +56,9 @@ def transport(
     return moved, symmetric(stm @ np.asarray(covariance, dtype=np.float64) @ stm.swapaxes(-1, -2))
 
 
-def process_noise(elapsed_s: FloatArray) -> FloatArray:
-    """Covariance (n, 6, 6), km and km/s, that a tracked state gains over ``elapsed_s`` (n,), forwards or backwards.
+def process_noise(elapsed_s: FloatArray, density_km2_s3: FloatArray | float) -> FloatArray:
+    """Covariance (n, 6, 6), km and km/s, that a state gains over ``elapsed_s`` (n,), forwards or backwards, by white
+    acceleration of ``density_km2_s3`` (n,) or scalar.
 
     Source: Bar-Shalom, Li & Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), eq. 6.2.2-12.
     """
@@ -63,7 +66,20 @@ def process_noise(elapsed_s: FloatArray) -> FloatArray:
     dt, unit = elapsed_s[:, None, None], np.eye(3)
     noise[:, :3, :3], noise[:, 3:, 3:] = np.abs(dt) ** 3 / 3 * unit, np.abs(dt) * unit
     noise[:, :3, 3:] = noise[:, 3:, :3] = dt * np.abs(dt) / 2 * unit
-    return np.asarray(_ACCELERATION_KM2_S3 * noise)
+    return np.asarray(np.reshape(density_km2_s3, (-1, 1, 1)) * noise)
+
+
+def sgp4_noise_km2_s3(r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> FloatArray:
+    """Density (n,) of the white acceleration that represents what SGP4 leaves out, for states (n, 3), (n, 3).
+
+    The error after a revolution is about the same for all heights, so the density falls with the cube of the period.
+    `benchmarks/track_consistency.py` measures it for low orbits. Above, it is not below that of five-hour orbits.
+    """
+    with np.errstate(all="ignore"):
+        inverse_axis = 2 / np.linalg.norm(r_teme_km, axis=-1) - np.sum(v_teme_km_s**2, axis=-1) / MU_EARTH_KM3_S2
+        period_s = 2 * np.pi / np.sqrt(MU_EARTH_KM3_S2 * inverse_axis**3)
+        density = 3 * _SGP4_KM_PER_REVOLUTION**2 / period_s**3
+    return np.asarray(np.fmax(density, SLOW_NOISE_KM2_S3))
 
 
 def _rotation6(basis: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.interpolate import KroghInterpolator
 
-from sda_platform.orbits.covariance import process_noise, rtn_to_teme, teme_to_rtn, transport
+from sda_platform.orbits.covariance import SLOW_NOISE_KM2_S3, process_noise, rtn_to_teme, teme_to_rtn, transport
 from sda_platform.orbits.elements import FloatArray, IntArray
 
 _POINTS = 4  # degree 7, which messages propose most
@@ -87,7 +87,7 @@ class Ephemeris:
         state = self._states_of_covariances()[index]
         elapsed_s = (time_ns - self.covariance_time_ns[index]) / _NS
         _, carried = transport(np.zeros((len(index), 6)), self.covariance[index], state[:, :3], state[:, 3:], elapsed_s)
-        return np.asarray(carried + process_noise(elapsed_s))
+        return np.asarray(carried + process_noise(elapsed_s, SLOW_NOISE_KM2_S3))
 
     def _states_of_covariances(self) -> FloatArray:
         times = np.clip(self.covariance_time_ns, self.state_time_ns[0], self.state_time_ns[-1])

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.covariance import process_noise, rtn_to_teme, transport
+from sda_platform.orbits.covariance import process_noise, rtn_to_teme, sgp4_noise_km2_s3, transport
 from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
@@ -161,7 +161,7 @@ class _Filter:
         deviation, covariance = transport(
             self.deviation[live], self.covariance[live], start[:, :3], start[:, 3:], elapsed_s
         )
-        noise = process_noise(elapsed_s)
+        noise = process_noise(elapsed_s, sgp4_noise_km2_s3(start[:, :3], start[:, 3:]))
         covariance = covariance + noise
         self.ballistic[live], self.ballistic_covariance[live] = transport(
             self.ballistic[live], self.ballistic_covariance[live], start[:, :3], start[:, 3:], elapsed_s

@@ -41,7 +41,7 @@ _KNOWN: Final = {*OMM_CSV_COLUMNS, "ORIGINATOR"}
 _REQUIRED: Final = {"EPOCH", "NORAD_CAT_ID", *(_NUMBERS.keys() - _OPTIONAL)}
 # What Arrow and the careful path may read in different ways.
 _UNUSUAL: Final = (b'"', b",0x", b",0X", b"\n0x", b"\n0X", b"-0x", b"-0X")
-_USUAL: Final = bytes(range(0x20, 0x7F)) + b"\n"
+USUAL: Final = bytes(range(0x20, 0x7F)) + b"\n"
 _SGP4_XP: Final = 4
 _TYPES: Final = {
     "EPOCH": pa.timestamp("ns"),
@@ -56,7 +56,7 @@ def read_omm_csv_columns(payloads: Sequence[bytes], header: bytes) -> Columns | 
     names = csv_header(header)
     body = b"\n".join(payloads) + b"\n"
     is_usual = _REQUIRED <= set(names) <= _KNOWN and len(set(names)) == len(names)
-    if not is_usual or body.translate(None, _USUAL) or any(each in b"\n" + body for each in _UNUSUAL):
+    if not is_usual or body.translate(None, USUAL) or any(each in b"\n" + body for each in _UNUSUAL):
         return None
     options = csv.ConvertOptions(column_types=_TYPES, null_values=[""], strings_can_be_null=True)
     try:
@@ -71,11 +71,16 @@ def read_omm_csv_columns(payloads: Sequence[bytes], header: bytes) -> Columns | 
     present = {**_NUMBERS, **_INTEGERS, **_TEXTS}
     columns = {own: found[name].combine_chunks() for name, own in present.items() if name in found.column_names}
     for own in _TEXTS.values():
-        if own in columns:  # text of blanks only is no text
-            trimmed = pc.ascii_trim_whitespace(columns[own])
-            columns[own] = pc.if_else(pc.equal(trimmed, ""), None, trimmed)
+        if own in columns:
+            columns[own] = trimmed(columns[own])
     columns["epoch_time_ns"] = found["EPOCH"].combine_chunks().cast(pa.int64())
     return columns if are_within_limits(columns) else None
+
+
+def trimmed(text: pa.Array) -> pa.Array:
+    """Text without blanks around it; null where nothing is left."""
+    found = pc.ascii_trim_whitespace(text)
+    return pc.if_else(pc.equal(found, ""), None, found)
 
 
 def are_within_limits(columns: Columns) -> bool:

@@ -44,8 +44,9 @@ ELEMENT_SCHEMA: Final = pa.schema(
     ]
 )
 _ELEMENT_FIELDS: Final = ELEMENT_SCHEMA.names[4:]
-_BLOCK: Final = 1_024
-"""So many records are read at once; one that is unusual has so many read one by one."""
+_BLOCK: Final = 16_384
+_FEW: Final = 256
+"""Of a block with an unusual record each half is tried again, down to so many, which are read one by one."""
 _READ_BY_COLUMNS: Final[Mapping[str, Callable[[Sequence[bytes], bytes], Columns | None]]] = MappingProxyType(
     {"omm-csv": read_omm_csv_columns, "tle": read_tle_columns}
 )
@@ -60,17 +61,21 @@ def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
     if segment_format not in _READ_BY_COLUMNS:
         return _one_by_one(list(split_records(data, segment_format)), segment_format)
     records, header = cut_records(data, segment_format), segment_header(data, segment_format)
-    tables = [ELEMENT_SCHEMA.empty_table()]
-    for start in range(0, len(records), _BLOCK):
-        rows = range(start, min(start + _BLOCK, len(records)))
-        payloads = records.payloads[start : rows.stop]
-        has_errors = not records.errors.keys().isdisjoint(rows)
-        columns = None if has_errors else _READ_BY_COLUMNS[segment_format](payloads, header)
-        if columns is None:
-            tables.append(_one_by_one([_record(records, row, header) for row in rows], segment_format))
-        else:
-            tables.append(_table(columns, records.numbers[start : rows.stop], payloads))
-    return pa.concat_tables(tables)
+    read = _READ_BY_COLUMNS[segment_format]
+
+    def decoded(rows: range) -> list[pa.Table]:
+        payloads = records.payloads[rows.start : rows.stop]
+        is_whole = not records.errors or records.errors.keys().isdisjoint(rows)
+        columns = read(payloads, header) if is_whole else None
+        if columns is not None:
+            return [_table(columns, records.numbers[rows.start : rows.stop], payloads)]
+        if len(rows) <= _FEW:
+            return [_one_by_one([_record(records, row, header) for row in rows], segment_format)]
+        middle = len(rows) // 2
+        return [*decoded(rows[:middle]), *decoded(rows[middle:])]
+
+    blocks = [range(len(records))[start : start + _BLOCK] for start in range(0, len(records), _BLOCK)]
+    return pa.concat_tables([ELEMENT_SCHEMA.empty_table(), *(table for rows in blocks for table in decoded(rows))])
 
 
 def _table(columns: Columns, numbers: NDArray[np.int64], payloads: Sequence[bytes]) -> pa.Table:

@@ -10,12 +10,16 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from sda_platform.formats.element_columns import Columns, are_within_limits
+from sda_platform.formats.element_columns import USUAL, Columns, are_within_limits, trimmed
 from sda_platform.formats.tle import ALPHA_5, PIVOT_YEAR, designator
 
 ByteArray = npt.NDArray[np.uint8]
 _WIDTH: Final = 69
+_BOTH: Final = 2 * _WIDTH + 1
+_LINE_FEED, _NOT_ASCII = 10, 128
 _ZERO, _SPACE, _POINT, _MINUS, _PLUS = (ord(each) for each in "0 .-+")
 _NS_PER_DAY: Final = 86_400 * 1_000_000_000
 _SGP4_XP: Final = ord("4")
@@ -30,29 +34,45 @@ class _UnusualError(Exception):
 def read_tle_columns(payloads: Sequence[bytes], header: bytes = b"") -> Columns | None:
     """Columns of sets of two lines each, or three, by name as in ELEMENT_SCHEMA; None: not all are usual."""
     del header
-    split = [payload.split(b"\n") for payload in payloads]
-    lines = len(split[0])
-    if lines not in (2, 3) or any(len(each) != lines for each in split):
+    tails = b"".join([payload[-_BOTH:] for payload in payloads])
+    if len(tails) != len(payloads) * _BOTH:
         return None
-    first, second = (b"".join(each[n] for each in split) for n in (-2, -1))
-    shape = len(payloads), _WIDTH
-    if len(first) != shape[0] * _WIDTH or len(second) != len(first) or any(len(each[-1]) != _WIDTH for each in split):
+    names = [payload[:-_BOTH] for payload in payloads]
+    name_text = b"".join(names)
+    # A name ends in the only line feed before line 1; a set without one has nothing there.
+    is_named = len(name_text) > 0
+    if name_text.count(b"\n") != is_named * len(names) or name_text.translate(None, USUAL):
         return None
-    if not (first.isascii() and second.isascii()) or any(len(each[-2]) != _WIDTH for each in split):
+    if is_named and not all(name.endswith(b"\n") for name in names):
         return None
+    both = np.frombuffer(tails, np.uint8).reshape(len(payloads), _BOTH)
+    one, two = both[:, :_WIDTH], both[:, _WIDTH + 1 :]
     try:
-        one, two = (np.frombuffer(text, np.uint8).reshape(shape) for text in (first, second))
+        _require((both[:, _WIDTH] == _LINE_FEED) & ((both == _LINE_FEED).sum(axis=1) == 1) & (both < _NOT_ASCII).all(1))
         columns = _columns(one, two)
     except _UnusualError:
         return None
-    designators = [each[-2][9:17].strip().decode() for each in split]
-    columns["international_designator"] = [designator(each) for each in designators]
-    if lines == 3:
-        names = [each[0] for each in split]
-        if not b"".join(names).isascii():
-            return None
-        columns["object_name"] = [name.decode().removeprefix("0 ").strip() or None for name in names]
+    columns["international_designator"] = _designators(one[:, 9:17])
+    if is_named:
+        text = pc.replace_substring_regex(pa.array(names, pa.string()), "^0 ", "")
+        columns["object_name"] = trimmed(text)
     return columns if are_within_limits(columns) else None
+
+
+def _designators(field: ByteArray) -> list[str | None]:
+    """`98067A` as `1998-067A`; another text is kept as it is."""
+    digits = field[:, :5]
+    is_usual = ((digits >= _ZERO) & (digits < _ZERO + 10)).all(axis=1) & (field[:, 5] != _SPACE)
+    is_usual &= ((field[:, 6] != _SPACE) | (field[:, 7] == _SPACE)) & (field > _SPACE - 1).all(axis=1)
+    year = (field[:, 0].astype(np.int64) - _ZERO) * 10 + field[:, 1] - _ZERO
+    century = np.where(year[:, None] >= PIVOT_YEAR, *(np.frombuffer(each, np.uint8) for each in (b"19", b"20")))
+    dash = np.full((len(field), 1), _MINUS, np.uint8)
+    piece = np.where(field[:, 5:] == _SPACE, 0, field[:, 5:]).astype(np.uint8)  # numpy drops what is 0 at the end
+    text = np.hstack([century.astype(np.uint8), field[:, :2], dash, field[:, 2:5], piece])
+    found: list[str | None] = np.ascontiguousarray(text).view("S11")[:, 0].astype("U11").tolist()
+    for row in np.flatnonzero(~is_usual).tolist():
+        found[row] = designator(field[row].tobytes().decode().strip())
+    return found
 
 
 def _columns(one: ByteArray, two: ByteArray) -> dict[str, Any]:

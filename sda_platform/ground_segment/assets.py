@@ -57,15 +57,13 @@ def ground_commands(lake: LakeResource) -> dg.MaterializeResult[Any]:
     receipt = store.replace(plan, pa.Table.from_pylist(rows, GROUND_COMMANDS.content_schema))
     facts: dict[str, Any] = {f"now_{state}": count for state, count in Counter(row["state"] for row in rows).items()}
     every = store.log(GROUND_EVENTS).rows(EVENT_COLUMNS, version=plan.window(GROUND_EVENTS).upto_version).to_pylist()
-    links = link_states(every)
-    if links:
-        facts["links"] = dg.MetadataValue.md(markdown_table([link.shown() for link in links]))
-    return materialized(store, receipt, **facts, **failover_timeline(every))
+    return materialized(store, receipt, **facts, **shown_links(every))
 
 
-def failover_timeline(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The timeline of the uplinks' events as a picture, where there are any."""
+def shown_links(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Who commands each station under which token, and the timeline of the uplinks' events, where there are any."""
     from sda_platform.ground_segment.pictures import timeline
 
-    shown = timeline(events)
-    return {"failover_timeline": dg.MetadataValue.md(shown)} if shown else {}
+    picture, links = timeline(events), pa.Table.from_pylist([link.shown() for link in link_states(events)])
+    facts = {"links": dg.MetadataValue.md(markdown_table(links))} if links.num_rows else {}
+    return facts | ({"failover_timeline": dg.MetadataValue.md(picture)} if picture else {})

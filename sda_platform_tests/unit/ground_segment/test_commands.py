@@ -10,10 +10,10 @@ import pytest
 
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
 from sda_platform.formats.segments import describe_segment
+from sda_platform.ground_segment.assets import shown_links
 from sda_platform.ground_segment.command_states import decode, states
 from sda_platform.ground_segment.links import stale_executions, terms
 from sda_platform.ground_segment.log import CommandLog, UnknownKind, as_rows
-from sda_platform.ground_segment.pictures import timeline
 from sda_platform.ground_segment.station import DurableStation, serve
 from sda_platform.ground_segment.uplink import Uplink, UplinkSettings
 from sda_platform.lake.lake import Lake
@@ -149,7 +149,9 @@ def test_a_paused_uplink_is_replaced_and_its_late_commands_are_refused__GF9_GF20
     first, second = terms(events)
     assert (first.uplink, second.uplink, first.until_ns == second.from_ns) == ("primary", "backup", True)
     assert second.silence_s is not None and second.silence_s < 30
-    assert "data:image/png" in str(timeline(events))
+    shown = shown_links(events)
+    assert "| atlantic | backup | 2 |" in shown["links"].value
+    assert "data:image/png" in shown["failover_timeline"].value
 
 
 def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(

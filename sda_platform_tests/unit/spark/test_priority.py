@@ -1,5 +1,6 @@
 """Who gives way to whom."""
 
+import os
 import subprocess
 import sys
 
@@ -10,4 +11,5 @@ def test_a_process_gives_way_once_however_often_it_says_so() -> None:
         "for _ in range(3): give_way(); print(os.getpriority(os.PRIO_PROCESS, 0) - usual)"
     )
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["5", "5", "5"]
+    lowest = 19  # where these tests run at a low priority themselves, less than 5 is left
+    assert done.stdout.split() == [str(min(5, lowest - os.getpriority(os.PRIO_PROCESS, 0)))] * 3

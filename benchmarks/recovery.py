@@ -31,6 +31,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from rich.console import Console
 from rich.table import Table as Grid
 
+from sda_platform.archive.log_cleanup import clean_log
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake, without_session
@@ -38,7 +39,6 @@ from sda_platform.lake.manifest import GENESIS, CommitManifest, TableWindow
 from sda_platform.lake.properties import table_properties
 from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.table import Table
-from sda_platform.orchestration.log_cleanup import clean_log
 from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery.examination import Depth, examine
 

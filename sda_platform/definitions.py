@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 import sda_platform
+from sda_platform.archive.maintenance import maintenance_job, nightly
 from sda_platform.delivery.configured import require_idempotency
 from sda_platform.orchestration.jobs import (
     CATALOG_TO_ALERTS,
@@ -22,7 +23,6 @@ from sda_platform.orchestration.jobs import (
     job_over,
 )
 from sda_platform.orchestration.leases import LeaseResource
-from sda_platform.orchestration.maintenance import maintenance_job, nightly
 from sda_platform.orchestration.policy import with_policy
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.run_failures import FailureReports, run_failures

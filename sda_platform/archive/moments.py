@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.archive.errors import UnknownMoment, VersionExpired
+from sda_platform.archive.tags import Tags
 from sda_platform.archive.version_vector import VersionVector, decision_vector, given_vector, newest_vector, vector_at
 from sda_platform.clock import iso, parse_iso_ns
 from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
@@ -26,11 +27,13 @@ from sda_platform.lake.table import Table
 NOW = "now"
 _TIME = re.compile(r"\d{4}-\d\d-\d\d")
 _MISSION = "mission:"
+_TAG = "tag:"
 _VECTOR = re.compile(r"\w+=\d+(,\w+=\d+)*$")
 
 
 def vector_of(lake: Lake, tables: Mapping[str, Table], text: str = NOW) -> VersionVector:
-    """The version vector that ``text`` means: ``now``, a time, an alert, versions (``a=3,b=7``), or a file of such.
+    """The version vector that ``text`` means: ``now``, a time, an alert, versions (``a=3,b=7``), a tag
+    (``tag:NAME``), or a file of versions.
 
     An alert is an id or its beginning, with ``@N`` at the end its revision N (default: the newest). Raises
     UnknownMoment, UnknownAlert, VersionExpired.
@@ -41,6 +44,8 @@ def vector_of(lake: Lake, tables: Mapping[str, Table], text: str = NOW) -> Versi
         return _at_time(lake, tables, text)
     if Path(text).suffix == ".json":
         return _of_versions(lake, tables, _stored(Path(text)), text)
+    if text.startswith(_TAG):
+        return Tags(lake.uri).vector(text.removeprefix(_TAG))
     if _VECTOR.match(text):
         versions = {name: int(version) for name, version in (part.split("=") for part in text.split(","))}
         return _of_versions(lake, tables, versions, text)
@@ -53,7 +58,8 @@ def vector_of_alert(lake: Lake, tables: Mapping[str, Table], text: str) -> Versi
     if not re.fullmatch(r"[0-9a-f-]+", prefix) or (revision and not revision.isdigit()):
         raise UnknownMoment(
             f"{text!r} is no moment: write a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an alert (id or its "
-            "beginning, with @N its revision N), versions (tracks=12,orbital_catalog=3) or a .json file of versions"
+            "beginning, with @N its revision N), versions (tracks=12,orbital_catalog=3), a tag (tag:NAME) or a "
+            ".json file of versions"
         )
     alert_id = complete_alert_id(lake, prefix)
     entries = lake.log(CONJUNCTION_ALERTS).rows(

@@ -7,7 +7,7 @@ newest version: compaction and VACUUM do not matter. A table whose rows are repl
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,9 +18,10 @@ from deltalake import DeltaTable
 from upath import UPath
 
 from sda_platform.archive.errors import QueryRefused, VersionExpired
-from sda_platform.archive.version_vector import VersionVector
+from sda_platform.archive.version_vector import KeptTable, VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
 from sda_platform.lake.errors import VersionGone
+from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
@@ -73,7 +74,7 @@ class PinnedView:
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """The result of ``sql`` as a whole; raises as `batches`."""
-        with self._running():
+        with self._leased(sql), self._running():
             return self._result(sql, parameters).to_arrow_table()
 
     def batches(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[pa.RecordBatch]:
@@ -82,7 +83,7 @@ class PinnedView:
         Raises QueryRefused for what is not one SELECT of known tables or passes a limit, VersionExpired for a table
         whose pinned version is gone.
         """
-        with self._running():
+        with self._leased(sql), self._running():
             reader = self._result(sql, parameters).to_arrow_reader(BATCH_ROWS)
             yield _no_rows(reader.schema)
             yield from reader
@@ -108,9 +109,22 @@ class PinnedView:
                 ) from None
             raise
 
+    def _leased(self, sql: str) -> AbstractContextManager[object]:
+        """A lease on the old versions that a query reads: what can be removed are files of replaced rows only."""
+        old = [
+            snapshot
+            for name, snapshot in self.vector.snapshots.items()
+            if name not in self.vector.kept
+            and self._tables[name].replaces_rows
+            and re.search(rf"\b{name}\b", sql)
+            and snapshot.version < self._lake.log(self._tables[name]).version()
+        ]
+        return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
+
     def _open(self, name: str) -> None:
         """Make the views of a table."""
-        dataset, names, upto = pinned(self._lake.log(self._tables[name]), self.vector.snapshots[name], self._projection)
+        log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
+        dataset, names, upto = pinned(log, snapshot, self._projection, self.vector.kept.get(name))
         self._connection.register(f"files_of_{name}", dataset)
         selected = ", ".join(f'"{each}"' for each in names)
         where = f" WHERE {COMMIT_SEQUENCE} <= {upto}" if upto is not None else ""
@@ -141,33 +155,49 @@ class PinnedView:
 
 
 def pinned(
-    log: TableLog, snapshot: TableSnapshot, projection: Projection = "snapshot_time"
-) -> tuple[ds.Dataset, list[str], int | None]:
+    log: TableLog, snapshot: TableSnapshot, projection: Projection = "snapshot_time", kept: KeptTable | None = None
+) -> tuple[ds.Dataset, Sequence[str], int | None]:
     """The files of a table at ``snapshot``, the columns to select, and the last commit whose rows count (None: all).
 
-    Raises VersionExpired where the version, or the schema that it had, is gone.
+    ``kept`` is what a tag keeps of it. Raises VersionExpired where the version, or the schema that it had, is gone.
     """
     declared = log.table.arrow_schema
     if snapshot.sequence == 0:
         return ds.dataset(declared.empty_table()), declared.names, None
-    is_replaced = log.table.replaces_rows
-    then = _opened(log, snapshot) if is_replaced or projection == "snapshot_time" else None
-    files = then if is_replaced else log.open()
-    if files is None:
-        raise log.gone(snapshot.version)
-    if is_replaced and not _all_exist(files):
-        raise _expired(log, snapshot, "VACUUM removed data files of it")
-    dataset, upto = log.dataset(files), None if is_replaced else snapshot.sequence
-    if then is None or projection == "current":
+    if log.table.replaces_rows:
+        upto = None
+        dataset, columns = _old_version(log, snapshot) if kept is None else (ds.dataset(list(kept.files)), kept.columns)
+    else:
+        upto, newest = snapshot.sequence, log.open()
+        if newest is None:
+            raise log.gone(snapshot.version)
+        dataset, columns = log.dataset(newest), kept.columns if kept else []
+        if projection == "snapshot_time" and not columns:
+            columns = _names(_opened(log, snapshot))
+    if projection == "current":
         return dataset.replace_schema(declared), declared.names, upto
-    return dataset, [field.name for field in then.schema().fields], upto
+    return dataset, columns, upto
 
 
-def _opened(log: TableLog, snapshot: TableSnapshot) -> DeltaTable | None:
+def _old_version(log: TableLog, snapshot: TableSnapshot) -> tuple[ds.Dataset, Sequence[str]]:
+    then = _opened(log, snapshot)
+    if not _all_exist(then):
+        raise _expired(log, snapshot, "data files of it were removed")
+    return log.dataset(then), _names(then)
+
+
+def _names(delta: DeltaTable) -> list[str]:
+    return [field.name for field in delta.schema().fields]
+
+
+def _opened(log: TableLog, snapshot: TableSnapshot) -> DeltaTable:
     try:
-        return log.open(snapshot.version)
+        delta = log.open(snapshot.version)
     except VersionGone:
-        raise _expired(log, snapshot, "its log was cut") from None
+        delta = None
+    if delta is None:
+        raise _expired(log, snapshot, "its log was cut")
+    return delta
 
 
 def _all_exist(delta: DeltaTable) -> bool:

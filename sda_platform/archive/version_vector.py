@@ -6,7 +6,7 @@ manifests name what those were made from, and so on. Nothing else stores it, so 
 (docs/decisions/0012-version-vectors-are-derived.md).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,12 +22,21 @@ BEFORE_THE_FIRST = (-1, 0)
 
 
 @dataclass(frozen=True)
+class KeptTable:
+    """What a tag keeps of a table: its columns, and copies of its data files where its rows are replaced."""
+
+    columns: Sequence[str]
+    files: Sequence[str]
+
+
+@dataclass(frozen=True)
 class VersionVector:
     """By table the snapshot to read; ``moment`` describes what the vector belongs to."""
 
     snapshots: Mapping[str, TableSnapshot]
     moment: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    kept: Mapping[str, KeptTable] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return ",".join(f"{name}={each.version}" for name, each in sorted(self.snapshots.items()))

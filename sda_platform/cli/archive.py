@@ -13,6 +13,7 @@ from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.explanation import Explanation, Known, as_of_dict
 from sda_platform.archive.impact import Impact
 from sda_platform.archive.pinned_view import PinnedView
+from sda_platform.archive.stores import Store
 from sda_platform.archive.table_diff import RowChange
 from sda_platform.archive.version_vector import VersionVector
 from sda_platform.clock import iso
@@ -129,6 +130,17 @@ def _ranges(numbers: Iterable[int]) -> str:
     runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
     ends = ((run[0][1], run[-1][1]) for run in runs)
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in ends)
+
+
+def store_grid(stores: Sequence[Store]) -> Grid:
+    """Every store in one table."""
+    grid = Grid("store", "kept", "removed by", "files", "MB", box=None)
+    for column in grid.columns[3:]:
+        column.justify = "right"
+    for each in stores:
+        size = "" if each.size_bytes is None else f"{each.size_bytes / 1e6:,.1f}"
+        grid.add_row(each.name, each.kept, each.removed_by, "" if each.files is None else f"{each.files:,}", size)
+    return grid
 
 
 def _fact_lines(fact: Known) -> Iterator[str]:

@@ -12,7 +12,7 @@ import click
 from sda_platform.cli.people import console, for_people, lake_of
 from sda_platform.settings import Settings
 
-_MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…) or a .json file of versions"  # noqa: E501
+_MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…), a tag (tag:NAME) or a .json file of versions"  # noqa: E501
 
 
 def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,3 +157,73 @@ def explain(settings: Settings, alert: str, as_of: str, as_json: bool) -> None:
     else:
         for line in explanation_lines(found):
             console.print(line, markup=False)
+
+
+@click.group(invoke_without_command=True, short_help="Show how long everything is kept; tag states to keep longer.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+@for_people
+def retention(context: click.Context, as_json: bool) -> None:
+    """Show every store, how long it keeps what, what removes it, and how much it holds; then leases and tags."""
+    if context.invoked_subcommand is not None:
+        return
+    from sda_platform.archive.stores import holds, stores
+    from sda_platform.cli.archive import store_grid
+    from sda_platform.registry import TABLES
+
+    settings: Settings = context.obj
+    lake = lake_of(settings)
+    found, held = list(stores(lake, TABLES, settings.home, settings.landing_uri)), list(holds(lake))
+    if as_json:
+        click.echo(json.dumps({"stores": [asdict(store) for store in found], "holds": held}, indent=2))
+        return
+    console.print(store_grid(found))
+    for line in held or ["no lease, no tag"]:
+        console.print(line, markup=False)
+
+
+@retention.command(short_help="Keep a state of all tables under a name.")
+@click.argument("name")
+@click.option("--as-of", default="now", show_default=True, help=f"The state: {_MOMENT}.")
+@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long (default: until it is removed).")
+@click.pass_obj
+@for_people
+@errors_as_json
+def tag(settings: Settings, name: str, as_of: str, days: float | None) -> None:
+    """Keep a state as NAME; `--as-of tag:NAME` reads it at any later time, whatever has expired by then."""
+    import time
+
+    from sda_platform.archive.moments import vector_of
+    from sda_platform.archive.tags import Tags
+    from sda_platform.registry import TABLES
+
+    lake, tables = lake_of(settings), {table.name: table for table in TABLES}
+    until_ms = round(time.time() * 1000 + days * 86_400_000) if days else None
+    made = Tags(lake.uri).create(lake, tables, vector_of(lake, tables, as_of), name, until_ms=until_ms)
+    copied = sum(len(files) for files in made.files.values())
+    console.print(f"tag {name}: {made.moment}; {len(made.snapshots)} tables, {copied} files copied", markup=False)
+
+
+@retention.command(short_help="Remove a tag.")
+@click.argument("name")
+@click.pass_obj
+@for_people
+def untag(settings: Settings, name: str) -> None:
+    """Remove the tag NAME and its copies."""
+    from sda_platform.archive.tags import Tags
+
+    Tags(settings.lake_uri).remove(name)
+    console.print(f"tag {name} is removed", markup=False)
+
+
+@retention.command(short_help="Verify the copies of all tags.")
+@click.pass_obj
+@for_people
+def verify_tags(settings: Settings) -> None:
+    """Read every copy of every tag, and compare checksums and row counts: the drill before a restore is needed."""
+    from sda_platform.archive.tags import Tags
+
+    tags = Tags(settings.lake_uri)
+    for name in tags.names():
+        tags.verify(name)
+    console.print(f"{len(tags.names())} tags are complete", markup=False)

@@ -64,6 +64,7 @@ _COMMANDS = (
     archive_commands.diff,
     archive_commands.explain,
     archive_commands.impact,
+    archive_commands.retention,
 )
 for _command in _COMMANDS:
     main.add_command(_command)

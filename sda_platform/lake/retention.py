@@ -11,7 +11,7 @@ class Retention:
 
     A commit that is younger than ``replay_horizon_h`` can be replayed: the versions that it read still have their data
     files. VACUUM removes data files ``data_files_h`` after the last version that has them. Log files are removed after
-    ``log_h``, but never those that a head, a chain or a consumer needs (`orchestration.log_cleanup`).
+    ``log_h``, but never those that a head, a chain or a consumer needs (`archive.log_cleanup`).
     """
 
     replay_horizon_h: int = 7 * 24

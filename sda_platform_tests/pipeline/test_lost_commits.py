@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from sda_platform import failpoints
+from sda_platform.archive.lifecycle import POLICY
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.commit import append
@@ -18,7 +19,7 @@ from sda_platform.lake.planning import Plan
 from sda_platform.recovery.repair import recover
 from sda_platform.recovery.verification import broken_chain
 from sda_platform_tests.pipeline.test_commits import catalogue, ids, improved, log_of, observations, planned
-from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.platform_run import Platform
 
 POINTS = ["commit.planned", "commit.sent", "commit.landed", "commit.synced"]
@@ -100,14 +101,15 @@ def planned_before(log: TableLog, plan: Plan) -> Plan:
 
 def test_the_maintenance_job_compacts_tables_and_changes_no_row(platform: Platform, spark: SparkSession) -> None:
     log = platform.lake.log(OBSERVATIONS)
-    for name in ("a", "b", "c"):
-        append(log, planned(log), observations(spark, name))
+    append(log, planned(log), observations(spark, "a"))
+    for number in range(POLICY.small_files):
+        commit(platform.lake, OBSERVATIONS, [{"observation_id": f"{number:03d}"}])
     before = log.rows().sort_by("observation_id")
-    platform.run("maintenance")
+    platform.run("maintenance", ops={"compact_and_expire": {"config": {"tables": [OBSERVATIONS.name]}}})
     assert len(DeltaTable(log.uri).file_uris()) == 1
     assert log.rows().sort_by("observation_id").equals(before)
     append(log, planned(log), observations(spark, "d"))
-    assert (log.head().sequence, broken_chain(log.commits())) == (4, [])
+    assert (log.head().sequence, broken_chain(log.commits())) == (POLICY.small_files + 2, [])
 
 
 def empty(log: Path, _data: Path) -> None:

@@ -59,13 +59,15 @@ class Platform:
             name = f"{segment.feed}-{segment.available_time_ns}.seg"
             self.zone(segment.feed).seal(name, segment.data, replace(segment.meta))
 
-    def run(self, job: str, *, must_succeed: bool = True, only: Sequence[str] = ()) -> dg.ExecuteInProcessResult:
+    def run(
+        self, job: str, *, must_succeed: bool = True, only: Sequence[str] = (), ops: Any = None
+    ) -> dg.ExecuteInProcessResult:
         """Run a pool's job, or ``only`` some of its assets, in this process; fails the test where a step failed."""
         result = self.definitions.resolve_job_def(job).execute_in_process(
             instance=self.instance,
             raise_on_error=False,
             tags={"sda/pool": job},
-            run_config=_QUIET,
+            run_config={**_QUIET, **({"ops": ops} if ops else {})},
             asset_selection=[dg.AssetKey(name) for name in only] or None,
         )
         failures = [e.step_failure_data.error_display_string[-2000:] for e in result.all_events if e.is_step_failure]

@@ -1,14 +1,12 @@
 """One policy states how long data files and log files are kept; nothing that is read again is removed earlier."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from sda_platform.archive.log_cleanup import clean_log
 from sda_platform.conjunction.tables import RECEIVED_CDMS
-from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import properties
 from sda_platform.lake.errors import InvariantError, Misconfigured
@@ -17,8 +15,6 @@ from sda_platform.lake.log import NEWEST_COMMITS, TableLog
 from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import CommitFinding, Position, TableVerdict
-from sda_platform.orchestration.log_cleanup import clean_log
-from sda_platform.orchestration.maintenance import is_due
 from sda_platform.recovery import log_files
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform.recovery.log_files import LogFiles
@@ -105,37 +101,7 @@ def test_deletion_vectors_are_off_and_no_transaction_expires_spec_114_hole_33() 
     assert properties.differences({**properties.REQUIRED, "delta.enableDeletionVectors": "true"})
 
 
-# Idle tables.
-
-
-def nights(first_ms: int, count: int) -> Iterator[int]:
-    return iter(range(first_ms + DAY_MS, first_ms + (count + 1) * DAY_MS, DAY_MS))
-
-
-def test_sixty_idle_nights_add_few_versions_and_the_table_resumes_spec_53_D2(lake: Lake) -> None:
-    commit(lake, RECEIVED_CDMS)
-    log = lake.log(RECEIVED_CDMS)
-    maintained = []
-    for night, now_ms in enumerate(nights(newest_ms(log), 60), 1):
-        if is_due(log, now_ms=now_ms, retention=RETENTION):
-            maintained.append(night)
-            foreign(lake, RECEIVED_CDMS, "VACUUM START", "VACUUM END", timestamp_ms=now_ms)
-        assert lake.head(RECEIVED_CDMS).sequence == 1
-    assert maintained == [1, 8], "the night after the change, and when what it made obsolete has expired"
-    commit(lake, RECEIVED_CDMS)
-    plan = lake.plan(replace(DEAD_LETTERS, consumes=(RECEIVED_CDMS,), reads=()))
-    assert plan.window(RECEIVED_CDMS).upto_sequence == 2
-    assert is_due(log, now_ms=newest_ms(log), retention=RETENTION)
-
-
-def test_a_vacuum_that_was_killed_is_made_again_D2(lake: Lake) -> None:
-    commit(lake, RECEIVED_CDMS)
-    foreign(lake, RECEIVED_CDMS, "VACUUM START", timestamp_ms=LONG_AFTER_MS)
-    assert is_due(lake.log(RECEIVED_CDMS), now_ms=LONG_AFTER_MS, retention=RETENTION)
-
-
-def test_an_absent_table_needs_no_maintenance(lake: Lake) -> None:
-    assert not is_due(lake.log(RECEIVED_CDMS), now_ms=0, retention=RETENTION)
+def test_an_absent_table_needs_no_clean_up(lake: Lake) -> None:
     assert cleaned(lake, RECEIVED_CDMS) == 0
 
 

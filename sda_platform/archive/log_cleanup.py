@@ -1,13 +1,13 @@
 """Removal of the old files of a table's log, as a part of the maintenance; Delta's own clean-up is off.
 
 What is removed is older than the retention, and below everything that is read again: the newest commits (the head, the
-chain that checks follow), the versions at which consumers' windows end, and what a red finding needs. It is removed
-from the oldest version up to one of Delta's checkpoints, so what is left is a whole log, wherever the removal ends. Of
-what is left, old commits lose the checksums that are kept with them: Spark and delta-rs list the whole directory each
-time they open a local table.
+chain that checks follow), the versions at which consumers' windows end, what a red finding needs, and leased versions.
+It is removed from the oldest version up to one of Delta's checkpoints, so what is left is a whole log, wherever the
+removal ends. Of what is left, old commits lose the checksums that are kept with them: Spark and delta-rs list the whole
+directory each time they open a local table.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.log import TableLog
@@ -19,17 +19,24 @@ _MS_PER_HOUR = 3_600_000
 
 
 def clean_log(
-    log: TableLog, others: Iterable[TableLog], verdict: TableVerdict, *, now_ms: int, retention: Retention
+    log: TableLog,
+    others: Iterable[TableLog],
+    verdict: TableVerdict,
+    *,
+    now_ms: int,
+    retention: Retention,
+    held: Sequence[int] = (),
 ) -> int:
     """Remove what the log of a table need not hold any more; returns how many versions that were.
 
-    ``others`` are the logs of all tables that may consume this one, ``verdict`` is the one on this table. ``now_ms``:
-    Unix time. Raises InvariantError where a log cannot be read; then nothing is removed.
+    ``others`` are the logs of all tables that may consume this one, ``verdict`` is the one on this table, ``held`` are
+    the versions that are leased. ``now_ms``: Unix time. Raises InvariantError where a log cannot be read; then nothing
+    is removed.
     """
     commits = log.commits()
     if not commits:
         return 0
-    needed = min([commits[-1].version, *_consumed_versions(log, others), *verdict.needed_versions])
+    needed = min([commits[-1].version, *_consumed_versions(log, others), *verdict.needed_versions, *held])
     files = LogFiles.listed(log.uri)
     expired_ms = now_ms - retention.log_h * _MS_PER_HOUR
     older = (v for v in sorted(files.commits) if v < needed)

@@ -1,0 +1,100 @@
+"""Removal of data files that no kept version needs: first journalled, and a day later deleted.
+
+Found are the files that only versions beyond the retention have, and files that no version has (a killed write), once
+they are older than the retention; what is younger may belong to a commit that is being made. A version that is leased
+keeps its files. The journal names each file with the time at which it was first found. A file is deleted when it was
+found at least a day before, and is found again. Each step may be killed and repeated: what is gone is no longer found.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from upath import UPath
+
+from sda_platform import failpoints
+from sda_platform.lake import delta_log, durable
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.retention import Retention
+
+JOURNAL = "_expiry.json"
+"""In a table's directory; Delta passes over names with an underscore."""
+_MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What one pass found: paths relative to the table, and how many bytes were freed."""
+
+    journalled: Sequence[str] = ()
+    deleted: Sequence[str] = ()
+    freed_bytes: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.journalled or self.deleted)
+
+
+def expire_files(
+    log: TableLog, held_versions: Sequence[int], *, now_ms: int, retention: Retention, grace_h: int = 24
+) -> Expired:
+    """Journal the files of ``log`` that have expired at ``now_ms`` (Unix time), and delete those journalled earlier.
+
+    ``held_versions`` keep their files. Files journalled at least ``grace_h`` hours ago are deleted.
+    """
+    found = _expired(log, held_versions, retention)
+    journal = _journal(log)
+    known = {path: journal.get(path, now_ms) for path in found}
+    if known != journal:
+        _write(log, known)
+        failpoints.hit("expiry.journalled", log.table.name)
+    due = [path for path, found_ms in sorted(known.items()) if found_ms <= now_ms - grace_h * _MS_PER_HOUR]
+    freed = sum(_delete(delta_log.table_directory(log.uri) / path) for path in due)
+    failpoints.hit("expiry.deleted", log.table.name)
+    if due:
+        _write(log, {path: found_ms for path, found_ms in known.items() if path not in due})
+    return Expired([path for path in known if path not in journal], due, freed)
+
+
+def awaiting(log: TableLog) -> Mapping[str, int]:
+    """The files that are journalled and not deleted yet, with the time (Unix, ms) at which each was first found."""
+    return _journal(log)
+
+
+def _expired(log: TableLog, held_versions: Sequence[int], retention: Retention) -> list[str]:
+    """By the log and a listing of the table's directory; delta-rs does both, and deletes nothing in a dry run."""
+    try:
+        delta = DeltaTable(log.uri)
+    except TableNotFoundError:
+        return []
+    found = delta.vacuum(
+        retention.data_files_h,
+        dry_run=True,
+        enforce_retention_duration=False,
+        full=True,
+        keep_versions=list(held_versions) or None,
+    )
+    directory = delta_log.table_directory(log.uri)
+    return [path for path in found if (directory / path).exists()]  # the log names deleted files for some time
+
+
+def _journal(log: TableLog) -> dict[str, int]:
+    try:
+        return dict(json.loads((delta_log.table_directory(log.uri) / JOURNAL).read_text()))
+    except (FileNotFoundError, ValueError):
+        return {}  # what a damaged one named is found and journalled again
+
+
+def _write(log: TableLog, journal: Mapping[str, int]) -> None:
+    durable.write(delta_log.table_directory(log.uri) / JOURNAL, json.dumps(journal, indent=0).encode())
+
+
+def _delete(file: UPath) -> int:
+    try:
+        size = int(file.stat().st_size)
+    except FileNotFoundError:
+        return 0
+    file.unlink(missing_ok=True)
+    delta_log.hadoop_checksum(file).unlink(missing_ok=True)
+    return size

@@ -1,0 +1,177 @@
+"""The maintenance pool: compacts small files, removes data files and log files that no version needs any more.
+
+None of this changes a row or is a commit of the platform: it may come between any two steps of one. Files are kept as
+long as `lake.retention` says, so that replays and running readers find what they pinned, and longer where a lease holds
+their version. Each step can be killed and repeated.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from sda_platform.archive.dagster_history import purge_runs
+from sda_platform.archive.expiry import expire_files
+from sda_platform.archive.lifecycle import POLICY, LifecyclePolicy, chosen_tables, select, small_files, wait_for_alerts
+from sda_platform.archive.log_cleanup import clean_log
+from sda_platform.archive.tags import Tags
+from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.retention import RETENTION, Retention
+from sda_platform.lake.table import Table
+from sda_platform.landing.consumed_marks import mark_pruned
+from sda_platform.orchestration.resources import LakeResource, LandingResource
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
+
+# Delta refuses a compaction of files that an overwrite has replaced meanwhile; the next attempt starts from those.
+_ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
+DRILL_DAY = 1
+"""Day of the month on which every copy of every tag is read."""
+Report = Callable[[str], object]
+
+
+class MaintenanceConfig(dg.Config):
+    """What a person may choose for a run by hand."""
+
+    tables: list[str] = Field(
+        default=[], description="Only these tables, at any hour. Empty: all, at the hours of the policy."
+    )
+
+
+def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
+    """The job that maintains ``tables``, one after the other."""
+
+    @dg.op(
+        pool=Pool.MAINTENANCE,
+        retry_policy=_ATTEMPTS,
+        description="Compact tables with many small files; remove expired data files, log files, leases and tags.",
+    )
+    def compact_and_expire(
+        context: dg.OpExecutionContext, config: MaintenanceConfig, lake: LakeResource, landing: LandingResource
+    ) -> None:
+        store, now_ms = lake.open(), time.time_ns() // 1_000_000
+        done = maintain_all(
+            store,
+            chosen_tables(tables, config.tables),
+            now_ms=now_ms,
+            others=tables,
+            is_manual=bool(config.tables),
+            alerts_wait=lambda: alerts_wait(context.instance),
+            report=context.log.info,
+        )
+        for table in tables:
+            for gone in mark_pruned(landing.zones(table.zones), store.log(table)):
+                context.log.warning(gone)
+        context.log.info(f"{purge_runs(context.instance, now_ms=now_ms)} old runs removed from Dagster's history")
+        context.add_output_metadata(done)
+
+    @dg.job(
+        name="maintenance",
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        executor_def=dg.in_process_executor,
+        description="Compacts tables and removes obsolete files and log entries; no row changes.",
+    )
+    def maintenance() -> None:
+        compact_and_expire()
+
+    return maintenance
+
+
+def alerts_wait(instance: dg.DagsterInstance) -> bool:
+    """Whether a run that leads to alerts waits for its turn."""
+    waiting = dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED], tags={POOL_TAG: Pool.ALERTS})
+    return bool(instance.get_runs(waiting, limit=1))
+
+
+def maintain_all(
+    lake: Lake,
+    tables: Sequence[Table],
+    *,
+    now_ms: int,
+    others: Sequence[Table] | None = None,
+    retention: Retention = RETENTION,
+    policy: LifecyclePolicy = POLICY,
+    is_manual: bool = False,
+    alerts_wait: Callable[[], bool] = lambda: False,
+    report: Report = lambda _line: None,
+) -> dict[str, Any]:
+    """Do what is due for ``tables`` at ``now_ms`` (Unix time), and ``report`` it; returns figures for the UI.
+
+    ``others`` are all tables that may consume them. A manual run ignores the hours, and keeps to the budget.
+    Raises InvariantError, after all else, where a copy of a tag is damaged; they are read on one day of the month.
+    """
+    figures = dict.fromkeys(("compacted_tables", "compacted_files", "compacted_bytes", "journalled_files"), 0)
+    figures |= dict.fromkeys(("deleted_files", "freed_bytes", "removed_versions", "postponed_tables"), 0)
+    if policy.may_compact(now_ms) or is_manual:
+        chosen = select((small_files(lake, table, policy) for table in tables), policy)
+        for number, each in enumerate(chosen):
+            if not wait_for_alerts(alerts_wait, policy):
+                figures["postponed_tables"] = len(chosen) - number
+                report("alerts wait: the rest is compacted by the next run")
+                break
+            replaced = compact(lake, each.table)
+            figures["compacted_tables"] += 1
+            figures["compacted_files"] += replaced
+            figures["compacted_bytes"] += each.size_bytes
+            report(f"{each.table.name}: {replaced} files compacted ({each.size_bytes / 1e6:,.0f} MB)")
+    if policy.may_expire(now_ms) or is_manual:
+        for name, count in _expire(lake, tables, others or tables, now_ms, retention, policy, report):
+            figures[name] += count
+        leases, tags = VersionLeases(lake.uri), Tags(lake.uri)
+        report(f"{leases.sweep()} ended leases and {tags.sweep(now_ms=now_ms)} expired tags removed")
+        if datetime.fromtimestamp(now_ms / 1000, UTC).day == DRILL_DAY:
+            for name in tags.names():
+                tags.verify(name)
+            report(f"{len(tags.names())} tags read in full, as a restore would")
+    return figures
+
+
+def _expire(
+    lake: Lake,
+    tables: Sequence[Table],
+    others: Sequence[Table],
+    now_ms: int,
+    retention: Retention,
+    policy: LifecyclePolicy,
+    report: Report,
+) -> Iterator[tuple[str, int]]:
+    leases = VersionLeases(lake.uri)
+    for table in tables:
+        log, held = lake.log(table), leases.versions_of(table.name)
+        expired = expire_files(log, held, now_ms=now_ms, retention=retention, grace_h=policy.journal_grace_h)
+        if expired:
+            mb = expired.freed_bytes / 1e6
+            report(
+                f"{table.name}: {len(expired.journalled)} files have expired; {len(expired.deleted)} of earlier days "
+                f"deleted ({mb:,.0f} MB)"
+            )
+        yield "journalled_files", len(expired.journalled)
+        yield "deleted_files", len(expired.deleted)
+        yield "freed_bytes", expired.freed_bytes
+        consumers = [lake.log(other) for other in others if other is not table]
+        verdict = lake.verdicts.read(log)
+        removed = clean_log(log, consumers, verdict, now_ms=now_ms, retention=retention, held=held)
+        if removed:
+            report(f"{table.name}: {removed} old versions removed from its log")
+        yield "removed_versions", removed
+
+
+def compact(lake: Lake, table: Table) -> int:
+    """Compact one table; returns how many files were replaced. The result is on disk on return."""
+    metrics = lake.session.sql(f"OPTIMIZE delta.`{lake.log(table).uri}`").collect()[0]["metrics"]
+    lake.head(table)
+    return int(metrics["numFilesRemoved"])
+
+
+def nightly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
+    """The maintenance every night, when the disk is least busy."""
+    return dg.ScheduleDefinition(
+        name="nightly_maintenance",
+        job=job,
+        cron_schedule="0 3 * * *",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )

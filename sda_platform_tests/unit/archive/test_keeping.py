@@ -1,0 +1,256 @@
+"""What is kept: leases and tags keep versions readable; files go in two phases, and each phase may be killed."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from upath import UPath
+
+from sda_platform.archive.errors import UnknownMoment, VersionExpired
+from sda_platform.archive.expiry import awaiting, expire_files
+from sda_platform.archive.lifecycle import LifecyclePolicy, SmallFiles, select, wait_for_alerts
+from sda_platform.archive.log_cleanup import clean_log
+from sda_platform.archive.maintenance import maintain_all
+from sda_platform.archive.moments import vector_of
+from sda_platform.archive.pinned_view import PinnedView
+from sda_platform.archive.tags import Tags
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.retention import RETENTION, Retention
+from sda_platform_tests.support.crashes import crash_at
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.unit.archive.lakes import EVENT, TABLES, add, decide, elements
+
+HOUR_MS = 3_600_000
+NOTHING_KEPT = Retention(0, 0, 0)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A catalogue that was replaced twice since a decision."""
+    lake = lake_at(tmp_path)
+    add(lake, ELEMENT_SETS, elements(7, 100), elements(8, 100, record=1))
+    add(lake, ORBITAL_CATALOG, elements(7, 100), elements(8, 100, record=1))
+    decide(lake)
+    for epoch in (200, 300):
+        add(lake, ELEMENT_SETS, elements(7, epoch, str(epoch)))
+        add(lake, ORBITAL_CATALOG, elements(7, epoch, str(epoch)))
+    return lake
+
+
+def data_files(log: TableLog) -> set[str]:
+    return {path.name for path in Path(log.uri).glob("*.parquet")}
+
+
+def pinned(version: int) -> list[TableSnapshot]:
+    return [TableSnapshot(ORBITAL_CATALOG.name, version, version + 1)]
+
+
+def rows_then(lake: Lake, as_of: str = EVENT) -> list[tuple[int, int]]:
+    view = PinnedView(lake, TABLES, vector_of(lake, TABLES, as_of))
+    found = view.rows("SELECT norad_id, epoch_time_ns FROM orbital_catalog ORDER BY norad_id")
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+# Leases.
+
+
+def test_a_lease_ends_by_itself_and_a_renewed_one_does_not__MV15(tmp_path: Path) -> None:
+    now = [1_000_000]
+    leases = VersionLeases(str(tmp_path), lambda: now[0])
+    dead, alive = leases.take(pinned(3), "killed", ttl_s=60), leases.take(pinned(5), "query", ttl_s=60)
+    assert leases.versions_of(ORBITAL_CATALOG.name) == [3, 5]
+    now[0] += 50_000
+    leases.renew(alive, ttl_s=60)
+    now[0] += 20_000
+    assert [lease.lease_id for lease in leases.active()] == [alive.lease_id]
+    assert (leases.sweep(), leases.versions_of(ORBITAL_CATALOG.name)) == (1, [5])
+    leases.release(alive)
+    leases.release(dead)
+    assert leases.active() == []
+
+
+def test_a_leased_version_keeps_its_files_and_its_log__DL4_I8_DL6_I9(lake: Lake) -> None:
+    log, leases = lake.log(ORBITAL_CATALOG), VersionLeases(lake.uri)
+    with leases.held(pinned(0), "assessment"):
+        held = leases.versions_of(ORBITAL_CATALOG.name)
+        for now_ms in (0, 25 * HOUR_MS):
+            expire_files(log, held, now_ms=now_ms, retention=NOTHING_KEPT)
+        assert rows_then(lake) == [(7, 100), (8, 100)]
+        assert len(data_files(log)) == 2, "the version between is gone"
+        DeltaTable(log.uri).create_checkpoint()
+        verdict = lake.verdicts.read(log)
+        assert clean_log(log, [], verdict, now_ms=10**14, retention=RETENTION, held=held) == 0
+    for now_ms in (0, 25 * HOUR_MS):
+        expire_files(log, leases.versions_of(ORBITAL_CATALOG.name), now_ms=now_ms, retention=NOTHING_KEPT)
+    with pytest.raises(VersionExpired):
+        rows_then(lake)
+
+
+def test_a_query_of_an_old_version_holds_a_lease_while_it_runs__DL4_I8(lake: Lake) -> None:
+    leases = VersionLeases(lake.uri)
+    batches = PinnedView(lake, TABLES, vector_of(lake, TABLES, EVENT)).batches("FROM orbital_catalog")
+    next(batches)
+    assert leases.versions_of(ORBITAL_CATALOG.name) == [0]
+    list(batches)
+    assert leases.versions_of(ORBITAL_CATALOG.name) == []
+
+
+# Expiry.
+
+
+def test_files_are_journalled_first_and_deleted_a_day_later__DL6_F5(lake: Lake) -> None:
+    log, before = lake.log(ORBITAL_CATALOG), data_files(lake.log(ORBITAL_CATALOG))
+    first = expire_files(log, [], now_ms=0, retention=NOTHING_KEPT)
+    assert (len(first.journalled), first.deleted, data_files(log)) == (2, [], before)
+    assert dict(awaiting(log)) == dict.fromkeys(first.journalled, 0)
+    early = expire_files(log, [], now_ms=23 * HOUR_MS, retention=NOTHING_KEPT)
+    assert (early.journalled, early.deleted) == ([], [])
+    done = expire_files(log, [], now_ms=24 * HOUR_MS, retention=NOTHING_KEPT)
+    assert (sorted(done.deleted), done.freed_bytes > 0, dict(awaiting(log))) == (sorted(first.journalled), True, {})
+    assert rows_then(lake, "now") == [(7, 300), (8, 100)]
+    assert not expire_files(log, [], now_ms=48 * HOUR_MS, retention=NOTHING_KEPT)
+    assert data_files(lake.log(ELEMENT_SETS)) == {
+        Path(u).name for u in DeltaTable(lake.log(ELEMENT_SETS).uri).file_uris()
+    }
+
+
+@pytest.mark.parametrize("point", ["expiry.journalled", "expiry.deleted"])
+@pytest.mark.parametrize("killed_in", [0, 1])
+def test_a_killed_expiry_is_repeated_and_deletes_the_same_files__DL6_F10_A6(
+    lake: Lake, point: str, killed_in: int
+) -> None:
+    log = lake.log(ORBITAL_CATALOG)
+    for number, now_ms in enumerate((0, 24 * HOUR_MS, 48 * HOUR_MS)):
+        if number == killed_in:
+            with crash_at(f"{point}:orbital_catalog"):
+                expire_files(log, [], now_ms=now_ms, retention=NOTHING_KEPT)
+        expire_files(log, [], now_ms=now_ms, retention=NOTHING_KEPT)
+    assert data_files(log) == {Path(uri).name for uri in DeltaTable(log.uri).file_uris()}
+    assert (dict(awaiting(log)), rows_then(lake, "now")) == ({}, [(7, 300), (8, 100)])
+
+
+def test_of_100_files_those_go_that_no_version_has_and_that_are_old__DL6_F7_A4(tmp_path: Path) -> None:
+    """A young file may belong to a commit that is being made, however long its writer has been at it."""
+    lake = lake_at(tmp_path)
+    commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
+    log = lake.log(OBSERVATIONS)
+    for number in range(99):
+        file = Path(log.uri) / f"part-{number:05d}.parquet"
+        file.write_bytes(b"x")
+        age_h = RETENTION.data_files_h + (1 if number % 3 else -1)
+        os.utime(file, (time.time() - age_h * 3600,) * 2)
+    for now_ms in (0, 24 * HOUR_MS):
+        expire_files(log, [], now_ms=now_ms, retention=RETENTION)
+    left = {int(name[5:10]) for name in data_files(log) if len(name) == len("part-00000.parquet")}
+    assert left == set(range(0, 99, 3))
+    assert log.row_count() == 1
+
+
+# Tags.
+
+
+def test_a_tag_is_complete_when_everything_old_is_gone__DL6_I12(lake: Lake) -> None:
+    tags = Tags(lake.uri)
+    tags.create(lake, TABLES, vector_of(lake, TABLES, EVENT), "review-7")
+    before = rows_then(lake)
+    for now_ms in (0, 24 * HOUR_MS):
+        expire_files(lake.log(ORBITAL_CATALOG), [], now_ms=now_ms, retention=NOTHING_KEPT)
+    for table in (ORBITAL_CATALOG, ELEMENT_SETS):
+        delta = DeltaTable(lake.log(table).uri)
+        delta.create_checkpoint()
+        for version in range(delta.version()):
+            (Path(lake.log(table).uri) / "_delta_log" / f"{version:020d}.json").unlink()
+    assert rows_then(lake, "tag:review-7") == before
+    view = PinnedView(lake, TABLES, vector_of(lake, TABLES, "tag:review-7"))
+    assert view.rows("SELECT count(*) FROM element_sets").column(0).to_pylist() == [2]
+    tags.verify("review-7")
+
+
+@pytest.fixture
+def tagged(lake: Lake) -> Iterator[Tags]:
+    tags = Tags(lake.uri)
+    tags.create(lake, TABLES, vector_of(lake, TABLES, EVENT), "kept", until_ms=1_000, now_ms=0)
+    yield tags
+
+
+def test_a_damaged_copy_is_found__DL6_F6(tagged: Tags, lake: Lake) -> None:
+    (copy,) = (Path(lake.uri) / "_tags" / "kept" / ORBITAL_CATALOG.name).glob("*.parquet")
+    copy.write_bytes(copy.read_bytes()[:-1] + b"?")
+    with pytest.raises(InvariantError, match=r"tag kept: .* is missing or damaged"):
+        tagged.verify("kept")
+    copy.unlink()
+    with pytest.raises(InvariantError, match="tag kept"):
+        tagged.verify("kept")
+
+
+def test_a_tag_ends_when_it_said_and_its_name_is_not_used_twice(tagged: Tags, lake: Lake) -> None:
+    vector = vector_of(lake, TABLES, EVENT)
+    assert tagged.create(lake, TABLES, vector, "kept").created_ms == 0, "the same again changes nothing"
+    with pytest.raises(UnknownMoment, match="tag kept exists"):
+        tagged.create(lake, TABLES, vector_of(lake, TABLES), "kept")
+    with pytest.raises(UnknownMoment, match="no name of a tag"):
+        tagged.create(lake, TABLES, vector, "../kept")
+    assert (tagged.sweep(now_ms=999), tagged.names()) == (0, ["kept"])
+    assert (tagged.sweep(now_ms=1_000), tagged.names()) == (1, [])
+    with pytest.raises(UnknownMoment, match="no tag is named 'kept'"):
+        vector_of(lake, TABLES, "tag:kept")
+
+
+def test_a_killed_tag_is_made_by_repeating_it_or_swept__DL6_F10(lake: Lake) -> None:
+    tags, vector = Tags(lake.uri), vector_of(lake, TABLES, EVENT)
+    with crash_at("tag.copied:kept"):
+        tags.create(lake, TABLES, vector, "kept")
+    assert (tags.names(), tags.sweep(now_ms=0)) == ([], 0)
+    tags.create(lake, TABLES, vector, "kept")
+    assert rows_then(lake, "tag:kept") == [(7, 100), (8, 100)]
+    with crash_at("tag.unnamed:kept"):
+        tags.remove("kept")
+    assert (tags.names(), tags.sweep(now_ms=10**14), list(UPath(lake.uri, "_tags").iterdir())) == ([], 1, [])
+
+
+# The lifecycle's policy.
+
+POLICY = LifecyclePolicy(budget_bytes=100)
+HOURS_MS = {hour: hour * HOUR_MS for hour in range(24)}
+
+
+def test_tables_with_more_than_50_small_files_are_compacted_within_the_budget__DL6_F2_F3() -> None:
+    found = [SmallFiles(RAW_RECORDS, 51, 90), SmallFiles(OBSERVATIONS, 50, 1), SmallFiles(ELEMENT_SETS, 60, 20)]
+    assert [each.table for each in select(found, POLICY)] == [ELEMENT_SETS]
+    assert [each.table for each in select([SmallFiles(RAW_RECORDS, 51, 1_000)], POLICY)] == [RAW_RECORDS]
+    assert select(found[1:2], POLICY) == []
+
+
+def test_compaction_pauses_by_day_and_files_are_removed_at_night__DL6_F4() -> None:
+    assert [h for h, ms in HOURS_MS.items() if not POLICY.may_compact(ms)] == list(range(9, 17))
+    assert [h for h, ms in HOURS_MS.items() if POLICY.may_expire(ms)] == list(range(6))
+
+
+def test_maintenance_waits_for_alerts_and_not_for_ever__DL6_I18() -> None:
+    clock, waiting = [0.0], [True, True, False]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    assert wait_for_alerts(lambda: waiting.pop(0), POLICY, sleep=sleep, monotonic=lambda: clock[0])
+    assert clock[0] == 10.0
+    assert not wait_for_alerts(lambda: True, POLICY, sleep=sleep, monotonic=lambda: clock[0])
+    assert clock[0] == 10.0 + POLICY.alert_wait_s
+
+
+def test_a_run_outside_the_hours_does_nothing_and_a_manual_one_does__DL6_F9(lake: Lake) -> None:
+    tables = (ORBITAL_CATALOG,)
+    idle = maintain_all(lake, tables, now_ms=HOURS_MS[12], retention=NOTHING_KEPT)
+    assert set(idle.values()) == {0}
+    for hours in (12, 36):
+        done = maintain_all(lake, tables, now_ms=hours * HOUR_MS, retention=NOTHING_KEPT, is_manual=True)
+    assert (done["deleted_files"], done["compacted_tables"]) == (2, 0)

@@ -1,0 +1,54 @@
+"""Dagster's history ends, and every store is listed with its size."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from sda_platform.archive.dagster_history import RUNS_KEPT_DAYS, purge_runs
+from sda_platform.archive.moments import vector_of
+from sda_platform.archive.stores import holds, stores
+from sda_platform.archive.tags import Tags
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.lake.holds import VersionLeases
+from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.unit.archive.lakes import TABLES, add, elements
+
+DAY_MS = 24 * 3_600_000
+
+
+def test_old_runs_go_and_the_latest_materialization_of_each_asset_stays() -> None:
+    @dg.asset
+    def rare() -> None:
+        """An asset that is materialized seldom."""
+
+    @dg.op
+    def nothing() -> None:
+        """Do nothing."""
+
+    @dg.job
+    def often() -> None:
+        nothing()
+
+    instance = dg.DagsterInstance.ephemeral()
+    first, second = (dg.materialize([rare], instance=instance).run_id for _ in range(2))
+    other = often.execute_in_process(instance=instance).run_id
+    now_ms = int(instance.get_run_records(limit=1)[0].create_timestamp.timestamp() * 1000)
+    assert purge_runs(instance, now_ms=now_ms + (RUNS_KEPT_DAYS - 1) * DAY_MS) == 0
+    assert {first, second, other} == {run.run_id for run in instance.get_runs()}
+    assert purge_runs(instance, now_ms=now_ms + (RUNS_KEPT_DAYS + 1) * DAY_MS) == 2
+    assert [run.run_id for run in instance.get_runs()] == [second]
+
+
+def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake")
+    add(lake, ELEMENT_SETS, elements(7, 100))
+    add(lake, ORBITAL_CATALOG, elements(7, 100))
+    Tags(lake.uri).create(lake, TABLES, vector_of(lake, TABLES), "kept", until_ms=DAY_MS)
+    listed = {each.name: each for each in stores(lake, tuple(TABLES.values()), tmp_path, str(tmp_path / "landing"))}
+    assert all(each.kept and each.removed_by for each in listed.values())
+    assert (listed["rows of tables"].files, listed["tags"].files, listed["Delta logs"].files) == (2, 2, 2)
+    with VersionLeases(lake.uri).held(vector_of(lake, TABLES).snapshots.values(), "query"):
+        lease, tag = holds(lake)
+    assert "(query) until" in lease
+    assert "element_sets=0, orbital_catalog=0" in lease
+    assert tag == "tag kept, until 1970-01-02T00:00:00.000Z: now"

@@ -1,8 +1,8 @@
 """The maintenance pool: compacts small files, removes data files and log files that no version needs any more.
 
 None of this changes a row or is a commit of the platform: it may come between any two steps of one. Files are kept as
-long as `lake.retention` says, so that replays and running readers find what they pinned, and longer where a lease holds
-their version. Each step can be killed and repeated.
+long as `lake.retention` requires, so that replays and running readers find their versions. Where a lease holds their
+version, they are kept longer. Each step can be killed and repeated.
 """
 
 import time

@@ -11,6 +11,7 @@ from rich.table import Table as Grid
 
 from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.explanation import Explanation, Known, as_of_dict
+from sda_platform.archive.footers import TableLayout
 from sda_platform.archive.impact import Impact
 from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.archive.stores import Store
@@ -130,6 +131,27 @@ def _ranges(numbers: Iterable[int]) -> str:
     runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
     ends = ((run[0][1], run[-1][1]) for run in runs)
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in ends)
+
+
+def layout_line(found: TableLayout) -> str:
+    """A table's files in one line."""
+    return (
+        f"{found.table}: {found.files:,} files, {found.size_bytes / 1e6:,.1f} MB, {found.rows:,} rows; "
+        f"{found.small:,} below 64 MB, {found.large:,} above 512 MB"
+    )
+
+
+def layout_grid(found: TableLayout) -> Grid:
+    """The columns of the files whose footers were read, largest first."""
+    grid = Grid("column", "KB", "ratio", "codec", "encodings", box=None)
+    for column in grid.columns[1:3]:
+        column.justify = "right"
+    for each in found.columns:
+        encodings, codecs = " ".join(sorted(each.encodings)), " ".join(sorted(each.codecs))
+        grid.add_row(each.name, f"{each.stored_bytes / 1e3:,.1f}", f"{each.ratio:.1f}", codecs, encodings)
+    grid.caption = f"{found.row_groups:,} row groups in the {found.read:,} largest files"
+    grid.caption_justify = "left"
+    return grid
 
 
 def store_grid(stores: Sequence[Store]) -> Grid:

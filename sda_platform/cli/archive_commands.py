@@ -227,3 +227,25 @@ def verify_tags(settings: Settings) -> None:
     for name in tags.names():
         tags.verify(name)
     console.print(f"{len(tags.names())} tags are complete", markup=False)
+
+
+@click.command(short_help="Show how a table lies on disk: files, row groups, encodings.")
+@click.argument("table")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def layout(settings: Settings, table: str, as_json: bool) -> None:
+    """Show how TABLE (or all) lies on disk, by the footers of its largest files: sizes, row groups, columns."""
+    from sda_platform.archive.footers import table_layout
+    from sda_platform.cli.archive import layout_grid, layout_line, plain
+    from sda_platform.registry import tables_named
+
+    lake = lake_of(settings)
+    found = [table_layout(lake.log(each)) for each in tables_named(table)]
+    if as_json:
+        click.echo(json.dumps([plain({**asdict(each), "columns": list(map(asdict, each.columns))}) for each in found]))
+        return
+    for each in found:
+        console.print(layout_line(each), markup=False)
+        if len(found) == 1:
+            console.print(layout_grid(each))

@@ -65,6 +65,7 @@ _COMMANDS = (
     archive_commands.explain,
     archive_commands.impact,
     archive_commands.retention,
+    archive_commands.layout,
 )
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field
@@ -10,6 +12,7 @@ from deltalake.schema import PrimitiveType
 
 from sda_platform.archive.errors import QueryRefused, VersionExpired
 from sda_platform.archive.explanation import explain_alert
+from sda_platform.archive.footers import table_layout
 from sda_platform.archive.moments import vector_of
 from sda_platform.archive.pinned_view import Limits, PinnedView, Projection
 from sda_platform.archive.table_diff import table_diff
@@ -157,3 +160,22 @@ def test_an_explanation_shows_what_was_known_then_and_what_is_known_now(lake: La
     assert facts["element set of 8"].changed == []
     assert facts["track of 7"].then is facts["track of 7"].now is None
     assert found.to_dict()["as_of"]["versions"]["orbital_catalog"] == 0
+
+
+def test_duckdb_and_polars_read_the_rows_of_a_version_directly__DL4_I3(lake: Lake) -> None:
+    uri = lake.log(ORBITAL_CATALOG).uri
+    ours = PinnedView(lake, TABLES, vector_of(lake, TABLES, EVENT)).rows("FROM orbital_catalog ORDER BY norad_id")
+    files = DeltaTable(uri, version=0).file_uris()
+    with duckdb.connect() as connection:
+        by_duckdb = connection.sql("FROM read_parquet(?) ORDER BY norad_id", params=[files]).to_arrow_table()
+    by_polars = pl.scan_delta(uri, version=0).sort("norad_id").collect()
+    assert ours.to_pylist() == by_duckdb.to_pylist() == by_polars.to_dicts()
+
+
+def test_the_layout_names_files_row_groups_and_the_encodings_of_columns__DL1_A5(lake: Lake) -> None:
+    found = table_layout(lake.log(ELEMENT_SETS))
+    assert (found.files, found.rows, found.small, found.healthy, found.row_groups) == (2, 3, 2, 0, 2)
+    columns = {column.name: column for column in found.columns}
+    assert set(columns) == set(ELEMENT_SETS.arrow_schema.names)
+    assert {"PLAIN", "RLE_DICTIONARY"} <= columns["segment_name"].encodings
+    assert found.size_bytes > sum(column.stored_bytes for column in found.columns) > 0

@@ -1,0 +1,167 @@
+"""Queries of the past against a plain scan and peers on the same files, and pinned reads during maintenance.
+
+    python benchmarks/archive.py                       2 million observations in 40 files (scaled)
+    python benchmarks/archive.py --rows 50000000 --files 1000     full size
+
+The question is one sensor's hour, as of a commit in the middle of the table. Peers read the same Delta table directly:
+DuckDB by its files, Polars by `scan_delta`. The floor is a scan of exactly the files that the log's statistics keep.
+Nothing is printed unless all give the same rows.
+"""
+
+import argparse
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable
+
+from sda_platform.archive.expiry import expire_files
+from sda_platform.archive.moments import vector_of
+from sda_platform.archive.pinned_view import PinnedView
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.clock import MissionClock
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake import commit as door
+from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.retention import Retention
+from sda_platform_tests.support.delta_tables import with_delta_rs
+from sda_platform_tests.unit.archive.lakes import add, elements
+
+HOUR_NS = 3_600 * 10**9
+SENSORS = 40
+REPEATS = 7
+SCHEDULES = 100
+TABLES = {table.name: table for table in (OBSERVATIONS, ORBITAL_CATALOG)}
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--files", type=int, default=40)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        lake = Lake(f"{directory}/lake", MissionClock(0, 0, 0.0), without_session)
+        lake.reads_unverified = True
+        write_observations(lake, arguments.rows, arguments.files)
+        as_of_query(lake, arguments.rows, arguments.files)
+    with tempfile.TemporaryDirectory() as directory:
+        pinned_reads(Path(directory))
+
+
+def write_observations(lake: Lake, rows: int, files: int) -> None:
+    """Observations of `SENSORS` sensors in order of time, one hour a file and commit."""
+    chance, each = np.random.default_rng(1), rows // files
+    for number in range(files):
+        times_ns = number * HOUR_NS + np.sort(chance.integers(0, HOUR_NS, each))
+        columns: dict[str, Any] = {
+            "observation_id": [f"{number:05d}-{n:08d}" for n in range(each)],
+            "source_id": chance.choice([f"radar-{n}" for n in range(SENSORS)], each),
+            "sensor_time_ns": times_ns,
+            "received_time_ns": times_ns,
+            "range_m": chance.uniform(4e5, 4e6, each),
+            "azimuth_rad": chance.uniform(0, 6.28, each),
+        }
+        schema = OBSERVATIONS.content_schema
+        content = pa.table([columns.get(f.name, pa.nulls(each, f.type)) for f in schema], schema=schema)
+        door.append(lake.log(OBSERVATIONS), lake.plan(OBSERVATIONS), content, engine=with_delta_rs)
+
+
+def as_of_query(lake: Lake, rows: int, files: int) -> None:
+    """One sensor's hour as of the middle commit: ours, the floor, and peers."""
+    log, middle = lake.log(OBSERVATIONS), files // 2
+    first, last, sensor = (middle - 2) * HOUR_NS, (middle - 1) * HOUR_NS, "radar-7"
+    where = f"source_id = '{sensor}' AND sensor_time_ns >= {first} AND sensor_time_ns < {last}"
+    sql = f"SELECT count(*) AS n, sum(range_m) AS total FROM observations WHERE {where}"
+    whole = (ds.field("sensor_time_ns") >= first) & (ds.field("sensor_time_ns") < last)
+    kept = [fragment.path for fragment in log.dataset(DeltaTable(log.uri)).get_fragments(whole)]
+    pinned = [f"{log.uri}/{path}" for path in kept]
+
+    def ours() -> dict[str, Any]:
+        vector = vector_of(lake, {OBSERVATIONS.name: OBSERVATIONS}, f"observations={middle}")
+        return dict(PinnedView(lake, TABLES, vector).rows(sql).to_pylist()[0])
+
+    def floor() -> dict[str, Any]:
+        with duckdb.connect() as connection:
+            scan = sql.replace("FROM observations", "FROM read_parquet(?)")
+            return named(connection.execute(scan, [pinned]).fetchone())
+
+    def with_duckdb() -> dict[str, Any]:
+        with duckdb.connect() as connection:
+            at = DeltaTable(log.uri, version=middle).file_uris()
+            scan = sql.replace("FROM observations", "FROM read_parquet(?)")
+            return named(connection.execute(scan, [at]).fetchone())
+
+    def with_polars() -> dict[str, Any]:
+        rows_then = pl.scan_delta(log.uri, version=middle)
+        chosen = rows_then.filter(
+            (pl.col("source_id") == sensor) & (pl.col("sensor_time_ns") >= first) & (pl.col("sensor_time_ns") < last)
+        )
+        return named(chosen.select(pl.len(), pl.col("range_m").sum()).collect().row(0))
+
+    means = {"ours": ours, "scan of the files kept": floor, "DuckDB": with_duckdb, "Polars": with_polars}
+    answers = {name: run() for name, run in means.items()}
+    assert len({(a["n"], round(a["total"], 3)) for a in answers.values()}) == 1, answers
+    seconds = {name: median_s(run) for name, run in means.items()}
+    label = "full size" if rows >= 50_000_000 else "scaled"
+    print(f"as-of query, {rows:,} rows in {files} files ({label}); {len(kept)} of {files} files kept")
+    for name, taken in seconds.items():
+        print(f"  {name}: {taken * 1e3:,.0f} ms, {taken / seconds['scan of the files kept']:.1f} times the scan")
+
+
+def pinned_reads(directory: Path) -> None:
+    """An old version of a replaced table is read under a lease while files expire around it, in drawn schedules."""
+    chance, unchanged = random.Random(1), 0
+    for number in range(SCHEDULES):
+        lake = Lake(str(directory / str(number)), MissionClock(0, 0, 0.0), without_session)
+        lake.reads_unverified = True
+        for epoch in range(chance.randint(2, 6)):
+            add(lake, ORBITAL_CATALOG, elements(7, epoch), elements(8 + epoch, epoch, record=1))
+        log, leases = lake.log(ORBITAL_CATALOG), VersionLeases(lake.uri)
+        version = chance.randrange(log.version() + 1)
+        chosen = {ORBITAL_CATALOG.name: ORBITAL_CATALOG}
+        view = PinnedView(lake, chosen, vector_of(lake, chosen, f"orbital_catalog={version}"))
+        before = view.rows("FROM orbital_catalog ORDER BY norad_id")
+        with leases.held(view.vector.snapshots.values(), "benchmark"):
+            for step in range(chance.randint(2, 5)):
+                match chance.randrange(3):
+                    case 0:
+                        DeltaTable(log.uri).optimize.compact()
+                    case 1:
+                        add(lake, ORBITAL_CATALOG, elements(7, 100 + step))
+                    case _:
+                        held = leases.versions_of(ORBITAL_CATALOG.name)
+                        for now_ms in (0, 25 * 3_600_000):
+                            expire_files(log, held, now_ms=now_ms, retention=Retention(0, 0, 0))
+            again = PinnedView(lake, chosen, vector_of(lake, chosen, f"orbital_catalog={version}"))
+            unchanged += again.rows("FROM orbital_catalog ORDER BY norad_id").equals(before)
+    print(f"pinned reads during maintenance: {unchanged} of {SCHEDULES} drawn schedules unchanged (scaled from 1,000)")
+
+
+def named(row: Any) -> dict[str, Any]:
+    """Count and sum of a peer's row."""
+    return {"n": row[0], "total": row[1]}
+
+
+def median_s(run: Callable[[], object]) -> float:
+    """Median time of some runs, s."""
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+if __name__ == "__main__":
+    main()

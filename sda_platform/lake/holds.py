@@ -1,4 +1,4 @@
-"""Leases on versions: whoever reads an old version keeps the maintenance from removing what the version needs.
+"""Leases on versions: the reader of an old version keeps the maintenance from removing files of that version.
 
 A lease is a small file beside the tables. Its holder renews it; the lease of a holder that was killed ends by itself.
 The deletion of data files and the clean-up of logs obey every lease that has not ended (`archive.expiry`,

@@ -101,8 +101,7 @@ def planned_before(log: TableLog, plan: Plan) -> Plan:
 
 def test_the_maintenance_job_compacts_tables_and_changes_no_row(platform: Platform, spark: SparkSession) -> None:
     log = platform.lake.log(OBSERVATIONS)
-    append(log, planned(log), observations(spark, "a"))
-    for number in range(POLICY.small_files):
+    for number in range(POLICY.small_files + 1):
         commit(platform.lake, OBSERVATIONS, [{"observation_id": f"{number:03d}"}])
     before = log.rows().sort_by("observation_id")
     platform.run("maintenance", ops={"compact_and_expire": {"config": {"tables": [OBSERVATIONS.name]}}})

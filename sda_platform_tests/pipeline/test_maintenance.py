@@ -50,8 +50,7 @@ def test_small_files_are_compacted_once_and_an_idle_table_is_left_alone_spec_53_
     spark: SparkSession, lake: Lake
 ) -> None:
     log = lake.log(OBSERVATIONS)
-    append(log, planned(log), observations(spark, "a"))
-    for number in range(POLICY.small_files):
+    for number in range(POLICY.small_files + 1):
         commit(lake, OBSERVATIONS, [{"observation_id": f"{number:03d}"}])
     before, reports = log.rows().sort_by("observation_id"), list[str]()
     done = maintain_all(lake, (OBSERVATIONS,), now_ms=now_ms(), is_manual=True, report=reports.append)

@@ -9,7 +9,9 @@ from sda_platform.archive.moments import vector_of
 from sda_platform.archive.stores import holds, stores
 from sda_platform.archive.tags import Tags
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.definitions import build_defs
 from sda_platform.lake.holds import VersionLeases
+from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.unit.archive.lakes import TABLES, add, elements
 
@@ -52,3 +54,18 @@ def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Pat
     assert "(query) until" in lease
     assert "element_sets=0, orbital_catalog=0" in lease
     assert tag == "tag kept, until 1970-01-02T00:00:00.000Z: now"
+
+
+def test_the_maintenance_job_needs_no_engine_where_nothing_is_to_be_compacted(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, spark_remote="sc://127.0.0.1:1")
+    lake = lake_at(tmp_path / "lake")
+    add(lake, ELEMENT_SETS, elements(7, 100))
+    for epoch in (100, 200):
+        add(lake, ORBITAL_CATALOG, elements(7, epoch))
+    chosen = {"ops": {"compact_and_expire": {"config": {"tables": [ORBITAL_CATALOG.name]}}}}
+    for config in (chosen, {}):
+        job = build_defs(settings=settings).resolve_job_def("maintenance")
+        result = job.execute_in_process(instance=dg.DagsterInstance.ephemeral(), run_config=config)
+        assert result.success
+    (output,) = (e for e in result.all_events if e.event_type_value == "STEP_OUTPUT")
+    assert output.step_output_data.metadata["compacted_tables"].value == 0

@@ -22,7 +22,7 @@ from sda_platform_tests.support.scenes import (
 )
 
 MID_NS = START_NS + 15 * SECOND_NS
-PLANTED_S = {"radar-1": 0.020, "radar-4": -0.150}
+PLANTED_S = {"radar-1": 0.020, "radar-4": -0.250}
 CERTAIN_SIGMAS = 5.0
 
 

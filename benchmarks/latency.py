@@ -69,7 +69,9 @@ def main() -> int:
     console = Console(highlight=False)
     say = progress_printer(console)
     with tempfile.TemporaryDirectory(prefix="sda-latency-") as directory:
-        settings = Settings(home=Path(directory), screening={"horizon_h": 24.0})
+        # Every change is sent, so that each landing that reaches an alert can be timed.
+        every = {"yellow_pc": 1e-7, "revise_decades": 1e-3, "revise_tca_s": 1e-3, "revise_miss_km": 1e-3}
+        settings = Settings(home=Path(directory), screening={"horizon_h": 24.0}, alerting=every)
         clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
         clock.save(settings.home)
         with running(settings, say):

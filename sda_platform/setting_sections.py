@@ -40,7 +40,10 @@ class FleetFile(SettingsSection):
     """The list of protected objects."""
 
     fleet: str = setting(
-        "", "CSV of the protected fleet (norad_id,name,operator); empty: the shipped one.", "FLEET", is_file=True
+        "",
+        "CSV of the protected fleet (norad_id,name,operator and optional columns); empty: the shipped one.",
+        "FLEET",
+        is_file=True,
     )
 
 
@@ -158,6 +161,35 @@ class ScreeningSettings(FleetFile, Parallelism):
     threshold_km: float = setting(
         5.0, "Miss distance below which an approach is a candidate, km.", "SCREENING_THRESHOLD_KM"
     )
+
+
+class AlertSettings(FleetFile):
+    """When an assessed event becomes an alert, and when an alert is sent again. Members of the fleet may have their own
+    levels of Pc."""
+
+    red_pc: float = setting(1e-4, "Pc from which an alert is red.", "ALERT_RED_PC", gt=0, le=1)
+    yellow_pc: float = setting(1e-5, "Pc from which an event is an alert.", "ALERT_YELLOW_PC", gt=0, le=1)
+    dilution_within_h: float = setting(
+        72.0, "Time to TCA from which the largest Pc of a diluted event counts, hours.", "ALERT_DILUTION_WITHIN_H", ge=0
+    )
+    dilution_red_pc: float = setting(
+        1e-2, "Largest Pc over all scalings of the covariance from which it is red.", "ALERT_DILUTION_RED_PC", gt=0
+    )
+    dilution_red_sigmas: float = setting(
+        1.0, "Largest miss for that, sigmas of the combined covariance.", "ALERT_DILUTION_RED_SIGMAS", ge=0
+    )
+    dilution_yellow_pc: float = setting(
+        1e-3, "Largest Pc over all scalings from which it is an alert.", "ALERT_DILUTION_YELLOW_PC", gt=0
+    )
+    dilution_yellow_sigmas: float = setting(
+        2.0, "Largest miss for that, sigmas of the combined covariance.", "ALERT_DILUTION_YELLOW_SIGMAS", ge=0
+    )
+    hysteresis_decades: float = setting(
+        0.5, "How far below its threshold Pc must fall to lower a level, decades.", "ALERT_HYSTERESIS_DECADES", ge=0
+    )
+    revise_decades: float = setting(0.5, "Change of Pc that is sent, decades.", "ALERT_REVISE_DECADES", gt=0)
+    revise_tca_s: float = setting(10.0, "Change of TCA that is sent, seconds.", "ALERT_REVISE_TCA_S", gt=0)
+    revise_miss_km: float = setting(1.0, "Change of the miss distance that is sent, km.", "ALERT_REVISE_MISS_KM", gt=0)
 
 
 class SchedulingSettings(SensorFile, FleetFile, Parallelism):

@@ -20,6 +20,7 @@ from sda_platform.setting_sections import (
     IS_FILE,
     PREFIX,
     VARIABLE,
+    AlertSettings,
     FusionSettings,
     GrowthSettings,
     IntakeSettings,
@@ -126,6 +127,7 @@ class Settings(BaseSettings):
     growth: GrowthSettings = GrowthSettings()
     fusion: FusionSettings = FusionSettings()
     screening: ScreeningSettings = ScreeningSettings()
+    alerting: AlertSettings = AlertSettings()
     scheduling: SchedulingSettings = SchedulingSettings()
     vitals: VitalsSettings = VitalsSettings()
 

@@ -24,7 +24,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.orchestration.backlog import backlog_check
-from sda_platform.orchestration.freshness import newest, newest_if_any, nothing_waits
+from sda_platform.orchestration.freshness import never_stale, newest, newest_if_any, nothing_waits
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
 from sda_platform.recovery.verification import consumed_rows, unbalanced_segments
@@ -52,11 +52,6 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
         (len(others) - absent, "entries are not the best set that landed"),
     )
     return [f"{count} {what}" for count, what in problems if count]
-
-
-def never_stale(store: Lake, _log: TableLog) -> int:
-    """The current time: edits have no schedule, so the table is always complete."""
-    return store.clock.now_ns()
 
 
 def no_silent_winner(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:

@@ -1,13 +1,16 @@
 """Alerts as a person reads them: the table of what holds at the subscriber, and an alert's story."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table as Grid
 
+from sda_platform.cli.people import lake_of
 from sda_platform.clock import iso
+from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.delivery.subscriber import AlertEntry
 from sda_platform.lake.correction_log import INSERT
@@ -33,23 +36,31 @@ class CurrentAlert:
     collision_probability: float
     risk: str
     from_tracks: int
+    status: str
+    rule: str
+    change: str
+    acknowledged_by: str = ""
+    comment: str = ""
+    acknowledged_sequence: int | None = None
 
 
 def current_alerts(settings: Settings) -> list[CurrentAlert]:
     """The alerts that hold by the subscriber's own account, highest probability first."""
     held = chosen_subscriber(settings.subscriber, settings.home).held()
-    found = [_alert(entry) for entry in held if entry.op == INSERT]
-    return sorted(found, key=lambda a: (-a.collision_probability, a.alert_id))
+    known = known_acknowledgements(lake_of(settings), settings.landing_uri)
+    found = [_alert(entry, known.get(entry.alert_id, ())) for entry in held if entry.op == INSERT]
+    return sorted((a for a in found if a.status != "closed"), key=lambda a: (-a.collision_probability, a.alert_id))
 
 
 def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
     """The alerts as a table for the terminal."""
     if not alerts:
         return "no alert holds"
-    grid = Grid("risk", "alert", "TCA (UTC)", "miss km", "km/s", "Pc", "seen", "protected ↔ approaching", box=None)
+    numbers = ("miss km", "km/s", "Pc", "seen")
+    grid = Grid("risk", "alert", "TCA (UTC)", *numbers, "ack", "protected ↔ approaching", box=None)
     for column in grid.columns:
         column.no_wrap = True
-        column.justify = "right" if column.header in {"miss km", "km/s", "Pc", "seen"} else "left"
+        column.justify = "right" if column.header in numbers else "left"
     for a in alerts[:limit]:
         grid.add_row(
             f"[{_COLOURS.get(a.risk, '')}]{a.risk}[/]",
@@ -59,12 +70,22 @@ def alert_grid(alerts: Sequence[CurrentAlert], limit: int = 40) -> Grid | str:
             f"{a.relative_speed_km_s:.1f}",
             f"{a.collision_probability:.1e}",
             f"{a.from_tracks}/2",
+            escape(_seen_by(a)),
             f"{a.norad_id_1} {a.object_name_1} ↔ {a.norad_id_2} {a.object_name_2}",
         )
+    newer = any(_seen_by(a).endswith("*") for a in alerts)
     shown = f"{len(alerts)} active alerts" + (f", the first {limit} are shown" if len(alerts) > limit else "")
     grid.caption = f"{shown}; seen: number of the two objects whose state comes from a track"
+    if newer:
+        grid.caption += "; *: a later revision came since"
     grid.caption_justify = "left"
     return grid
+
+
+def _seen_by(alert: CurrentAlert) -> str:
+    """Who acknowledged it last; with a star where it was revised since."""
+    is_older = alert.acknowledged_sequence is not None and alert.acknowledged_sequence < alert.sequence
+    return f"{alert.acknowledged_by}{'*' if is_older else ''}"
 
 
 def trace_lines(trace: Trace) -> Iterator[str]:
@@ -75,7 +96,8 @@ def trace_lines(trace: Trace) -> Iterator[str]:
     for row in trace.alerts:
         miss = f"miss {row['miss_distance_km']:.3f} km at {iso(row['tca_time_ns'])}"
         facts = f"Pc {row['collision_probability']:.2e}, {miss}"
-        yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {facts}"
+        why = f" ({row['change']})" if row["op"] == INSERT and row["change"] else ""
+        yield f"  {row['op']} {row['sequence']} as of {iso(row['as_of_ns'])}: {row['risk']}, {facts}{why}"
     for row in trace.deliveries:
         batch = f"batch {row['batch_id']}"
         yield f"  delivered {row['op']} {row['sequence']} to {row['subscriber']}: {row['outcome']} ({batch})"
@@ -88,6 +110,10 @@ def trace_lines(trace: Trace) -> Iterator[str]:
         yield f"  track of {row['norad_id']} at {iso(row['epoch_time_ns'])}, entry {row['sequence']}: {kinds}"
     for row in trace.observations:
         yield f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
+    for each in trace.acknowledgements:
+        remark = f": {each['comment']}" if each["comment"] else ""
+        when = iso(each["acknowledged_time_ns"])
+        yield f"  acknowledged {each['revision']} by {each['acknowledged_by']} at {when}{remark}"
     for row in trace.messages:
         yield f"  {row['originator']} reported the same encounter, message {row['message_id']}: {_where(row)}"
 
@@ -96,8 +122,9 @@ def _where(row: dict[str, Any]) -> str:
     return f"segment {row['segment_name']} record {row['record_number']} (sha256 {row['segment_sha256'][:12]}…)"
 
 
-def _alert(entry: AlertEntry) -> CurrentAlert:
+def _alert(entry: AlertEntry, acknowledgements: Sequence[Mapping[str, Any]]) -> CurrentAlert:
     facts = json.loads(entry.body)
+    seen = acknowledgements[-1] if acknowledgements else {}
     return CurrentAlert(
         alert_id=entry.alert_id,
         sequence=entry.sequence,
@@ -111,4 +138,10 @@ def _alert(entry: AlertEntry) -> CurrentAlert:
         collision_probability=facts["collision_probability"],
         risk=facts["risk"],
         from_tracks=sum(facts[name] is not None for name in ("track_id_1", "track_id_2")),
+        status=facts.get("status") or "open",
+        rule=facts.get("rule") or "",
+        change=facts.get("change") or "",
+        acknowledged_by=seen.get("acknowledged_by", ""),
+        comment=seen.get("comment", ""),
+        acknowledged_sequence=seen.get("revision"),
     )

@@ -21,4 +21,4 @@ def alert_message(lake: Lake, prefix: str, encoding: Encoding) -> bytes:
         raise UnknownAlert(f"alert {story.alert_id} was withdrawn: it has no current assessment")
     if not newest["state_1"]:
         raise UnknownAlert(f"alert {story.alert_id} was assessed before {CONJUNCTION_ASSESSMENTS.name} kept states")
-    return encode_cdm(assessment_message(newest, newest["as_of_ns"]), encoding)
+    return encode_cdm(assessment_message(newest, newest["as_of_ns"], story.acknowledgements), encoding)

@@ -28,6 +28,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.edge.address import Address
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orbits.risk.probability import YELLOW_FROM
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.registry import TABLES
 from sda_platform.runtime.catalogue_source import scheduled_observations
@@ -87,7 +88,10 @@ class Demo:
         home, screening = self.settings.home.absolute() / "demo", self.settings.screening
         screening = screening.model_copy(update={"horizon_h": min(screening.horizon_h, _HORIZON_H)})
         sources = home / "collect.toml"
-        settings = self.settings.model_copy(update={"home": home, "screening": screening, "collect": str(sources)})
+        # A scene of two hours has events of interest, but seldom one that an operator must know of.
+        alerting = self.settings.alerting.model_copy(update={"yellow_pc": YELLOW_FROM})
+        changed = {"home": home, "screening": screening, "alerting": alerting, "collect": str(sources)}
+        settings = self.settings.model_copy(update=changed)
         try:
             _refuse_if_running(settings.home)
             _empty(settings.home)

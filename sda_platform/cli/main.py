@@ -10,8 +10,10 @@ import click
 from pydantic import ValidationError
 
 from sda_platform.cli import analysis_commands, archive_commands, audit_commands, data_commands, platform_commands
+from sda_platform.cli.alert import alert
 from sda_platform.cli.catalog import catalog
 from sda_platform.cli.ground import ground
+from sda_platform.cli.whatif import whatif
 from sda_platform.settings import Settings, UnknownSetting
 
 
@@ -53,9 +55,11 @@ _COMMANDS = (
     data_commands.feed,
     data_commands.convert,
     analysis_commands.alerts,
+    alert,
     analysis_commands.trace,
     analysis_commands.show,
     analysis_commands.screen,
+    whatif,
     analysis_commands.passes,
     analysis_commands.schedule,
     analysis_commands.pc,

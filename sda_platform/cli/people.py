@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -47,3 +48,11 @@ def lake_of(settings: Settings) -> Any:
     from sda_platform.lake.lake import Lake, without_session
 
     return Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` to ``path``. Raises ClickException, which names the file and the reason."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,6 +1,6 @@
 """A conjunction data message from an assessment: the states and covariances that were assessed, as they were."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ _KINDS = {"payload": "PAYLOAD", "rocket body": "ROCKET BODY", "debris": "DEBRIS"
 _MILLISECOND_NS = NANOSECONDS_PER_SECOND // 1000
 
 
-def assessment_message(assessment: Mapping[str, Any], created_ns: int) -> Cdm:
-    """The message of one row of ``conjunction_assessments``, created at ``created_ns``.
+def assessment_message(
+    assessment: Mapping[str, Any], created_ns: int, acknowledgements: Sequence[Mapping[str, Any]] = ()
+) -> Cdm:
+    """The message of one row of ``conjunction_assessments``, created at ``created_ns``; with who acknowledged it.
 
     States are Earth-fixed (the standard has no TEME): ITRF but for polar motion and UT1, which are the same for both
     objects and change nothing between them.
@@ -52,6 +54,9 @@ def assessment_message(assessment: Mapping[str, Any], created_ns: int) -> Cdm:
         comments.append("SCREENING ONLY: a covariance is a model of element sets by regime and age")
     if assessment["risk_flags"]:
         comments.append(f"FLAGS: {assessment['risk_flags']}")
+    for each in acknowledgements:
+        remark = f": {' '.join(each['comment'].split())}" if each["comment"] else ""
+        comments.append(f"ACKNOWLEDGED BY {each['acknowledged_by']}{remark}")
     return Cdm(
         fields,
         tca_ns,

@@ -13,11 +13,13 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_ahead, sets_ahead
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.conjunction import cdm_decoding, planning, screen, transforms
+from sda_platform.conjunction import acknowledging, cdm_decoding, planning, review, screen, transforms
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
-from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.conjunction.tables import (
+    ACKNOWLEDGEMENTS_FEED,
+    ALERT_ACKNOWLEDGEMENTS,
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
@@ -55,6 +57,28 @@ def received_cdms(
     """
     decoder = one_by_one(cdm_decoding.decode)
     return land(lake, landing, RECEIVED_CDMS, decoder, report=context.log_event)
+
+
+acknowledgement_zone = zone_asset(
+    ACKNOWLEDGEMENTS_FEED,
+    ALERT_ACKNOWLEDGEMENTS,
+    "messages_landing",
+    "Acknowledgements of alerts as lines of JSON, made by `sda alert ack`.",
+    replayable="yes",
+    ordering="none",
+    delivery="at least once",
+)
+
+
+@table_asset(ALERT_ACKNOWLEDGEMENTS, jobs=[CATALOG_TO_ALERTS], priority=-10)
+def alert_acknowledgements(
+    context: dg.AssetExecutionContext, lake: LakeResource, landing: LandingResource
+) -> dg.MaterializeResult[Any]:
+    """Who acknowledged which revision of which alert, and what that person remarked; kept for ever.
+
+    `sda alert ack` makes them. They change no alert, and are not sent to the subscriber.
+    """
+    return land(lake, landing, ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledging.decode), report=context.log_event)
 
 
 @table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])
@@ -161,31 +185,40 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
 
 
 @table_asset(CONJUNCTION_ALERTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
-def conjunction_alerts(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """Alerts for subscribers: approaches of risk level yellow (Pc ≥ 1e-7) or red (Pc ≥ 1e-4), as inserts and retracts.
+def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.MaterializeResult[Any]:
+    """Alerts for subscribers: the assessed events that the alert policy selects, as inserts and retracts.
 
-    The table is a correction log: its row count includes corrections; `current_alerts` counts the active alerts.
-    Revisions of one alert rise strictly. A withdrawn alert ends with a retract.
+    The table is a correction log: its row count includes corrections; `open_alerts` counts those whose TCA is ahead.
+    Revisions of one alert rise strictly, and each says in `change` why it was sent. A withdrawn alert ends with a
+    retract. An alert whose TCA has passed is closed by the next run; the manifest of such a commit may have an empty
+    window.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_ALERTS)
-    if plan.is_empty:
+    plan = store.plan(CONJUNCTION_ALERTS, settings={"alerting": alerting.recorded()})
+    policy = alerting.policy()
+    due = review.due_events(store, plan, policy)
+    if plan.is_empty and not due:
         return nothing_new(store, plan)
     entries = transforms.alert_corrections(
         store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
         store.snapshot(plan, CONJUNCTION_ALERTS),
-        under_review=store.window(plan, CONJUNCTION_ASSESSMENTS).select("event_id").distinct(),
+        policy,
+        under_review=review.under_review(store, plan, due),
         as_of_ns=plan.as_of_ns,
     )
-    receipt = store.append(plan, entries)
-    written = store.written_rows(receipt, ["op"])
+    receipt = store.append(plan, entries, counts={"due": len(due)})
+    written = store.written_rows(receipt, ["op", "change"])
     operations = Counter(written.column("op").to_pylist())
-    current = Counter(current_keys(store.log(CONJUNCTION_ALERTS), ["risk"]).column("risk").to_pylist())
+    changes = Counter(name for text in written.column("change").to_pylist() for name in (text or "").split(","))
+    current = current_keys(store.log(CONJUNCTION_ALERTS), ["risk", "status"])
+    is_open = pc.fill_null(pc.not_equal(current.column("status"), "closed"), True)
+    ahead = Counter(current.filter(is_open).column("risk").to_pylist())
     return materialized(
         store,
         receipt,
         inserts=operations["insert"],
         retracts=operations["retract"],
-        current_alerts=current.total(),
-        **current,
+        changes=dict(changes),
+        open_alerts=ahead.total(),
+        **ahead,
     )

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 
 import dagster as dg
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS
 from sda_platform.conjunction.cdm_comparison import open_comparisons
 from sda_platform.conjunction.planning import SCREENED_FROM
+from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.tables import (
+    ACKNOWLEDGEMENTS_FEED,
+    ALERT_ACKNOWLEDGEMENTS,
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
@@ -23,7 +28,7 @@ from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orbits.risk.probability import RISK_LEVELS, risk_level
 from sda_platform.orchestration.backlog import backlog_check
-from sda_platform.orchestration.freshness import newest_if_any, nothing_waits, watermark
+from sda_platform.orchestration.freshness import never_stale, newest_if_any, nothing_waits, watermark
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
@@ -71,18 +76,37 @@ def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Co
 
 
 def alerts_follow_assessments(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every current assessment at risk that was consumed has one active alert, and no other event has one."""
-    assessed, found = _followed(store, log, commits, CONJUNCTION_ASSESSMENTS, ["risk"])
-    expected = assessed.filter(pc.not_equal(assessed.column("risk"), "green")) if assessed.num_rows else assessed
-    return missing_or_surplus(expected.column("event_id"), found.column("event_id"), "alerts")
+    """Every current assessment ahead that the policy selects has an open alert, and every open alert is of a current
+    assessment that keeps its level: by the policy and the time of the newest commit that was consumed."""
+    newest = commits[0].manifest if commits else None
+    recorded = (newest.settings or {}).get("alerting") if newest else None
+    if newest is None or recorded is None:  # written by a version without a policy
+        return []
+    policy = AlertingResource().as_recorded(recorded).policy()
+    assessed, alerts = _followed(store, log, commits, CONJUNCTION_ASSESSMENTS, LEVEL_COLUMNS, ["risk", "status"])
+    rows = zip(*(alerts.column(name).to_pylist() for name in ("event_id", "risk", "status")), strict=True)
+    active = {event_id: risk for event_id, risk, status in rows if status != "closed"}
+    ids = assessed.column("event_id").to_pylist()
+    columns = {name: assessed.column(name).to_numpy(zero_copy_only=False) for name in LEVEL_COLUMNS}
+    before = [RISK_LEVELS.index(active.get(event_id, "green")) for event_id in ids]
+    levels = policy.levels(columns, before, newest.as_of_ns)
+    selected = {ids[row] for row in np.flatnonzero(levels)}
+    due = {ids[row] for row in np.flatnonzero((levels > 0) & (columns["tca_time_ns"] > newest.as_of_ns))}
+    told = ((due - set(active), "missing"), (set(active) - selected, "unexpected"))
+    return [f"{len(found)} alerts {how}, such as {min(found)}" for found, how in told if found]
 
 
 def _followed(
-    store: Lake, log: TableLog, commits: Sequence[Commit], source: Table, columns: Sequence[str]
+    store: Lake,
+    log: TableLog,
+    commits: Sequence[Commit],
+    source: Table,
+    columns: Sequence[str],
+    own_columns: Sequence[str] = (),
 ) -> tuple[pa.Table, pa.Table]:
     """Events that ``commits`` consumed or wrote: those current in ``source``, with ``columns``, and in the table.
 
-    Both as of the newest of the commits, (event_id, columns) and (event_id).
+    Both as of the newest of the commits, (event_id, columns) and (event_id, own_columns).
     """
     consumed = consumed_rows(store, commits, source, ["event_id"]).column("event_id")
     written = log.rows_of(reviewed_span(commits), ["event_id"]).column("event_id")
@@ -92,7 +116,7 @@ def _followed(
     upto = window.upto_sequence if window else 0
     return (
         current_keys(store.log(source), columns, where=is_touched & (at <= upto)),
-        current_keys(log, where=is_touched & (at <= reviewed_span(commits)[1])),
+        current_keys(log, own_columns, where=is_touched & (at <= reviewed_span(commits)[1])),
     )
 
 
@@ -147,6 +171,13 @@ checks = [
             "messages arrived recently, if any ever did", MAX_MESSAGES_AGE_S, newest_if_any("received_time_ns")
         ),
     ),
+    table_checks(
+        ALERT_ACKNOWLEDGEMENTS,
+        balance=[unbalanced_segments, miscounted_segments],
+        freshness=DataFreshness("acknowledgements are consumed", MAX_MESSAGES_AGE_S, never_stale),
+    ),
+    backlog_check(ALERT_ACKNOWLEDGEMENTS, [ACKNOWLEDGEMENTS_FEED]),
+    landing_balance_check(ALERT_ACKNOWLEDGEMENTS, [ACKNOWLEDGEMENTS_FEED]),
     backlog_check(RECEIVED_CDMS, [MESSAGES_FEED]),
     landing_balance_check(RECEIVED_CDMS, [MESSAGES_FEED]),
     others_agree,

@@ -5,7 +5,7 @@ import dagster as dg
 from sda_platform.conjunction import assets, sensors
 from sda_platform.conjunction.checks import checks
 from sda_platform.conjunction.report import conjunction_report
-from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
@@ -19,6 +19,8 @@ def defs(settings: Settings) -> dg.Definitions:
         assets=[
             assets.message_zone,
             assets.received_cdms,
+            assets.acknowledgement_zone,
+            assets.alert_acknowledgements,
             assets.conjunction_candidates,
             assets.conjunction_assessments,
             assets.conjunction_alerts,
@@ -26,5 +28,5 @@ def defs(settings: Settings) -> dg.Definitions:
         ],
         asset_checks=checks,
         sensors=sensors.build_sensors(settings.sensor_interval_s),
-        resources={"screening": screening},
+        resources={"screening": screening, "alerting": AlertingResource(**settings.alerting.model_dump())},
     )

@@ -3,14 +3,19 @@
 Drawn outside the alerts pool: a picture costs a second, and may fail, which no alert should wait for.
 """
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.dataset as ds
 
+from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.clock import iso
+from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.cdm_comparison import open_comparisons
-from sda_platform.conjunction.history import event_history
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, RECEIVED_CDMS
+from sda_platform.conjunction.history import EventHistory, event_history
+from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import markdown_table
@@ -23,29 +28,58 @@ SHOWN = 5
 @dg.asset(
     key=KEY,
     group_name=CONJUNCTION_ALERTS.group,
-    deps=[CONJUNCTION_ALERTS.name, RECEIVED_CDMS.name],
+    deps=[CONJUNCTION_ALERTS.name, RECEIVED_CDMS.name, ALERT_ACKNOWLEDGEMENTS.name],
     kinds={"matplotlib"},
 )
 def conjunction_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster accepts only the bare class as an annotation
     """Active alerts with the highest risk: miss distance and probability against time to TCA, and the geometry.
 
     A table compares received messages of encounters ahead with our probabilities. The plot of an alert shows both.
+    Each of these alerts has a report, an HTML page below `<home>/reports/alerts`; `alert_…_report` is its path.
     """
-    return report(lake.open())
+    return report(lake.open(), Path(lake.home) / "reports" / "alerts")
 
 
-def report(store: Lake) -> dg.MaterializeResult[Any]:
-    """The pictures as metadata, highest risk first, the number of current alerts, and received CDMs."""
+def report(store: Lake, pages: Path) -> dg.MaterializeResult[Any]:
+    """The pictures as metadata, highest risk first, the number of current alerts, and received CDMs.
+
+    The alerts' reports are written below ``pages``.
+    """
     # Drawing takes a second to import, which every run's process would spend.
+    from sda_platform.conjunction.alert_page import AlertReport
     from sda_platform.conjunction.event_plot import as_markdown, event_picture
 
-    alerts = current_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability"]).to_pylist()
+    standing = current_keys(store.log(CONJUNCTION_ALERTS), ["collision_probability", "status"]).to_pylist()
+    alerts = [alert for alert in standing if alert["status"] != "closed"]
     worst = sorted(alerts, key=lambda alert: (-alert["collision_probability"], alert["event_id"]))[:SHOWN]
     facts: dict[str, Any] = {"current_alerts": len(alerts)}
     opinions = [opinion.row() for opinion in open_comparisons(store, store.clock.now_ns())]
     if opinions:
         facts["received_cdms"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(opinions)))
+    known = known_acknowledgements(store)
+    seen = [{**known[alert["event_id"]][-1]} for alert in alerts if alert["event_id"] in known]
+    if seen:
+        facts["acknowledged"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(seen)))
     for place, alert in enumerate(worst, start=1):
-        picture = event_picture(event_history(store, alert["event_id"]))
-        facts[f"alert_{place}"] = dg.MetadataValue.md(as_markdown(picture, f"alert {alert['event_id']}"))
+        event_id = alert["event_id"]
+        history = event_history(store, event_id)
+        facts[f"alert_{place}"] = dg.MetadataValue.md(as_markdown(event_picture(history), f"alert {event_id}"))
+        entries = store.log(CONJUNCTION_ALERTS).rows(where=ds.field("event_id") == event_id).to_pylist()
+        page = AlertReport(event_id, entries, history, known.get(event_id, ()), _lineage(store, history))
+        pages.mkdir(parents=True, exist_ok=True)
+        path = pages / f"{event_id}.html"
+        path.write_text(page.html(), encoding="utf-8")
+        facts[f"alert_{place}_report"] = dg.MetadataValue.path(path.absolute())
     return dg.MaterializeResult(asset_key=KEY, metadata=facts)
+
+
+def _lineage(store: Lake, history: EventHistory) -> list[str]:
+    """The element sets in force of both objects, with their segments; `sda alert report` also lists observations."""
+    ids = [history.last[f"norad_id_{n}"] for n in (1, 2)]
+    columns = ["norad_id", "epoch_time_ns", "segment_name", "record_number", "segment_sha256"]
+    rows = store.log(ORBITAL_CATALOG).rows(columns, ds.field("norad_id").isin(ids)).sort_by("norad_id").to_pylist()
+    return [
+        f"elements of {row['norad_id']}: epoch {iso(row['epoch_time_ns'])}, segment {row['segment_name']} record "
+        f"{row['record_number']} (sha256 {row['segment_sha256']})"
+        for row in rows
+    ]

@@ -1,15 +1,18 @@
-"""What is screened and how far ahead, as a Dagster resource whose settings commits record."""
+"""What is screened and how far ahead, and what becomes an alert, as Dagster resources whose settings commits record."""
 
 from pathlib import Path
+from typing import Any
 
+from pydantic import Field
 from typing_extensions import override
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.orbits.screening.volumes import Volume, Volumes
 from sda_platform.orchestration.recorded_settings import RecordedResource
-from sda_platform.setting_sections import ScreeningSettings
+from sda_platform.setting_sections import AlertSettings, ScreeningSettings
 
 
 class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]):
@@ -49,3 +52,31 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
     def refresh_ns(self) -> int:
         """Age from which a full screening is repeated, ns."""
         return round(self.refresh_h * 3600 * NANOSECONDS_PER_SECOND)
+
+
+class AlertingResource(AlertSettings, RecordedResource["AlertingResource"]):
+    """The alert policy. Commits record the members' own levels by value, so a later fleet file changes no replay."""
+
+    _UNRECORDED = ("fleet",)
+
+    members: dict[str, list[float]] | None = Field(
+        default=None, description="Levels of Pc [yellow, red] of members by catalogue number; null: by the fleet file."
+    )
+
+    @override
+    def recorded(self) -> dict[str, Any]:
+        """Every threshold, the members' own included."""
+        own = self.policy().members
+        return {**super().recorded(), "members": {str(norad_id): list(own[norad_id]) for norad_id in sorted(own)}}
+
+    def policy(self) -> AlertPolicy:
+        """The policy. Raises ListingError where the fleet file cannot be used."""
+        settings = AlertSettings(**{name: getattr(self, name) for name in AlertSettings.model_fields})
+        if self.members is not None:
+            return AlertPolicy(settings, {int(number): (pair[0], pair[1]) for number, pair in self.members.items()})
+        own = {
+            member.norad_id: (member.yellow_pc or self.yellow_pc, member.red_pc or self.red_pc)
+            for member in protected_fleet(Path(self.fleet) if self.fleet else None)
+            if member.yellow_pc or member.red_pc
+        }
+        return AlertPolicy(settings, own)

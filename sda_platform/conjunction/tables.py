@@ -8,20 +8,20 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
+from sda_platform.conjunction.landed_rows import METHODS, NUMBERS, AlertAcknowledgementRow, Message
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
-from sda_platform.lake.table import LandingColumns, Provenance, Table
+from sda_platform.lake.table import Table
 
 MESSAGES_FEED = "messages"
 """The landing zone of received conjunction data messages."""
+ACKNOWLEDGEMENTS_FEED = "acknowledgements"
+"""The landing zone of acknowledgements of alerts."""
 SAME_EVENT_NS = 600 * 1_000_000_000
 """A message of another organisation and an event of ours are one encounter if their pair agrees and their TCAs are
 less than this apart."""
 
-# Named here again: a table's description must not load the numerics that fill it.
-_METHODS = ["FOSTER-1992", "HALL-2021", "MONTE-CARLO"]
-_NUMBERS = {"elementType": T.DoubleType(), "containsNull": True}
 _STATE_SOURCES = ["operator_ephemeris", "fused_track", "element_set"]
 _OBJECT_TYPES = ["payload", "rocket body", "debris", "unknown"]
 
@@ -68,7 +68,7 @@ class Assessment(Approach):
         ge=0, le=1, description="Pc by the best method available (docs/explanation/collision-probability.md)."
     )
     probability_method: T.StringType = pa.Field(
-        nullable=True, isin=_METHODS, description="How Pc was found: 2D, expected collisions, or trials."
+        nullable=True, isin=METHODS, description="How Pc was found: 2D, expected collisions, or trials."
     )
     probability_standard_error: T.DoubleType = pa.Field(
         nullable=True, ge=0, description="One-sigma error of Pc where it comes from trials."
@@ -124,100 +124,63 @@ class Assessment(Approach):
         nullable=True, description="The secondary's operator ephemeris, if used: segment and record."
     )
     state_1: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="The primary's state at TCA, TEME; km, km/s."
+        dtype_kwargs=NUMBERS, nullable=True, description="The primary's state at TCA, TEME; km, km/s."
     )
     covariance_1: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
+        dtype_kwargs=NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
     )
     state_2: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="The secondary's state at TCA, TEME; km, km/s."
+        dtype_kwargs=NUMBERS, nullable=True, description="The secondary's state at TCA, TEME; km, km/s."
     )
     covariance_2: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
+        dtype_kwargs=NUMBERS, nullable=True, description="Its 6×6 covariance, TEME, lower triangle by rows (21 terms)."
     )
 
 
 class Alert(Approach):
-    """An alert for subscribers: an assessed approach of risk level yellow or red."""
+    """An alert for subscribers: an assessed event that the alert policy selects.
+
+    Columns from ``status`` on are null in entries of a version without a policy.
+    """
 
     object_name_1: T.StringType = pa.Field(nullable=True, description="The primary's name.")
     object_name_2: T.StringType = pa.Field(nullable=True, description="The secondary's name.")
     collision_probability: T.DoubleType = pa.Field(ge=0, le=1, description="Pc as assessed.")
-    risk: T.StringType = pa.Field(isin=["red", "yellow"], description="red: Pc ≥ 1e-4; yellow: Pc ≥ 1e-7.")
+    risk: T.StringType = pa.Field(isin=["red", "yellow"], description="The level by the alert policy.")
     track_id_1: T.StringType = pa.Field(nullable=True, description="The newest window of the primary's track, if used.")
     track_id_2: T.StringType = pa.Field(
         nullable=True, description="The newest window of the secondary's track, if used."
     )
-
-
-class Message(Provenance, LandingColumns):
-    """A received conjunction data message, or a record that is none: what it states, and what is computed from it.
-
-    ``collision_probability`` and what belongs to it are computed here, from the message's states and covariances.
-    """
-
-    originator: T.StringType = pa.Field(nullable=True, description="Organisation that created the message.")
-    message_id: T.StringType = pa.Field(nullable=True, description="The originator's id of the message.")
-    created_time_ns: T.LongType = quantity("ns", "When it was created, Unix time UTC.", nullable=True)
-    object_designator_1: T.StringType = pa.Field(nullable=True, description="OBJECT1 as the message designates it.")
-    object_designator_2: T.StringType = pa.Field(nullable=True, description="OBJECT2 as the message designates it.")
-    norad_id_1: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
-    norad_id_2: T.LongType = pa.Field(nullable=True, ge=1, description="Catalogue number, if the designator is one.")
-    object_name_1: T.StringType = pa.Field(nullable=True, description="OBJECT1's name.")
-    object_name_2: T.StringType = pa.Field(nullable=True, description="OBJECT2's name.")
-    tca_time_ns: T.LongType = quantity("ns", "Time of closest approach (TCA), Unix time UTC.", nullable=True)
-    miss_distance_km: T.DoubleType = quantity("km", "Distance at TCA, as stated.", nullable=True, ge=0)
-    relative_speed_km_s: T.DoubleType = quantity("km/s", "Relative speed at TCA, of the states.", nullable=True, ge=0)
-    stated_probability: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Pc as stated; null: the message has none."
+    status: T.StringType = pa.Field(
+        nullable=True, isin=["open", "closed"], description="open: the TCA is ahead; closed: it has passed."
     )
-    stated_method: T.StringType = pa.Field(nullable=True, description="Method of the stated Pc.")
-    collision_probability: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Pc by the best method available, of the states and covariances."
+    outcome: T.StringType = pa.Field(
+        nullable=True,
+        isin=["passed_red", "passed_yellow"],
+        description="Of a closed alert: its level when the TCA passed. Null: it is open.",
     )
-    probability_method: T.StringType = pa.Field(nullable=True, isin=_METHODS, description="Method of the computed Pc.")
-    probability_2d: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Pc, two-dimensional (Foster 1992), of the same, valid or not."
+    highest_risk: T.StringType = pa.Field(
+        nullable=True, isin=["red", "yellow"], description="The highest level that this alert has had since it began."
     )
-    is_2d_valid: T.BooleanType = pa.Field(
-        nullable=True, description="Whether the two-dimensional Pc may be used; null: the input lacks what decides it."
+    rule: T.StringType = pa.Field(
+        nullable=True,
+        isin=["probability", "dilution", "hysteresis"],
+        description="The rule of the policy that gives the level.",
     )
-    risk_flags: T.StringType = pa.Field(nullable=True, description="Flags and findings by name, comma-separated.")
+    change: T.StringType = pa.Field(
+        nullable=True, description="Why this revision was sent: names of changes, comma-separated."
+    )
+    data_quality: T.StringType = pa.Field(
+        nullable=True,
+        isin=["element_sets", "mixed", "tracks_or_ephemerides"],
+        description="Where the states come from: element sets of both objects, of one (mixed), or of none.",
+    )
     maximum_probability: T.DoubleType = pa.Field(
-        nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance (dilution)."
+        nullable=True, ge=0, le=1, description="Largest Pc over all scalings of the covariance."
     )
-    mahalanobis_distance: T.DoubleType = pa.Field(nullable=True, ge=0, description="Miss over the combined covariance.")
-    hard_body_radius_m: T.DoubleType = quantity("m", "The combined radius that was used.", nullable=True, gt=0)
-    hard_body_radius_source: T.StringType = pa.Field(
-        nullable=True, description="Source of the radius, or the default that was assumed."
+    mahalanobis_distance: T.DoubleType = pa.Field(
+        nullable=True, ge=0, description="Miss over the combined covariance, sigmas."
     )
-    risk: T.StringType = pa.Field(
-        nullable=True,
-        isin=["red", "yellow", "green", "unknown"],
-        description="Risk level of the stated Pc, else of the computed one; unknown: there is neither.",
-    )
-    reference_frame_1: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT1's state.")
-    reference_frame_2: T.StringType = pa.Field(nullable=True, description="Frame of OBJECT2's state.")
-    state_1: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="OBJECT1's state at TCA in its frame; km, km/s."
-    )
-    covariance_1: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS,
-        nullable=True,
-        description="Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).",
-    )
-    state_2: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS, nullable=True, description="OBJECT2's state at TCA in its frame; km, km/s."
-    )
-    covariance_2: T.ArrayType = pa.Field(
-        dtype_kwargs=_NUMBERS,
-        nullable=True,
-        description="Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).",
-    )
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the message is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
 _APPROACH = ["event_id", "norad_id_1", "norad_id_2"]
@@ -232,7 +195,7 @@ _ENCOUNTER = [
 ]
 _ALERT_COPIES = [
     *_APPROACH, "tca_time_ns", "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
-    "collision_probability", "risk", "track_id_1", "track_id_2",
+    "collision_probability", "track_id_1", "track_id_2", "maximum_probability", "mahalanobis_distance",
 ]  # fmt: skip
 
 CONJUNCTION_CANDIDATES = Table(
@@ -283,7 +246,11 @@ CONJUNCTION_ALERTS = Table(
     Alert,
     ("event_id", "sequence", "op"),
     "tca_time_ns",
-    lineage={c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
+    lineage={
+        **{c: [("conjunction_assessments", c)] for c in _ALERT_COPIES},
+        "risk": [("conjunction_assessments", c) for c in ("collision_probability", "maximum_probability", "risk")],
+        "data_quality": [("conjunction_assessments", c) for c in ("state_source_1", "state_source_2")],
+    },
     consumes=(CONJUNCTION_ASSESSMENTS,),
 )
 RECEIVED_CDMS = Table(
@@ -294,5 +261,19 @@ RECEIVED_CDMS = Table(
     "received_time_ns",
     zones=(MESSAGES_FEED,),
 )
+ALERT_ACKNOWLEDGEMENTS = Table(
+    "alert_acknowledgements",
+    "conjunction",
+    AlertAcknowledgementRow,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(ACKNOWLEDGEMENTS_FEED,),
+)
 
-TABLES = (CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, RECEIVED_CDMS)
+TABLES = (
+    CONJUNCTION_CANDIDATES,
+    CONJUNCTION_ASSESSMENTS,
+    CONJUNCTION_ALERTS,
+    RECEIVED_CDMS,
+    ALERT_ACKNOWLEDGEMENTS,
+)

@@ -8,6 +8,8 @@ from pyspark.sql.window import Window
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.conjunction.alert_policy import AlertPolicy
+from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, SENT, alerter
 from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.identity import identified
@@ -66,23 +68,16 @@ def assessment_corrections(
 
 
 def alert_corrections(
-    assessments: DataFrame, journal: DataFrame, *, under_review: DataFrame, as_of_ns: int
+    assessments: DataFrame, journal: DataFrame, policy: AlertPolicy, *, under_review: DataFrame, as_of_ns: int
 ) -> DataFrame:
-    """Alerts for the events ``under_review``: current assessments at risk, rounded to the precision that operators use.
-
-    Rounding (TCA to 1 ms, miss to 1 m, Pc to three digits) prevents alerts for insignificant changes.
-    """
-    risky = current_rows(assessments, "event_id").join(under_review, "event_id", "left_semi").where("risk != 'green'")
-    rounded = risky.withColumns(
-        {
-            "tca_time_ns": (F.round(F.col("tca_time_ns") / 1e6).cast("long") * F.lit(1_000_000)).cast("long"),
-            "miss_distance_km": F.round("miss_distance_km", 3),
-            "relative_speed_km_s": F.round("relative_speed_km_s", 4),
-            "collision_probability": _significant(F.col("collision_probability"), 3),
-        }
-    )
+    """Bring the alerts of the events ``under_review`` (column event_id) to what ``policy`` says at ``as_of_ns``."""
     known = journal.join(under_review, "event_id", "left_semi")
-    return corrections(known, rounded, key="event_id", content=content(CONJUNCTION_ALERTS), as_of_ns=as_of_ns)
+    columns = content(CONJUNCTION_ALERTS)
+    last = current_rows(known, "event_id").select("event_id", F.struct(*columns).alias(SENT))
+    reviewed = current_rows(assessments, "event_id").join(under_review, "event_id", "left_semi")
+    both = reviewed.select(*ASSESSED_COLUMNS).join(last, "event_id", "full_outer")
+    fresh = both.mapInArrow(alerter(policy, as_of_ns), fact_types(CONJUNCTION_ALERTS))
+    return corrections(known, fresh, key="event_id", content=columns, as_of_ns=as_of_ns)
 
 
 def _identified(found: DataFrame, journal: DataFrame) -> DataFrame:
@@ -101,8 +96,3 @@ def _is_screened(screening: Screening) -> Column:
         return F.lit(True)
     changed = sorted(screening.changed)
     return F.col("norad_id_1").isin(changed) | F.col("norad_id_2").isin(changed)
-
-
-def _significant(value: Column, digits: int) -> Column:
-    scale = F.pow(F.lit(10.0), F.lit(digits - 1) - F.floor(F.log10(F.greatest(value, F.lit(1e-300)))))
-    return F.round(value * scale) / scale

@@ -4,7 +4,7 @@ import pandera.pyspark as pa
 from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
-from sda_platform.conjunction.tables import RECEIVED_CDMS
+from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, RECEIVED_CDMS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ground_segment.tables import GROUND_EVENTS
 from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
@@ -12,7 +12,16 @@ from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Provenance, Table
 from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
-BRONZE = (RAW_RECORDS, ELEMENT_SETS, EPHEMERIDES, CATALOG_EDITS, GROUND_EVENTS, RECEIVED_CDMS, TELEMETRY_FRAMES)
+BRONZE = (
+    RAW_RECORDS,
+    ELEMENT_SETS,
+    EPHEMERIDES,
+    CATALOG_EDITS,
+    GROUND_EVENTS,
+    RECEIVED_CDMS,
+    ALERT_ACKNOWLEDGEMENTS,
+    TELEMETRY_FRAMES,
+)
 """The tables that hold every record as it landed; a record with an error becomes a dead letter."""
 
 

@@ -18,6 +18,7 @@ Content = Literal[
     "conjunction",
     "edit",
     "ground event",
+    "acknowledgement",
 ]
 
 

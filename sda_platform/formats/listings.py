@@ -14,11 +14,15 @@ class ListingError(ValueError):
 
 
 def read_listing(
-    path: Path, columns: Sequence[str], parse: Callable[[Sequence[str]], tuple[Key, Value]]
+    path: Path,
+    columns: Sequence[str],
+    parse: Callable[[Sequence[str]], tuple[Key, Value]],
+    optional: Sequence[str] = (),
 ) -> dict[Key, Value]:
     """The entries of the CSV at ``path`` in file order; its header is ``columns``, blank lines are left out.
 
-    ``parse`` makes a key, which occurs once, and a value of a line's fields; its ValueError has the reason.
+    The header may go on with some of the ``optional`` columns. ``parse`` gets the fields of all columns, absent ones
+    empty. It makes a key, which occurs once, and a value; its ValueError has the reason.
 
     Raises:
         ListingError: the file cannot be read, breaks that form, or lists nothing.
@@ -30,14 +34,17 @@ def read_listing(
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ListingError(f"{path}: cannot be read: {error}") from error
     header = lines[0][1] if lines else []
-    if header != list(columns):
-        raise ListingError(f"{path}: header is {','.join(header)!r}, expected {','.join(columns)!r}")
+    more = header[len(columns) :]
+    if header[: len(columns)] != list(columns) or len(set(more)) < len(more) or not set(more) <= set(optional):
+        expected = f"{','.join(columns)!r}" + (f", and any of {','.join(optional)}" if optional else "")
+        raise ListingError(f"{path}: header is {','.join(header)!r}, expected {expected}")
     entries: dict[Key, Value] = {}
     for where, row in lines[1:]:
-        if len(row) != len(columns):
-            raise ListingError(f"{where}: {len(row)} fields, expected {len(columns)} ({','.join(columns)})")
+        if len(row) != len(header):
+            raise ListingError(f"{where}: {len(row)} fields, expected {len(header)} ({','.join(header)})")
+        fields = dict(zip(header, (field.strip() for field in row), strict=True))
         try:
-            key, value = parse([field.strip() for field in row])
+            key, value = parse([fields.get(name, "") for name in (*columns, *optional)])
         except ValueError as error:
             raise ListingError(f"{where}: {error}") from None
         if key in entries:

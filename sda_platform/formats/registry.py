@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from sda_platform.formats.acknowledgements import encode_acknowledgements, read_acknowledgement
 from sda_platform.formats.cdm import read_cdm_record
 from sda_platform.formats.cdm_writing import encode_cdms
 from sda_platform.formats.edits import encode_edits, read_edit
@@ -183,6 +184,17 @@ FORMATS: Final[tuple[Format, ...]] = (
         row_column="command_id",
         read=read_ground_event,
         write=encode_ground_events,
+    ),
+    RecordFormat(
+        name="acknowledgements-jsonl",
+        title="Acknowledgements of alerts, JSON, one a line",
+        content="acknowledgement",
+        zone="acknowledgements",
+        suffixes=(".acks",),
+        framing=LINES,
+        row_column="alert_id",
+        read=read_acknowledgement,
+        write=encode_acknowledgements,
     ),
     *_message(
         "oem",

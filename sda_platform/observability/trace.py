@@ -1,18 +1,20 @@
 """`sda trace`: from an alert back to the raw frames, through every table between them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
-from sda_platform.conjunction.alert_ids import complete_alert_id
+from sda_platform.conjunction.acknowledging import known_acknowledgements
+from sda_platform.conjunction.alert_ids import UnknownAlert, complete_alert_id
 from sda_platform.conjunction.cdm_comparison import comparisons_with
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACK_MEMORY_NS
 from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 
@@ -33,6 +35,7 @@ class Trace:
     tracks: list[dict[str, Any]]
     observations: list[dict[str, Any]]
     messages: Sequence[dict[str, Any]] = ()
+    acknowledgements: Sequence[Mapping[str, Any]] = ()
 
 
 def trace_alert(lake: Lake, prefix: str) -> Trace:
@@ -54,7 +57,18 @@ def trace_alert(lake: Lake, prefix: str) -> Trace:
         tracks,
         _rows(lake, OBSERVATIONS, "observation_id", sorted(observation_ids)),
         comparisons_with(lake, alerts[-1]),
+        known_acknowledgements(lake).get(alert_id, ()),
     )
+
+
+def current_alert(lake: Lake, prefix: str) -> dict[str, Any]:
+    """The current entry of the alert whose id begins with ``prefix``. Raises UnknownAlert, also if it is withdrawn."""
+    alert_id = complete_alert_id(lake, prefix)
+    entries = _rows(lake, CONJUNCTION_ALERTS, "event_id", [alert_id])
+    last = max(entries, key=lambda row: (row["sequence"], row["op"]))
+    if last["op"] != INSERT:
+        raise UnknownAlert(f"alert {alert_id} is withdrawn")
+    return last
 
 
 def _windows(lake: Lake, newest: Sequence[str]) -> list[dict[str, Any]]:

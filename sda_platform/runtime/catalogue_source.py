@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 
 from sda_platform.catalog.sources import source_priority
 from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.gate import readable_of
@@ -88,7 +89,13 @@ class LakeSource:
         return self._current(CONJUNCTION_ASSESSMENTS, "tca_time_ns", "ascending", is_of_object)
 
     def alerts(self) -> Rows:
-        return self._current(CONJUNCTION_ALERTS, "collision_probability", "descending")
+        found = self._current(CONJUNCTION_ALERTS, "collision_probability", "descending")
+        known = known_acknowledgements(self._lake)
+        return [
+            {**alert, "acknowledgements": known.get(alert["event_id"], [])}
+            for alert in found
+            if alert["status"] != "closed"
+        ]
 
     def schedule(self) -> Rows:
         return scheduled_observations(self._lake)

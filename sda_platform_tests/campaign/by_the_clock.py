@@ -33,6 +33,7 @@ from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, 
 # Telescopes may see nothing in a scene as short as this.
 _SETTINGS = {
     "SDA_SCREENING_HORIZON_H": "1",
+    "SDA_ALERT_YELLOW_PC": "1e-7",
     "SDA_SOURCES": '["radar", "isl"]',
     "SDA_BATCH_MAX_SEGMENTS": "1000000",
     # A request may have no object of the catalogue; passes are searched for all of it.

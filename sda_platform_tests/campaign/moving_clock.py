@@ -37,7 +37,11 @@ from sda_platform_tests.campaign.world import Delivery, RecordId
 from sda_platform_tests.support.injections import Injection, armed, hits
 from sda_platform_tests.support.segments import START_NS, after, catalogue_ids, catalogue_of, described
 
-_SETTINGS = {"SDA_SCREENING_HORIZON_H": "1", "SDA_SOURCES": '["radar", "isl"]'}
+_SETTINGS = {
+    "SDA_SCREENING_HORIZON_H": "1",
+    "SDA_SOURCES": '["radar", "isl"]',
+    "SDA_ALERT_YELLOW_PC": "1e-7",
+}
 _RATES = FaultRates(late=0.1, duplicate=0.05, corrupt=0.02)
 # Mission seconds of the runs: before the copies are made, the killed one, its repetition, and one more.
 _FILLED_S, _ATTEMPT_S, _REPETITION_S, _AFTERWARDS_S = 100.0, 150.0, 200.0, 260.0

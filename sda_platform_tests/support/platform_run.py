@@ -30,9 +30,13 @@ class Platform:
     ) -> None:
         self.home = home
         self._session = session
-        # The scenes are small and short: telescopes may see nothing in them.
+        # The scenes are small and short: telescopes may see nothing in them, and high risks are rare.
         settings = Settings(
-            home=home, spark_remote="local", intake={"orphan_grace_s": 0.0}, fusion={"sources": ["radar", "isl"]}
+            home=home,
+            spark_remote="local",
+            intake={"orphan_grace_s": 0.0},
+            fusion={"sources": ["radar", "isl"]},
+            alerting={"yellow_pc": 1e-7},
         )
         self.definitions = build_defs({"screening": screening or ScreeningResource(horizon_h=2.0)}, settings)
         self.instance = dg.DagsterInstance.ephemeral()

@@ -61,6 +61,7 @@ class RunningPlatform:
             "SDA_SERVING": "false",
             "SDA_SERVING_PORT": "0",
             "SDA_SCREENING_HORIZON_H": "24",
+            "SDA_ALERT_YELLOW_PC": "1e-7",  # higher risks are rare in a small scene
             "SDA_FUSION_REFRESH": "false",  # they come by the clock, and would run next to any test
             "SDA_ORPHAN_GRACE_S": "1",
             **(environment or {}),

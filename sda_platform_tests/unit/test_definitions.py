@@ -40,7 +40,7 @@ UNITLESS = {
     "priority_class", "satellite_id", "frame_sequence", "station_id", "information_gain", "expected_probability",
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",
     "held_back_windows", "held_back_rms", "published_held_back_rms",
-    "token", "number", "priority", "executions",
+    "revision", "token", "number", "priority", "executions",
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from sda_platform.cli.main import main
-from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.dead_letters.growth import GrowthResource
 from sda_platform.definitions import build_defs
 from sda_platform.edge.report_client import TOKEN_VARIABLE
@@ -82,9 +82,21 @@ SECTIONS = {
     "growth": GrowthResource,
     "fusion": FusionResource,
     "screening": ScreeningResource,
+    "alerting": AlertingResource,
     "scheduling": TaskingResource,
 }
 VARIABLES = {
+    "SDA_ALERT_DILUTION_RED_PC",
+    "SDA_ALERT_DILUTION_RED_SIGMAS",
+    "SDA_ALERT_DILUTION_WITHIN_H",
+    "SDA_ALERT_DILUTION_YELLOW_PC",
+    "SDA_ALERT_DILUTION_YELLOW_SIGMAS",
+    "SDA_ALERT_HYSTERESIS_DECADES",
+    "SDA_ALERT_RED_PC",
+    "SDA_ALERT_REVISE_DECADES",
+    "SDA_ALERT_REVISE_MISS_KM",
+    "SDA_ALERT_REVISE_TCA_S",
+    "SDA_ALERT_YELLOW_PC",
     "SDA_ALLOWED_LATENESS_S",
     "SDA_BACKLOG_MAX_AGE_S",
     "SDA_BATCH_MAX_BYTES",

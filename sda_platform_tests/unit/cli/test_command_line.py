@@ -158,7 +158,7 @@ def test_a_trace_leads_from_the_alert_to_the_records(home: Path) -> None:
     ("arguments", "words"),
     [
         (("trace", "nothing"), "no alert begins with 'nothing'"),
-        (("replay", "orbits"), "no table is named 'orbits'; there are: alert_deliveries,"),
+        (("replay", "orbits"), "no table is named 'orbits'; there are: alert_acknowledgements,"),
         (("land", "missing.jsonl"), "missing.jsonl: cannot be read"),
         (("land", "--feed", "lidar", __file__), "does not determine its format"),
     ],

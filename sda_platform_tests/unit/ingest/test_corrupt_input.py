@@ -12,8 +12,9 @@ import pytest
 
 from sda_platform.catalog import decoding, edit_decoding, ephemeris_decoding
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
-from sda_platform.conjunction import cdm_decoding
-from sda_platform.conjunction.tables import RECEIVED_CDMS
+from sda_platform.conjunction import acknowledging, cdm_decoding
+from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, RECEIVED_CDMS
+from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
@@ -85,16 +86,21 @@ SOUND = {
         GroundEvent("atlantic", "issued", n, number=n, command_id=f"c{n}", kind="REPOINT")
         for n in range(1, RECORDS + 1)
     ),
+    "acknowledgements-jsonl": encode_acknowledgements(
+        AlertAcknowledgement("an alert", n, "ann", f"comment {n}", START_NS) for n in range(RECORDS)
+    ),
 }
 JSON_RECORDS = {
     "optical-jsonl": OPTICAL,
     "omm-json": OMM,
     "edits-jsonl": json.loads(SOUND["edits-jsonl"].splitlines()[0]) | {"editor": "ann"},
     "ground-events-jsonl": json.loads(SOUND["ground-events-jsonl"].splitlines()[0]),
+    "acknowledgements-jsonl": json.loads(SOUND["acknowledgements-jsonl"].splitlines()[0]),
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "telemetry": (TELEMETRY_FRAMES, one_by_one(telemetry_decoding.decode)),
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
+    "acknowledgements": (ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledging.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
     "ground": (GROUND_EVENTS, one_by_one(command_states.decode)),
     "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from sda_platform.catalog.checks import catalog_balance
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.checks import alerts_follow_assessments, assessments_follow_candidates
+from sda_platform.conjunction.resource import AlertingResource
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -321,12 +322,24 @@ def test_assessments_follow_standing_candidates(lake: Lake, assessed: str, told:
     assert problems(lake, CONJUNCTION_ASSESSMENTS, assessments_follow_candidates) == told
 
 
-@pytest.mark.parametrize(("alerted", "told"), [("x", []), ("", ["1 alerts missing"]), ("xg", ["1 alerts unexpected"])])
-def test_alerts_follow_standing_assessments_at_risk(lake: Lake, alerted: str, told: list[str]) -> None:
-    rows = [*journal(("x", "insert"), risk="red"), *journal(("g", "insert"), risk="green")]
+@pytest.mark.parametrize(
+    ("alerted", "told"),
+    [("x", []), ("", ["1 alerts missing, such as x"]), ("xg", ["1 alerts unexpected, such as g"])],
+)
+def test_alerts_follow_the_assessments_that_the_policy_selects(lake: Lake, alerted: str, told: list[str]) -> None:
+    ahead = {"tca_time_ns": after(3600)}
+    rows = [
+        {**journal(("x", "insert"), collision_probability=2e-4)[0], **ahead},
+        {**journal(("g", "insert"), collision_probability=2e-7, risk="yellow")[0], **ahead},
+    ]
     commit(lake, CONJUNCTION_ASSESSMENTS, rows)
-    windows = [genesis_window(CONJUNCTION_ASSESSMENTS)]
-    commit(lake, CONJUNCTION_ALERTS, journal(*((e, "insert") for e in alerted)), windows=windows)
+    commit(
+        lake,
+        CONJUNCTION_ALERTS,
+        [{**each, **ahead} for each in journal(*((e, "insert") for e in alerted), risk="red", status="open")],
+        windows=[genesis_window(CONJUNCTION_ASSESSMENTS)],
+        settings={"alerting": AlertingResource().recorded()},
+    )
     assert problems(lake, CONJUNCTION_ALERTS, alerts_follow_assessments) == told
 
 

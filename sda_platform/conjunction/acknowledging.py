@@ -1,0 +1,84 @@
+"""Acknowledgements of alerts: making one, which lands like any other record, and reading those that are known."""
+
+import hashlib
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, ALERT_ACKNOWLEDGEMENTS
+from sda_platform.formats.acknowledgements import (
+    AlertAcknowledgement,
+    encode_acknowledgements,
+    read_acknowledgement,
+)
+from sda_platform.formats.cutting import cut_records
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.records import RawRecord
+from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import LandingColumns, Provenance
+from sda_platform.landing.zone import LandingZone
+
+_FORMAT = "acknowledgements-jsonl"
+_FACTS = ["alert_id", "revision", "acknowledged_by", "comment", "acknowledged_time_ns"]
+# What all records of a segment share is added by whoever reads the segment.
+_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
+_SCHEMA = pa.schema([field for field in ALERT_ACKNOWLEDGEMENTS.arrow_schema if field.name not in _OF_SEGMENT])
+Acknowledgements = Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def acknowledge(
+    lake: Lake, landing_uri: str, *, alert_id: str, revision: int, by: str, comment: str
+) -> AlertAcknowledgement:
+    """Acknowledge a revision of an alert; when this ends, the record is durable in the landing zone."""
+    now_ns = lake.clock.now_ns()
+    made = AlertAcknowledgement(alert_id, revision, by, comment, now_ns)
+    data = encode_acknowledgements([made])
+    meta = describe_segment(
+        data,
+        feed=ACKNOWLEDGEMENTS_FEED,
+        segment_format=_FORMAT,
+        sealed_time_ns=now_ns,
+        sealed_wall_time_ns=time.time_ns(),
+    )
+    name = f"ack-{hashlib.sha256(data).hexdigest()[:24]}.acks"
+    LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED).seal(name, data, meta)
+    return made
+
+
+def known_acknowledgements(lake: Lake, landing_uri: str | None = None) -> Acknowledgements:
+    """By alert, every usable acknowledgement, oldest first: consumed ones, and those pending in the landing zone."""
+    rows = lake.log(ALERT_ACKNOWLEDGEMENTS).rows(_FACTS, ds.field("error_kind").is_null()).to_pylist()
+    if landing_uri is not None:
+        rows += _pending(LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED))
+    by_alert: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for facts in sorted({tuple(row[name] for name in _FACTS) for row in rows}, key=lambda each: (each[-1], each)):
+        by_alert[facts[0]].append(dict(zip(_FACTS, facts, strict=True)))
+    return dict(by_alert)
+
+
+def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+    """One row per record of the segment, in columns of `alert_acknowledgements`; never raises for any bytes."""
+    records = cut_records(data, meta.format)
+    rows = []
+    for row, (number, payload) in enumerate(zip(records.numbers.tolist(), records.payloads, strict=True)):
+        facts: dict[str, Any] = {"record_number": number, "payload": payload}
+        try:
+            if row in records.errors:
+                raise records.errors[row]
+            facts |= vars(read_acknowledgement(RawRecord(number, None, payload)))
+        except RecordError as error:
+            facts |= {"error_kind": error.kind, "error": error.text}
+        rows.append(facts)
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _pending(zone: LandingZone) -> Iterator[dict[str, Any]]:
+    for segment in zone.pending():
+        loaded = zone.read(segment)
+        if loaded.defect is None and loaded.meta is not None:
+            yield from (row for row in decode(loaded.data, loaded.meta).to_pylist() if row["error_kind"] is None)

@@ -1,0 +1,118 @@
+"""The alert policy: the level of an assessed event, and whether a change of an alert is news.
+
+Every approach that screening finds is an event of interest and is assessed. Only some of them are alerts, and an alert
+is sent again only when a change matters. docs/explanation/alert-policy.md has the reasons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.orbits.risk.probability import RISK_LEVELS
+from sda_platform.setting_sections import AlertSettings
+
+BY_PROBABILITY, BY_DILUTION, BY_HYSTERESIS = "probability", "dilution", "hysteresis"
+RULES = (BY_PROBABILITY, BY_DILUTION, BY_HYSTERESIS)
+CHANGES = ("new", "risk_level", "probability", "tca", "miss", "data_quality", "reopened", "closed")
+GREEN, YELLOW, RED = range(3)
+
+# How much farther a miss may be, in sigmas, for an alert to keep a level that it has by dilution.
+_HYSTERESIS_SIGMAS = 0.5
+_HOUR_NS = 3600 * NANOSECONDS_PER_SECOND
+
+Columns = Mapping[str, npt.NDArray[Any]]
+Fact = Mapping[str, Any]
+LEVEL_COLUMNS = (
+    "norad_id_1", "norad_id_2", "tca_time_ns", "collision_probability", "maximum_probability", "maximum_sigma_scale",
+    "mahalanobis_distance", "is_2d_valid", "risk",
+)  # fmt: skip
+"""Columns of `conjunction_assessments` that the level depends on."""
+
+
+@dataclass(frozen=True)
+class AlertPolicy:
+    """Thresholds by `AlertSettings`; ``members`` has the levels of Pc (yellow, red) of objects with their own."""
+
+    settings: AlertSettings
+    members: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def gate_ns(self) -> int:
+        """Time to TCA at which the rule of dilution begins to apply, ns."""
+        return round(self.settings.dilution_within_h * _HOUR_NS)
+
+    def levels(self, events: Columns, previous: npt.ArrayLike, as_of_ns: int) -> npt.NDArray[np.int64]:
+        """The level (n,) of each event at ``as_of_ns``: GREEN, YELLOW or RED; ``previous`` is the level of its alert.
+
+        ``events`` has LEVEL_COLUMNS, each (n,). A level is kept until the event falls below its thresholds by the
+        hysteresis.
+        """
+        before = np.asarray(previous, dtype=np.int64)
+        return np.maximum(self._strict(events, as_of_ns)[0], np.minimum(before, self._relaxed(events, as_of_ns)))
+
+    def rule(self, events: Columns, level: npt.NDArray[np.int64], as_of_ns: int) -> list[str]:
+        """Which rule gives each event (n,) its ``level``, one of RULES."""
+        strict, by_probability = self._strict(events, as_of_ns)
+        of_rule = np.where(by_probability >= level, BY_PROBABILITY, BY_DILUTION)
+        return [str(name) for name in np.where(strict < level, BY_HYSTERESIS, of_rule)]
+
+    def changes(self, fact: Fact, sent: Fact) -> list[str]:
+        """What of an alert changed since it was ``sent`` so that it must be sent again; of CHANGES, often nothing."""
+        floor = self._thresholds(fact)[0] * 10.0**-self.settings.hysteresis_decades
+        now, then = (max(alert["collision_probability"], floor) for alert in (fact, sent))
+        tca_moved_s = abs(fact["tca_time_ns"] - sent["tca_time_ns"]) / NANOSECONDS_PER_SECOND
+        found = {
+            "risk_level": fact["risk"] != sent["risk"],
+            "probability": abs(math.log10(now / then)) >= self.settings.revise_decades,
+            "tca": tca_moved_s >= self.settings.revise_tca_s,
+            "miss": abs(fact["miss_distance_km"] - sent["miss_distance_km"]) >= self.settings.revise_miss_km,
+            "data_quality": sent["data_quality"] not in (None, fact["data_quality"]),
+        }
+        return [name for name, has_changed in found.items() if has_changed]
+
+    def _thresholds(self, fact: Fact) -> tuple[float, float]:
+        """The levels of Pc of an event: the lower ones of both objects."""
+        fleet = (self.settings.yellow_pc, self.settings.red_pc)
+        pairs = [self.members.get(fact[name], fleet) for name in ("norad_id_1", "norad_id_2")]
+        own = [pair for pair in pairs if pair != fleet] or [fleet]
+        return min(pair[0] for pair in own), min(pair[1] for pair in own)
+
+    def _all_thresholds(self, events: Columns) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        count = len(events["tca_time_ns"])
+        yellow, red = (np.full(count, pc) for pc in (self.settings.yellow_pc, self.settings.red_pc))
+        names = ("norad_id_1", "norad_id_2")
+        own = np.isin(events[names[0]], list(self.members)) | np.isin(events[names[1]], list(self.members))
+        for row in np.flatnonzero(own):
+            yellow[row], red[row] = self._thresholds({name: int(events[name][row]) for name in names})
+        return yellow, red
+
+    def _strict(
+        self, events: Columns, as_of_ns: int, decades: float = 0.0, sigmas: float = 0.0
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Levels (n,) by all rules and by Pc alone, with thresholds relaxed by ``decades`` and ``sigmas``."""
+        settings, factor = self.settings, 10.0**decades
+        yellow, red = self._all_thresholds(events)
+        pc = np.asarray(events["collision_probability"]) * factor
+        # Without all covariances the 2D Pc cannot be validated; the assessment's level is the highest of all answers.
+        is_unvalidated = np.array([valid is None for valid in events["is_2d_valid"]], dtype=np.bool_)
+        is_red = (pc >= red) | (is_unvalidated & (np.asarray(events["risk"]) == RISK_LEVELS[RED]))
+        by_probability = np.where(is_red, RED, np.where(pc >= yellow, YELLOW, GREEN))
+        with np.errstate(invalid="ignore"):
+            diluted = np.asarray(events["maximum_sigma_scale"], dtype=np.float64) < 1
+        diluted &= np.asarray(events["tca_time_ns"]) - as_of_ns <= self.gate_ns
+        largest, miss = np.asarray(events["maximum_probability"]) * factor, np.asarray(events["mahalanobis_distance"])
+        is_red = diluted & (largest >= settings.dilution_red_pc) & (miss <= settings.dilution_red_sigmas + sigmas)
+        is_yellow = diluted & (largest >= settings.dilution_yellow_pc)
+        is_yellow &= miss <= settings.dilution_yellow_sigmas + sigmas
+        by_dilution = np.where(is_red, RED, np.where(is_yellow, YELLOW, GREEN))
+        return np.maximum(by_probability, by_dilution), by_probability
+
+    def _relaxed(self, events: Columns, as_of_ns: int) -> npt.NDArray[np.int64]:
+        return self._strict(events, as_of_ns, self.settings.hysteresis_decades, _HYSTERESIS_SIGMAS)[0]

@@ -1,0 +1,121 @@
+"""From assessed events and the alerts that were sent to the alerts that hold. Arrow in, Arrow out, no Spark.
+
+An alert that did not change in a way that matters is returned as it was sent, so that no entry follows from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.lake.correction_log import fact_names
+from sda_platform.orbits.risk.probability import RISK_LEVELS
+
+OPEN, CLOSED = "open", "closed"
+SENT = "sent"
+"""The column with the alert that was sent last, a struct of its content; null: none is active."""
+ASSESSED_COLUMNS = (
+    "event_id", *LEVEL_COLUMNS, "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
+    "state_source_1", "state_source_2", "track_id_1", "track_id_2",
+)  # fmt: skip
+ALERT_SCHEMA = pa.schema([CONJUNCTION_ALERTS.arrow_schema.field(name) for name in fact_names(CONJUNCTION_ALERTS)])
+_QUALITIES = ("element_sets", "mixed", "tracks_or_ephemerides")
+_COPIED = (
+    "event_id", "norad_id_1", "norad_id_2", "object_name_1", "object_name_2", "track_id_1", "track_id_2",
+)  # fmt: skip
+Row = Mapping[str, Any]
+
+
+def alerter(policy: AlertPolicy, as_of_ns: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that returns the alerts, in ALERT_SCHEMA, of events with ASSESSED_COLUMNS and `SENT`."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from alerts_of(pa.Table.from_batches([batch]), policy, as_of_ns).to_batches()
+
+    return run
+
+
+def alerts_of(events: pa.Table, policy: AlertPolicy, as_of_ns: int) -> pa.Table:
+    """The alerts that hold at ``as_of_ns``; an event without one is left out.
+
+    ``events`` has ASSESSED_COLUMNS, null where the event is no longer assessed, and `SENT`. An alert is closed, with
+    its outcome, once its TCA has passed, and then stays as it is, unless its TCA moves ahead again. An event that is
+    first assessed after its TCA gets no alert.
+    """
+    sent = events.column(SENT).to_pylist()
+    is_assessed = np.asarray(events.column("tca_time_ns").is_valid())
+    rows, gone = np.flatnonzero(is_assessed), np.flatnonzero(~is_assessed)
+    ids = events.column("event_id").to_pylist()
+    # What has passed is not withdrawn.
+    passed = [{"event_id": ids[row], **sent[row]} for row in gone if _is_closed(sent[row])]
+    assessed = events.take(pa.array(rows))
+    columns = {name: assessed.column(name).to_numpy(zero_copy_only=False) for name in LEVEL_COLUMNS}
+    before = np.array([RISK_LEVELS.index(sent[row]["risk"]) if sent[row] else 0 for row in rows], dtype=np.int64)
+    levels = policy.levels(columns, before, as_of_ns)
+    rules = policy.rule(columns, levels, as_of_ns)
+    closed = np.array([_is_closed(sent[row]) for row in rows], dtype=np.bool_)
+    kept = np.flatnonzero((levels > 0) | closed)
+    facts = assessed.take(pa.array(kept)).to_pylist()
+    found = [
+        _alert(fact, sent[rows[at]], int(levels[at]), rules[at], policy, as_of_ns)
+        for at, fact in zip(kept, facts, strict=True)
+    ]
+    return pa.Table.from_pylist([*passed, *(each for each in found if each)], ALERT_SCHEMA)
+
+
+def _is_closed(sent: Row | None) -> bool:
+    return sent is not None and sent["status"] == CLOSED
+
+
+def _alert(
+    fact: Row, sent: Row | None, level: int, rule: str, policy: AlertPolicy, as_of_ns: int
+) -> dict[str, Any] | None:
+    """The alert of an assessed event; None where it has none."""
+    has_passed = fact["tca_time_ns"] <= as_of_ns
+    known = None if sent is None else {"event_id": fact["event_id"], **sent}
+    if has_passed and (sent is None or _is_closed(sent)):
+        return known
+    if level == 0:  # a closed alert whose TCA moved ahead, and which is no alert any more
+        return known
+    highest = level if sent is None else max(level, RISK_LEVELS.index(sent["highest_risk"] or sent["risk"]))
+    now = {
+        **{name: fact[name] for name in _COPIED},
+        **_rounded(fact),
+        "risk": RISK_LEVELS[level],
+        "highest_risk": RISK_LEVELS[highest],
+        "rule": rule,
+        "data_quality": _QUALITIES[sum(fact[f"state_source_{n}"] != "element_set" for n in (1, 2))],
+        "status": CLOSED if has_passed else OPEN,
+        "outcome": f"passed_{RISK_LEVELS[level]}" if has_passed else None,
+    }
+    if sent is None:
+        return {**now, "change": "new"}
+    changes = policy.changes(now, sent)
+    if _is_closed(sent):
+        changes.insert(0, "reopened")
+    if has_passed:
+        changes.append(CLOSED)
+    return {**now, "change": ",".join(changes)} if changes else known
+
+
+def _rounded(fact: Row) -> dict[str, Any]:
+    """The numbers to the precision that a person acts on: TCA to 1 ms, miss to 1 m, Pc to three digits."""
+    return {
+        "tca_time_ns": round(fact["tca_time_ns"] / 1e6) * 1_000_000,
+        "miss_distance_km": round(fact["miss_distance_km"], 3),
+        "relative_speed_km_s": round(fact["relative_speed_km_s"], 4),
+        "collision_probability": _significant(fact["collision_probability"]),
+        "maximum_probability": _significant(fact["maximum_probability"]),
+        "mahalanobis_distance": _significant(fact["mahalanobis_distance"]),
+    }
+
+
+def _significant(value: float) -> float:
+    return float(f"{value:.2e}") if math.isfinite(value) else value

@@ -1,0 +1,111 @@
+"""Figures of an alert's report as SVG: Pc and miss over time with their uncertainty, and the encounter plane."""
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle, Ellipse
+
+from sda_platform.conjunction.history import EventHistory
+from sda_platform.fusion.tables import covariance_from_lower
+from sda_platform.orbits.elements import FloatArray
+from sda_platform.orbits.risk.probability import RED_FROM, YELLOW_FROM
+
+_LEAST = 1e-12
+_PRIMARY, _SECONDARY, _COMBINED = "#1e88e5", "#e53935", "#6d4c41"
+
+
+def history_figure(history: EventHistory) -> str:
+    """Pc with its range up to the largest Pc, and the miss distance with one sigma, against hours to TCA."""
+    figure = Figure(figsize=(9.5, 6.0))
+    risk, miss = figure.subplots(2, 1, sharex=True)
+    hours = np.array(history.hours_to_tca)
+    pc, largest = (
+        np.maximum(np.array(history.values(name), dtype=float), _LEAST)
+        for name in ("collision_probability", "maximum_probability")
+    )
+    risk.fill_between(hours, pc, np.maximum(largest, pc), alpha=0.2, color=_SECONDARY, label="up to the largest Pc")
+    risk.plot(hours, pc, "o-", color=_SECONDARY, markersize=4, label="Pc")
+    trials = np.array([value or 0.0 for value in history.values("probability_standard_error")], dtype=float)
+    if trials.any():
+        risk.errorbar(hours, pc, yerr=trials, fmt="none", color=_SECONDARY, label="standard error of trials")
+    for level in (RED_FROM, YELLOW_FROM):
+        risk.axhline(level, color="grey", linewidth=0.8, linestyle=":")
+    risk.set(yscale="log", ylabel="probability of collision")
+    distance = np.array(history.values("miss_distance_km"), dtype=float)
+    sigma = np.array([miss_sigma_km(row) for row in history.assessments])
+    miss.fill_between(hours, np.maximum(distance - sigma, 0), distance + sigma, alpha=0.2, color=_PRIMARY)
+    miss.plot(hours, distance, "o-", color=_PRIMARY, markersize=4, label="miss distance, one sigma")
+    miss.set(ylabel="km", xlabel="hours to TCA", ylim=(0, None))
+    miss.invert_xaxis()
+    for axes in (risk, miss):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+    return _svg(figure)
+
+
+def plane_figure(assessment: Mapping[str, Any]) -> str:
+    """The plane across the relative velocity: both objects with their covariances, and the combined one.
+
+    The x axis points along the miss. Ellipses are one sigma of each object and one and three sigma of both combined.
+    """
+    dr, basis, covariances = encounter_geometry(assessment)
+    figure = Figure(figsize=(6.5, 6.5))
+    axes = figure.subplots()
+    place = basis @ dr
+    radius_km = assessment["hard_body_radius_m"] / 1000
+    flat = [basis @ covariance @ basis.T for covariance in covariances]
+    axes.add_patch(_ellipse((0.0, 0.0), flat[0], 1, _PRIMARY, "primary, 1 sigma"))
+    axes.add_patch(_ellipse((float(place[0]), float(place[1])), flat[1], 1, _SECONDARY, "secondary, 1 sigma"))
+    for sigmas in (1, 3):
+        label = f"combined, {sigmas} sigma"
+        axes.add_patch(_ellipse((float(place[0]), float(place[1])), flat[0] + flat[1], sigmas, _COMBINED, label))
+    axes.add_patch(Circle((0, 0), radius_km, color="black", label=f"hard body, {1000 * radius_km:g} m"))
+    axes.plot(0, 0, "+", color=_PRIMARY, markersize=12)
+    axes.plot(*place, "x", color=_SECONDARY, markersize=8)
+    reach = 3.2 * float(np.sqrt(np.linalg.eigvalsh(flat[0] + flat[1])[-1])) + float(np.hypot(*place))
+    axes.set(xlim=(-reach, reach), ylim=(-reach, reach), xlabel="along the miss, km", ylabel="across it, km")
+    axes.set_aspect("equal")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return _svg(figure)
+
+
+def encounter_geometry(assessment: Mapping[str, Any]) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+    """Relative position (3,) km, rows of the plane's axes (2, 3), and both position covariances (3, 3) km², TEME."""
+    states = [np.asarray(assessment[f"state_{n}"], dtype=np.float64) for n in (1, 2)]
+    covariances = [covariance_from_lower([assessment[f"covariance_{n}"]])[0, :3, :3] for n in (1, 2)]
+    dr, dv = states[1][:3] - states[0][:3], states[1][3:] - states[0][3:]
+    along = dv / np.linalg.norm(dv)
+    across = dr - (dr @ along) * along
+    if np.linalg.norm(across) < 1e-9:  # an exact hit has no direction of its own
+        across = np.cross(along, np.eye(3)[np.abs(along).argmin()])
+    first = across / np.linalg.norm(across)
+    return dr, np.stack([first, np.cross(along, first)]), covariances
+
+
+def miss_sigma_km(assessment: Mapping[str, Any]) -> float:
+    """One sigma of the miss distance, km: of both covariances along the miss; NaN where no states were kept."""
+    if not assessment["state_1"]:
+        return float("nan")
+    _, basis, covariances = encounter_geometry(assessment)
+    return float(np.sqrt(max(basis[0] @ (covariances[0] + covariances[1]) @ basis[0], 0.0)))
+
+
+def _ellipse(centre: tuple[float, float], covariance: FloatArray, sigmas: int, colour: str, label: str) -> Ellipse:
+    variances, axes = np.linalg.eigh(covariance)
+    width, height = 2 * sigmas * np.sqrt(np.maximum(variances[::-1], 0.0))
+    angle = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
+    style = "--" if sigmas > 1 else "-"
+    return Ellipse(
+        centre, float(width), float(height), angle=angle, fill=False, edgecolor=colour, linestyle=style, label=label
+    )
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]

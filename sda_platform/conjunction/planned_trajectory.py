@@ -1,0 +1,113 @@
+"""Where a primary would be: on its element set, after a burn, or on a planned ephemeris."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
+from sda_platform.orbits.ephemerides import Ephemeris, states_at
+from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.orbits.mean_elements import mean_elements
+from sda_platform.orbits.propagation import Propagator
+
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+# SGP4 through a state stays within a kilometre or so of any motion for so long on both sides.
+_REACH_NS = 1800 * NANOSECONDS_PER_SECOND
+PLAN_MARGIN_KM = 3.0
+"""How much farther a planned ephemeris is screened: the error of the element sets that stand for it."""
+
+
+class PlanError(ValueError):
+    """A plan that cannot be screened; the text says why."""
+
+
+@dataclass(frozen=True)
+class Burn:
+    """A change of velocity (3,) m/s in radial, transverse and normal axes, at once at ``time_ns``."""
+
+    time_ns: int
+    dv_rtn_m_s: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTrajectory:
+    """A primary's path as element sets, each in force from ``from_ns`` to ``until_ns`` (n,), rows by time.
+
+    ``since_ns`` is the epoch from which the model of its covariance ages. With an ``ephemeris`` the sets only serve the
+    search; states, and the covariance if it has one, come from it.
+    """
+
+    elements: ElementSets
+    from_ns: IntArray
+    until_ns: IntArray
+    since_ns: int
+    ephemeris: Ephemeris | None = None
+
+    @property
+    def margin_km(self) -> float:
+        """How far beyond the threshold its approaches must be searched."""
+        return PLAN_MARGIN_KM if self.ephemeris else 0.0
+
+    def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) at ``time_ns`` (n,), TEME."""
+        if self.ephemeris:
+            state, covariance = self.ephemeris.at(time_ns)
+            r, v = state[:, :3], state[:, 3:]
+        else:
+            row = np.searchsorted(self.until_ns, time_ns, side="right")
+            _, r, v = Propagator(self.elements).at(row, time_ns)
+            covariance = np.full((len(time_ns), 6, 6), np.nan)
+        modelled = rtn_to_teme(prior_covariance_rtn(r, v, (time_ns - self.since_ns) / _DAY_NS), r, v)
+        return r, v, np.where(np.isfinite(covariance), covariance, modelled)
+
+
+def unchanged(elements: ElementSets) -> PlannedTrajectory:
+    """The path by one element set (1,)."""
+    always, forever = np.array([ALWAYS_NS]), np.array([FOREVER_NS])
+    return PlannedTrajectory(elements, always, forever, int(elements.epoch_time_ns[0]))
+
+
+def burned(elements: ElementSets, burns: Sequence[Burn]) -> PlannedTrajectory:
+    """The path by one element set (1,), changed by ``burns``.
+
+    After a burn the path is that of SGP4 through the changed state, with the drag term of the set. The covariance is
+    that of the set: the burn is taken as exact. Raises PlanError where SGP4 cannot follow.
+    """
+    sets, begins = [elements], [ALWAYS_NS]
+    for burn in sorted(burns, key=lambda each: each.time_ns):
+        _, r, v = Propagator(sets[-1]).at([0], burn.time_ns)
+        after = v + np.einsum("nji,j->ni", rtn_basis(r, v), np.asarray(burn.dv_rtn_m_s) / 1000)
+        changed = mean_elements(r, after, burn.time_ns, elements.bstar_per_earth_radius)
+        if not np.isfinite(changed.mean_motion_rev_per_day).all():
+            raise PlanError(f"SGP4 cannot follow the orbit after a burn of {burn.dv_rtn_m_s} m/s")
+        sets.append(_numbered(changed, int(elements.norad_id[0])))
+        begins.append(burn.time_ns)
+    until = np.array([*begins[1:], FOREVER_NS])
+    return PlannedTrajectory(ElementSets.stack(sets), np.array(begins), until, int(elements.epoch_time_ns[0]))
+
+
+def planned(ephemeris: Ephemeris, norad_id: int) -> PlannedTrajectory:
+    """The path by a planned ephemeris; a set through its states every hour serves the search.
+
+    Raises PlanError where SGP4 cannot follow one of these states.
+    """
+    begin_ns, end_ns = ephemeris.usable_from_ns, ephemeris.usable_until_ns
+    times = np.append(np.arange(begin_ns, end_ns, 2 * _REACH_NS), end_ns)
+    states = states_at(ephemeris.state_time_ns, ephemeris.state, times)
+    sets = mean_elements(states[:, :3], states[:, 3:], times)
+    if not np.isfinite(sets.mean_motion_rev_per_day).all():
+        raise PlanError("SGP4 cannot follow a state of the ephemeris")
+    borders = (times[1:] + times[:-1]) // 2
+    begins, ends = np.append(ALWAYS_NS, borders), np.append(borders, FOREVER_NS)
+    return PlannedTrajectory(_numbered(sets, norad_id), begins, ends, begin_ns, ephemeris)
+
+
+def _numbered(elements: ElementSets, norad_id: int) -> ElementSets:
+    columns = {name: getattr(elements, name) for name in ElementSets.__dataclass_fields__}
+    return ElementSets.from_columns({**columns, "norad_id": np.full(len(elements), norad_id)})

@@ -1,0 +1,103 @@
+"""The report of an alert: complete without a network, drawn by a real browser; CZML that other tools read."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sda_platform.clock import iso
+from sda_platform.conjunction.alert_page import AlertReport
+from sda_platform.conjunction.encounter_figures import encounter_geometry, miss_sigma_km
+from sda_platform.conjunction.history import EventHistory
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.orbits.two_body import two_body_state
+from sda_platform_tests.support.browser import opened
+from sda_platform_tests.support.delta_tables import row
+from sda_platform_tests.support.segments import START_NS, after
+
+TCA_NS = after(20 * 3600)
+SIGMAS_KM = (0.1, 0.4, 0.2, 1e-4, 1e-4, 1e-4)
+LOWER = np.diag(np.square(SIGMAS_KM))[np.tril_indices(6)].tolist()
+
+
+def assessed(hours: float, **facts: Any) -> dict[str, Any]:
+    """An assessment so many hours after the start: two circular orbits that cross at right angles, 0.3 km apart."""
+    known = {
+        "event_id": "an-event",
+        "sequence": int(hours),
+        "op": "insert",
+        "as_of_ns": after(hours * 3600),
+        "norad_id_1": 25544,
+        "norad_id_2": 5,
+        "object_name_1": "ISS <ZARYA>",
+        "object_name_2": "VANGUARD 1",
+        "tca_time_ns": TCA_NS,
+        "miss_distance_km": 0.3,
+        "relative_speed_km_s": 10.67,
+        "collision_probability": 10.0 ** -(6 - hours / 4),
+        "maximum_probability": 1e-3,
+        "mahalanobis_distance": 1.2,
+        "hard_body_radius_m": 10.0,
+        "risk": "yellow",
+        "state_source_1": "fused_track",
+        "state_1": [7000.0, 0.0, 0.0, 0.0, 7.546, 0.0],
+        "state_2": [7000.3, 0.0, 0.0, 0.0, 0.0, 7.546],
+        "covariance_1": LOWER,
+        "covariance_2": LOWER,
+    }
+    return row(CONJUNCTION_ASSESSMENTS, **{**known, **facts})
+
+
+@pytest.fixture
+def report() -> AlertReport:
+    history = EventHistory.of_correction_log([assessed(hours) for hours in (0, 6, 12)])
+    entry = {"event_id": "an-event", "risk": "red", "as_of_ns": START_NS, "tca_time_ns": TCA_NS, "op": "insert"}
+    alerts = [row(CONJUNCTION_ALERTS, **entry, change="risk_level,probability", rule="dilution", status="open")]
+    seen = {"acknowledged_by": "ann", "revision": 0, "acknowledged_time_ns": after(60), "comment": "<b>looking</b>"}
+    return AlertReport("an-event", alerts, history, [seen], ["elements of 25544: segment sets.csv record 7"])
+
+
+def test_the_page_says_what_happened_and_why_and_loads_nothing(report: AlertReport) -> None:
+    page = report.html()
+    for words in ("ISS &lt;ZARYA&gt;", "risk_level, probability by dilution", "own track", "sets.csv record 7",
+                  "&lt;b&gt;looking&lt;/b&gt;", iso(TCA_NS), "1.000e-03"):  # fmt: skip
+        assert words in page, words
+    assert page.count("<svg") == 2
+    assert not re.search(r"""(src|href)=["'](?!#|data:)|@import|url\((?!#)""", page), "nothing is loaded from elsewhere"
+
+
+def test_a_browser_draws_the_orbits_and_both_can_be_seen_at_tca(report: AlertReport, tmp_path: Path) -> None:
+    (tmp_path / "alert.html").write_text(report.html(), encoding="utf-8")
+    with opened(f"file://{tmp_path}", viewport=(1100, 900)) as page:
+        page.goto("/alert.html")
+        page.sees("TCA +0.00 s, distance 0.300 km", "Encounter plane", "VANGUARD 1", "ann")
+        page.save(tmp_path / "alert.png")
+    assert (tmp_path / "alert.png").stat().st_size > 20_000
+
+
+def test_czml_has_both_orbits_about_tca(report: AlertReport) -> None:
+    document, first, second = json.loads(report.czml())
+    assert document["clock"]["currentTime"] == first["position"]["epoch"] == iso(TCA_NS)
+    for packet, state in ((first, assessed(0)["state_1"]), (second, assessed(0)["state_2"])):
+        samples = np.reshape(packet["position"]["cartesian"], (-1, 4))
+        assert (np.diff(samples[:, 0]) >= 0).all() and samples[0, 0] < -2800
+        r_km, _ = two_body_state([state[:3]] * len(samples), [state[3:]] * len(samples), samples[:, 0])
+        np.testing.assert_allclose(samples[:, 1:], 1000 * r_km, atol=10)
+        middle = samples[len(samples) // 2]
+        np.testing.assert_allclose(middle, [0.0, *(1000 * x for x in state[:3])])
+
+
+def test_the_encounter_plane_lies_across_the_relative_velocity_with_the_miss_along_x() -> None:
+    event = assessed(0)
+    dr, basis, covariances = encounter_geometry(event)
+    dv = np.subtract(event["state_2"], event["state_1"])[3:]
+    np.testing.assert_allclose(basis @ dv, 0, atol=1e-12)
+    np.testing.assert_allclose(basis @ dr, [0.3, 0], atol=1e-9)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(2), atol=1e-12)
+    assert miss_sigma_km(event) == pytest.approx(np.sqrt(2) * SIGMAS_KM[0])
+    assert [c.shape for c in covariances] == [(3, 3)] * 2
+    hit = assessed(0, state_2=[7000.0, 0.0, 0.0, 0.0, 0.0, 7.546])
+    assert np.isfinite(encounter_geometry(hit)[1]).all()

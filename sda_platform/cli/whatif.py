@@ -55,7 +55,7 @@ def whatif(
     before = scene.encounters(unchanged(scene.primary))
     found: dict[str, Any] = {"primary": primary, "before": [_facts(scene, each) for each in before]}
     if burns or ephemeris:
-        plan = planned(_ephemeris(ephemeris), primary) if ephemeris else None
+        plan = planned(_ephemeris(ephemeris), scene.primary) if ephemeris else None
         path = plan or burned(scene.primary, [_burn(text) for text in burns])
         outcomes = compared(before, scene.encounters(path))
         found["plan"] = [{side: _facts(scene, getattr(o, side)) for side in ("before", "after")} for o in outcomes]

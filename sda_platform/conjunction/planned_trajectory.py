@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.ephemerides import Ephemeris, states_at
 from sda_platform.orbits.frames import rtn_basis
@@ -16,7 +17,6 @@ from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator
 
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 # SGP4 through a state stays within a kilometre or so of any motion for so long on both sides.
 _REACH_NS = 1800 * NANOSECONDS_PER_SECOND
 PLAN_MARGIN_KM = 3.0
@@ -39,14 +39,14 @@ class Burn:
 class PlannedTrajectory:
     """A primary's path as element sets, each in force from ``from_ns`` to ``until_ns`` (n,), rows by time.
 
-    ``since_ns`` is the epoch from which the model of its covariance ages. With an ``ephemeris`` the sets only serve the
+    The model of its covariance is that of the published set ``source`` (1,). With an ``ephemeris`` the sets only serve the
     search; states, and the covariance if it has one, come from it.
     """
 
     elements: ElementSets
     from_ns: IntArray
     until_ns: IntArray
-    since_ns: int
+    source: ElementSets
     ephemeris: Ephemeris | None = None
 
     @property
@@ -63,14 +63,15 @@ class PlannedTrajectory:
             row = np.searchsorted(self.until_ns, time_ns, side="right")
             _, r, v = Propagator(self.elements).at(row, time_ns)
             covariance = np.full((len(time_ns), 6, 6), np.nan)
-        modelled = rtn_to_teme(prior_covariance_rtn(r, v, (time_ns - self.since_ns) / _DAY_NS), r, v)
+        only = np.zeros(len(time_ns), np.int64)
+        modelled = rtn_to_teme(element_covariance_rtn(Propagator(self.source), only, time_ns, r, v), r, v)
         return r, v, np.where(np.isfinite(covariance), covariance, modelled)
 
 
 def unchanged(elements: ElementSets) -> PlannedTrajectory:
     """The path by one element set (1,)."""
     always, forever = np.array([ALWAYS_NS]), np.array([FOREVER_NS])
-    return PlannedTrajectory(elements, always, forever, int(elements.epoch_time_ns[0]))
+    return PlannedTrajectory(elements, always, forever, elements)
 
 
 def burned(elements: ElementSets, burns: Sequence[Burn]) -> PlannedTrajectory:
@@ -89,11 +90,11 @@ def burned(elements: ElementSets, burns: Sequence[Burn]) -> PlannedTrajectory:
         sets.append(_numbered(changed, int(elements.norad_id[0])))
         begins.append(burn.time_ns)
     until = np.array([*begins[1:], FOREVER_NS])
-    return PlannedTrajectory(ElementSets.stack(sets), np.array(begins), until, int(elements.epoch_time_ns[0]))
+    return PlannedTrajectory(ElementSets.stack(sets), np.array(begins), until, elements)
 
 
-def planned(ephemeris: Ephemeris, norad_id: int) -> PlannedTrajectory:
-    """The path by a planned ephemeris; a set through its states every hour serves the search.
+def planned(ephemeris: Ephemeris, elements: ElementSets) -> PlannedTrajectory:
+    """The path by a planned ephemeris of the object with the published set ``elements`` (1,); a set through its states every hour serves the search.
 
     Raises PlanError where SGP4 cannot follow one of these states.
     """
@@ -105,7 +106,7 @@ def planned(ephemeris: Ephemeris, norad_id: int) -> PlannedTrajectory:
         raise PlanError("SGP4 cannot follow a state of the ephemeris")
     borders = (times[1:] + times[:-1]) // 2
     begins, ends = np.append(ALWAYS_NS, borders), np.append(borders, FOREVER_NS)
-    return PlannedTrajectory(_numbered(sets, norad_id), begins, ends, begin_ns, ephemeris)
+    return PlannedTrajectory(_numbered(sets, int(elements.norad_id[0])), begins, ends, elements, ephemeris)
 
 
 def _numbered(elements: ElementSets, norad_id: int) -> ElementSets:

@@ -11,7 +11,8 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.planned_trajectory import Burn, PlanError, PlannedTrajectory, burned
-from sda_platform.orbits.covariance import prior_covariance_rtn, rtn_to_teme
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
 from sda_platform.orbits.risk.best_probability import best_probabilities
@@ -22,7 +23,6 @@ from sda_platform.orbits.screening.volumes import Volume
 
 # A pass before and one after the plan are one encounter if their TCAs are nearer than this: below half a revolution.
 _SAME_ENCOUNTER_NS = 20 * 60 * NANOSECONDS_PER_SECOND
-_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 _REFINEMENTS = 4
 _BURN_TIMES, _LADDER, _HALVINGS, _MOST_SCREENED = 24, 1.3, 6, 6
 
@@ -143,8 +143,7 @@ class Scene:
 
     def _secondaries(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         _, r, v = self.catalogue.propagator.at(rows, time_ns)
-        age_days = (time_ns - self.catalogue.propagator.elements.epoch_time_ns[rows]) / _DAY_NS
-        return r, v, rtn_to_teme(prior_covariance_rtn(r, v, age_days), r, v)
+        return r, v, rtn_to_teme(element_covariance_rtn(self.catalogue.propagator, rows, time_ns, r, v), r, v)
 
     def _radius_m(self, row: int) -> float:
         stated = self.radii.get(int(self.catalogue.norad_id[row]))

@@ -53,7 +53,7 @@ def test_a_burn_and_the_ephemeris_of_its_path_have_the_same_events(scene: Scene)
     ephemeris = Ephemeris(
         times, np.hstack([r, v]), np.empty(0, np.int64), np.empty((0, 6, 6)), int(times[0]), int(times[-1])
     )
-    by_burn, by_ephemeris = (scene.encounters(each) for each in (path, planned(ephemeris, PRIMARY)))
+    by_burn, by_ephemeris = (scene.encounters(each) for each in (path, planned(ephemeris, scene.primary)))
     assert len(by_burn) == len(by_ephemeris) > 0
     for one, other in zip(by_burn, by_ephemeris, strict=True):
         assert abs(one.tca_ns - other.tca_ns) < 10**7

@@ -39,8 +39,8 @@ class Burn:
 class PlannedTrajectory:
     """A primary's path as element sets, each in force from ``from_ns`` to ``until_ns`` (n,), rows by time.
 
-    The model of its covariance is that of the published set ``source`` (1,). With an ``ephemeris`` the sets only serve the
-    search; states, and the covariance if it has one, come from it.
+    The model of its covariance is that of the published set ``source`` (1,). With an ``ephemeris`` the sets only serve
+    the search; states, and the covariance if it has one, come from it.
     """
 
     elements: ElementSets
@@ -94,7 +94,9 @@ def burned(elements: ElementSets, burns: Sequence[Burn]) -> PlannedTrajectory:
 
 
 def planned(ephemeris: Ephemeris, elements: ElementSets) -> PlannedTrajectory:
-    """The path by a planned ephemeris of the object with the published set ``elements`` (1,); a set through its states every hour serves the search.
+    """The path by a planned ephemeris; a set through its states every hour serves the search.
+
+    ``elements`` (1,) is the published set of the object.
 
     Raises PlanError where SGP4 cannot follow one of these states.
     """

@@ -6,28 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as ds
 
+from sda_platform.conjunction.acknowledgement_decoding import decode
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, ALERT_ACKNOWLEDGEMENTS
-from sda_platform.formats.acknowledgements import (
-    AlertAcknowledgement,
-    encode_acknowledgements,
-    read_acknowledgement,
-)
-from sda_platform.formats.cutting import cut_records
-from sda_platform.formats.errors import RecordError
-from sda_platform.formats.records import RawRecord
-from sda_platform.formats.segments import SegmentMeta, describe_segment
+from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
+from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.table import LandingColumns, Provenance
 from sda_platform.landing.zone import LandingZone
 
 _FORMAT = "acknowledgements-jsonl"
 _FACTS = ["alert_id", "revision", "acknowledged_by", "comment", "acknowledged_time_ns"]
-# What all records of a segment share is added by whoever reads the segment.
-_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
-_SCHEMA = pa.schema([field for field in ALERT_ACKNOWLEDGEMENTS.arrow_schema if field.name not in _OF_SEGMENT])
 Acknowledgements = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
@@ -59,22 +48,6 @@ def known_acknowledgements(lake: Lake, landing_uri: str | None = None) -> Acknow
     for facts in sorted({tuple(row[name] for name in _FACTS) for row in rows}, key=lambda each: (each[-1], each)):
         by_alert[facts[0]].append(dict(zip(_FACTS, facts, strict=True)))
     return dict(by_alert)
-
-
-def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of the segment, in columns of `alert_acknowledgements`; never raises for any bytes."""
-    records = cut_records(data, meta.format)
-    rows = []
-    for row, (number, payload) in enumerate(zip(records.numbers.tolist(), records.payloads, strict=True)):
-        facts: dict[str, Any] = {"record_number": number, "payload": payload}
-        try:
-            if row in records.errors:
-                raise records.errors[row]
-            facts |= vars(read_acknowledgement(RawRecord(number, None, payload)))
-        except RecordError as error:
-            facts |= {"error_kind": error.kind, "error": error.text}
-        rows.append(facts)
-    return pa.Table.from_pylist(rows, _SCHEMA)
 
 
 def _pending(zone: LandingZone) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from sda_platform.catalog.orbits import catalogue_ahead, sets_ahead
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
-from sda_platform.conjunction import acknowledging, cdm_decoding, planning, review, screen, transforms
+from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen, transforms
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
@@ -78,7 +78,9 @@ def alert_acknowledgements(
 
     `sda alert ack` makes them. They change no alert, and are not sent to the subscriber.
     """
-    return land(lake, landing, ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledging.decode), report=context.log_event)
+    return land(
+        lake, landing, ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledgement_decoding.decode), report=context.log_event
+    )
 
 
 @table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])

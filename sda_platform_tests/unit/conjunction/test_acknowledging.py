@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from sda_platform.cli.cdm import alert_message
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
-from sda_platform.conjunction.acknowledging import decode, known_acknowledgements
+from sda_platform.conjunction.acknowledgement_decoding import decode
+from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.report import report
 from sda_platform.conjunction.tables import (
     ACKNOWLEDGEMENTS_FEED,

@@ -12,7 +12,7 @@ import pytest
 
 from sda_platform.catalog import decoding, edit_decoding, ephemeris_decoding
 from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, EPHEMERIDES
-from sda_platform.conjunction import acknowledging, cdm_decoding
+from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding
 from sda_platform.conjunction.tables import ALERT_ACKNOWLEDGEMENTS, RECEIVED_CDMS
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.edits import encode_edits
@@ -100,7 +100,7 @@ JSON_RECORDS = {
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "telemetry": (TELEMETRY_FRAMES, one_by_one(telemetry_decoding.decode)),
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
-    "acknowledgements": (ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledging.decode)),
+    "acknowledgements": (ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledgement_decoding.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
     "ground": (GROUND_EVENTS, one_by_one(command_states.decode)),
     "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),

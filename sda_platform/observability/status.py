@@ -79,8 +79,10 @@ class PlatformStatus:
     red: tuple[RedTable, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
+        """As JSON has it; ``orphans`` and ``failures`` (silent sources) are also problems of two vitals."""
+        problems = {each.vital: each.problems for each in self.vitals}
+        lists = {"orphans": problems.get("no_orphans_wait", ()), "failures": problems.get("sources_report", ())}
+        return {**asdict(self), **{key: list(found) for key, found in lists.items()}}
 
 
 def platform_status(lake: Lake, landing_root: str, vitals: Sequence[Reading]) -> PlatformStatus:

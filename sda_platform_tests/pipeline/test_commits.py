@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from sda_platform.catalog.error_history import rated
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
@@ -158,8 +159,11 @@ def improved(
     """Commit these element sets to the catalogue, as its asset does."""
     lake = Lake(str(Path(log.uri).parent), MissionClock(1, 0, 0.0), lambda: spark)
     plan = plan or planned(log)
-    current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
-    return lake.replace(plan, improvements(element_sets(spark, *sets), current, as_of_ns=plan.as_of_ns).toArrow())
+    known = lake.current_rows(plan)
+    current = lake.frame(ORBITAL_CATALOG, known)
+    changed = improvements(element_sets(spark, *sets), current, as_of_ns=plan.as_of_ns).toArrow()
+    none = known.slice(0, 0)
+    return lake.replace(plan, rated(changed, none, none))
 
 
 def sequences(log: TableLog) -> dict[int, int]:

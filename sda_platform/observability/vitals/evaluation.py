@@ -39,12 +39,13 @@ class Fault:
 
 @dataclass(frozen=True)
 class Reading:
-    """The state of one vital; ``side`` is at fault and ``text`` is the problem; both are empty without one."""
+    """The state of one vital; ``side`` is at fault and ``text`` names all ``problems``; all are empty without one."""
 
     vital: str
     state: VitalState
     side: str = ""
     text: str = ""
+    problems: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.vital} ({self.side}): {self.text}" if self.text else f"{self.vital}: {self.state}"
@@ -70,7 +71,8 @@ class Vital:
         problems = list(found)
         if not problems:
             return Reading(self.name, VitalState.GREEN)
-        return Reading(self.name, VitalState.RED, problems[0].side, "; ".join(each.text for each in problems))
+        texts = tuple(each.text for each in problems)
+        return Reading(self.name, VitalState.RED, problems[0].side, "; ".join(texts), texts)
 
 
 def evaluate(facts: Facts, rules: VitalsSettings) -> tuple[Reading, ...]:

@@ -131,4 +131,5 @@ def store(home: Path, history: VitalHistory) -> None:
 
 def _lasting(content: Mapping[str, Any]) -> Lasting:
     reading = content["reading"]
-    return Lasting(Reading(**{**reading, "state": VitalState(reading["state"])}), content["since_s"])
+    typed = {"state": VitalState(reading["state"]), "problems": tuple(reading.get("problems", ()))}
+    return Lasting(Reading(**{**reading, **typed}), content["since_s"])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from sda_platform.catalog.error_history import rated
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
@@ -71,9 +72,11 @@ def test_an_overwrite_adds_columns_too(lake: Lake) -> None:
     commit(lake, older(ORBITAL_CATALOG, "object_name"), [{"norad_id": n, "epoch_time_ns": 1} for n in (1, 3)])
     fresh = rows_of(ELEMENT_SETS, [{"norad_id": n, "epoch_time_ns": 5, "object_name": "us"} for n in (1, 2)])
     plan = planned(lake, ORBITAL_CATALOG)
-    current = lake.frame(ORBITAL_CATALOG, lake.current_rows(plan))
+    known = lake.current_rows(plan)
+    current = lake.frame(ORBITAL_CATALOG, known)
+    changed = improvements(lake.session.createDataFrame(fresh), current, as_of_ns=plan.as_of_ns).toArrow()
 
-    lake.replace(plan, improvements(lake.session.createDataFrame(fresh), current, as_of_ns=plan.as_of_ns).toArrow())
+    lake.replace(plan, rated(changed, known.slice(0, 0), known.slice(0, 0)))
 
     stored = lake.log(ORBITAL_CATALOG).rows(["norad_id", "object_name", COMMIT_SEQUENCE]).sort_by("norad_id")
     names, sequences = stored.column("object_name").to_pylist(), stored.column(COMMIT_SEQUENCE).to_pylist()

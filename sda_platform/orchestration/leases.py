@@ -133,9 +133,9 @@ class LeaseResource(dg.ConfigurableResource["LeaseResource"]):
                 leases.release(lease)
 
 
-def without_leases(resources: Mapping[str, Any], _live: Lake, _old: History, _scratch: Path) -> Mapping[str, Any]:
+def without_leases(_resources: Mapping[str, Any], _live: Lake, _old: History, _scratch: Path) -> Mapping[str, Any]:
     """The resource of a replay, which holds no lease: it must not keep the platform from its work."""
-    return {"leases": resources["leases"].model_copy(update={"endpoints": []})}
+    return {"leases": LeaseResource()}
 
 
 def _keep(leases: EtcdLeases, lease: Lease, done: threading.Event) -> None:

@@ -38,6 +38,13 @@ SETTINGS: Mapping[str, str] = {
     # What a schedule computes depends on when it starts: victim and twin would differ.
     "SDA_FUSION_REFRESH": "false",
     "SDA_TASKING": "false",
+    # Alerts that depend on the assessments alone, not on what was sent before: every change is sent, no level is kept.
+    "SDA_ALERT_YELLOW_PC": "1e-7",
+    "SDA_ALERT_DILUTION_WITHIN_H": "0",
+    "SDA_ALERT_HYSTERESIS_DECADES": "0",
+    "SDA_ALERT_REVISE_DECADES": "1e-12",
+    "SDA_ALERT_REVISE_TCA_S": "1e-9",
+    "SDA_ALERT_REVISE_MISS_KM": "1e-12",
     # What lands here comes data first, metadata at once: no lone file is one for long, even on a busy machine.
     "SDA_ORPHAN_GRACE_S": "60",
     # Strikes hold the engine still for longer than an engine that hangs is waited for.

@@ -68,7 +68,8 @@ def _named_alike(rows: pa.Table) -> pa.Table:
     return rows.set_column(rows.column_names.index("segment_name"), "segment_name", pc.if_else(fits, name, sha256))
 
 
-_HISTORY = set(CorrectionLogModel.to_schema().columns)
+# Also which revision of an alert came last, and its highest level so far.
+_HISTORY = {*CorrectionLogModel.to_schema().columns, "change", "highest_risk"}
 
 
 def _dropped(table: Table) -> set[str]:

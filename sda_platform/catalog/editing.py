@@ -2,13 +2,13 @@
 
 import hashlib
 import time
-from collections.abc import Iterator
 
 from sda_platform.catalog.edit_decoding import decode, edit_of
 from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED
 from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
+from sda_platform.landing.record_rows import pending_rows, usable_rows
 from sda_platform.landing.zone import LandingZone
 from sda_platform.protocols.edits import Edit, EditVerdict, next_edit, reconcile
 
@@ -21,8 +21,8 @@ class NothingToResolve(LookupError):
 
 def known_edits(lake: Lake, landing_uri: str) -> list[Edit]:
     """Every usable edit that has arrived: consumed ones, and those that wait in the landing zone."""
-    rows = [row for row in lake.log(CATALOG_EDITS).rows().to_pylist() if row["error_kind"] is None]
-    rows += _waiting(LandingZone(landing_uri, EDITS_FEED))
+    rows = pending_rows(LandingZone(landing_uri, EDITS_FEED), decode)
+    rows += usable_rows(lake.log(CATALOG_EDITS).rows())
     return list({edit.edit_id: edit for edit in map(edit_of, rows)}.values())
 
 
@@ -73,10 +73,3 @@ def land_edits(lake: Lake, landing_uri: str, edits: list[Edit]) -> str:
     name = f"edits-{hashlib.sha256(data).hexdigest()[:24]}.edits"
     LandingZone(landing_uri, EDITS_FEED).seal(name, data, meta)
     return name
-
-
-def _waiting(zone: LandingZone) -> Iterator[dict[str, object]]:
-    for segment in zone.pending():
-        loaded = zone.read(segment)
-        if loaded.defect is None and loaded.meta is not None:
-            yield from (row for row in decode(loaded.data, loaded.meta).to_pylist() if row["error_kind"] is None)

@@ -4,20 +4,16 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
-from sda_platform.formats.cutting import split_records
 from sda_platform.formats.ephemeris import EphemerisSegment
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.instants import parse_epoch_ns
 from sda_platform.formats.keywords import values_of
 from sda_platform.formats.limits import FIRST_TIME_NS, LAST_TIME_NS
 from sda_platform.formats.parameter_messages import ParameterMessage
-from sda_platform.formats.reading import error_text, read_records
-from sda_platform.formats.segments import SegmentMeta
 from sda_platform.formats.single_state import as_ephemeris
-from sda_platform.lake.table import LandingColumns, Provenance
+from sda_platform.landing.record_rows import record_decoder
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.earth_orientation import FRAMES, UnknownOrientation, states_in_teme, to_gcrf
 from sda_platform.orbits.ephemerides import covariances_from_lower, states_at, turned
@@ -29,29 +25,10 @@ _LARGEST_SIGMA_KM: Final = 1e4
 _ORBITAL: Final = ("RTN", "RSW")
 _MOST_DIGITS: Final = 9
 _LOWER = np.tril_indices(6)
-_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
-_SCHEMA = pa.schema([field for field in EPHEMERIDES.arrow_schema if field.name not in _OF_SEGMENT])
 
 
-def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of the segment, in columns of `ephemerides`; never raises for any bytes."""
-    records = list(split_records(data, meta.format))
-    values, errors = read_records(records, meta.format, EPHEMERIDES_FEED)
-    rows = []
-    for row, record in enumerate(records):
-        found: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
-        try:
-            if row in errors:
-                raise errors[row]
-            value = values[row]
-            found |= _facts(as_ephemeris(value) if isinstance(value, ParameterMessage) else value)
-        except RecordError as error:
-            found |= {"error_kind": error.kind, "error": error_text(record, error)}
-        rows.append(found)
-    return pa.Table.from_pylist(rows, _SCHEMA)
-
-
-def _facts(ephemeris: EphemerisSegment) -> dict[str, Any]:
+def _facts(message: EphemerisSegment | ParameterMessage) -> dict[str, Any]:
+    ephemeris = as_ephemeris(message) if isinstance(message, ParameterMessage) else message
     if ephemeris.value("CENTER_NAME").upper() != "EARTH":
         raise RecordError("out_of_range", f"CENTER_NAME is {ephemeris.value('CENTER_NAME')[:40]!a}, must be EARTH")
     frame = _frame(ephemeris.value("REF_FRAME"), "REF_FRAME")
@@ -139,3 +116,6 @@ def _norad_id(object_id: str) -> int | None:
     if not (object_id.isascii() and object_id.isdigit() and len(object_id) <= _MOST_DIGITS):
         return None
     return int(object_id) or None
+
+
+decode = record_decoder(EPHEMERIDES, EPHEMERIDES_FEED, _facts)

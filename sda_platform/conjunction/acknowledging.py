@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow.dataset as ds
@@ -13,6 +13,7 @@ from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, ALERT_ACKNOWL
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
 from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
+from sda_platform.landing.record_rows import pending_rows
 from sda_platform.landing.zone import LandingZone
 
 _FORMAT = "acknowledgements-jsonl"
@@ -41,17 +42,9 @@ def acknowledge(
 
 def known_acknowledgements(lake: Lake, landing_uri: str | None = None) -> Acknowledgements:
     """By alert, every usable acknowledgement, oldest first: consumed ones, and those pending in the landing zone."""
-    rows = lake.log(ALERT_ACKNOWLEDGEMENTS).rows(_FACTS, ds.field("error_kind").is_null()).to_pylist()
-    if landing_uri is not None:
-        rows += _pending(LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED))
+    rows = pending_rows(LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED), decode) if landing_uri is not None else []
+    rows += lake.log(ALERT_ACKNOWLEDGEMENTS).rows(_FACTS, ds.field("error_kind").is_null()).to_pylist()
     by_alert: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for facts in sorted({tuple(row[name] for name in _FACTS) for row in rows}, key=lambda each: (each[-1], each)):
         by_alert[facts[0]].append(dict(zip(_FACTS, facts, strict=True)))
     return dict(by_alert)
-
-
-def _pending(zone: LandingZone) -> Iterator[dict[str, Any]]:
-    for segment in zone.pending():
-        loaded = zone.read(segment)
-        if loaded.defect is None and loaded.meta is not None:
-            yield from (row for row in decode(loaded.data, loaded.meta).to_pylist() if row["error_kind"] is None)

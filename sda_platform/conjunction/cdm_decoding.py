@@ -3,48 +3,30 @@
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from sda_platform.conjunction.received_cdms import MessageRisk, message_risk
 from sda_platform.conjunction.tables import MESSAGES_FEED, RECEIVED_CDMS
 from sda_platform.formats.cdm import Cdm, instant_ns
-from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.reading import error_text, read_records
-from sda_platform.formats.segments import SegmentMeta
 from sda_platform.fusion.tables import lower_triangles
-from sda_platform.lake.table import LandingColumns, Provenance
+from sda_platform.landing.record_rows import record_decoder
 from sda_platform.orbits.risk.probability import risk_level
 
 _MOST_DIGITS = 9
 # What content can cause; anything else (memory, system) is no fault of the message and may pass on a later attempt.
 _OF_CONTENT = (ArithmeticError, LookupError, TypeError, ValueError)
-# The reader of a segment adds the columns that all its records share.
-_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
-_SCHEMA = pa.schema([field for field in RECEIVED_CDMS.arrow_schema if field.name not in _OF_SEGMENT])
-
-
-def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of the segment, in columns of `received_cdms`; never raises for any bytes."""
-    records = list(split_records(data, meta.format))
-    messages, errors = read_records(records, meta.format, MESSAGES_FEED)
-    rows = []
-    for row, record in enumerate(records):
-        row_facts: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
-        try:
-            if row in errors:
-                raise errors[row]
-            row_facts |= _facts(messages[row])
-        except RecordError as error:
-            row_facts |= {"error_kind": error.kind, "error": error_text(record, error)}
-        except _OF_CONTENT as error:  # one message must not stop the others of its segment
-            reason = f"cannot be assessed: {type(error).__name__}: {error}"
-            row_facts |= {"error_kind": "bad_field", "error": reason[:500]}
-        rows.append(row_facts)
-    return pa.Table.from_pylist(rows, _SCHEMA)
 
 
 def _facts(message: Cdm) -> dict[str, Any]:
+    try:
+        return _assessed_message(message)
+    except RecordError:
+        raise
+    except _OF_CONTENT as error:  # one message must not stop the others of its segment
+        return {"error_kind": "bad_field", "error": f"cannot be assessed: {type(error).__name__}: {error}"[:500]}
+
+
+def _assessed_message(message: Cdm) -> dict[str, Any]:
     if message.miss_distance_m < 0:
         raise RecordError("out_of_range", f"MISS_DISTANCE is {message.miss_distance_m:g} m, must not be negative")
     risk = message_risk(message)
@@ -100,3 +82,6 @@ def _norad_id(designator: str | None) -> int | None:
     if not designator or not designator.isascii() or not designator.isdigit() or len(designator) > _MOST_DIGITS:
         return None
     return int(designator) or None
+
+
+decode = record_decoder(RECEIVED_CDMS, MESSAGES_FEED, _facts)

@@ -4,9 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
-import pyarrow as pa
-
-from sda_platform.formats.cutting import cut_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.ground_events import (
     ACCEPTED,
@@ -16,41 +13,25 @@ from sda_platform.formats.ground_events import (
     EXPIRED,
     REJECTED,
     GroundEvent,
-    read_ground_event,
 )
-from sda_platform.formats.records import RawRecord
-from sda_platform.formats.segments import SegmentMeta
-from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS
-from sda_platform.lake.table import LandingColumns, Provenance
+from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
+from sda_platform.landing.record_rows import record_decoder
 from sda_platform.protocols.commands import PRIORITY, Command, Transition
 
 EXECUTED: Final = "executed"
 EVENT_COLUMNS: Final = tuple(GroundEvent.__dataclass_fields__)
-_OF_SEGMENT: Final = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
-_SCHEMA: Final = pa.schema([field for field in GROUND_EVENTS.arrow_schema if field.name not in _OF_SEGMENT])
 _REACHED: Final = {ACCEPTED: "accepted_time_ns", DISPATCHED: "dispatched_time_ns"}
 _FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED)
 _RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
 
 
-def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
-    """One row per record of the segment, in columns of `ground_events`; never raises for any bytes."""
-    records = cut_records(data, meta.format)
-    rows = []
-    for row, (number, payload) in enumerate(zip(records.numbers.tolist(), records.payloads, strict=True)):
-        facts: dict[str, Any] = {"record_number": number, "payload": payload}
-        try:
-            if row in records.errors:
-                raise records.errors[row]
-            facts |= asdict(read_ground_event(RawRecord(number, None, payload)))
-            if facts["event"] in COMMAND_EVENTS and facts["kind"] not in PRIORITY:
-                raise RecordError(
-                    "bad_field", f"kind is {ascii(facts['kind'])[:40]}, must be one of {sorted(PRIORITY)}"
-                )
-        except RecordError as error:
-            facts = {"record_number": number, "payload": payload, "error_kind": error.kind, "error": error.text}
-        rows.append(facts)
-    return pa.Table.from_pylist(rows, _SCHEMA)
+def _facts(event: GroundEvent) -> dict[str, Any]:
+    if event.event in COMMAND_EVENTS and event.kind not in PRIORITY:
+        raise RecordError("bad_field", f"kind is {ascii(event.kind)[:40]}, must be one of {sorted(PRIORITY)}")
+    return asdict(event)
+
+
+decode = record_decoder(GROUND_EVENTS, GROUND_FEED, _facts)
 
 
 def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from sda_platform.ground_segment.command_states import EVENT_COLUMNS, decode
 from sda_platform.ground_segment.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.landing.record_rows import usable_rows
 from sda_platform.landing.zone import LandingZone
 from sda_platform.protocols.commands import PRIORITY
 
@@ -102,8 +103,7 @@ class CommandLog:
             loaded = self._zone.read(segment)
             # One that is consumed meanwhile has no bytes: the table has its rows.
             if loaded.defect is None and loaded.meta is not None:
-                rows = decode(loaded.data, loaded.meta).to_pylist()
-                found += self._unread(segment.name, [row for row in rows if row["error_kind"] is None])
+                found += self._unread(segment.name, usable_rows(decode(loaded.data, loaded.meta)))
         return found
 
 

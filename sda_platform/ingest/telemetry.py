@@ -1,6 +1,6 @@
 """Segments of telemetry frames to bronze rows: the values of the headers, and the frames as they were received."""
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +11,6 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.records import NOT_STAMPED
 from sda_platform.formats.segments import SegmentMeta
 from sda_platform.formats.telemetry import EMERGENCY_FLAG, TELEMETRY_FORMAT, decode_telemetry_frames
-from sda_platform.ingest.tables import TELEMETRY_FRAMES
-from sda_platform.lake.table import LandingColumns, Provenance
-
-_OF_SEGMENT: Final = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {
-    "record_number",
-    "received_time_ns",
-}
-_SCHEMA: Final = pa.schema([field for field in TELEMETRY_FRAMES.arrow_schema if field.name not in _OF_SEGMENT])
 
 
 def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
@@ -40,7 +32,7 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
         "is_emergency": (headers["flags"] & EMERGENCY_FLAG) != 0,
     }
     stamped = records.received_time_ns
-    columns: dict[str, Any] = {
+    columns = {
         "record_number": records.numbers,
         "received_time_ns": np.where(stamped == NOT_STAMPED, meta.sealed_time_ns, stamped),
         "payload": pa.array(records.payloads, pa.binary()),
@@ -48,5 +40,4 @@ def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
         "error": pa.array([errors[n].text if n in errors else None for n in range(len(records))], pa.string()),
         **{name: pc.if_else(pa.array(is_usable), pa.array(each), None) for name, each in values.items()},
     }
-    arrays = [pa.array(columns[f.name]) if f.name in columns else pa.nulls(len(records), f.type) for f in _SCHEMA]
-    return pa.Table.from_arrays([each.cast(f.type) for each, f in zip(arrays, _SCHEMA, strict=True)], schema=_SCHEMA)
+    return pa.table(columns)

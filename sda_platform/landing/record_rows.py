@@ -1,0 +1,61 @@
+"""Segments of which each record is read by itself: one row per record, and the usable rows of pending segments."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from sda_platform.formats.cutting import split_records
+from sda_platform.formats.errors import RecordError
+from sda_platform.formats.reading import error_text, read_records
+from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.table import LandingColumns, Provenance, Table
+from sda_platform.landing.zone import LandingZone
+
+SegmentDecoder = Callable[[bytes, SegmentMeta], pa.Table]
+# The reader of a segment adds the columns that all its records share.
+_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
+
+
+def record_decoder(table: Table, zone: str, facts: Callable[[Any], Mapping[str, Any]]) -> SegmentDecoder:
+    """A decoder of segments that the formats of ``zone`` can read, for `landing.decoding.one_by_one`.
+
+    It gives one row per record, in columns of ``table``, and raises for no bytes. ``facts`` gives the columns of what
+    a record holds. Where that must be refused it raises RecordError, which is stated with the record's line.
+    """
+    schema = pa.schema([field for field in table.arrow_schema if field.name not in _OF_SEGMENT])
+
+    def decode(data: bytes, meta: SegmentMeta) -> pa.Table:
+        records = list(split_records(data, meta.format))
+        values, errors = read_records(records, meta.format, zone)
+        rows = []
+        for number, record in enumerate(records):
+            row: dict[str, Any] = {"record_number": record.number, "payload": record.payload}
+            try:
+                if number in errors:
+                    raise errors[number]
+                row |= facts(values[number])
+            except RecordError as error:
+                row |= {"error_kind": error.kind, "error": error_text(record, error)}
+            rows.append(row)
+        return pa.Table.from_pylist(rows, schema)
+
+    return decode
+
+
+def pending_rows(zone: LandingZone, decode: SegmentDecoder) -> list[dict[str, Any]]:
+    """The usable rows of the zone's sound pending segments.
+
+    A segment may be consumed at any moment. Who also reads the table must read it after this, or misses such a segment.
+    """
+    rows = []
+    for segment in zone.pending():
+        loaded = zone.read(segment)
+        if loaded.defect is None and loaded.meta is not None:
+            rows += usable_rows(decode(loaded.data, loaded.meta))
+    return rows
+
+
+def usable_rows(decoded: pa.Table) -> list[dict[str, Any]]:
+    """The rows of records that were not refused."""
+    return [row for row in decoded.to_pylist() if row["error_kind"] is None]

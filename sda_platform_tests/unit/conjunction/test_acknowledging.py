@@ -1,7 +1,9 @@
 """Acknowledgements of alerts: from the command through the landing zone to where people read them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -9,6 +11,7 @@ from click.testing import CliRunner
 from sda_platform.cli.cdm import alert_message
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
+from sda_platform.conjunction import acknowledging
 from sda_platform.conjunction.acknowledgement_decoding import decode
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.report import report
@@ -21,6 +24,8 @@ from sda_platform.conjunction.tables import (
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
 from sda_platform.delivery.subscriber import AlertEntry, canonical
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.landing.record_rows import pending_rows
 from sda_platform.landing.zone import LandingZone
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform_tests.support.delta_tables import commit, lake_at, row
@@ -79,6 +84,30 @@ def test_an_acknowledgement_is_seen_at_once_and_after_it_was_consumed(lake: Lake
         "ann",
         "bob",
     ]
+
+
+def test_one_that_is_consumed_while_both_places_are_read_is_found(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sda(tmp_path, "alert", "ack", "3f2a", "--by", "ann")
+    reads: list[str] = []
+
+    def then_consumed(name: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        def first(*arguments: Any) -> Any:
+            found = read(*arguments)
+            reads.append(name)
+            if len(reads) == 1:
+                landed(lake, tmp_path)
+            return found
+
+        return first
+
+    monkeypatch.setattr(acknowledging, "pending_rows", then_consumed("pending", pending_rows))
+    monkeypatch.setattr(TableLog, "rows", then_consumed("table", TableLog.rows))
+    assert [each["acknowledged_by"] for each in known_acknowledgements(lake, str(tmp_path / "landing"))[ALERT]] == [
+        "ann"
+    ]
+    assert reads[:2] == ["pending", "table"]
 
 
 def test_ui_and_exports_show_it(lake: Lake, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -25,7 +27,7 @@ from sda_platform.lake.lake import Lake, without_session
 from sda_platform.observability.metrics.exporter import PlatformMetrics
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.evaluation import Reading, evaluate
-from sda_platform.observability.vitals.facts import Facts
+from sda_platform.observability.vitals.facts import DaemonFacts, Facts
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.process_facts import processes_of
@@ -51,13 +53,17 @@ def current_facts(settings: Settings) -> Facts:
     state = platform_home.running_platform(home)
     if state is None:
         return observe(settings)
-    with dg.DagsterInstance.from_config(str(platform_home.dagster_home(home))) as instance:
-        return observe(
-            settings,
-            instance,
-            engine_answers=_engine_answers(state, settings.hung_after_s / liveness.MISSES),
-            processes=lambda: list(processes_of(state)),
-        )
+    look = partial(
+        observe,
+        settings,
+        engine_answers=_engine_answers(state, settings.hung_after_s / liveness.MISSES),
+        processes=lambda: list(processes_of(state)),
+    )
+    try:
+        with dg.DagsterInstance.from_config(str(platform_home.dagster_home(home))) as instance:
+            return look(instance)
+    except Exception as error:  # of Dagster's storage, whichever it is; other facts must not be lost with it
+        return replace(look(), daemon=DaemonFacts(None, unreadable=f"{type(error).__name__}: {error}"))
 
 
 def _engine_answers(state: Mapping[str, Any], deadline_s: float) -> bool | None:

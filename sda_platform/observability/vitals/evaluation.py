@@ -148,6 +148,8 @@ def _engine(facts: Facts, _rules: VitalsSettings) -> Iterator[Fault] | None:
 def _daemon(facts: Facts, rules: VitalsSettings) -> Iterator[Fault] | None:
     if facts.daemon is None:
         return None
+    if facts.daemon.unreadable:
+        return iter([Fault(Side.PLATFORM, f"Dagster's records cannot be read: {facts.daemon.unreadable}")])
     silent_s = facts.daemon.silent_s
     if silent_s is None:
         return iter([Fault(Side.PLATFORM, "Dagster's daemon has written no heartbeat")])

@@ -41,9 +41,13 @@ class DeliveryFacts:
 
 @dataclass(frozen=True)
 class DaemonFacts:
-    """Dagster's daemon: wall seconds since its last heartbeat; None: none was ever written."""
+    """Dagster's daemon: wall seconds since its last heartbeat; None: none was ever written.
+
+    ``unreadable``: why Dagster's records cannot be read, empty where they can.
+    """
 
     silent_s: float | None
+    unreadable: str = ""
 
 
 @dataclass(frozen=True)

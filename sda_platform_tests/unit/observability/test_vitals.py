@@ -33,7 +33,8 @@ from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.watch import Watch
 from sda_platform.orchestration.backlog import Backlog
 from sda_platform.orchestration.report_webhook import ReportWebhook
-from sda_platform.runtime.watchdog import health
+from sda_platform.runtime import platform_home
+from sda_platform.runtime.watchdog import current_facts, health
 from sda_platform.setting_sections import VitalsSettings
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -107,6 +108,7 @@ def test_a_platform_that_works_is_green_and_one_that_does_not_run_is_unknown() -
         ({"engine_answers": False}, "engine_answers", Side.PLATFORM, "executes no statement"),
         ({"daemon": DaemonFacts(76.0)}, "daemon_beats", Side.PLATFORM, "no heartbeat for 76 s"),
         ({"daemon": DaemonFacts(None)}, "daemon_beats", Side.PLATFORM, "has written no heartbeat"),
+        ({"daemon": DaemonFacts(None, "no such table")}, "daemon_beats", Side.PLATFORM, "be read: no such table"),
         ({"processes": [ProcessFacts("engine", False, 2)]}, "processes_run", Side.PLATFORM, "engine does not run"),
         (
             {"processes": [ProcessFacts("daemon", True, 6, is_exhausted=True)]},
@@ -199,6 +201,18 @@ def test_a_disk_that_takes_no_history_is_reported_once_all_the_same(
     for at_s in (1.0, 2.0, 3.0):
         watch.round(lambda: reading(VitalState.RED, "full"), lambda now=at_s: now)  # type: ignore[misc]
     assert [report["text"] for _, report in webhook.received] == ["full"]
+
+
+def test_records_of_dagster_that_cannot_be_read_hide_no_other_vital(tmp_path: Path) -> None:
+    (tmp_path / "landing" / "rador").mkdir(parents=True)
+    runs = platform_home.dagster_home(tmp_path) / "history" / "runs.db"
+    runs.parent.mkdir(parents=True)
+    runs.write_bytes(b"no database" * 1000)
+    with platform_home.take_lock(tmp_path):
+        platform_home.write_state(tmp_path, {"processes": {"collector": {"pid": None, "restarts": 0}}})
+        found = red(current_facts(Settings(home=tmp_path)))
+    assert {"no_orphans_wait", "processes_run", "daemon_beats"} <= set(found)
+    assert "Dagster's records cannot be read: " in found["daemon_beats"].text
 
 
 def test_health_is_503_while_something_is_red_or_the_evaluation_is_late() -> None:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -99,24 +100,25 @@ def health(found: VitalHistory, now_s: float, interval_s: float) -> PageAnswer:
 
 
 class Watchdog:
-    """Evaluates the vitals and keeps the metrics, round after round."""
+    """Evaluates the vitals and keeps the metrics, round after round.
+
+    Its pages show the last round from memory: a full disk hides no red vital, and a request reads nothing.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._home = settings, settings.home.absolute()
         self._watch = Watch(self._home, ReportWebhook(settings.failure_webhook), _print)
         self._metrics: PlatformMetrics | None = None
+        self._text = b""
+        self._found = history.load(self._home)
 
     def pages(self) -> Mapping[str, Page]:
         """What it serves, by path."""
         interval_s = self._settings.vitals.interval_s
         return {
-            "/health": lambda: health(history.load(self._home), time.time(), interval_s),
-            "/metrics": lambda: PageAnswer(self.metrics_text(), CONTENT_TYPE_LATEST),
+            "/health": lambda: health(self._found, time.time(), interval_s),
+            "/metrics": lambda: PageAnswer(self._text, CONTENT_TYPE_LATEST),
         }
-
-    def metrics_text(self) -> bytes:
-        """The metrics of the last round, in Prometheus' text format; nothing before the first."""
-        return self._metrics.metrics.text() if self._metrics else b""
 
     def keep_watching(self, stop: threading.Event) -> None:
         """Do rounds until ``stop``; one that fails is logged, and the next one comes."""
@@ -131,13 +133,15 @@ class Watchdog:
     def round(self) -> None:
         """Evaluate once and notify; then bring the metrics up to date, whose failure hides no vital."""
         facts = current_facts(self._settings)
-        found = self._watch.round(lambda: evaluate(facts, self._settings.vitals), time.time)
+        self._found = self._watch.round(lambda: evaluate(facts, self._settings.vitals), time.time)
         try:
-            self._refresh_metrics(facts, found)
+            self._refresh_metrics(facts, self._found)
         except (LakeError, DeltaError, OSError) as error:
             _print(f"the metrics could not be read: {error}")
             if self._metrics:
                 self._metrics.count_failed_round()
+        if self._metrics:
+            self._text = self._metrics.metrics.text()
 
     def _refresh_metrics(self, facts: Facts, found: VitalHistory) -> None:
         if self._metrics is None:
@@ -150,7 +154,7 @@ def main(port: int) -> int:
     """Serve at ``port`` and watch until this process is ended."""
     settings = Settings()
     watchdog = Watchdog(settings)
-    with Pages(port, watchdog.pages()):
+    with Pages(port, watchdog.pages()), suppress(KeyboardInterrupt):  # the supervisor ends it by SIGINT
         _print(f"watching {settings.home.absolute()} every {settings.vitals.interval_s:g} s (process {os.getpid()})")
         watchdog.keep_watching(threading.Event())
     return 0

@@ -5,6 +5,7 @@ Where `sda up` runs its watchdog, the sensor shows what that found; elsewhere it
 """
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -63,6 +64,8 @@ VITALS_JOB = dg.define_asset_job(
 
 def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
     """The sensor that shows the vitals in the UI, and evaluates them where no watchdog does."""
+    # One for all ticks: it keeps what the disk does not take.
+    watch = Watch(settings.home, ReportWebhook(settings.failure_webhook), logging.getLogger(__name__).warning)
 
     @dg.sensor(
         name="vitals",
@@ -71,7 +74,7 @@ def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
         description="Shows the state of each vital; evaluates them and notifies where no watchdog runs.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        found, now_s = current_history(settings, context), time.time()
+        found, now_s = current_history(settings, watch, context.instance), time.time()
         shown = _shown(context.cursor)
         is_old = now_s - shown.get("at_s", 0.0) > _AGAIN_S
         states = {name: [each.reading.state, each.since_s] for name, each in found.vitals.items()}
@@ -87,16 +90,15 @@ def vitals_sensor(settings: Settings) -> dg.SensorDefinition:
     return sensor
 
 
-def current_history(settings: Settings, context: dg.SensorEvaluationContext) -> VitalHistory:
+def current_history(settings: Settings, watch: Watch, instance: dg.DagsterInstance) -> VitalHistory:
     """What the watchdog found last, or, where it has found nothing lately, what this evaluation finds."""
     found = history.load(settings.home)
     if time.time() - found.at_s < 2 * settings.vitals.interval_s:
         return found
 
     def read() -> Sequence[Reading]:
-        return evaluate(observe(settings, context.instance, has_daemon=False), settings.vitals)
+        return evaluate(observe(settings, instance, has_daemon=False), settings.vitals)
 
-    watch = Watch(settings.home, ReportWebhook(settings.failure_webhook), context.log.warning)
     return watch.round(read, time.time)
 
 

@@ -7,7 +7,7 @@ killed in between sends the notice again under the same id, so a receiver that k
 import fcntl
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -100,10 +100,16 @@ class VitalHistory:
 
 @contextmanager
 def locked(home: Path) -> Iterator[None]:
-    """Exclude other processes that evaluate the vitals of ``home``."""
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / _LOCK).open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Exclude other processes that evaluate the vitals of ``home``.
+
+    Where the file of the lock cannot be opened, as on a disk that became read-only, no process is excluded: none can
+    store a history there.
+    """
+    with ExitStack() as held:
+        with suppress(OSError):
+            home.mkdir(parents=True, exist_ok=True)
+            lock = held.enter_context((home / _LOCK).open("a"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

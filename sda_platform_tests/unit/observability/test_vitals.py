@@ -1,5 +1,6 @@
 """The vitals: judged from facts alone, remembered through restarts, each change notified once."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ from sda_platform.observability.vitals.watch import Watch
 from sda_platform.orchestration.backlog import Backlog
 from sda_platform.orchestration.report_webhook import ReportWebhook
 from sda_platform.runtime import platform_home
-from sda_platform.runtime.watchdog import current_facts, health
+from sda_platform.runtime.watchdog import Watchdog, current_facts, health
 from sda_platform.setting_sections import VitalsSettings
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -163,6 +164,16 @@ def test_a_history_notices_red_and_recovery_once_each() -> None:
 
 
 @pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file can be written durably."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sda_platform.lake.durable.write", full)
+
+
+@pytest.fixture
 def webhook() -> Iterator[FailureWebhook]:
     with failure_webhook() as server:
         yield server
@@ -191,16 +202,24 @@ def test_a_notice_survives_an_absent_webhook_and_a_restart_and_is_sent_once(
 
 
 def test_a_disk_that_takes_no_history_is_reported_once_all_the_same(
-    tmp_path: Path, webhook: FailureWebhook, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, webhook: FailureWebhook, full_disk: None
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("sda_platform.lake.durable.write", full)
+    (tmp_path / "vitals.lock").mkdir()  # no more can the lock be opened
     watch = Watch(tmp_path, ReportWebhook(webhook.url), lambda _line: None)
     for at_s in (1.0, 2.0, 3.0):
         watch.round(lambda: reading(VitalState.RED, "full"), lambda now=at_s: now)  # type: ignore[misc]
     assert [report["text"] for _, report in webhook.received] == ["full"]
+
+
+def test_the_pages_of_the_watchdog_show_the_last_round_although_the_disk_is_full(
+    tmp_path: Path, full_disk: None
+) -> None:
+    watchdog = Watchdog(Settings(home=tmp_path))
+    pages = watchdog.pages()
+    assert (pages["/health"]().status, pages["/metrics"]().content) == (503, b""), "there was no round yet"
+    watchdog.round()
+    assert set(json.loads(pages["/health"]().content)["vitals"]) == {each.name for each in VITALS}
+    assert b'vital_red{side="",vital="tables_are_sound"} 0.0' in pages["/metrics"]().content
 
 
 def test_records_of_dagster_that_cannot_be_read_hide_no_other_vital(tmp_path: Path) -> None:
@@ -256,3 +275,14 @@ def test_the_sensor_shows_each_change_once_and_evaluates_where_no_watchdog_does(
             cursor = result.cursor
     assert counts == [len(VITALS), 0]
     assert history.load(tmp_path).at_s > 0
+
+
+def test_the_sensor_notices_once_what_the_disk_does_not_take(
+    tmp_path: Path, webhook: FailureWebhook, full_disk: None
+) -> None:
+    (tmp_path / "landing" / "rador").mkdir(parents=True)
+    sensor = vitals_sensor(Settings(home=tmp_path, failure_webhook=webhook.url))
+    with dg.DagsterInstance.ephemeral() as instance:
+        for _ in range(2):
+            sensor.evaluate_tick(dg.build_sensor_context(instance))
+    assert [report["vital"] for _, report in webhook.received] == ["no_orphans_wait"]

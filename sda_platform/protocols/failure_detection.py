@@ -39,6 +39,7 @@ class PhiDetector:
     path: PathClass
     _intervals: deque[float] = field(init=False)
     _last_s: float | None = None
+    _last_beat_s: float | None = None
     _is_declared: bool = False
     _mean_s: float = 0.0
     _sigma_s: float = 1.0
@@ -48,15 +49,16 @@ class PhiDetector:
 
     def heartbeat(self, now_s: float) -> None:
         """Note a heartbeat; one older than the last is ignored. The gap of a declared failure is no sample."""
-        if self._last_s is not None:
-            if now_s <= self._last_s:
+        if self._last_beat_s is not None:
+            if now_s <= self._last_beat_s:
                 return
             if not self._is_declared:
-                self._intervals.append(now_s - self._last_s)
+                self._intervals.append(now_s - self._last_beat_s)
                 count, mean_s = len(self._intervals), sum(self._intervals) / len(self._intervals)
                 variance_s2 = sum([(each - mean_s) ** 2 for each in self._intervals]) / count
                 self._mean_s, self._sigma_s = mean_s, max(math.sqrt(variance_s2), self.path.least_sigma_s)
-        self._last_s = now_s
+        self._last_beat_s = now_s
+        self._last_s = now_s if self._last_s is None else max(self._last_s, now_s)
 
     def alive(self, now_s: float) -> None:
         """Note other evidence of life than a heartbeat: it ends the silence and is no sample of the intervals."""

@@ -53,6 +53,15 @@ def test_until_there_are_samples_the_fixed_timeout_counts() -> None:
     assert (detector.suspicion(0.149), detector.suspicion(0.151)) == (0.0, math.inf)
 
 
+def test_answered_calls_between_heartbeats_do_not_make_the_next_one_late__GF26() -> None:
+    detector = PhiDetector(INTRA_REGION)
+    for number in range(100):
+        detector.heartbeat(number * INTRA_REGION.interval_s)
+        detector.alive((number + 0.98) * INTRA_REGION.interval_s)
+    detector.heartbeat(100 * INTRA_REGION.interval_s)
+    assert not detector.is_failed(100.99 * INTRA_REGION.interval_s), "the calls end, the heartbeats do not"
+
+
 def test_phi_is_that_of_the_normal_distribution_and_finite_far_out__GF13_GF22() -> None:
     for deviations in (-3.0, 0.0, 1.0, 5.0, 20.0):
         assert phi(deviations) == pytest.approx(-norm.logsf(deviations) / math.log(10), rel=1e-6, abs=1e-9)

@@ -19,7 +19,7 @@ from sda_platform.ground_segment.log import CommandLog
 from sda_platform.protocols.commands import Command, CommandQueue, QueueFull, Transition
 from sda_platform.protocols.failover import Failover, LinkEvent, Path
 from sda_platform.protocols.failure_detection import PathClass
-from sda_platform.resilience import Breaker, RetryBudget
+from sda_platform.resilience import BreakerState, RetryBudget
 
 TIMEOUT_S = 2.0
 STEP_S = 0.05
@@ -52,7 +52,6 @@ class Uplink:
     token: int = 0
     queue: CommandQueue | None = None
     failover: Failover = field(init=False)
-    _breaker: Breaker = field(default_factory=Breaker)
     _retries: RetryBudget = field(default_factory=RetryBudget)
     _events: list[dict[str, Any]] = field(default_factory=list)
     _sent_s: dict[str, float] = field(default_factory=dict)
@@ -71,10 +70,15 @@ class Uplink:
         """Whether it sends commands."""
         return self.queue is not None
 
+    @property
+    def _path(self) -> Path:
+        return self.failover.paths[self.settings.name]
+
     def step(self) -> None:
         """Beat when it is time, watch the other uplink, take over if the rule requires it, take and send commands."""
         now_s = self.monotonic_s()
-        if now_s >= self._next_beat_s:
+        # While its calls fail it sends no heartbeat, so that the other uplink takes over.
+        if now_s >= self._next_beat_s and self._path.breaker.state(now_s) is not BreakerState.OPEN:
             self._next_beat_s = now_s + self.settings.path_class.interval_s * _ON_TIME
             self._beat()
         self._watch()
@@ -104,10 +108,9 @@ class Uplink:
         for event in mine:
             if event.uplink == self.settings.name:
                 self._take_over(event)
-        own = self.failover.paths[self.settings.name]
-        if self.failover.active == own.name and self.queue is None and not own.is_declared:
+        if self.failover.active == self.settings.name and self.queue is None and not self._path.is_declared:
             # It was active before it was started again.
-            self._take_over(LinkEvent(self.monotonic_s(), own.name, "promoted"))
+            self._take_over(LinkEvent(self.monotonic_s(), self.settings.name, "promoted"))
 
     def _take_over(self, event: LinkEvent) -> None:
         former = self.failover.paths.get(self._former)
@@ -153,17 +156,23 @@ class Uplink:
         expired, waiting = self.queue.pending_by_urgency(self.clock_ns())
         self.log.append(self._as_events(expired))
         due = [each for each in waiting if now_s - self._sent_s.get(each.command_id, -1e9) >= self.settings.resend_s]
-        if not due or not self._breaker.allows(now_s):
+        if self._path.breaker.state(now_s) is BreakerState.OPEN:
             return
-        command = due[0]
-        if command.command_id not in self._sent_s:
-            self._retries.called(now_s)
-        elif not self._retries.allows_retry(now_s):
+        # A command whose retry must wait neither holds up those behind it nor uses up the breaker's probe.
+        command = next((each for each in due if self._may_send(each, now_s)), None)
+        if command is None or not self._path.breaker.allows(now_s):
             return
         self.log.append(self._as_events(self.queue.dispatch(command.command_id)))
         self._sent_s[command.command_id] = now_s
         self._next_send_s = now_s + 1.0 / self.settings.commands_per_s
         self._call(command, now_s)
+
+    def _may_send(self, command: Command, now_s: float) -> bool:
+        """Whether it is a first attempt or a retry within the budget; counts it if so."""
+        if command.command_id in self._sent_s:
+            return self._retries.allows_retry(now_s)
+        self._retries.called(now_s)
+        return True
 
     def _call(self, command: Command, began_s: float) -> None:
         body = {
@@ -177,9 +186,9 @@ class Uplink:
             outcome = str(self._post("/commands", body)["outcome"])
         except httpx.HTTPError:
             # Whether it was executed is not known: it stays dispatched, and is sent again with the same id.
-            self._breaker.record(True, began_s=began_s, now_s=self.monotonic_s())
+            self._path.note_call(True, began_s=began_s, now_s=self.monotonic_s())
             return
-        self._breaker.record(False, began_s=began_s, now_s=self.monotonic_s())
+        self._path.note_call(False, began_s=began_s, now_s=self.monotonic_s())
         if outcome == "stale_sender":
             self._record([LinkEvent(began_s, self.settings.name, "deposed", token=self.token)])
             self.queue = None

@@ -174,6 +174,30 @@ def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(
     assert (ground.rows()["once"]["state"], ground.rows()["once"]["detail"]) == ("acknowledged", "repeated")
 
 
+def test_an_uplink_whose_heartbeats_arrive_but_whose_calls_fail_is_replaced__GF27(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary = ground.uplink("primary")
+    ground.uplink("backup")
+    ground.run(4)
+    post = primary._post
+
+    def fails_for_commands(path: str, body: dict[str, object]) -> dict[str, object]:
+        if path == "/commands":
+            raise httpx.ConnectError("refused")
+        return post(path, body)
+
+    monkeypatch.setattr(primary, "_post", fails_for_commands)
+    names = [f"c{number}" for number in range(8)]
+    for name in names:
+        ground.log().issue("REPOINT", expires_in_s=600, command_id=name)
+    ground.run(5)
+    assert ground.uplinks["backup"].token == 2
+    assert sorted(ground.executed()) == names
+    ground.run(30)
+    assert (primary.is_active, ground.uplinks["backup"].is_active) == (False, True), "it sends heartbeats again"
+
+
 def test_two_uplinks_that_ask_at_once_do_not_both_become_active(ground: Ground) -> None:
     assert [ground.station.promote(name, 0) for name in ("primary", "backup")] == [1, 0]
 

@@ -6,8 +6,9 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from sda_platform.ground_segment.command_states import EVENT_COLUMNS, decode, states
+from sda_platform.ground_segment.command_states import decode, states
 from sda_platform.ground_segment.links import link_states
+from sda_platform.ground_segment.log import link_events
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.jobs import GROUND_SEGMENT
@@ -56,8 +57,8 @@ def ground_commands(lake: LakeResource) -> dg.MaterializeResult[Any]:
     rows = states(before, events)
     receipt = store.replace(plan, pa.Table.from_pylist(rows, GROUND_COMMANDS.content_schema))
     facts: dict[str, Any] = {f"now_{state}": count for state, count in Counter(row["state"] for row in rows).items()}
-    every = store.log(GROUND_EVENTS).rows(EVENT_COLUMNS, version=plan.window(GROUND_EVENTS).upto_version).to_pylist()
-    return materialized(store, receipt, **facts, **shown_links(every))
+    links = link_events(store, upto_sequence=plan.window(GROUND_EVENTS).upto_sequence)
+    return materialized(store, receipt, **facts, **shown_links(links))
 
 
 def shown_links(events: list[dict[str, Any]]) -> dict[str, Any]:

@@ -61,16 +61,17 @@ def link_states(events: Iterable[Mapping[str, Any]]) -> list[Term]:
     return [term for term in terms(events) if term.until_ns is None]
 
 
-def stale_executions(events: Iterable[Mapping[str, Any]], *, tolerance_s: float = 5.0) -> list[str]:
-    """Commands that a station executed for a former uplink after the next one was promoted.
+def stale_executions(
+    events: Iterable[Mapping[str, Any]], known_terms: Iterable[Term], *, tolerance_s: float = 5.0
+) -> list[str]:
+    """Commands of ``events`` that a station executed for a former uplink after the next one was promoted.
 
     ``tolerance_s``: an answer may be on its way during the promotion, and the clocks of uplinks differ.
     """
-    rows = list(events)
-    until = {(term.station, term.token): term.until_ns for term in terms(rows) if term.until_ns is not None}
+    until = {(term.station, term.token): term.until_ns for term in known_terms if term.until_ns is not None}
     return [
         row["command_id"]
-        for row in rows
+        for row in events
         if row["event"] == ACKNOWLEDGED
         and row["detail"] == "executed"
         and row["event_time_ns"]

@@ -11,14 +11,16 @@ import pytest
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ground_segment.assets import shown_links
+from sda_platform.ground_segment.checks import commands_are_executed_once
 from sda_platform.ground_segment.command_states import decode, states
 from sda_platform.ground_segment.links import stale_executions, terms
 from sda_platform.ground_segment.log import CommandLog, UnknownKind, as_rows
 from sda_platform.ground_segment.station import DurableStation, serve
+from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ground_segment.uplink import Uplink, UplinkSettings
 from sda_platform.lake.lake import Lake
 from sda_platform.protocols.failure_detection import INTRA_REGION
-from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window
 from sda_platform_tests.support.segments import START_NS
 
 SECOND_NS = 10**9
@@ -145,7 +147,7 @@ def test_a_paused_uplink_is_replaced_and_its_late_commands_are_refused__GF9_GF20
     ground.run(2)
     assert sorted(ground.executed()) == [f"c{number:03d}" for number in range(40)]
     events = ground.log().new_events()
-    assert stale_executions(events) == []
+    assert stale_executions(events, terms(events)) == []
     first, second = terms(events)
     assert (first.uplink, second.uplink, first.until_ns == second.from_ns) == ("primary", "backup", True)
     assert second.silence_s is not None and second.silence_s < 30
@@ -196,6 +198,25 @@ def test_an_uplink_whose_heartbeats_arrive_but_whose_calls_fail_is_replaced__GF2
     assert sorted(ground.executed()) == names
     ground.run(30)
     assert (primary.is_active, ground.uplinks["backup"].is_active) == (False, True), "it sends heartbeats again"
+
+
+def test_an_execution_for_a_former_uplink_is_found_after_its_promotion_was_reviewed__GF23(tmp_path: Path) -> None:
+    lake, first = lake_at(tmp_path), genesis_window(GROUND_EVENTS)
+    promotions = [
+        GroundEvent("atlantic", "promoted", START_NS + token * 60 * SECOND_NS, name, token, 1)
+        for token, name in ((1, "primary"), (2, "backup"))
+    ]
+    executed = GroundEvent(
+        "atlantic", "acknowledged", START_NS + 180 * SECOND_NS, "primary", 1, 2, "late", "REPOINT", detail="executed"
+    )
+    commit(lake, GROUND_EVENTS, as_rows(promotions))
+    commit(lake, GROUND_COMMANDS, windows=[first])
+    commit(lake, GROUND_EVENTS, as_rows([executed]))
+    state = {"command_id": "late", "state": "acknowledged", "kind": "REPOINT", "executions": 1}
+    commit(lake, GROUND_COMMANDS, [state], windows=[next_window(first)])
+    log = lake.log(GROUND_COMMANDS)
+    newest = log.commits(1)
+    assert commands_are_executed_once(lake, log, newest) == ["1 commands executed for a former uplink, such as late"]
 
 
 def test_two_uplinks_that_ask_at_once_do_not_both_become_active(ground: Ground) -> None:

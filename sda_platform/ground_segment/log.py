@@ -30,7 +30,7 @@ class UnknownKind(ValueError):
 
 
 class CommandLog:
-    """Events of one ``station`` in order of arrival."""
+    """Events of one ``station``."""
 
     def __init__(self, lake: Lake, landing_uri: str, station: str) -> None:
         self.station, self._lake = station, lake
@@ -46,7 +46,7 @@ class CommandLog:
         found = self._pending()
         head = self._lake.log(GROUND_EVENTS).head().sequence
         if head > self._sequence:
-            is_new = (ds.field(COMMIT_SEQUENCE) > self._sequence) & ds.field("error_kind").is_null()
+            is_new = (ds.field(COMMIT_SEQUENCE) > self._sequence) & (ds.field("station") == self.station)
             rows = self._lake.log(GROUND_EVENTS).rows([*EVENT_COLUMNS, "segment_name"], is_new).to_pylist()
             for name in sorted({row["segment_name"] for row in rows}):
                 found += self._unread(name, [row for row in rows if row["segment_name"] == name])

@@ -56,14 +56,16 @@ class DurableStation:
 
     def heartbeat(self, uplink: str) -> None:
         """An uplink is alive and reaches the station."""
-        self._beats[uplink] = time.monotonic()
+        with self._lock:
+            self._beats[uplink] = time.monotonic()
 
     def state(self) -> dict[str, Any]:
         """The newest token, its holder, and the time since the last heartbeat of each uplink."""
         with self._lock:
             token, active = self._newest()
-        now_s = time.monotonic()
-        return {"token": token, "active": active, "silence_s": {n: now_s - at_s for n, at_s in self._beats.items()}}
+            now_s = time.monotonic()
+            silence_s = {name: now_s - at_s for name, at_s in self._beats.items()}
+        return {"token": token, "active": active, "silence_s": silence_s}
 
     def _newest(self) -> tuple[int, str]:
         row = self._database.execute("SELECT token, uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchone()

@@ -54,6 +54,7 @@ class Uplink:
     failover: Failover = field(init=False)
     _retries: RetryBudget = field(default_factory=RetryBudget)
     _events: list[dict[str, Any]] = field(default_factory=list)
+    _refused: set[str] = field(default_factory=set)
     _sent_s: dict[str, float] = field(default_factory=dict)
     _next_send_s: float = 0.0
     _next_beat_s: float = 0.0
@@ -123,24 +124,28 @@ class Uplink:
         self.token = self._highest = token
         self._record([LinkEvent(event.time_s, event.uplink, event.event, event.phi, token)], self._silence(former))
         # Who acted before has sealed what it sent; what it did not is in the log as issued.
-        self._events += self.log.new_events()
+        self._new_events()
         queue = CommandQueue(self.settings.capacity, self.settings.reserved, transitions(self._events))
         self.queue, self._sent_s = queue, {}
         self._accept(self._events)
 
     def _take(self) -> None:
+        found = self._new_events()
+        if found:
+            self._accept(found)
+
+    def _new_events(self) -> list[dict[str, Any]]:
         found = self.log.new_events()
         self._events += found
-        if found and self.is_active:
-            self._accept(found)
+        self._refused |= {each["command_id"] for each in found if each["event"] == REJECTED}
+        return found
 
     def _accept(self, events: list[dict[str, Any]]) -> None:
         if self.queue is None:
             return
         changes: list[GroundEvent] = []
-        refused = {each["command_id"] for each in self._events if each["event"] == REJECTED}
         for event in events:
-            if event["event"] != ISSUED or event["command_id"] in refused:
+            if event["event"] != ISSUED or event["command_id"] in self._refused:
                 continue
             try:
                 accepted = self.queue.push(command_of(event))

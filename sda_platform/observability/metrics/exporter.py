@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from deltalake.exceptions import DeltaError
+
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, window_start
+from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit, Head
 from sda_platform.lake.table import Table
@@ -49,19 +52,22 @@ class PlatformMetrics:
         self.metrics.add(MetricSample("recovery_path_total", (path,), float(n)) for path, n in paths.items())
 
     def refresh(self, facts: Facts, history: VitalHistory) -> None:
-        """Take the commits since the last time, and the states that ``facts`` and ``history`` describe."""
-        heads = {}
-        for table in TABLES:
-            heads[table.name] = self._lake.log(table).head()
-            self._follow(table)
-        self.metrics.replace(
-            [*self._table_states(heads, facts.now_ns), *_landing_states(facts), *_machine_states(facts)]
-        )
+        """Take the commits since the last time, and the states that ``facts`` and ``history`` describe.
+
+        A table that cannot be read leaves out what it would have given. Raises its error once all else is shown.
+        """
         for metric in ("vital_red", "runs_active"):
             self.metrics.clear(metric)
-        self.metrics.replace([*_vital_states(history), *_run_states(facts)])
+        self.metrics.replace(
+            [*_landing_states(facts), *_machine_states(facts), *_vital_states(history), *_run_states(facts)]
+        )
         self._count_repeated(facts)
+        heads = {table.name: self._lake.log(table).head() for table in TABLES}
+        self.metrics.replace(self._table_states(heads, facts.now_ns))
+        failures = [error for table in TABLES if (error := self._follow(table))]
         self.metrics.replace(self._levels(facts.now_ns, history))
+        if failures:
+            raise failures[0]
 
     def count_failed_round(self) -> None:
         """Count a round in which the metrics could not be read."""
@@ -72,15 +78,22 @@ class PlatformMetrics:
         self.metrics.add(MetricSample("retry_attempts_total", (job,), 1.0) for job in new.values())
         self._repeated = {run_id for run_id, _ in facts.repeated}
 
-    def _follow(self, table: Table) -> None:
-        new = self._lake.log(table).commits(None, after=self._followed[table.name])
-        found = broken_promises(self._lake, table) if new else {}
-        for commit in reversed(new):
-            self.metrics.add(samples_of(self._lake, table, commit))
-            if table.name == ALERT_DELIVERIES.name and sent_entries(commit):
-                self.metrics.add(_latencies(self._lake, commit))
-            self._events += commit_events(self._lake, table, commit, found)
-            self._followed[table.name] = commit.sequence
+    def _follow(self, table: Table) -> Exception | None:
+        """Add the new commits, each as a whole or not at all; why one could not be read, and is read again."""
+        try:
+            new = self._lake.log(table).commits(None, after=self._followed[table.name])
+            found = broken_promises(self._lake, table) if new else {}
+            for commit in reversed(new):
+                samples = list(samples_of(self._lake, table, commit))
+                if table.name == ALERT_DELIVERIES.name and sent_entries(commit):
+                    samples += _latencies(self._lake, commit)
+                events = list(commit_events(self._lake, table, commit, found))
+                self.metrics.add(samples)
+                self._events += events
+                self._followed[table.name] = commit.sequence
+        except (LakeError, DeltaError, OSError) as error:
+            return error
+        return None
 
     def _table_states(self, heads: dict[str, Head], now_ns: int) -> Iterator[MetricSample]:
         for table in TABLES:

@@ -94,6 +94,26 @@ def test_commits_add_to_the_metrics_from_the_moment_of_following__DP5_O1(lake: L
     assert shown("runs_active", "alerts", "queued") is None
 
 
+def test_a_commit_that_cannot_be_read_hides_nothing_else_and_is_counted_once(lake: Lake) -> None:
+    followed = PlatformMetrics(lake, window_s=30)
+    commit(lake, FUSED_TRACKS, [{"op": "insert"}])
+    commit(lake, RAW_RECORDS, [{"received_time_ns": 1}])
+    (data,) = Path(lake.log(FUSED_TRACKS).uri).glob("*.parquet")
+    hidden = data.rename(data.with_suffix(".away"))
+    red = VitalHistory().after([Reading("tables_are_sound", VitalState.RED, "platform", "damaged")], 10.0)
+    for _ in range(2):
+        with pytest.raises(OSError, match=data.name):
+            followed.refresh(Facts(NOW_NS), red)
+    shown = followed.metrics.value
+    assert shown("vital_red", "tables_are_sound", "platform") == 1.0
+    assert shown("commits_total", "raw_records") == 1.0
+    assert shown("slo_good_share", "loss") == 1.0
+    assert shown("commits_total", "fused_tracks") is None
+    hidden.rename(data)
+    followed.refresh(Facts(NOW_NS), red)
+    assert shown("commits_total", "fused_tracks") == 1.0
+
+
 def test_the_latency_of_an_alert_counts_from_the_oldest_reception_it_rests_on(lake: Lake) -> None:
     a_delivered_batch(lake, received_s=21.0)
     (delivery,) = lake.log(ALERT_DELIVERIES).commits()

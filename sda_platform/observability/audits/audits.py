@@ -2,7 +2,6 @@
 
 import random
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +34,8 @@ _COMMITS_AT_ONCE = 20
 _RECONCILED_COMMITS = 24
 _DRILL_BYTES = 2 * 2**30
 _SHOWN = 10
+# A copy, or what was made again, has this in its name after the lake's, and then the mission time of its audit, ns.
+_SHADOW = ".audit-"
 
 
 @dataclass(frozen=True)
@@ -127,11 +128,11 @@ def restore_drill(scope: AuditScope) -> AuditOutcome:
     if not source.is_dir():
         return AuditOutcome(facts={"skipped": "the lake is not on a local disk, or empty"})
     size = sum(path.stat().st_size for path in source.rglob("*") if path.is_file())
-    if size > _DRILL_BYTES or size > shutil.disk_usage(scope.settings.home).free / 2:
+    if size > _DRILL_BYTES or size > shutil.disk_usage(source.parent).free / 2:
         return AuditOutcome(facts={"skipped": f"the lake has {size:,} bytes; drill with your own backup"})
-    with tempfile.TemporaryDirectory(dir=scope.settings.home, prefix="restore-drill-") as scratch:
-        shutil.copytree(source, Path(scratch) / "lake")
-        restored = Lake(f"{scratch}/lake", scope.lake.clock, without_session)
+    with _shadow(scope) as uri:
+        shutil.copytree(source, uri)
+        restored = Lake(uri, scope.lake.clock, without_session)
         found = recover(restored, TABLES, {}, depth=Depth.COLUMNS, repair=False)
         problems = [f"{each.examination.table}: {problem}" for each in found for problem in each.problems]
         heads = [(table.name, restored.log(table).head(), restored.log(table).row_count()) for table in TABLES]
@@ -167,11 +168,19 @@ def _commits(scope: AuditScope, table: Table, past_ns: int) -> Iterator[Commit]:
 
 @contextmanager
 def _shadow(scope: AuditScope) -> Iterator[str]:
-    """A directory next to the lake for the shadow; removed at the end."""
-    uri = f"{scope.lake.uri}.audit-{scope.day_ns}"
+    """A directory next to the lake for the shadow; removed at the end, or by an audit a day after its process ended."""
+    lake = UPath(scope.lake.uri)
+    for left in lake.parent.glob(f"{lake.name}{_SHADOW}*"):
+        made_ns = left.name.rpartition("-")[2]
+        if made_ns.isdecimal() and int(made_ns) <= scope.day_ns - _DAY_NS:
+            _remove(left)
+    shadow = UPath(f"{scope.lake.uri}{_SHADOW}{scope.day_ns}")
     try:
-        yield uri
+        yield str(shadow)
     finally:
-        place = UPath(uri)
-        if place.exists():
-            place.fs.rm(place.path, recursive=True)
+        _remove(shadow)
+
+
+def _remove(place: UPath) -> None:
+    if place.exists():
+        place.fs.rm(place.path, recursive=True)

@@ -16,6 +16,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.observability.audits.audits import AUDITS, conservation, deep_verification, restore_drill
 from sda_platform.observability.audits.outcome import AuditScope
+from sda_platform.observability.objectives import DAY_NS
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
@@ -59,7 +60,18 @@ def test_deep_verification_and_the_drill_find_a_data_file_that_is_gone_spec_99(h
     (problem,) = deep_verification(scope(home, lake)).problems
     assert problem.startswith("observations: ") and "`sda verify --deep` shows all" in problem
     assert restore_drill(scope(home, lake)).problems
-    assert not list(home.glob("restore-drill-*")), "the copy is removed"
+    assert not list(home.glob("lake.audit-*")), "the copy is removed"
+
+
+def test_an_audit_removes_what_a_killed_one_left_a_day_ago(home: Path, lake: Lake) -> None:
+    commit(lake, OBSERVATIONS, [{"observation_id": "a"}])
+    audited = scope(home, lake)
+    old, running = (home / f"lake.audit-{audited.day_ns - age_ns}" for age_ns in (DAY_NS, DAY_NS - 1))
+    foreign = home / "lake.audit-notes"
+    for each in (old, running, foreign):
+        (each / "observations").mkdir(parents=True)
+    assert restore_drill(audited).problems == ()
+    assert sorted(home.glob("lake.audit-*")) == sorted([running, foreign])
 
 
 def test_an_audit_is_a_command_that_leaves_an_event_spec_80(home: Path, lake: Lake) -> None:

@@ -10,7 +10,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 _TOTAL = "_total"
 
@@ -111,6 +113,8 @@ METRICS: Final[Mapping[str, CataloguedMetric]] = MappingProxyType(
     {each.name: each for each in (*_COLLECTORS, *_SUPERVISION, *_EVENT_TIME, *_TABLES, *_OBJECTIVES)}
 )
 """Every metric, by its exported name."""
+COLLECTOR_METRICS: Final = tuple(each.name for each in _COLLECTORS)
+"""The names of those that only a collector exports."""
 _FAMILIES: Final = {
     MetricKind.COUNTER: CounterMetricFamily,
     MetricKind.GAUGE: GaugeMetricFamily,
@@ -122,3 +126,17 @@ def family(name: str) -> Any:
     """An empty family (a prometheus_client metric family) of the metric with this exported name. Raises KeyError."""
     metric = METRICS[name]
     return _FAMILIES[metric.kind](name.removesuffix(_TOTAL), metric.meaning, labels=list(metric.labels))
+
+
+class ExportedMetrics(Collector):
+    """What a process exports. ``collect`` yields every family with its samples."""
+
+    def text(self) -> bytes:
+        """Every metric in Prometheus' text format."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        return generate_latest(registry)
+
+    def describe(self) -> list[Metric]:
+        """Nothing: what is exported follows from what `collect` finds."""
+        return []

@@ -6,12 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-
 from sda_platform.observability.metrics.samples import MetricSample
-from sda_platform.telemetry import METRICS, MetricKind, family
+from sda_platform.telemetry import METRICS, ExportedMetrics, MetricKind, family
 
 BOUNDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0)
 """Upper bounds of histograms in seconds; those in ms have a thousand times as much."""
@@ -40,7 +36,7 @@ class Buckets:
         return found
 
 
-class AccumulatedMetrics(Collector):
+class AccumulatedMetrics(ExportedMetrics):
     """The newest value of gauges, the sum of counters and the buckets of histograms, by metric and labels."""
 
     def __init__(self) -> None:
@@ -73,16 +69,6 @@ class AccumulatedMetrics(Collector):
     def value(self, metric: str, *labels: str) -> float | None:
         """The value of a counter or gauge; None where there is none."""
         return self._values[metric].get(labels)
-
-    def text(self) -> bytes:
-        """Every metric in Prometheus' text format."""
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(self)
-        return generate_latest(registry)
-
-    def describe(self) -> list[Metric]:
-        """Nothing: what is exported follows from what was added."""
-        return []
 
     def collect(self) -> Iterator[Any]:
         """Every family with its samples."""

@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def pinned_reads(directory: Path) -> None:
                     case 1:
                         add(lake, ORBITAL_CATALOG, elements(7, 100 + step))
                     case _:
-                        held = leases.versions_of(ORBITAL_CATALOG.name)
+                        held = partial(leases.versions_of, ORBITAL_CATALOG.name)
                         for now_ms in (0, 25 * 3_600_000):
                             expire_files(log, held, now_ms=now_ms, retention=Retention(0, 0, 0))
             again = PinnedView(lake, chosen, vector_of(lake, chosen, f"orbital_catalog={version}"))

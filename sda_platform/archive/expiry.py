@@ -3,11 +3,12 @@
 Found are the files that only versions beyond the retention have, and files that no version has (a killed write), once
 they are older than the retention; what is younger may belong to a commit that is being made. A version that is leased
 keeps its files. The journal names each file with the time at which it was first found. A file is deleted when it was
-found at least a day before, and is found again. Each step may be killed and repeated: what is gone is no longer found.
+found at least a day before, and is found again. If a version was leased since the search, nothing is deleted: the next
+pass searches again. Each step may be killed and repeated: what is gone is no longer found.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltalake import DeltaTable
@@ -37,23 +38,27 @@ class Expired:
 
 
 def expire_files(
-    log: TableLog, held_versions: Sequence[int], *, now_ms: int, retention: Retention, grace_h: int = 24
+    log: TableLog, held_versions: Callable[[], Sequence[int]], *, now_ms: int, retention: Retention, grace_h: int = 24
 ) -> Expired:
     """Journal the files of ``log`` that have expired at ``now_ms`` (Unix time), and delete those journalled earlier.
 
-    ``held_versions`` keep their files. Files journalled at least ``grace_h`` hours ago are deleted.
+    ``held_versions`` returns the versions that are leased now; they keep their files. Files journalled at least
+    ``grace_h`` hours ago are deleted.
     """
-    found = _expired(log, held_versions, retention)
+    held = held_versions()
+    found = _expired(log, held, retention)
     journal = _journal(log)
     known = {path: journal.get(path, now_ms) for path in found}
     if known != journal:
         _write(log, known)
         failpoints.hit("expiry.journalled", log.table.name)
     due = [path for path, found_ms in sorted(known.items()) if found_ms <= now_ms - grace_h * _MS_PER_HOUR]
+    if due and not set(held).issuperset(held_versions()):
+        due = []
     freed = sum(_delete(delta_log.table_directory(log.uri) / path) for path in due)
     failpoints.hit("expiry.deleted", log.table.name)
     if due:
-        _write(log, {path: found_ms for path, found_ms in known.items() if path not in due})
+        _write(log, {path: known[path] for path in sorted(known.keys() - due)})
     return Expired([path for path in known if path not in journal], due, freed)
 
 

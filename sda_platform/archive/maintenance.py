@@ -8,6 +8,7 @@ version, they are kept longer. Each step can be killed and repeated.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -54,6 +55,10 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
         context: dg.OpExecutionContext, config: MaintenanceConfig, lake: LakeResource, landing: LandingResource
     ) -> None:
         store, now_ms = lake.open(), time.time_ns() // 1_000_000
+        for table in tables:
+            for gone in mark_pruned(landing.zones(table.zones), store.log(table)):
+                context.log.warning(gone)
+        context.log.info(f"{purge_runs(context.instance, now_ms=now_ms)} old runs removed from Dagster's history")
         done = maintain_all(
             store,
             chosen_tables(tables, config.tables),
@@ -63,10 +68,6 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
             alerts_wait=lambda: alerts_wait(context.instance),
             report=context.log.info,
         )
-        for table in tables:
-            for gone in mark_pruned(landing.zones(table.zones), store.log(table)):
-                context.log.warning(gone)
-        context.log.info(f"{purge_runs(context.instance, now_ms=now_ms)} old runs removed from Dagster's history")
         context.add_output_metadata(done)
 
     @dg.job(
@@ -102,7 +103,8 @@ def maintain_all(
     """Do what is due for ``tables`` at ``now_ms`` (Unix time), and ``report`` it; returns figures for the UI.
 
     ``others`` are all tables that may consume them. A manual run ignores the hours, and keeps to the budget.
-    Raises InvariantError, after all else, where a copy of a tag is damaged; they are read on one day of the month.
+    Raises InvariantError where a lease is damaged, and, after all else, where a tag is. The copies of tags are read on
+    one day of the month.
     """
     figures = dict.fromkeys(("compacted_tables", "compacted_files", "compacted_bytes", "journalled_files"), 0)
     figures |= dict.fromkeys(("deleted_files", "freed_bytes", "removed_versions", "postponed_tables"), 0)
@@ -124,9 +126,7 @@ def maintain_all(
         leases, tags = VersionLeases(lake.uri), Tags(lake.uri)
         report(f"{leases.sweep()} ended leases and {tags.sweep(now_ms=now_ms)} expired tags removed")
         if datetime.fromtimestamp(now_ms / 1000, UTC).day == DRILL_DAY:
-            for name in tags.names():
-                tags.verify(name)
-            report(f"{len(tags.names())} tags read in full, as a restore would")
+            report(f"{tags.verify_all()} tags read in full, as a restore would")
     return figures
 
 
@@ -141,7 +141,7 @@ def _expire(
 ) -> Iterator[tuple[str, int]]:
     leases = VersionLeases(lake.uri)
     for table in tables:
-        log, held = lake.log(table), leases.versions_of(table.name)
+        log, held = lake.log(table), partial(leases.versions_of, table.name)
         expired = expire_files(log, held, now_ms=now_ms, retention=retention, grace_h=policy.journal_grace_h)
         if expired:
             mb = expired.freed_bytes / 1e6
@@ -154,7 +154,7 @@ def _expire(
         yield "freed_bytes", expired.freed_bytes
         consumers = [lake.log(other) for other in others if other is not table]
         verdict = lake.verdicts.read(log)
-        removed = clean_log(log, consumers, verdict, now_ms=now_ms, retention=retention, held=held)
+        removed = clean_log(log, consumers, verdict, now_ms=now_ms, retention=retention, held=held())
         if removed:
             report(f"{table.name}: {removed} old versions removed from its log")
         yield "removed_versions", removed

@@ -9,7 +9,6 @@ last step.
 import hashlib
 import json
 import re
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -93,25 +92,27 @@ class Tags:
             raise UnknownMoment(f"tag {name} exists, of {self.read(name).moment}; choose another name, or remove it")
         columns: dict[str, list[str]] = {}
         files: dict[str, list[CopiedFile]] = {}
-        with self._leases.held(vector.snapshots.values(), f"tag {name}"):
+        with self._leases.held(vector.snapshots.values(), _purpose(name)):
             for snapshot in vector.snapshots.values():
                 log = lake.log(tables[snapshot.table])
                 columns[snapshot.table] = list(pinned(log, snapshot)[1])
                 if log.table.replaces_rows and snapshot.sequence:
                     files[snapshot.table] = [self._copy(source, name, log) for source in _data_files(log, snapshot)]
-        failpoints.hit("tag.copied", name)
-        created_ms = now_ms if now_ms is not None else time.time_ns() // 1_000_000
-        tag = Tag(name, vector.moment, created_ms, until_ms, snapshots, columns, files)
-        durable.write(self._file(name), json.dumps(asdict(tag), indent=1).encode())
+            failpoints.hit("tag.copied", name)
+            created_ms = now_ms if now_ms is not None else time.time_ns() // 1_000_000
+            tag = Tag(name, vector.moment, created_ms, until_ms, snapshots, columns, files)
+            durable.write(self._file(name), json.dumps(asdict(tag), indent=1).encode())
         return tag
 
     def read(self, name: str) -> Tag:
-        """The tag ``name``. Raises UnknownMoment."""
+        """The tag ``name``. Raises UnknownMoment, InvariantError where its file is damaged."""
         try:
             facts: dict[str, Any] = json.loads(self._file(name).read_text())
         except FileNotFoundError:
             known = ", ".join(self.names()) or "none"
             raise UnknownMoment(f"no tag is named {name!r}; there are: {known}") from None
+        except ValueError as error:
+            raise InvariantError(f"{self._file(name)} is damaged ({error}); restore it from a backup") from None
         facts["snapshots"] = {table: (version, sequence) for table, (version, sequence) in facts["snapshots"].items()}
         facts["files"] = {table: [CopiedFile(**each) for each in files] for table, files in facts["files"].items()}
         return Tag(**facts)
@@ -137,6 +138,18 @@ class Tags:
         if bad:
             raise InvariantError(f"tag {name}: {', '.join(bad)} is missing or damaged; restore it from a backup")
 
+    def verify_all(self) -> int:
+        """Verify every tag; returns how many there are. Raises InvariantError for all that are damaged."""
+        names, damaged = self.names(), []
+        for name in names:
+            try:
+                self.verify(name)
+            except InvariantError as error:
+                damaged.append(str(error))
+        if damaged:
+            raise InvariantError("; ".join(damaged))
+        return len(names)
+
     def remove(self, name: str) -> None:
         """Remove a tag: first its name, then its copies."""
         self.read(name)
@@ -155,10 +168,14 @@ class Tags:
         return len(expired) + len(abandoned)
 
     def _abandoned(self, now_ms: int) -> Iterator[UPath]:
+        """Directories without a tag. A repeated tagging goes on in an old one: its lease is read before the names."""
+        directories = list(self._directory.iterdir()) if self._directory.exists() else []
+        at_work = {lease.purpose for lease in self._leases.active()}
         known = set(self.names())
-        for directory in self._directory.iterdir() if self._directory.exists() else ():
+        for directory in directories:
             is_old = directory.stat().st_mtime * 1000 < now_ms - _ABANDONED_MS
-            if directory.is_dir() and directory.name not in known and is_old:
+            is_used = directory.name in known or _purpose(directory.name) in at_work
+            if directory.is_dir() and is_old and not is_used:
                 yield directory
 
     def _copy(self, source: UPath, name: str, log: TableLog) -> CopiedFile:
@@ -179,6 +196,11 @@ class Tags:
         return self._directory / f"{name}.json"
 
 
+def _purpose(name: str) -> str:
+    """The purpose of the lease of a tagging."""
+    return f"tag {name}"
+
+
 def _data_files(log: TableLog, snapshot: TableSnapshot) -> list[UPath]:
     delta = log.open(snapshot.version)
     return [UPath(uri) for uri in delta.file_uris()] if delta else []
@@ -197,4 +219,4 @@ def _is_as_copied(file: UPath, copied: CopiedFile) -> bool:
 
 def _remove_directory(directory: UPath) -> None:
     if directory.exists():
-        shutil.rmtree(str(directory))
+        directory.fs.rm(directory.path, recursive=True)

@@ -2,7 +2,7 @@
 
 A lease is a small file beside the tables. Its holder renews it; the lease of a holder that was killed ends by itself.
 The deletion of data files and the clean-up of logs obey every lease that has not ended (`archive.expiry`,
-`archive.log_cleanup`).
+`archive.log_cleanup`). While a lease cannot be read, neither removes anything: it may hold any version.
 """
 
 import json
@@ -11,12 +11,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
 from upath import UPath
 
 from sda_platform.lake import durable
+from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.manifest import TableSnapshot
 
 LEASE_S = 300.0
@@ -66,7 +67,8 @@ class VersionLeases:
 
         def keep_alive() -> None:
             while not ended.wait(ttl_s / 3):
-                self.renew(lease, ttl_s)
+                with suppress(OSError):  # such as a full disk; the next renewal is in time
+                    self.renew(lease, ttl_s)
 
         heartbeat = threading.Thread(target=keep_alive, name="version-lease", daemon=True)
         heartbeat.start()
@@ -78,16 +80,16 @@ class VersionLeases:
             self.release(lease)
 
     def active(self) -> list[VersionLease]:
-        """The leases that have not ended, by their end. A file that is being replaced, or is damaged, is no lease."""
+        """The leases that have not ended, by their end. Raises InvariantError where one cannot be read."""
         now_ms = self._now_ms()
         return sorted((each for each in self._all() if each.until_ms > now_ms), key=lambda each: each.until_ms)
 
     def versions_of(self, table: str) -> list[int]:
-        """The versions of ``table`` that are held."""
+        """The versions of ``table`` that are held. Raises as `active`."""
         return sorted({each.versions[table] for each in self.active() if table in each.versions})
 
     def sweep(self) -> int:
-        """Remove the files of leases that have ended; returns how many."""
+        """Remove the files of leases that have ended; returns how many. Raises as `active`."""
         active = {each.lease_id for each in self.active()}
         ended = [each for each in self._all() if each.lease_id not in active]
         for each in ended:
@@ -103,8 +105,13 @@ class VersionLeases:
         for file in self._directory.glob("*.json") if self._directory.exists() else ():
             try:
                 yield VersionLease(**json.loads(file.read_text()))
-            except (FileNotFoundError, ValueError, TypeError):
-                continue
+            except FileNotFoundError:
+                continue  # released meanwhile
+            except (ValueError, TypeError) as error:
+                raise InvariantError(
+                    f"{file}: this lease is damaged ({error}), so no file of a table is removed; "
+                    "remove the lease when no query and no tagging runs"
+                ) from None
 
     def _file(self, lease_id: str) -> UPath:
         return self._directory / f"{lease_id}.json"

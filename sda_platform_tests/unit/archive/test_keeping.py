@@ -3,7 +3,9 @@
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 from deltalake import DeltaTable
@@ -20,7 +22,7 @@ from sda_platform.archive.tags import Tags
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.holds import VersionLease, VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
@@ -48,6 +50,10 @@ def lake(tmp_path: Path) -> Lake:
 
 def data_files(log: TableLog) -> set[str]:
     return {path.name for path in Path(log.uri).glob("*.parquet")}
+
+
+def no_leases() -> list[int]:
+    return []
 
 
 def pinned(version: int) -> list[TableSnapshot]:
@@ -80,19 +86,51 @@ def test_a_lease_ends_by_itself_and_a_renewed_one_does_not__MV15(tmp_path: Path)
 
 def test_a_leased_version_keeps_its_files_and_its_log__DL4_I8_DL6_I9(lake: Lake) -> None:
     log, leases = lake.log(ORBITAL_CATALOG), VersionLeases(lake.uri)
+    held = partial(leases.versions_of, ORBITAL_CATALOG.name)
     with leases.held(pinned(0), "assessment"):
-        held = leases.versions_of(ORBITAL_CATALOG.name)
         for now_ms in (0, 25 * HOUR_MS):
             expire_files(log, held, now_ms=now_ms, retention=NOTHING_KEPT)
         assert rows_then(lake) == [(7, 100), (8, 100)]
         assert len(data_files(log)) == 2, "the version between is gone"
         DeltaTable(log.uri).create_checkpoint()
         verdict = lake.verdicts.read(log)
-        assert clean_log(log, [], verdict, now_ms=10**14, retention=RETENTION, held=held) == 0
+        assert clean_log(log, [], verdict, now_ms=10**14, retention=RETENTION, held=held()) == 0
     for now_ms in (0, 25 * HOUR_MS):
-        expire_files(log, leases.versions_of(ORBITAL_CATALOG.name), now_ms=now_ms, retention=NOTHING_KEPT)
+        expire_files(log, held, now_ms=now_ms, retention=NOTHING_KEPT)
     with pytest.raises(VersionExpired):
         rows_then(lake)
+
+
+def test_a_version_that_is_leased_during_the_search_for_files_keeps_its_files__DL4_I8(lake: Lake) -> None:
+    log, answers = lake.log(ORBITAL_CATALOG), [[], [0], [], []]
+    expire_files(log, no_leases, now_ms=0, retention=NOTHING_KEPT)
+    before = data_files(log)
+    late = expire_files(log, lambda: answers.pop(0), now_ms=24 * HOUR_MS, retention=NOTHING_KEPT)
+    assert (late.deleted, data_files(log), len(awaiting(log))) == ([], before, 2)
+    assert len(expire_files(log, lambda: answers.pop(0), now_ms=25 * HOUR_MS, retention=NOTHING_KEPT).deleted) == 2
+
+
+def test_while_a_lease_cannot_be_read_no_file_is_removed__DL4_I8(lake: Lake) -> None:
+    before, damaged = data_files(lake.log(ORBITAL_CATALOG)), Path(lake.uri) / "_leases" / "1.json"
+    damaged.parent.mkdir()
+    damaged.write_text('{"lease_id": "1", "vers')
+    for hours in (0, 24):
+        with pytest.raises(InvariantError, match=r"_leases/1\.json: this lease is damaged"):
+            maintain_all(lake, (ORBITAL_CATALOG,), now_ms=hours * HOUR_MS, retention=NOTHING_KEPT, is_manual=True)
+    assert data_files(lake.log(ORBITAL_CATALOG)) == before
+
+
+def test_a_holder_that_cannot_renew_once_renews_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leases, renewed, attempts = VersionLeases(str(tmp_path)), Event(), iter([OSError("the disk is full")])
+
+    def renew(_lease: VersionLease, _ttl_s: float) -> None:
+        for error in attempts:
+            raise error
+        renewed.set()
+
+    monkeypatch.setattr(leases, "renew", renew)
+    with leases.held(pinned(0), "query", ttl_s=0.01):
+        assert renewed.wait(30)
 
 
 def test_a_query_of_an_old_version_holds_a_lease_while_it_runs__DL4_I8(lake: Lake) -> None:
@@ -109,15 +147,15 @@ def test_a_query_of_an_old_version_holds_a_lease_while_it_runs__DL4_I8(lake: Lak
 
 def test_files_are_journalled_first_and_deleted_a_day_later__DL6_F5(lake: Lake) -> None:
     log, before = lake.log(ORBITAL_CATALOG), data_files(lake.log(ORBITAL_CATALOG))
-    first = expire_files(log, [], now_ms=0, retention=NOTHING_KEPT)
+    first = expire_files(log, no_leases, now_ms=0, retention=NOTHING_KEPT)
     assert (len(first.journalled), first.deleted, data_files(log)) == (2, [], before)
     assert dict(awaiting(log)) == dict.fromkeys(first.journalled, 0)
-    early = expire_files(log, [], now_ms=23 * HOUR_MS, retention=NOTHING_KEPT)
+    early = expire_files(log, no_leases, now_ms=23 * HOUR_MS, retention=NOTHING_KEPT)
     assert (early.journalled, early.deleted) == ([], [])
-    done = expire_files(log, [], now_ms=24 * HOUR_MS, retention=NOTHING_KEPT)
+    done = expire_files(log, no_leases, now_ms=24 * HOUR_MS, retention=NOTHING_KEPT)
     assert (sorted(done.deleted), done.freed_bytes > 0, dict(awaiting(log))) == (sorted(first.journalled), True, {})
     assert rows_then(lake, "now") == [(7, 300), (8, 100)]
-    assert not expire_files(log, [], now_ms=48 * HOUR_MS, retention=NOTHING_KEPT)
+    assert not expire_files(log, no_leases, now_ms=48 * HOUR_MS, retention=NOTHING_KEPT)
     assert data_files(lake.log(ELEMENT_SETS)) == {
         Path(u).name for u in DeltaTable(lake.log(ELEMENT_SETS).uri).file_uris()
     }
@@ -132,8 +170,8 @@ def test_a_killed_expiry_is_repeated_and_deletes_the_same_files__DL6_F10_A6(
     for number, now_ms in enumerate((0, 24 * HOUR_MS, 48 * HOUR_MS)):
         if number == killed_in:
             with crash_at(f"{point}:orbital_catalog"):
-                expire_files(log, [], now_ms=now_ms, retention=NOTHING_KEPT)
-        expire_files(log, [], now_ms=now_ms, retention=NOTHING_KEPT)
+                expire_files(log, no_leases, now_ms=now_ms, retention=NOTHING_KEPT)
+        expire_files(log, no_leases, now_ms=now_ms, retention=NOTHING_KEPT)
     assert data_files(log) == {Path(uri).name for uri in DeltaTable(log.uri).file_uris()}
     assert (dict(awaiting(log)), rows_then(lake, "now")) == ({}, [(7, 300), (8, 100)])
 
@@ -149,7 +187,7 @@ def test_of_100_files_those_go_that_no_version_has_and_that_are_old__DL6_F7_A4(t
         age_h = RETENTION.data_files_h + (1 if number % 3 else -1)
         os.utime(file, (time.time() - age_h * 3600,) * 2)
     for now_ms in (0, 24 * HOUR_MS):
-        expire_files(log, [], now_ms=now_ms, retention=RETENTION)
+        expire_files(log, no_leases, now_ms=now_ms, retention=RETENTION)
     left = {int(name[5:10]) for name in data_files(log) if len(name) == len("part-00000.parquet")}
     assert left == set(range(0, 99, 3))
     assert log.row_count() == 1
@@ -163,7 +201,7 @@ def test_a_tag_is_complete_when_everything_old_is_gone__DL6_I12(lake: Lake) -> N
     tags.create(lake, TABLES, vector_of(lake, TABLES, EVENT), "review-7")
     before = rows_then(lake)
     for now_ms in (0, 24 * HOUR_MS):
-        expire_files(lake.log(ORBITAL_CATALOG), [], now_ms=now_ms, retention=NOTHING_KEPT)
+        expire_files(lake.log(ORBITAL_CATALOG), no_leases, now_ms=now_ms, retention=NOTHING_KEPT)
     for table in (ORBITAL_CATALOG, ELEMENT_SETS):
         delta = DeltaTable(lake.log(table).uri)
         delta.create_checkpoint()
@@ -215,6 +253,23 @@ def test_a_killed_tag_is_made_by_repeating_it_or_swept__DL6_F10(lake: Lake) -> N
     with crash_at("tag.unnamed:kept"):
         tags.remove("kept")
     assert (tags.names(), tags.sweep(now_ms=10**14), list(UPath(lake.uri, "_tags").iterdir())) == ([], 1, [])
+
+
+def test_the_sweep_leaves_the_copies_of_a_tagging_that_goes_on_after_a_day(lake: Lake) -> None:
+    tags, copies = Tags(lake.uri), Path(lake.uri) / "_tags" / "kept"
+    copies.mkdir(parents=True)
+    with VersionLeases(lake.uri).held(pinned(0), "tag kept"):
+        assert tags.sweep(now_ms=10**14) == 0
+    assert (tags.sweep(now_ms=10**14), copies.exists()) == (1, False)
+
+
+def test_a_damaged_tag_is_named_and_the_others_are_verified(tagged: Tags, lake: Lake) -> None:
+    tagged.create(lake, TABLES, vector_of(lake, TABLES, EVENT), "other")
+    assert tagged.verify_all() == 2
+    for name in ("kept", "other"):
+        (Path(lake.uri) / "_tags" / f"{name}.json").write_text("{")
+    with pytest.raises(InvariantError, match=r"kept\.json is damaged.*; .*other\.json is damaged"):
+        tagged.verify_all()
 
 
 # The lifecycle's policy.

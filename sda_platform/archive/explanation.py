@@ -8,6 +8,7 @@ from sda_platform.archive.moments import vector_of, vector_of_alert
 from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.archive.table_diff import same
 from sda_platform.archive.version_vector import VersionVector, newest_vector
+from sda_platform.conjunction.alert_ids import complete_alert_id
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
@@ -69,10 +70,12 @@ def explain_alert(lake: Lake, tables: Mapping[str, Table], alert: str, as_of: st
 
     Raises UnknownAlert, UnknownMoment, VersionExpired.
     """
-    decision = vector_of_alert(lake, tables, alert)
-    then = vector_of(lake, tables, as_of) if as_of else decision
+    if as_of:  # the commit of the decision may have left the log
+        then, event_id = vector_of(lake, tables, as_of), complete_alert_id(lake, alert.partition("@")[0])
+    else:
+        then = vector_of_alert(lake, tables, alert)
+        event_id = str(then.facts["alert_id"])
     now = newest_vector(lake, tables)
-    event_id = str(decision.facts["alert_id"])
     old, new = (PinnedView(lake, tables, vector) for vector in (then, now))
     named = new.rows(
         f"SELECT norad_id_1, norad_id_2 FROM {CONJUNCTION_ALERTS.name} WHERE event_id = ? LIMIT 1", [event_id]

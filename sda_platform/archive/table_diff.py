@@ -12,7 +12,6 @@ from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.archive.version_vector import VersionVector
 from sda_platform.lake.correction_log import CorrectionLogModel, content
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 Change = Literal["inserted", "changed", "deleted"]
@@ -29,24 +28,24 @@ class RowChange:
     columns: Sequence[str] = ()
 
 
-def table_diff(lake: Lake, table: Table, before: TableSnapshot, after: TableSnapshot) -> Iterator[RowChange]:
-    """The keys whose rows differ between two snapshots of ``table``, in the order of the key.
+def table_diff(lake: Lake, table: Table, before: VersionVector, after: VersionVector) -> Iterator[RowChange]:
+    """The keys whose rows differ between two states that have ``table``, in the order of the key.
 
-    Raises VersionExpired where a snapshot can no longer be read.
+    Raises VersionExpired where a state can no longer be read.
     """
     is_log = issubclass(table.model, CorrectionLogModel)
     key = table.key[:1] if is_log else table.key
     compared = content(table) if is_log else [c.name for c in table.columns if c.name not in {*key, COMMIT_SEQUENCE}]
-    sides = [PinnedView(lake, {table.name: table}, VersionVector({table.name: s}), "current") for s in (before, after)]
+    sides = [PinnedView(lake, {table.name: table}, s.only(table.name), "current") for s in (before, after)]
     both = PinnedView(lake, {}, VersionVector({}))
-    first_new = min(before.sequence, after.sequence)
+    ends = [state.snapshots[table.name].sequence for state in (before, after)]
     if is_log:
-        later = sides[before.sequence <= after.sequence]
-        touched = later.rows(f"SELECT DISTINCT {key[0]} FROM {table.name} WHERE {COMMIT_SEQUENCE} > {first_new}")
+        later = sides[ends[0] <= ends[1]]
+        touched = later.rows(f"SELECT DISTINCT {key[0]} FROM {table.name} WHERE {COMMIT_SEQUENCE} > {min(ends)}")
         for side in sides:
             side.register("touched", touched)
     for name, side in zip(("before", "after"), sides, strict=True):
-        both.register(name, side.rows(_rows_that_may_differ(table, is_log, first_new)))
+        both.register(name, side.rows(_rows_that_may_differ(table, is_log, min(ends))))
     on = " AND ".join(f'b."{name}" = a."{name}"' for name in key)
     differs = " OR ".join(f'b."{name}" IS DISTINCT FROM a."{name}"' for name in compared) or "false"
     order = ", ".join(f'coalesce(b."{name}", a."{name}")' for name in key)

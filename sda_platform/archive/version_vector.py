@@ -7,7 +7,7 @@ manifests name what those were made from, and so on. Nothing else stores it, so 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sda_platform.archive.errors import VersionExpired
@@ -40,6 +40,11 @@ class VersionVector:
 
     def __str__(self) -> str:
         return ",".join(f"{name}={each.version}" for name, each in sorted(self.snapshots.items()))
+
+    def only(self, table: str) -> "VersionVector":
+        """The part of this state that is ``table``, which it has."""
+        kept = {table: self.kept[table]} if table in self.kept else {}
+        return replace(self, snapshots={table: self.snapshots[table]}, kept=kept)
 
 
 def read_by(manifest: CommitManifest) -> Iterator[TableSnapshot]:

@@ -102,10 +102,13 @@ def diff(settings: Settings, table: str, before: str, after: str, limit: int, as
     from sda_platform.cli.archive import changes_as_json, print_changes, snapshot_in
     from sda_platform.registry import TABLES, tables_named
 
-    (chosen,), lake, tables = tables_named(table), lake_of(settings), {each.name: each for each in TABLES}
+    chosen, *others = tables_named(table)
+    if others:
+        raise click.UsageError("name one table")
+    lake, tables = lake_of(settings), {each.name: each for each in TABLES}
     vectors = [vector_of(lake, tables, f"{table}={text}" if text.isdigit() else text) for text in (before, after)]
     snapshots = [snapshot_in(vector, chosen) for vector in vectors]
-    changes = table_diff(lake, chosen, *snapshots)
+    changes = table_diff(lake, chosen, *vectors)
     if as_json:
         click.echo(json.dumps(changes_as_json(chosen, snapshots, changes), indent=2))
     else:
@@ -223,10 +226,7 @@ def verify_tags(settings: Settings) -> None:
     """Read every copy of every tag, and compare checksums and row counts: the drill before a restore is needed."""
     from sda_platform.archive.tags import Tags
 
-    tags = Tags(settings.lake_uri)
-    for name in tags.names():
-        tags.verify(name)
-    console.print(f"{len(tags.names())} tags are complete", markup=False)
+    console.print(f"{Tags(settings.lake_uri).verify_all()} tags are complete", markup=False)
 
 
 @click.command(short_help="Show how a table lies on disk: files, row groups, encodings.")

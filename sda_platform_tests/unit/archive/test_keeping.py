@@ -13,11 +13,13 @@ from upath import UPath
 
 from sda_platform.archive.errors import UnknownMoment, VersionExpired
 from sda_platform.archive.expiry import awaiting, expire_files
+from sda_platform.archive.explanation import explain_alert
 from sda_platform.archive.lifecycle import LifecyclePolicy, SmallFiles, select, wait_for_alerts
 from sda_platform.archive.log_cleanup import clean_log
 from sda_platform.archive.maintenance import maintain_all
 from sda_platform.archive.moments import vector_of
 from sda_platform.archive.pinned_view import PinnedView
+from sda_platform.archive.table_diff import table_diff
 from sda_platform.archive.tags import Tags
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
@@ -211,6 +213,11 @@ def test_a_tag_is_complete_when_everything_old_is_gone__DL6_I12(lake: Lake) -> N
     view = PinnedView(lake, TABLES, vector_of(lake, TABLES, "tag:review-7"))
     assert view.rows("SELECT count(*) FROM element_sets").column(0).to_pylist() == [2]
     tags.verify("review-7")
+    state, now = (vector_of(lake, TABLES, text) for text in ("tag:review-7", "now"))
+    assert [(d.change, d.key) for d in table_diff(lake, ORBITAL_CATALOG, state, now)] == [("changed", {"norad_id": 7})]
+    facts = {fact.what: fact for fact in explain_alert(lake, TABLES, EVENT[:8], "tag:review-7").facts}
+    assert facts["element set of 7"].then is not None
+    assert facts["element set of 7"].then["epoch_time_ns"] == 100
 
 
 @pytest.fixture

@@ -16,11 +16,12 @@ from sda_platform.archive.footers import table_layout
 from sda_platform.archive.moments import vector_of
 from sda_platform.archive.pinned_view import Limits, PinnedView, Projection
 from sda_platform.archive.table_diff import table_diff
-from sda_platform.archive.version_vector import snapshot_at
+from sda_platform.archive.version_vector import VersionVector, snapshot_at
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import Table
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -130,23 +131,27 @@ def test_a_result_comes_in_batches_whatever_its_size__DL4_F5(lake: Lake) -> None
     assert pa.Table.from_batches(batches).num_rows == 20_000
 
 
+def state(log: TableLog, version: int) -> VersionVector:
+    return VersionVector({log.table.name: snapshot_at(log, version)})
+
+
 def test_a_diff_lists_inserted_changed_and_deleted_rows_by_key_and_no_compaction__DL4_A7_F7(lake: Lake) -> None:
     catalogue = lake.log(ORBITAL_CATALOG)
-    old, new = snapshot_at(catalogue, 0), snapshot_at(catalogue, 1)
+    old, new = state(catalogue, 0), state(catalogue, 1)
     changed = [(d.change, d.key, d.columns) for d in table_diff(lake, ORBITAL_CATALOG, old, new)]
     named = ["segment_sha256", "segment_name", "epoch_time_ns"]
     assert changed == [("changed", {"norad_id": 7}, named)]
-    nothing = TableSnapshot(ORBITAL_CATALOG.name, -1, 0)
+    nothing = VersionVector({ORBITAL_CATALOG.name: TableSnapshot(ORBITAL_CATALOG.name, -1, 0)})
     assert [d.change for d in table_diff(lake, ORBITAL_CATALOG, nothing, old)] == ["inserted", "inserted"]
     assert [d.change for d in table_diff(lake, ORBITAL_CATALOG, old, nothing)] == ["deleted", "deleted"]
     alerts = lake.log(CONJUNCTION_ALERTS)
-    withdrawn = list(table_diff(lake, CONJUNCTION_ALERTS, snapshot_at(alerts, 0), snapshot_at(alerts, 1)))
+    withdrawn = list(table_diff(lake, CONJUNCTION_ALERTS, state(alerts, 0), state(alerts, 1)))
     assert [(d.change, d.key) for d in withdrawn] == [("deleted", {"event_id": EVENT})]
     sets = lake.log(ELEMENT_SETS)
     compact_and_vacuum(lake)
-    added = table_diff(lake, ELEMENT_SETS, snapshot_at(sets, 0), snapshot_at(sets, sets.version()))
+    added = table_diff(lake, ELEMENT_SETS, state(sets, 0), state(sets, sets.version()))
     assert [(d.change, d.key["segment_sha256"]) for d in added] == [("inserted", "late")]
-    again = table_diff(lake, ELEMENT_SETS, snapshot_at(sets, 1), snapshot_at(sets, sets.version()))
+    again = table_diff(lake, ELEMENT_SETS, state(sets, 1), state(sets, sets.version()))
     assert list(again) == []
 
 

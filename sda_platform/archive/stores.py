@@ -14,6 +14,7 @@ from sda_platform.archive.tags import Tags
 from sda_platform.clock import iso
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import NEWEST_COMMITS
 from sda_platform.lake.retention import RETENTION
 from sda_platform.lake.table import Table
 
@@ -43,14 +44,16 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
         None,
     )
     logs = [at / table.name / "_delta_log" for table in tables]
-    yield _measured("Delta logs", f"{RETENTION.log_h // 24} days, and the newest 100 commits", nightly, logs)
+    yield _measured(
+        "Delta logs", f"{RETENTION.log_h // 24} days, and the newest {NEWEST_COMMITS} commits", nightly, logs
+    )
     yield _measured("tags", "each until its end, or until it is removed", "`sda retention untag`", [at / "_tags"])
     yield _measured("consumed segments", "for ever", "nothing", sorted(landing.glob("*/archive")))
     yield _measured("quarantined segments", "until a person decides", "a person", sorted(landing.glob("*/quarantine")))
     yield _measured("dead letters", "for ever", "nothing", [at / "dead_letters"])
     receipts = [UPath(home) / "subscriber.sqlite"]
     yield _measured("receipts of the SQLite subscriber", "for ever", "nothing", receipts)
-    history = f"finished runs {RUNS_KEPT_DAYS} days, and each asset's latest; ticks as dagster.yaml says"
+    history = f"finished runs {RUNS_KEPT_DAYS} days, and the latest of each asset and pool; ticks as dagster.yaml says"
     yield _measured("Dagster's history", history, nightly, [UPath(home) / "dagster"])
     yield _measured("process logs", "for ever", "a person", [UPath(home) / "logs"])
 

@@ -1,9 +1,12 @@
 """Dagster's history ends, and every store is listed with its size."""
 
+import time
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
+from sda_platform.archive import dagster_history
 from sda_platform.archive.dagster_history import RUNS_KEPT_DAYS, purge_runs
 from sda_platform.archive.moments import vector_of
 from sda_platform.archive.stores import holds, stores
@@ -12,6 +15,8 @@ from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.definitions import build_defs
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.settings import Settings
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.unit.archive.lakes import TABLES, add, elements
 
@@ -39,6 +44,24 @@ def test_old_runs_go_and_the_latest_materialization_of_each_asset_stays() -> Non
     assert {first, second, other} == {run.run_id for run in instance.get_runs()}
     assert purge_runs(instance, now_ms=now_ms + (RUNS_KEPT_DAYS + 1) * DAY_MS) == 2
     assert [run.run_id for run in instance.get_runs()] == [second]
+
+
+def test_the_last_run_of_a_pool_stays_because_sensors_read_how_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dagster_history, "_PAGE", 1)
+
+    @dg.op
+    def refused() -> None:
+        raise ValueError
+
+    @dg.job(tags={POOL_TAG: Pool.ALERTS})
+    def failing() -> None:
+        refused()
+
+    instance = dg.DagsterInstance.ephemeral()
+    *_, last = (failing.execute_in_process(instance=instance, raise_on_error=False).run_id for _ in range(4))
+    later_ms = time.time_ns() // 1_000_000 + (RUNS_KEPT_DAYS + 1) * DAY_MS
+    assert [purge_runs(instance, now_ms=later_ms) for _ in range(2)] == [3, 0]
+    assert [run.run_id for run in instance.get_runs()] == [last]
 
 
 def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ contain a trace of the input, also by way of estimates, is found from the manife
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -65,51 +66,47 @@ def impact_of(lake: Lake, tables: Mapping[str, Table], text: str) -> Impact:
     Raises UnknownInput.
     """
     view = PinnedView(lake, tables, newest_vector(lake, tables), "current")
-    kind, selected = _selected(view, tables, text)
-    sources = {name: f"SELECT * FROM {name} WHERE {where}" for name, where in selected.items()}
-    rows = {name: _count(view, sql) for name, sql in sources.items()}
-    alerts = _alerts(view, sources)
-    written = {name: _sequences(view, sql) for name, sql in sources.items() if rows[name]}
-    return Impact(kind, text, {n: c for n, c in rows.items() if c}, alerts, list(_commits(lake, tables, written)))
-
-
-def _selected(view: PinnedView, tables: Mapping[str, Table], text: str) -> tuple[Kind, dict[str, str]]:
-    """The kind of input, and by table the condition on the rows that are it. Raises UnknownInput."""
-    if found := _ELEMENT_SET.fullmatch(text):
-        try:
-            epoch_ns = parse_iso_ns(found[2])
-        except ValueError:
-            raise UnknownInput(f"{found[2]!r} is no ISO 8601 epoch") from None
-        where = f"norad_id = {found[1]} AND abs(epoch_time_ns - {epoch_ns}) < {_EPOCH_TOLERANCE_NS}"
-        return "element set", _existing(view, text, dict.fromkeys(("element_sets",), where))
-    quoted = text.replace("'", "''")
-    landed = [n for n in view.vector.snapshots if "segment_sha256" in tables[n].arrow_schema.names and tables[n].zones]
-    by_segment = f"segment_name = '{quoted}'"
-    if _SHA256.fullmatch(text):
-        by_segment = f"starts_with(segment_sha256, '{text}')"
-    of_segment = {name: by_segment for name in (*landed, "observations") if name in view.vector.snapshots}
-    if any(_count(view, f"SELECT * FROM {name} WHERE {where}") for name, where in of_segment.items()):
-        return "segment", of_segment
-    of_sensor = dict.fromkeys(("raw_records", "observations"), f"source_id = '{quoted}'")
-    return "sensor", _existing(view, text, of_sensor)
-
-
-def _existing(view: PinnedView, text: str, selected: dict[str, str]) -> dict[str, str]:
-    if any(_count(view, f"SELECT * FROM {name} WHERE {where}") for name, where in selected.items()):
-        return selected
+    for kind, conditions in _meanings(view, tables, text):
+        found = {name: each for name, where in conditions.items() if (each := _rows_by_commit(view, name, where))}
+        if found:
+            rows = {name: sum(each.values()) for name, each in found.items()}
+            return Impact(kind, text, rows, _alerts(view, conditions), list(_commits(lake, tables, found)))
     raise UnknownInput(
         f"{text!r} is no input of this lake: write the name or SHA-256 of a segment, a sensor (radar-7), or an element "
         "set (25544@2026-05-01T06:00:00.000Z)"
     )
 
 
-def _alerts(view: PinnedView, sources: Mapping[str, str]) -> list[dict[str, Any]]:
+def _meanings(view: PinnedView, tables: Mapping[str, Table], text: str) -> Iterator[tuple[Kind, dict[str, str]]]:
+    """What ``text`` may name, the likeliest first: the kind, and by table the condition on the rows that are it."""
+    if found := _ELEMENT_SET.fullmatch(text):
+        try:
+            epoch_ns = parse_iso_ns(found[2])
+        except ValueError:
+            raise UnknownInput(f"{found[2]!r} is no ISO 8601 epoch") from None
+        where = f"norad_id = {found[1]} AND abs(epoch_time_ns - {epoch_ns}) < {_EPOCH_TOLERANCE_NS}"
+        yield "element set", {"element_sets": where}
+        return
+    quoted = text.replace("'", "''")
+    landed = [n for n in view.vector.snapshots if "segment_sha256" in tables[n].arrow_schema.names and tables[n].zones]
+    by_segment = f"segment_name = '{quoted}'"
+    if _SHA256.fullmatch(text):
+        by_segment = f"starts_with(segment_sha256, '{text}')"
+    yield "segment", {name: by_segment for name in (*landed, "observations") if name in view.vector.snapshots}
+    yield "sensor", dict.fromkeys(("raw_records", "observations"), f"source_id = '{quoted}'")
+
+
+def _rows_by_commit(view: PinnedView, table: str, where: str) -> dict[int, int]:
+    """How many rows that ``where`` selects each commit wrote, by its sequence."""
+    found = view.rows(f"SELECT {COMMIT_SEQUENCE}, count(*) FROM {table} WHERE {where} GROUP BY ALL")
+    return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _alerts(view: PinnedView, conditions: Mapping[str, str]) -> list[dict[str, Any]]:
     """The entries of alerts whose assessments rest on these rows, by the ids and epochs that rows name."""
-    observations = sources.get("observations", "SELECT * FROM observations WHERE false")
-    sets = sources.get("element_sets", "SELECT * FROM element_sets WHERE false")
     sql = f"""
-        WITH bad_observations AS ({observations}),
-        bad_sets AS ({sets}),
+        WITH bad_observations AS (SELECT * FROM observations WHERE {conditions.get("observations", "false")}),
+        bad_sets AS (SELECT * FROM element_sets WHERE {conditions.get("element_sets", "false")}),
         bad_fits AS (
             SELECT DISTINCT norad_id, epoch_time_ns FROM (
                 SELECT norad_id, epoch_time_ns, unnest(observation_ids) AS observation_id FROM fused_tracks
@@ -140,38 +137,33 @@ def _alerts(view: PinnedView, sources: Mapping[str, str]) -> list[dict[str, Any]
     return alerts
 
 
-def _commits(lake: Lake, tables: Mapping[str, Table], written: Mapping[str, set[int]]) -> Iterator[TableImpact]:
+def _commits(lake: Lake, tables: Mapping[str, Table], written: Mapping[str, Iterable[int]]) -> Iterator[TableImpact]:
     """Every commit whose windows or snapshots contain a commit that is in ``written`` or follows from one there.
 
     Feedback closes cycles, so the search ends when nothing is added.
     """
     logs = {name: lake.log(table).commits(None)[::-1] for name, table in tables.items()}
-    reached = {name: set(written.get(name, ())) for name in tables}
+    reached = {name: sorted(written.get(name, ())) for name in tables}
     changed = True
     while changed:
         changed = False
         for name, commits in logs.items():
             for commit in commits:
-                if commit.sequence not in reached[name] and _reads(commit, reached):
-                    reached[name].add(commit.sequence)
+                if not _within(reached[name], commit.sequence - 1, commit.sequence) and _reads(commit, reached):
+                    insort(reached[name], commit.sequence)
                     changed = True
     for name, commits in logs.items():
-        if found := [commit for commit in commits if commit.sequence in reached[name]]:
+        sequences = set(reached[name])
+        if found := [commit for commit in commits if commit.sequence in sequences]:
             yield TableImpact(name, [c.sequence for c in found], sorted({c.manifest.run_id for c in found}))
 
 
-def _reads(commit: Commit, reached: Mapping[str, set[int]]) -> bool:
+def _reads(commit: Commit, reached: Mapping[str, Sequence[int]]) -> bool:
     windows = ((w.table, w.after_sequence, w.upto_sequence) for w in commit.manifest.windows)
     snapshots = ((s.table, 0, s.sequence) for s in commit.manifest.snapshots)
-    return any(
-        any(after < sequence <= upto for sequence in reached.get(table, ()))
-        for table, after, upto in (*windows, *snapshots)
-    )
+    return any(_within(reached.get(table, ()), after, upto) for table, after, upto in (*windows, *snapshots))
 
 
-def _count(view: PinnedView, sql: str) -> int:
-    return int(view.rows(f"SELECT count(*) FROM ({sql})").column(0)[0].as_py())
-
-
-def _sequences(view: PinnedView, sql: str) -> set[int]:
-    return set(view.rows(f"SELECT DISTINCT {COMMIT_SEQUENCE} FROM ({sql})").column(0).to_pylist())
+def _within(ascending: Sequence[int], after: int, upto: int) -> bool:
+    """Whether one of the sequences is in (after, upto]."""
+    return bisect_right(ascending, after) < bisect_right(ascending, upto)

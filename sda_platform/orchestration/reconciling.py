@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.dataset as ds
-
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.restoration import remove_strays, restore_rows
-from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.lake.table import Table
 from sda_platform.orchestration.replaying import Progress, make_again
-from sda_platform.replay.comparison import compare
+from sda_platform.replay.comparison import compare, count_strays
 from sda_platform.replay.differences import differences
 from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
 
@@ -70,7 +68,7 @@ def _reconciled(live: Lake, table: Table, shadow: TableLog, replayed: History, *
         reason = "its commits replace rows: move the table away and restart, so that it is built anew"
         return ReconciledTable(*ends, (), problems, refused=reason)
     differing = tuple(commit.sequence for commit in replayed.commits if _differs(log, shadow, table, commit.sequence))
-    strays = replayed.reaches_head and _has_strays(log, replayed.last)
+    strays = replayed.reaches_head and count_strays(log, replayed) > 0
     if not differing and not strays:
         reason = "the manifests differ, not the rows: was a setting, the code or an input changed?"
         return ReconciledTable(*ends, (), problems, refused=reason)
@@ -85,9 +83,3 @@ def _reconciled(live: Lake, table: Table, shadow: TableLog, replayed: History, *
 def _differs(log: TableLog, shadow: TableLog, table: Table, sequence: int) -> bool:
     window = (sequence - 1, sequence)
     return bool(differences(table, log.rows_of(window), shadow.rows_of(window)))
-
-
-def _has_strays(log: TableLog, last_sequence: int) -> bool:
-    written = ds.field(COMMIT_SEQUENCE)
-    stray = written.is_null() | (written < 1) | (written > last_sequence)
-    return bool(log.rows([COMMIT_SEQUENCE], stray).num_rows)

@@ -38,7 +38,9 @@ def compare(live: TableLog, shadow: TableLog, replayed: History) -> Comparison:
 
     Where commits replace rows, the state after the last of them is compared, at its version (raises VersionGone).
     """
-    hashed, count, found = hashlib.sha256(), 0, list(_strays(live, replayed))
+    hashed, count, found = hashlib.sha256(), 0, []
+    if strays := count_strays(live, replayed):
+        found.append(f"{strays} rows carry a sequence that was never committed")
     again = {commit.sequence: commit for commit in shadow.commits(None)}
     origins = {commit.sequence: _origin(commit, again.get(commit.sequence)) for commit in replayed.commits}
     for commit in replayed.commits:
@@ -82,12 +84,10 @@ def _manifest_differences(recorded: Commit, again: Commit | None) -> Iterator[st
         yield f"{recorded.rows_written} rows written, {again.rows_written} when replayed"
 
 
-def _strays(live: TableLog, replayed: History) -> Iterator[str]:
-    """Rows that no commit of the table can have written."""
+def count_strays(live: TableLog, replayed: History) -> int:
+    """How many rows no commit of the table can have written."""
     written = ds.field(COMMIT_SEQUENCE)
     stray = written.is_null() | (written < 1)
     if replayed.reaches_head:
         stray |= written > replayed.last
-    rows = live.rows([COMMIT_SEQUENCE], stray)
-    if rows.num_rows:
-        yield f"{rows.num_rows} rows carry a sequence that was never committed"
+    return int(live.rows([COMMIT_SEQUENCE], stray).num_rows)

@@ -100,6 +100,9 @@ def _of_versions(lake: Lake, tables: Mapping[str, Table], versions: Mapping[str,
 
 def _stored(file: Path) -> dict[str, int]:
     """Versions from a file that `sda query --json` or `sda explain --json` wrote, or that holds them alone."""
-    facts: dict[str, Any] = json.loads(file.read_text())
-    versions = facts.get("as_of", facts)
-    return {name: int(version) for name, version in versions.get("versions", versions).items()}
+    try:
+        facts: dict[str, Any] = json.loads(file.read_text())
+        versions = facts.get("as_of", facts)
+        return {name: int(version) for name, version in versions.get("versions", versions).items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise UnknownMoment(f"{file} is no file of versions: {error}") from None

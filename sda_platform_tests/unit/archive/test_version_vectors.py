@@ -167,3 +167,7 @@ def test_what_names_no_moment_is_refused_with_what_may_be_written(lake: Lake, tm
     stored = tmp_path / "vector.json"
     stored.write_text(json.dumps({"as_of": {"versions": {"element_sets": 0}}}))
     assert vector_of(lake, TABLES, str(stored)).snapshots["element_sets"].sequence == 1
+    for damaged in ('{"as_of": {"vers', "[1]", '{"element_sets": null}'):
+        stored.write_text(damaged)
+        with pytest.raises(UnknownMoment, match=r"vector\.json is no file of versions"):
+            vector_of(lake, TABLES, str(stored))

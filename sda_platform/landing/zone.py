@@ -114,10 +114,8 @@ class LandingZone(PendingSegments):
 
     def _move_away(self, segment: SegmentRef) -> None:
         (waiting, waiting_meta), (resting, resting_meta) = self._waiting(segment.name), self.archive.place(segment)
-        data, moved = (
-            bytes_at(waiting),
-            False,
-        )  # read first: a move by another run after this line leaves the data in the archive
+        # Read first: a move by another run after this line leaves the data in the archive.
+        data, moved = bytes_at(waiting), False
         is_at_rest = resting.exists()  # if True, pending data of this name arrived later
         is_own = not is_at_rest and self._is_own(segment, data)
         if is_own:

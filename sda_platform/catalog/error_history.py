@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, HISTORY_COLUMNS, ORBITAL_CATALOG, OWN_ORIGINATOR
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
@@ -14,9 +15,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.element_history import HISTORY_NS, newest_scales
 from sda_platform.orbits.elements import ElementSets
 
-# Of sets with one epoch the first counts: the catalogue's order, without what arrived when.
-_RANK = ("source_priority", "element_set_number", "originator", "segment_sha256", "record_number")
-_COLUMNS = [*ELEMENT_COLUMNS, *(name for name in _RANK)]
+_COLUMNS = [*ELEMENT_COLUMNS, *RANK_COLUMNS]
 
 
 def with_error_scales(store: Lake, plan: Plan, changed: pa.Table, current: pa.Table) -> pa.Table:
@@ -67,7 +66,7 @@ def _scales(entries: pa.Table, history: pa.Table) -> dict[str, pa.Array]:
     ids = entries["norad_id"].to_numpy()
     if history.num_rows and len(ids):
         sets = history.filter(pc.not_equal(pc.fill_null(history["originator"], ""), OWN_ORIGINATOR))
-        order = [("norad_id", "ascending"), *((name, "descending") for name in _RANK)]
+        order = [("norad_id", "ascending"), *((name, "descending") for name in RANK_COLUMNS)]
         sets = sets.sort_by(order)
         elements = ElementSets.from_columns(arrays(sets, ELEMENT_COLUMNS))
         by_id = np.argsort(ids)

@@ -10,11 +10,9 @@ import pyarrow.compute as pc
 
 from sda_platform.orbits.columnar_merge import best_rows
 
-MERGE_COLUMNS: Final = (
-    "norad_id", "epoch_time_ns", "source_priority", "element_set_number", "originator", "segment_sha256",
-    "record_number",
-)  # fmt: skip
-_TIES: Final = MERGE_COLUMNS[2:]
+RANK_COLUMNS: Final = ("source_priority", "element_set_number", "originator", "segment_sha256", "record_number")
+"""What decides between sets of one epoch, the most significant first; the greater is the better."""
+MERGE_COLUMNS: Final = ("norad_id", "epoch_time_ns", *RANK_COLUMNS)
 
 
 def best_sets(sets: pa.Table, as_of_ns: int) -> npt.NDArray[np.int64]:
@@ -22,7 +20,7 @@ def best_sets(sets: pa.Table, as_of_ns: int) -> npt.NDArray[np.int64]:
 
     Of equal sets the first counts. Text is read only where all numbers are equal.
     """
-    ties = [partial(_values, sets, name) for name in _TIES]
+    ties = [partial(_values, sets, name) for name in RANK_COLUMNS]
     return best_rows(sets["norad_id"].to_numpy(), sets["epoch_time_ns"].to_numpy(), ties, as_of_ns)
 
 

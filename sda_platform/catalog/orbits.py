@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, ORBITAL_CATALOG
 from sda_platform.lake.arrow import arrays
 from sda_platform.lake.lake import Lake
@@ -24,8 +25,6 @@ from sda_platform.orbits.propagation import Propagator
 ORBIT_COLUMNS = (*ELEMENT_COLUMNS, *ERROR_SCALES)
 """The columns of `orbital_catalog` that describe an orbit and its errors."""
 _COLUMNS = (*ORBIT_COLUMNS, "object_name")
-# Of sets with one epoch the highest wins, by the first of these columns that differs.
-_RANK = ("source_priority", "element_set_number", "originator", "segment_sha256", "record_number")
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
     ``element_sets`` is what is read of that table. Sets of objects that are not in the catalogue yet are left out.
     """
     log = store.log(ORBITAL_CATALOG)
-    ahead_columns = [*ELEMENT_COLUMNS, "object_name", *_RANK]
+    ahead_columns = [*ELEMENT_COLUMNS, "object_name", *RANK_COLUMNS]
     columns = [*ahead_columns, *ERROR_SCALES]
     current = log.rows(columns, version=version)
     commit = next(log.commits_from(version), None)
@@ -103,7 +102,7 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
     ahead = ahead.join(current.select(["norad_id", *ERROR_SCALES]), "norad_id").select(columns)
     rows = pa.concat_tables([current, ahead.cast(current.schema)])
     ids, epochs = (rows.column(name).to_numpy() for name in ("norad_id", "epoch_time_ns"))
-    terms = terms_in_force(ids, epochs, [_ranks(rows.column(name)) for name in _RANK], ALWAYS_NS, FOREVER_NS)
+    terms = terms_in_force(ids, epochs, [_ranks(rows.column(name)) for name in RANK_COLUMNS], ALWAYS_NS, FOREVER_NS)
     taken = Terms(np.arange(len(terms.row)), terms.from_ns, terms.until_ns)
     return _catalogue(rows.take(pa.array(terms.row)), taken)
 

@@ -1,5 +1,8 @@
 """How large the errors of an object's element sets are, from the sets that the catalogue's commit consumed."""
 
+from functools import reduce
+from operator import or_
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,35 +32,44 @@ def with_error_scales(store: Lake, plan: Plan, changed: pa.Table, current: pa.Ta
         [arrived.filter(pc.is_null(arrived["error_kind"])).select(["norad_id"]), changed.select(["norad_id"])]
     )
     numbers = pc.unique(touched["norad_id"])
-    content = [name for name in current.column_names if name != COMMIT_SEQUENCE]
     is_other = pc.invert(pc.is_in(current["norad_id"], changed["norad_id"].combine_chunks()))
-    others = current.filter(pc.and_(pc.is_in(current["norad_id"], numbers), is_other)).select(content)
-    if not len(numbers):
-        return rated(changed, others, changed.slice(0, 0).select(["norad_id", "epoch_time_ns"]))
-    oldest_ns = min((pc.min(rows["epoch_time_ns"]).as_py() for rows in (changed, others) if rows.num_rows), default=0)
-    usable = ds.field("error_kind").is_null() & (ds.field(COMMIT_SEQUENCE) <= plan.window(ELEMENT_SETS).upto_sequence)
-    recent = ds.field("epoch_time_ns") > oldest_ns - HISTORY_NS
-    history = store.log(ELEMENT_SETS).rows(_COLUMNS, usable & recent & ds.field("norad_id").isin(numbers))
-    return rated(changed, others, history)
+    others = current.filter(pc.and_(pc.is_in(current["norad_id"], numbers), is_other))
+    return rated(changed, others, _consumed_history(store, plan, changed, others))
 
 
 def rated(changed: pa.Table, others: pa.Table, history: pa.Table) -> pa.Table:
     """Entries ``changed`` with HISTORY_COLUMNS by their ``history``, and those of ``others`` for which these differ."""
-    columns = [field.name for field in ORBITAL_CATALOG.arrow_schema if field.name != COMMIT_SEQUENCE]
-    schema = pa.schema([ORBITAL_CATALOG.arrow_schema.field(name) for name in columns])
-    plain = [name for name in columns if name not in HISTORY_COLUMNS]
+    schema = ORBITAL_CATALOG.content_schema
+    plain = [name for name in schema.names if name not in HISTORY_COLUMNS]
     rows = pa.concat_tables([changed.select(plain), others.select(plain)], promote_options="permissive")
-    found = _scales(rows, history)
-    for name, values in found.items():
+    for name, values in _scales(rows, history).items():
         rows = rows.append_column(name, values)
-    rows = rows.select(columns).cast(schema)
-    before = others.select([name for name in columns if name in others.column_names])
-    moved = [
-        row
-        for row, old in zip(rows.slice(changed.num_rows).to_pylist(), before.to_pylist(), strict=True)
-        if any(row[name] != old.get(name) for name in HISTORY_COLUMNS)
+    rows = rows.select(schema.names).cast(schema)
+    known = rows.slice(changed.num_rows)
+    is_same = [pc.fill_null(pc.equal(known[name], others[name]), False) for name in HISTORY_COLUMNS]
+    return pa.concat_tables([rows.slice(0, changed.num_rows), known.filter(pc.invert(reduce(pc.and_, is_same)))])
+
+
+def _consumed_history(store: Lake, plan: Plan, *parts: pa.Table) -> pa.Table:
+    """The usable sets that the plan has consumed, of the objects of the entries in ``parts``; none is missing of the
+    HISTORY_NS before each entry's epoch.
+
+    Some objects have had no set for years. Entries are read by the month of their epochs, so that such an object does
+    not extend the others' histories.
+    """
+    columns = [part.select(["norad_id", "epoch_time_ns"]) for part in parts]
+    entries = pa.concat_tables(columns, promote_options="permissive")
+    months = entries["epoch_time_ns"].to_numpy() // HISTORY_NS
+    epoch = ds.field("epoch_time_ns")
+    of_months = [
+        ds.field("norad_id").isin(entries["norad_id"].filter(pa.array(months == month)).combine_chunks())
+        & (epoch > (month - 1) * HISTORY_NS)
+        & (epoch < (month + 1) * HISTORY_NS)
+        for month in np.unique(months).tolist()
     ]
-    return pa.concat_tables([rows.slice(0, changed.num_rows), pa.Table.from_pylist(moved, schema)])
+    is_usable = ds.field("error_kind").is_null()
+    is_usable &= ds.field(COMMIT_SEQUENCE) <= plan.window(ELEMENT_SETS).upto_sequence
+    return store.log(ELEMENT_SETS).rows(_COLUMNS, is_usable & reduce(or_, of_months, ds.scalar(value=False)))
 
 
 def _scales(entries: pa.Table, history: pa.Table) -> dict[str, pa.Array]:
@@ -74,6 +86,8 @@ def _scales(entries: pa.Table, history: pa.Table) -> dict[str, pa.Array]:
         entry = by_id[place]
         until_ns = entries["epoch_time_ns"].to_numpy()[entry]
         is_own = (ids[entry] == elements.norad_id) & (elements.epoch_time_ns <= until_ns)
+        # Where the entry is a set of our own, other sets are older: they count by the entry's epoch as well.
+        is_own &= elements.epoch_time_ns > until_ns - HISTORY_NS
         found, scales, counts = newest_scales(elements.take(np.flatnonzero(is_own)))
         rows = by_id[np.searchsorted(ids, found, sorter=by_id)]
         scale[rows], number[rows] = scales, counts

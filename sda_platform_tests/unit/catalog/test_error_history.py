@@ -72,6 +72,17 @@ def test_sets_after_the_entrys_epoch_and_the_platforms_own_count_for_nothing(tmp
     assert rated(more, entries) == rated(plain, entries)
 
 
+def test_an_object_without_sets_for_months_does_not_extend_the_history_of_others(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    commit(lake, ELEMENT_SETS, sets())
+    recent, stale = newest(sets())[:2]
+    own = {**recent, "originator": OWN_ORIGINATOR, "epoch_time_ns": recent["epoch_time_ns"] + 20 * DAY_NS}
+    first = next(row for row in sets() if row["norad_id"] == stale["norad_id"])
+    alone, both = rated(lake, [own]), rated(lake, [own, {**first, "epoch_time_ns": first["epoch_time_ns"] + 1}])
+    assert both[own["norad_id"]] == alone[own["norad_id"]]
+    assert 0 < alone[own["norad_id"]][3] < rated(lake, [recent])[own["norad_id"]][3]
+
+
 def test_a_late_set_changes_the_scales_of_its_object_alone(tmp_path: Path) -> None:
     lake, entries = lake_at(tmp_path), newest(sets())
     number = entries[0]["norad_id"]

@@ -196,8 +196,9 @@ def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.Mat
     window.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_ALERTS, settings={"alerting": alerting.recorded()})
-    policy = alerting.policy()
+    recorded = alerting.recorded()
+    plan = store.plan(CONJUNCTION_ALERTS, settings={"alerting": recorded})
+    policy = alerting.as_recorded(recorded).policy()  # without a second look at the fleet file, which may change
     due = review.due_events(store, plan, policy)
     if plan.is_empty and not due:
         return nothing_new(store, plan)

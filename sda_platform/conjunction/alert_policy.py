@@ -78,11 +78,10 @@ class AlertPolicy:
         return [name for name, has_changed in found.items() if has_changed]
 
     def _thresholds(self, fact: Fact) -> tuple[float, float]:
-        """The levels of Pc of an event: the lower ones of both objects."""
-        fleet = (self.settings.yellow_pc, self.settings.red_pc)
-        pairs = [self.members.get(fact[name], fleet) for name in ("norad_id_1", "norad_id_2")]
-        own = [pair for pair in pairs if pair != fleet] or [fleet]
-        return min(pair[0] for pair in own), min(pair[1] for pair in own)
+        """The levels of Pc of an event: its objects' own ones, the lower of both; else those of the fleet."""
+        pairs = [self.members[fact[name]] for name in ("norad_id_1", "norad_id_2") if fact[name] in self.members]
+        yellow, red = zip(*(pairs or [(self.settings.yellow_pc, self.settings.red_pc)]), strict=True)
+        return min(yellow), min(red)
 
     def _all_thresholds(self, events: Columns) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         count = len(events["tca_time_ns"])

@@ -151,6 +151,13 @@ def test_a_member_of_the_fleet_has_its_own_levels_and_commits_record_them(tmp_pa
         AlertingResource().as_recorded({**recorded, "depth": 3})
 
 
+def test_of_two_members_with_their_own_levels_the_lower_ones_apply() -> None:
+    fleet = (POLICY.settings.yellow_pc, POLICY.settings.red_pc)
+    policy = AlertPolicy(POLICY.settings, {1: fleet, 2: (1e-3, 1e-2)})
+    assert alert(None, policy=policy)["risk"] == "yellow", "levels like those of the fleet are a member's own"
+    assert alert(None, policy=policy, norad_id_1=3) is None
+
+
 @given(st.lists(st.floats(-8, -3), min_size=1, max_size=12))
 def test_a_level_is_never_below_its_threshold_and_at_most_the_hysteresis_above(decades: list[float]) -> None:
     level = 0

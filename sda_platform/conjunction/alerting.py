@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sda_platform.conjunction.alert_policy import LEVEL_COLUMNS, AlertPolicy
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
-from sda_platform.lake.correction_log import fact_names
+from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.probability import RISK_LEVELS
 
 OPEN, CLOSED = "open", "closed"
@@ -24,7 +24,7 @@ ASSESSED_COLUMNS = (
     "event_id", *LEVEL_COLUMNS, "miss_distance_km", "relative_speed_km_s", "object_name_1", "object_name_2",
     "state_source_1", "state_source_2", "track_id_1", "track_id_2",
 )  # fmt: skip
-ALERT_SCHEMA = pa.schema([CONJUNCTION_ALERTS.arrow_schema.field(name) for name in fact_names(CONJUNCTION_ALERTS)])
+ALERT_SCHEMA = fact_schema(CONJUNCTION_ALERTS)
 _QUALITIES = ("element_sets", "mixed", "tracks_or_ephemerides")
 _COPIED = (
     "event_id", "norad_id_1", "norad_id_2", "object_name_1", "object_name_2", "track_id_1", "track_id_2",

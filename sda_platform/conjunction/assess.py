@@ -14,7 +14,7 @@ from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import lower_triangles
-from sda_platform.lake.correction_log import fact_names
+from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
 from sda_platform.orbits.risk.validity import Encounters
@@ -24,9 +24,7 @@ from sda_platform.orbits.screening.volumes import Volumes, by_volume
 # Each step of the refinement leaves the square of its error: from a second to nanoseconds in three.
 _REFINEMENTS = 3
 
-ASSESSED_SCHEMA = pa.schema(
-    [CONJUNCTION_ASSESSMENTS.arrow_schema.field(name) for name in fact_names(CONJUNCTION_ASSESSMENTS)]
-)
+ASSESSED_SCHEMA = fact_schema(CONJUNCTION_ASSESSMENTS)
 
 
 def assessor(

@@ -8,6 +8,7 @@ taking the last entry of each key.
 from collections.abc import Sequence
 
 import pandera.pyspark as pa
+import pyarrow as arrow
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -39,6 +40,11 @@ def fact_names(table: Table) -> list[str]:
     """Names of the key and the content of a correction log, in the order of its columns."""
     chosen = {table.key[0], *content(table)}
     return [column.name for column in table.columns if column.name in chosen]
+
+
+def fact_schema(table: Table) -> arrow.Schema:
+    """Key and content of a correction log as an Arrow schema."""
+    return arrow.schema([table.arrow_schema.field(name) for name in fact_names(table)])
 
 
 def fact_types(table: Table) -> str:

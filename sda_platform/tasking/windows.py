@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from sda_platform.lake.correction_log import fact_names, fact_types
+from sda_platform.lake.correction_log import fact_schema, fact_types
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.passes import find_passes
 from sda_platform.orbits.sensing.sensors import Sensor
@@ -55,7 +55,7 @@ def searcher(
     propagator: Propagator, sensors: Sequence[Sensor], start_ns: int, end_ns: int, *, least_s: float
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that searches the windows of the objects from row ``first`` of each row of its batches."""
-    schema = pa.schema([PASS_WINDOWS.arrow_schema.field(name) for name in fact_names(PASS_WINDOWS)])
+    schema = fact_schema(PASS_WINDOWS)
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         give_way()

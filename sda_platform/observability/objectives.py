@@ -94,38 +94,41 @@ def _level(objective: Objective, events: Sequence[ObjectiveEvents], midnight_ns:
     return ServiceLevel(objective, sum(each.good for each in own), sum(each.total for each in own), burn_rate)
 
 
-def commit_events(lake: Lake, table: Table, commit: Commit, found: Mapping[int, set[str]]) -> Iterator[ObjectiveEvents]:
-    """The events of one commit. ``found``: by sequence, the promises that are broken according to findings."""
+def commit_events(commit: Commit, found: Mapping[int, set[str]], latency_s: float | None) -> Iterator[ObjectiveEvents]:
+    """The events of one commit. Pure.
+
+    ``found``: by sequence, the promises that are broken according to findings. ``latency_s``: see `alert_latency_s`.
+    """
     at_ns, broken = commit.manifest.as_of_ns, found.get(commit.sequence, set())
     yield ObjectiveEvents("loss", at_ns, float(not broken & set(_LOSS)), 1.0)
     yield ObjectiveEvents("duplicates", at_ns, float(not broken & set(_DUPLICATES)), 1.0)
-    if table.name == FUSED_TRACKS.name:
+    if commit.manifest.table == FUSED_TRACKS.name:
         lags = [commit.manifest.counts.get(f"{kind}_pipeline_lag_ms", 0) for kind in KINDS]
         yield ObjectiveEvents("freshness", at_ns, float(max(lags) <= FRESH_WITHIN_MS), 1.0)
-    if table.name == ALERT_DELIVERIES.name and (sent := sent_entries(commit)):
-        latency_s = alert_latency_s(lake, commit)
-        if latency_s is not None:
-            yield ObjectiveEvents(
-                "alert_latency", at_ns, float(sent if latency_s <= ALERT_WITHIN_S else 0), float(sent)
-            )
+    if latency_s is not None:
+        sent = sent_entries(commit)
+        yield ObjectiveEvents("alert_latency", at_ns, float(sent if latency_s <= ALERT_WITHIN_S else 0), float(sent))
 
 
-def sent_entries(delivery: Commit) -> int:
-    """How many alert entries a commit of `alert_deliveries` sent."""
-    return delivery.manifest.counts.get("sent", 0)
+def sent_entries(commit: Commit) -> int:
+    """How many alert entries a commit sent; 0 for a commit of another table than `alert_deliveries`."""
+    return commit.manifest.counts.get("sent", 0) if commit.manifest.table == ALERT_DELIVERIES.name else 0
 
 
-def alert_latency_s(lake: Lake, delivery: Commit) -> float | None:
+def alert_latency_s(lake: Lake, commit: Commit) -> float | None:
     """Seconds from the oldest reception that a delivery rests on until it was committed.
 
-    The plan of the delivery has mission time; what came after it is wall time. None: it rests on no observation.
+    The plan of the delivery has mission time; what came after it is wall time. None: the commit sent no alert, or rests
+    on no observation.
     """
-    received_ns = oldest_reception_ns(lake, stages(lake, ALERT_DELIVERIES, delivery))
+    if not sent_entries(commit):
+        return None
+    received_ns = oldest_reception_ns(lake, stages(lake, ALERT_DELIVERIES, commit))
     if received_ns is None:
         return None
-    planned_wall_ns = lake.clock.wall_ns(delivery.manifest.as_of_ns)
-    sending_ns = max(delivery.timestamp_ms * 1_000_000 - planned_wall_ns, 0) if planned_wall_ns else 0
-    return (delivery.manifest.as_of_ns - received_ns + sending_ns) / NANOSECONDS_PER_SECOND
+    planned_wall_ns = lake.clock.wall_ns(commit.manifest.as_of_ns)
+    sending_ns = max(commit.timestamp_ms * 1_000_000 - planned_wall_ns, 0) if planned_wall_ns else 0
+    return (commit.manifest.as_of_ns - received_ns + sending_ns) / NANOSECONDS_PER_SECOND
 
 
 def broken_promises(lake: Lake, table: Table) -> dict[int, set[str]]:
@@ -145,4 +148,4 @@ def events_since(lake: Lake, since_ns: int, tables: Iterable[Table] = TABLES) ->
         for commit in log.commits_from(log.version()):
             if commit.manifest.as_of_ns < since_ns:
                 break
-            yield from commit_events(lake, table, commit, found)
+            yield from commit_events(commit, found, alert_latency_s(lake, commit))

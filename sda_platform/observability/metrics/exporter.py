@@ -1,12 +1,11 @@
 """The metrics of the platform, as the watchdog exports them: what commits brought since its start, and states now."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from deltalake.exceptions import DeltaError
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, window_start
@@ -84,12 +83,12 @@ class PlatformMetrics:
             new = self._lake.log(table).commits(None, after=self._followed[table.name])
             found = broken_promises(self._lake, table) if new else {}
             for commit in reversed(new):
+                latency_s = alert_latency_s(self._lake, commit)
                 samples = list(samples_of(self._lake, table, commit))
-                if table.name == ALERT_DELIVERIES.name and sent_entries(commit):
-                    samples += _latencies(self._lake, commit)
-                events = list(commit_events(self._lake, table, commit, found))
+                if latency_s is not None:
+                    samples += [MetricSample("alert_latency_seconds", (), latency_s)] * sent_entries(commit)
                 self.metrics.add(samples)
-                self._events += events
+                self._events += commit_events(commit, found, latency_s)
                 self._followed[table.name] = commit.sequence
         except (LakeError, DeltaError, OSError) as error:
             return error
@@ -135,11 +134,6 @@ def availability(history: VitalHistory, lake: Lake) -> list[ObjectiveEvents]:
         )
         for hour_s, (good, total) in history.rounds.items()
     ]
-
-
-def _latencies(lake: Lake, delivery: Commit) -> Sequence[MetricSample]:
-    latency_s = alert_latency_s(lake, delivery)
-    return [] if latency_s is None else [MetricSample("alert_latency_seconds", (), latency_s)] * sent_entries(delivery)
 
 
 def _landing_states(facts: Facts) -> Iterator[MetricSample]:

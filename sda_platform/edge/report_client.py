@@ -21,7 +21,10 @@ def fetch_report(control: str) -> dict[str, Any]:
     try:
         answer = httpx.get(f"http://{control}/sources", headers=headers, timeout=_TIMEOUT_S)
         answer.raise_for_status()
-        return dict(answer.json())
+        report = dict(answer.json())
+        if not {"sources", "problems"} <= report.keys():
+            raise ValueError("another program may have its port")
+        return report
     except httpx.HTTPStatusError as error:
         hint = f"; set {TOKEN_VARIABLE}" if error.response.status_code == HTTPStatus.UNAUTHORIZED else ""
         raise NoReport(f"the collector at {control} answered {error.response.status_code}{hint}") from None

@@ -16,6 +16,9 @@ def fetch_health(address: str) -> dict[str, Any]:
     try:
         answer = httpx.get(f"http://{address}/health", timeout=_TIMEOUT_S)
         answer.raise_for_status()
-        return dict(answer.json())
+        health = dict(answer.json())
+        if "catalogue" not in health:
+            raise ValueError("another program may have its port")
+        return health
     except (httpx.HTTPError, TypeError, ValueError) as error:
         raise NoHealth(f"the lookup endpoint at {address} does not answer: {error}") from None

@@ -17,8 +17,10 @@ from sda_platform.edge.logs import Log
 from sda_platform.edge.service import run_collector
 from sda_platform.edge.sources.source import SourceState
 from sda_platform.ingest.collectors import source_checks, source_states
+from sda_platform.observability.services import service_states
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.published import COLLECTOR, publish, published, withdraw
+from sda_platform.published import CATALOGUE, COLLECTOR, publish, published, withdraw
+from sda_platform.runtime.pages import PageAnswer, Pages
 from sda_platform.spark.session import SparkResource
 from sda_platform_tests.support.collectors import collecting
 
@@ -52,6 +54,17 @@ def test_a_failed_source_is_named_with_its_reason__DP1_O1(tmp_path: Path) -> Non
             assert radar.outcome == "source radar-a: the reason"
 
     asyncio.run(scenario())
+
+
+def test_another_program_at_the_address_of_a_killed_service_is_no_service(tmp_path: Path) -> None:
+    answer = PageAnswer(b'{"healthy": true}', "application/json")
+    with Pages(0, {"/sources": lambda: answer, "/health": lambda: answer}) as other:
+        for service in (COLLECTOR, CATALOGUE):
+            publish(tmp_path, service, f"127.0.0.1:{other.port}")
+        assert not outcome(tmp_path).passed
+        found = {each.service: each for each in service_states(tmp_path)}
+    assert {each.summary for each in found.values()} == {"does not answer"}
+    assert "another program may have its port" in found[COLLECTOR].problems[0]
 
 
 def test_a_collector_that_does_not_answer_is_reported(tmp_path: Path) -> None:

@@ -164,8 +164,8 @@ def verify(settings: Settings, deep: bool, repair: bool) -> None:
     with take_locks(settings.home.absolute(), settings.lake_uri) if repair else nullcontext():
         findings = verification.verify(settings, depth, repair=repair)
     damaged = [finding.examination.table for finding in findings if finding.outcome == "damaged"]
-    told = f"damaged: {', '.join(damaged)}" if damaged else "no table is damaged"
-    record(settings.home, "verify", {"deep": deep, "repair": repair}, told)
+    outcome = f"damaged: {', '.join(damaged)}" if damaged else "no table is damaged"
+    record(settings.home, "verify", {"deep": deep, "repair": repair}, outcome)
     for line in verification.lines(findings):
         console.print(line)
-    sys.exit(int(any(finding.outcome == "damaged" for finding in findings)))
+    sys.exit(1 if damaged else 0)

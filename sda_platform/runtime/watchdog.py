@@ -79,11 +79,13 @@ def health(found: VitalHistory, now_s: float, interval_s: float) -> PageAnswer:
     """What `/health` answers: 200 while no vital is red; 503 with the reasons, also when the evaluation is late."""
     age_s = now_s - found.at_s
     problems = [str(each.reading) for each in found.red]
-    if age_s > _LATE_ROUNDS * interval_s:
+    if not found.vitals:
+        problems.append("the vitals have not been evaluated yet")
+    elif age_s > _LATE_ROUNDS * interval_s:
         problems.append(f"the vitals were evaluated {age_s:,.0f} s ago")
     content = {
         "healthy": not problems,
-        "evaluated": iso(round(found.at_s * NANOSECONDS_PER_SECOND)),
+        "evaluated": iso(round(found.at_s * NANOSECONDS_PER_SECOND)) if found.vitals else None,
         "problems": problems,
         "vitals": {
             name: {

@@ -235,6 +235,10 @@ def test_records_of_dagster_that_cannot_be_read_hide_no_other_vital(tmp_path: Pa
 
 
 def test_health_is_503_while_something_is_red_or_the_evaluation_is_late() -> None:
+    first = health(VitalHistory(), 100.0, 60.0)
+    assert first.status == 503
+    content = json.loads(first.content)
+    assert (content["evaluated"], content["problems"]) == (None, ["the vitals have not been evaluated yet"])
     found = VitalHistory().after(reading(VitalState.GREEN), 100.0)
     assert health(found, 110.0, 60.0).status == 200
     assert health(found, 281.0, 60.0).status == 503

@@ -7,8 +7,7 @@ import dagster as dg
 import pyarrow as pa
 
 from sda_platform.ground_segment.command_states import decode, states
-from sda_platform.ground_segment.links import link_states
-from sda_platform.ground_segment.log import link_events
+from sda_platform.ground_segment.links import link_events, link_states
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.jobs import GROUND_SEGMENT

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from sda_platform.ground_segment.command_states import EVENT_COLUMNS
-from sda_platform.ground_segment.links import stale_executions, terms
-from sda_platform.ground_segment.log import link_events
+from sda_platform.ground_segment.links import link_events, stale_executions, terms
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog

@@ -1,12 +1,18 @@
-"""Which uplink of each station was active when, from the events of uplinks. Pure."""
+"""Which uplink of each station was active when, from the events of uplinks."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow.dataset as ds
+
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.formats.ground_events import ACKNOWLEDGED
+from sda_platform.formats.ground_events import ACKNOWLEDGED, LINK_EVENTS
+from sda_platform.ground_segment.command_states import EVENT_COLUMNS
+from sda_platform.ground_segment.tables import GROUND_EVENTS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import COMMIT_SEQUENCE
 
 PROMOTIONS: Final = ("promoted", "failed_back")
 _SILENCE: Final = re.compile(r"silent for ([\d.]+) s")
@@ -29,6 +35,12 @@ class Term:
         silence = "" if self.silence_s is None else f"{self.silence_s:.1f} s"
         facts = {"station": self.station, "uplink": self.uplink, "token": self.token, "since": iso(self.from_ns)}
         return {**facts, "reason": self.reason, "stop to promotion": silence}
+
+
+def link_events(lake: Lake, *, upto_sequence: int = 2**62) -> list[dict[str, Any]]:
+    """Events of uplinks in `ground_events` up to a commit; the events of commands, far more, are not read."""
+    is_wanted = ds.field("event").isin(list(LINK_EVENTS)) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
+    return list(lake.log(GROUND_EVENTS).rows(EVENT_COLUMNS, is_wanted).to_pylist())
 
 
 def terms(events: Iterable[Mapping[str, Any]]) -> list[Term]:

@@ -7,12 +7,11 @@ active reads every command from the same log.
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow.dataset as ds
 
-from sda_platform.formats.ground_events import ISSUED, LINK_EVENTS, GroundEvent, encode_ground_events
+from sda_platform.formats.ground_events import ISSUED, GroundEvent, encode_ground_events
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ground_segment.command_states import EVENT_COLUMNS, decode
 from sda_platform.ground_segment.tables import GROUND_EVENTS, GROUND_FEED
@@ -105,14 +104,3 @@ class CommandLog:
             if loaded.defect is None and loaded.meta is not None:
                 found += self._unread(segment.name, usable_rows(decode(loaded.data, loaded.meta)))
         return found
-
-
-def link_events(lake: Lake, *, upto_sequence: int = 2**62) -> list[dict[str, Any]]:
-    """Events of uplinks in `ground_events` up to a commit; the events of commands, far more, are not read."""
-    is_wanted = ds.field("event").isin(list(LINK_EVENTS)) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
-    return list(lake.log(GROUND_EVENTS).rows(EVENT_COLUMNS, is_wanted).to_pylist())
-
-
-def as_rows(events: Sequence[GroundEvent]) -> list[dict[str, Any]]:
-    """Events as rows."""
-    return [asdict(event) for event in events]

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import httpx
@@ -14,7 +14,7 @@ from sda_platform.ground_segment.assets import shown_links
 from sda_platform.ground_segment.checks import commands_are_executed_once
 from sda_platform.ground_segment.command_states import decode, states
 from sda_platform.ground_segment.links import stale_executions, terms
-from sda_platform.ground_segment.log import CommandLog, UnknownKind, as_rows
+from sda_platform.ground_segment.log import CommandLog, UnknownKind
 from sda_platform.ground_segment.station import DurableStation, serve
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ground_segment.uplink import Uplink, UplinkSettings
@@ -209,9 +209,9 @@ def test_an_execution_for_a_former_uplink_is_found_after_its_promotion_was_revie
     executed = GroundEvent(
         "atlantic", "acknowledged", START_NS + 180 * SECOND_NS, "primary", 1, 2, "late", "REPOINT", detail="executed"
     )
-    commit(lake, GROUND_EVENTS, as_rows(promotions))
+    commit(lake, GROUND_EVENTS, [asdict(each) for each in promotions])
     commit(lake, GROUND_COMMANDS, windows=[first])
-    commit(lake, GROUND_EVENTS, as_rows([executed]))
+    commit(lake, GROUND_EVENTS, [asdict(executed)])
     state = {"command_id": "late", "state": "acknowledged", "kind": "REPOINT", "executions": 1}
     commit(lake, GROUND_COMMANDS, [state], windows=[next_window(first)])
     log = lake.log(GROUND_COMMANDS)
@@ -236,4 +236,4 @@ def test_events_that_cannot_be_used_become_dead_letters() -> None:
     )
     rows = decode(data, meta)
     assert rows["error_kind"].to_pylist() == [None, "bad_field", "bad_json", "bad_field", "bad_field"]
-    assert as_rows([good])[0].items() <= rows.to_pylist()[0].items()
+    assert asdict(good).items() <= rows.to_pylist()[0].items()

@@ -103,8 +103,7 @@ def _scene(
     }
     radii = {m.norad_id: m.radius_m for m in members.values() if m.radius_m}
     own = radius_m(known.object_names[int(rows[0])], members.get(primary))
-    elements = known.propagator.elements.take(rows[:1])
-    return Scene(known, elements, start_ns, end_ns, threshold_km, own, radii, available_cores())
+    return Scene(known, known.propagator.take(rows[:1]), start_ns, end_ns, threshold_km, own, radii, available_cores())
 
 
 def _burn(text: str) -> Any:

@@ -39,14 +39,14 @@ class Burn:
 class PlannedTrajectory:
     """A primary's path as element sets, each in force from ``from_ns`` to ``until_ns`` (n,), rows by time.
 
-    The model of its covariance is that of the published set ``source`` (1,). With an ``ephemeris`` the sets only serve
-    the search; states, and the covariance if it has one, come from it.
+    The model of its covariance is that of the ``published`` set (1,) with its object's error scale. With an
+    ``ephemeris`` the sets only serve the search; states, and the covariance if it has one, come from it.
     """
 
     elements: ElementSets
     from_ns: IntArray
     until_ns: IntArray
-    source: ElementSets
+    published: Propagator
     ephemeris: Ephemeris | None = None
 
     @property
@@ -64,22 +64,23 @@ class PlannedTrajectory:
             _, r, v = Propagator(self.elements).at(row, time_ns)
             covariance = np.full((len(time_ns), 6, 6), np.nan)
         only = np.zeros(len(time_ns), np.int64)
-        modelled = rtn_to_teme(element_covariance_rtn(Propagator(self.source), only, time_ns, r, v), r, v)
+        modelled = rtn_to_teme(element_covariance_rtn(self.published, only, time_ns, r, v), r, v)
         return r, v, np.where(np.isfinite(covariance), covariance, modelled)
 
 
-def unchanged(elements: ElementSets) -> PlannedTrajectory:
-    """The path by one element set (1,)."""
+def unchanged(published: Propagator) -> PlannedTrajectory:
+    """The path by the published set (1,)."""
     always, forever = np.array([ALWAYS_NS]), np.array([FOREVER_NS])
-    return PlannedTrajectory(elements, always, forever, elements)
+    return PlannedTrajectory(published.elements, always, forever, published)
 
 
-def burned(elements: ElementSets, burns: Sequence[Burn]) -> PlannedTrajectory:
-    """The path by one element set (1,), changed by ``burns``.
+def burned(published: Propagator, burns: Sequence[Burn]) -> PlannedTrajectory:
+    """The path by the published set (1,), changed by ``burns``.
 
     After a burn the path is that of SGP4 through the changed state, with the drag term of the set. The covariance is
     that of the set: the burn is taken as exact. Raises PlanError where SGP4 cannot follow.
     """
+    elements = published.elements
     sets, begins = [elements], [ALWAYS_NS]
     for burn in sorted(burns, key=lambda each: each.time_ns):
         _, r, v = Propagator(sets[-1]).at([0], burn.time_ns)
@@ -90,13 +91,13 @@ def burned(elements: ElementSets, burns: Sequence[Burn]) -> PlannedTrajectory:
         sets.append(_numbered(changed, int(elements.norad_id[0])))
         begins.append(burn.time_ns)
     until = np.array([*begins[1:], FOREVER_NS])
-    return PlannedTrajectory(ElementSets.stack(sets), np.array(begins), until, elements)
+    return PlannedTrajectory(ElementSets.stack(sets), np.array(begins), until, published)
 
 
-def planned(ephemeris: Ephemeris, elements: ElementSets) -> PlannedTrajectory:
+def planned(ephemeris: Ephemeris, published: Propagator) -> PlannedTrajectory:
     """The path by a planned ephemeris; a set through its states every hour serves the search.
 
-    ``elements`` (1,) is the published set of the object.
+    ``published`` (1,) is the published set of the object.
 
     Raises PlanError where SGP4 cannot follow one of these states.
     """
@@ -108,7 +109,7 @@ def planned(ephemeris: Ephemeris, elements: ElementSets) -> PlannedTrajectory:
         raise PlanError("SGP4 cannot follow a state of the ephemeris")
     borders = (times[1:] + times[:-1]) // 2
     begins, ends = np.append(ALWAYS_NS, borders), np.append(borders, FOREVER_NS)
-    return PlannedTrajectory(_numbered(sets, int(elements.norad_id[0])), begins, ends, elements, ephemeris)
+    return PlannedTrajectory(_numbered(sets, int(published.elements.norad_id[0])), begins, ends, published, ephemeris)
 
 
 def _numbered(elements: ElementSets, norad_id: int) -> ElementSets:

@@ -15,6 +15,7 @@ from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, assess, object_type
 from sda_platform.orbits.risk.validity import Encounters
@@ -59,11 +60,12 @@ class Avoidance:
 class Scene:
     """The other objects, the span, and how approaches of the primary to them are found and judged.
 
-    ``primary_radius_m`` is the primary's own radius; the others' follow from their types or ``radii``, m.
+    ``primary`` is its published set (1,), ``primary_radius_m`` its own radius; the others' radii follow from their
+    types or ``radii``, m.
     """
 
     catalogue: Catalogue
-    primary: ElementSets
+    primary: Propagator
     start_ns: int
     end_ns: int
     threshold_km: float
@@ -73,7 +75,7 @@ class Scene:
 
     def encounters(self, path: PlannedTrajectory) -> tuple[Encounter, ...]:
         """All approaches on ``path`` within the threshold, by TCA."""
-        others = np.flatnonzero(self.catalogue.norad_id != self.primary.norad_id[0])
+        others = np.flatnonzero(self.catalogue.norad_id != self.primary.elements.norad_id[0])
         terms = self.catalogue.terms or Terms(
             np.arange(len(self.catalogue)),
             np.full(len(self.catalogue), ALWAYS_NS),

@@ -7,6 +7,8 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.planned_trajectory import Burn, burned, planned, unchanged
 from sda_platform.conjunction.whatif import Encounter, Scene, compared, least_burn
+from sda_platform.orbits.covariance import teme_to_rtn
+from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.mean_elements import mean_elements
@@ -19,19 +21,19 @@ PRIMARY, OTHER = 20_580, 99_001
 MEETING_NS = DAY_NS + 10 * HOUR_NS
 
 
-def primary() -> ElementSets:
+def primary(scale: float = 1.0) -> Propagator:
     elements = catalogue().elements
-    return elements.take(np.flatnonzero(elements.norad_id == PRIMARY))
+    return Propagator(elements.take(np.flatnonzero(elements.norad_id == PRIMARY)), np.full((1, 3), scale))
 
 
 @pytest.fixture(scope="module")
 def scene() -> Scene:
     """The primary, and one object that meets it head-on, 0.3 km above."""
-    _, r, v = Propagator(primary()).at([0], MEETING_NS)
+    _, r, v = primary().at([0], MEETING_NS)
     fitted = mean_elements(r * (1 + 0.3 / np.linalg.norm(r)), -v, MEETING_NS)
     columns = {name: getattr(fitted, name) for name in ElementSets.__dataclass_fields__}
     other = ElementSets.from_columns({**columns, "norad_id": np.array([OTHER])})
-    known = Catalogue(Propagator(ElementSets.stack([primary(), other])), ("HST", "ONCOMING"))
+    known = Catalogue(Propagator(ElementSets.stack([primary().elements, other])), ("HST", "ONCOMING"))
     return Scene(known, primary(), DAY_NS, DAY_NS + 12 * HOUR_NS, 5.0, 10.0, {OTHER: 5.0})
 
 
@@ -70,6 +72,15 @@ def test_the_least_burn_brings_every_event_to_the_goal_and_a_smaller_one_does_no
     after = scene.encounters(burned(scene.primary, [smaller]))
     assert max(each.probability for each in after) > goal
     assert least_burn(scene, before, (DAY_NS, DAY_NS + HOUR_NS), goal, 1e-3) is None
+
+
+def test_the_primarys_covariance_has_the_error_scale_of_its_history() -> None:
+    times = DAY_NS + np.arange(3) * 10 * HOUR_NS
+    known, plain = (unchanged(primary(scale)).at(times)[2] for scale in (3.0, 1.0))
+    r, v = primary().at(np.zeros(3, np.int64), times)[1:]
+    expected = element_covariance_rtn(primary(3.0), np.zeros(3, np.int64), times, r, v)
+    np.testing.assert_allclose(teme_to_rtn(known, r, v), expected, rtol=1e-6, atol=1e-9)
+    assert (np.einsum("nii->ni", known) > np.einsum("nii->ni", plain)).all()
 
 
 def test_encounters_are_paired_by_secondary_and_time() -> None:

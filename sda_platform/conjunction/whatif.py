@@ -25,7 +25,7 @@ from sda_platform.orbits.screening.volumes import Volume
 # A pass before and one after the plan are one encounter if their TCAs are nearer than this: below half a revolution.
 _SAME_ENCOUNTER_NS = 20 * 60 * NANOSECONDS_PER_SECOND
 _REFINEMENTS = 4
-_BURN_TIMES, _LADDER, _HALVINGS, _MOST_SCREENED = 24, 1.3, 6, 6
+_BURN_TIMES, _FIRST_M_S, _LADDER, _HALVINGS, _MOST_SCREENED = 24, 1e-3, 1.3, 6, 6
 
 
 @dataclass(frozen=True)
@@ -204,11 +204,11 @@ def _smallest(scene: Scene, known: Sequence[Encounter], unit: Burn, goal: float,
         except PlanError:
             return False
 
-    low, high = 0.0, 1e-3
+    low, high = 0.0, min(_FIRST_M_S, most_m_s)
     while not suffices(high):
-        low, high = high, high * _LADDER
-        if high > most_m_s:
+        if high >= most_m_s:
             return None
+        low, high = high, min(high * _LADDER, most_m_s)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if suffices(middle) else (middle, high)

@@ -72,6 +72,8 @@ def test_the_least_burn_brings_every_event_to_the_goal_and_a_smaller_one_does_no
     after = scene.encounters(burned(scene.primary, [smaller]))
     assert max(each.probability for each in after) > goal
     assert least_burn(scene, before, (DAY_NS, DAY_NS + HOUR_NS), goal, 1e-3) is None
+    least = least_burn(scene, before, (DAY_NS, DAY_NS + HOUR_NS), 1.0, 1e-5)
+    assert least is not None and least.dv_m_s <= 1e-5, "never above the largest burn"
 
 
 def test_the_primarys_covariance_has_the_error_scale_of_its_history() -> None:

@@ -177,8 +177,9 @@ class TableLog:
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
         dataset = self.dataset(delta)
+        scanner = dataset.scanner(_stored(dataset, names), where, fragment_scan_options=_VERIFIED)
         with self._reading(version):
-            found = dataset.to_table(columns=_stored(dataset, names), filter=where, fragment_scan_options=_VERIFIED)
+            found = scanner.to_table()
         return self._filled(found, names)
 
     def rows_of(
@@ -192,8 +193,8 @@ class TableLog:
         delta = self.open()
         if delta is None:
             return set()
+        scanner = self.dataset(delta).scanner([column], where, fragment_scan_options=_VERIFIED)
         with self._reading():
-            scanner = self.dataset(delta).scanner([column], where, fragment_scan_options=_VERIFIED)
             return {value for batch in scanner.to_batches() for value in batch.column(0).unique().to_pylist()}
 
     def some_rows_of(self, sequences: tuple[int, int], count: int) -> pa.Table:
@@ -259,8 +260,8 @@ class TableLog:
             if version is None:
                 raise
             raise self.gone(version) from error
-        except OSError as error:
-            if error.errno is not None:  # the system's, not the content's
+        except (OSError, pa.ArrowInvalid) as error:  # the second for a file without its footer
+            if isinstance(error, OSError) and error.errno is not None:  # the system's, not the content's
                 raise
             raise InvariantError(
                 f"{self.table.name}: a data file is not as it was written ({error}); `sda verify --deep` names the "

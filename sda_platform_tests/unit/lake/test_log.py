@@ -48,6 +48,20 @@ def test_a_torn_commit_is_reported_by_table_and_version(lake: Lake) -> None:
         list(lake.log(OBSERVATIONS).commits_from(0))
 
 
+@pytest.mark.parametrize("kept_bytes", [0, 4, 1000, -1])
+def test_a_torn_data_file_is_reported_with_the_remedy(lake: Lake, kept_bytes: int) -> None:
+    observe(lake, "a")
+    log = lake.log(OBSERVATIONS)
+    (data,) = Path(log.uri).glob("*.parquet")
+    data.write_bytes(data.read_bytes()[:kept_bytes])
+    with pytest.raises(
+        InvariantError, match="observations: a data file is not as it was written .*`sda verify --deep`"
+    ):
+        log.rows(["observation_id"])
+    with pytest.raises(InvariantError, match="observations: a data file is not as it was written"):
+        log.some_rows_of((0, 1), 1)
+
+
 @pytest.mark.parametrize("text", ["", "{torn", "null", f'{{"schema_version": {SCHEMA_VERSION}}}'])
 def test_a_damaged_manifest_is_refused_by_name_with_the_remedy(lake: Lake, text: str) -> None:
     observe(lake, "a", "b", "c")

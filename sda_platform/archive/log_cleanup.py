@@ -53,6 +53,5 @@ def _consumed_versions(log: TableLog, others: Iterable[TableLog]) -> Iterator[in
     """The versions of the table that the newest manifests of ``others`` name; 0 where one has consumed nothing yet."""
     for commit in (other.head().commit for other in others):
         if commit is not None:
-            manifest, name = commit.manifest, log.table.name
-            yield from (max(w.upto_version, 0) for w in manifest.windows if w.table == name)
-            yield from (max(s.version, 0) for s in manifest.snapshots if s.table == name)
+            read = commit.manifest.inputs()
+            yield from (max(each.version, 0) for each in read if each.table == log.table.name)

@@ -6,7 +6,7 @@ manifests name what those were made from, and so on. Nothing else stores it, so 
 (docs/decisions/0012-version-vectors-are-derived.md).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from sda_platform.archive.errors import VersionExpired
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
-from sda_platform.lake.manifest import CommitManifest, TableSnapshot
+from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import Table
 
 BEFORE_THE_FIRST = (-1, 0)
@@ -47,13 +47,6 @@ class VersionVector:
         return replace(self, snapshots={table: self.snapshots[table]}, kept=kept)
 
 
-def read_by(manifest: CommitManifest) -> Iterator[TableSnapshot]:
-    """What a commit had read of each of its inputs: the ends of its windows, and its snapshots."""
-    for window in manifest.windows:
-        yield TableSnapshot(window.table, window.upto_version, window.upto_sequence)
-    yield from manifest.snapshots
-
-
 def decision_vector(lake: Lake, tables: Mapping[str, Table], table: Table, commit: Commit) -> VersionVector:
     """The least consistent state that contains ``commit`` of ``table``: all that the decision rests on.
 
@@ -65,7 +58,7 @@ def decision_vector(lake: Lake, tables: Mapping[str, Table], table: Table, commi
     while changed:
         name = changed.pop()
         end = _commit_of(lake.log(tables[name]), vector[name])
-        for read in read_by(end.manifest) if end else ():
+        for read in end.manifest.inputs() if end else ():
             if read.table not in tables:
                 continue  # a table of an earlier version of the platform
             if read.table not in vector or read.sequence > vector[read.table].sequence:
@@ -118,7 +111,7 @@ def consistent(
         changed = False
         for name in vector:
             end = _commit_of(lake.log(tables[name]), lowered[name])
-            while end is not None and any(_is_ahead(read, lowered) for read in read_by(end.manifest)):
+            while end is not None and any(_is_ahead(read, lowered) for read in end.manifest.inputs()):
                 lowered[name] = _before(lake.log(tables[name]), end)
                 end = _commit_of(lake.log(tables[name]), lowered[name])
                 changed = True

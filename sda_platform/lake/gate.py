@@ -55,9 +55,8 @@ def _read_before(source: Table, previous: CommitManifest | None) -> Position:
     """The commit of ``source`` up to which a consumer's commit ``previous`` read it."""
     if previous is None:
         return Position()
-    windows = [Position(w.upto_sequence, w.upto_version) for w in previous.windows if w.table == source.name]
-    snapshots = [Position(s.sequence, s.version) for s in previous.snapshots if s.table == source.name]
-    return max([Position(), *windows, *snapshots], key=lambda each: each.sequence)
+    read = [Position(each.sequence, each.version) for each in previous.inputs() if each.table == source.name]
+    return max([Position(), *read], key=lambda each: each.sequence)
 
 
 def _head_at(log: TableLog, position: Position) -> Head:

@@ -50,10 +50,8 @@ def consumers(logs: Iterable[TableLog], source: Table, after_sequence: int = 0) 
         except (InvariantError, DeltaError):
             found.append(f"perhaps {log.table.name}, which is damaged itself")
             continue
-        manifest = commit.manifest if commit else None
-        read = [w.upto_sequence for w in manifest.windows if w.table == source.name] if manifest else []
-        read += [s.sequence for s in manifest.snapshots if s.table == source.name] if manifest else []
-        if any(sequence > after_sequence for sequence in read):
+        read = commit.manifest.inputs() if commit else ()
+        if any(each.table == source.name and each.sequence > after_sequence for each in read):
             found.append(log.table.name)
     return found
 

@@ -6,7 +6,7 @@ Only values and their JSON form live here; reading it back from a log is `lake.l
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -111,6 +111,12 @@ class CommitManifest:
     def window(self, table: str) -> TableWindow | None:
         """The window on ``table``, if the commit consumed it."""
         return next((w for w in self.windows if w.table == table), None)
+
+    def inputs(self) -> Iterator[TableSnapshot]:
+        """What the commit had read of each table: the ends of its windows, and its snapshots."""
+        for window in self.windows:
+            yield TableSnapshot(window.table, window.upto_version, window.upto_sequence)
+        yield from self.snapshots
 
     @classmethod
     def from_json(cls, text: str) -> "CommitManifest":

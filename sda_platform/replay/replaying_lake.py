@@ -129,7 +129,7 @@ class ReplayingLake(Lake):
 
 def _inputs(manifest: CommitManifest) -> list[str]:
     """The tables that a commit was made from."""
-    return sorted([*(window.table for window in manifest.windows), *(s.table for s in manifest.snapshots)])
+    return sorted(each.table for each in manifest.inputs())
 
 
 def seed(live: Lake, shadow: TableLog, replayed: History) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sda_platform.archive.errors import UnknownMoment, VersionExpired
 from sda_platform.archive.moments import vector_of
-from sda_platform.archive.version_vector import VersionVector, newest_vector, read_by, vector_at
+from sda_platform.archive.version_vector import VersionVector, newest_vector, vector_at
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction.alert_ids import UnknownAlert
@@ -57,7 +57,7 @@ def is_consistent(lake: Lake, vector: VersionVector) -> bool:
     """Whether no table in the vector has consumed what the vector lacks."""
     for name, snapshot in vector.snapshots.items():
         end = next(lake.log(TABLES[name]).commits_from(snapshot.version), None) if snapshot.sequence else None
-        for read in read_by(end.manifest) if end else ():
+        for read in end.manifest.inputs() if end else ():
             if read.table in vector.snapshots and read.sequence > vector.snapshots[read.table].sequence:
                 return False
     return True

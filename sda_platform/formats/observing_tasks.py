@@ -5,8 +5,9 @@ set while the camera takes frames. Written here is what such a program needs: `d
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
@@ -14,6 +15,10 @@ from sda_platform.formats.element_set import ElementSet
 from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
 
 _UNNUMBERED: Final = 0
+_UNUSED: Final[Mapping[str, Any]] = MappingProxyType(
+    dict.fromkeys(("international_designator", "mean_motion_dot_rev_per_day2", "mean_motion_ddot_rev_per_day3"))
+)
+"""What SGP4 does not use: absent."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class Camera:
 def encode_sensorkit(tasks: Iterable[tuple[ObservingTask, ElementSet]], camera: Camera) -> bytes:
     """The tasks, each with the element set to track, as a JSON list of offered times with SensorKit's submissions.
 
-    The two lines of an object whose number does not fit into them have number 0; ``target_id`` names it.
+    The two lines of an object whose number does not fit into them have number 0; ``target_id`` names it. Where a value
+    that SGP4 does not use does not fit, they have none. Raises ValueError for an epoch that two lines cannot hold.
     """
     return json.dumps([_submission(task, elements, camera) for task, elements in tasks], indent=1).encode()
 
@@ -47,7 +53,11 @@ def encode_sensorkit(tasks: Iterable[tuple[ObservingTask, ElementSet]], camera: 
 def _submission(task: ObservingTask, elements: ElementSet, camera: Camera) -> dict[str, Any]:
     fits = elements.norad_id <= MOST_ALPHA_5
     unnamed = replace(elements, object_name=None, norad_id=elements.norad_id if fits else _UNNUMBERED)
-    line1, line2 = encode_tles([unnamed]).decode().splitlines()
+    try:
+        lines = encode_tles([unnamed])
+    except ValueError:
+        lines = encode_tles([replace(unnamed, **_UNUSED)])
+    line1, line2 = lines.decode().splitlines()
     duration_s = (task.end_time_ns - task.start_time_ns) / NANOSECONDS_PER_SECOND
     frames = max(1, int(duration_s // camera.interval_s))
     return {

@@ -18,19 +18,14 @@ class NotAcceptable(Exception):
 
 @dataclass(frozen=True)
 class Rendering:
-    """One format: its media type, and what writes sets in it. ``holds``: whether a set fits into it."""
+    """One format: its media type, and what writes sets in it; that raises ValueError for one that does not fit."""
 
     media_type: str
     write: Callable[[Sequence[ElementSet]], bytes]
-    holds: Callable[[ElementSet], bool] = lambda _: True
 
 
 def _two_lines(sets: Sequence[ElementSet]) -> bytes:
     return b"".join(b"\n".join(encode_tles([each]).splitlines()[-2:]) + b"\n" for each in sets)
-
-
-def _fits_lines(element: ElementSet) -> bool:
-    return element.norad_id <= MOST_ALPHA_5
 
 
 def _pretty(sets: Sequence[ElementSet]) -> bytes:
@@ -41,9 +36,9 @@ RENDERINGS: Final[Mapping[str, Rendering]] = {
     "json": Rendering("application/json", encode_omm_json),
     "json-pretty": Rendering("application/json", _pretty),
     "csv": Rendering("text/csv", encode_omm_csv),
-    "tle": Rendering("text/plain", encode_tles, _fits_lines),
-    "3le": Rendering("text/plain", encode_tles, _fits_lines),
-    "2le": Rendering("text/plain", _two_lines, _fits_lines),
+    "tle": Rendering("text/plain", encode_tles),
+    "3le": Rendering("text/plain", encode_tles),
+    "2le": Rendering("text/plain", _two_lines),
     "xml": Rendering("application/xml", partial(encode_omm, encoding="xml")),
     "kvn": Rendering("application/x-ccsds-kvn", partial(encode_omm, encoding="kvn")),
 }
@@ -99,10 +94,23 @@ def rendered(name: str, records: Sequence[StoredElements]) -> tuple[bytes, str, 
     """
     rendering = RENDERINGS[name]
     sets = [element_set(record) for record in records]
-    fitting = [each for each in sets if rendering.holds(each)]
-    if sets and not fitting:
-        raise NotAcceptable(f"format {name} holds no catalogue number above {MOST_ALPHA_5}; request json, csv or xml")
+    try:
+        return rendering.write(sets), rendering.media_type, 0
+    except ValueError as error:
+        reason = str(error)
+    fitting = [each for each in sets if _fits(rendering, each)]
+    if not fitting:
+        wider = f"json and xml also hold numbers above {MOST_ALPHA_5}"
+        raise NotAcceptable(f"format {name} holds none of these sets: {reason}; {wider}")
     return rendering.write(fitting), rendering.media_type, len(sets) - len(fitting)
+
+
+def _fits(rendering: Rendering, element: ElementSet) -> bool:
+    try:
+        rendering.write([element])
+    except ValueError:
+        return False
+    return True
 
 
 def element_set(record: StoredElements) -> ElementSet:

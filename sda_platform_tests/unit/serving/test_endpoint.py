@@ -102,6 +102,25 @@ def test_a_number_above_alpha_5_does_not_fit_into_lines(served: Served) -> None:
     assert (many.status_code, many.headers["x-left-out"]) == (200, "1")
 
 
+@pytest.mark.parametrize("facts", [{"international_designator": "2024-001ABCDE"}, {"mean_motion_dot_rev_per_day2": 1.5}])
+def test_a_set_that_lines_cannot_hold_is_left_out_and_does_not_fail_the_others(
+    served: Served, facts: dict[str, object]
+) -> None:
+    served.source.commit(row(77, **facts))
+    served.live.refresh()
+    for path in ("/objects?id=5,77&format=tle", "/NORAD/elements/gp.php?CATNR=5,77&FORMAT=2le"):
+        answer = served.get(path)
+        assert (answer.status_code, answer.headers["x-left-out"]) == (200, "1"), path
+    assert served.get("/objects/77?format=3le").status_code == 406
+    times = {"start_time_ns": NOW_NS, "end_time_ns": NOW_NS + 120 * 10**9}
+    request = {"request_id": "r", "source_id": "optical-1", "norad_id": 77, "priority_class": 0}
+    served.source.scheduled = [{**request, **times}]
+    (task,) = served.get("/schedule?format=sensorkit").json()
+    lines = task["submission"]["task"]["target"]["tle"]
+    decoded = decode_element_sets(f"{lines['line1']}\n{lines['line2']}\n".encode(), segment_format="tle")
+    assert decoded.column("norad_id").to_pylist() == [77]
+
+
 def test_pages_cover_everything_once(served: Served) -> None:
     found, path = [], "/objects?limit=20"
     while path:

@@ -31,7 +31,7 @@ from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake import commit as door
+from sda_platform.lake import commit
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import Retention
@@ -75,7 +75,7 @@ def write_observations(lake: Lake, rows: int, files: int) -> None:
         }
         schema = OBSERVATIONS.content_schema
         content = pa.table([columns.get(f.name, pa.nulls(each, f.type)) for f in schema], schema=schema)
-        door.append(lake.log(OBSERVATIONS), lake.plan(OBSERVATIONS), content, engine=with_delta_rs)
+        commit.append(lake.log(OBSERVATIONS), lake.plan(OBSERVATIONS), content, engine=with_delta_rs)
 
 
 def as_of_query(lake: Lake, rows: int, files: int) -> None:

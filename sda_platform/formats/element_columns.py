@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from sda_platform.formats.element_set import SGP4_XP
 from sda_platform.formats.limits import ELEMENT_LIMITS
 from sda_platform.formats.omm import OMM_CSV_COLUMNS, csv_header
 
@@ -42,7 +43,6 @@ _REQUIRED: Final = {"EPOCH", "NORAD_CAT_ID", *(_NUMBERS.keys() - _OPTIONAL)}
 # What Arrow and the careful path may read in different ways.
 _UNUSUAL: Final = (b'"', b",0x", b",0X", b"\n0x", b"\n0X", b"-0x", b"-0X")
 USUAL: Final = bytes(range(0x20, 0x7F)) + b"\n"
-_SGP4_XP: Final = 4
 _TYPES: Final = {
     "EPOCH": pa.timestamp("ns"),
     **dict.fromkeys(_NUMBERS, pa.float64()),
@@ -108,4 +108,4 @@ def _are_whole(found: pa.Table) -> bool:
                 return False
     if "EPHEMERIS_TYPE" not in found.column_names:
         return True
-    return not pc.any(pc.equal(found["EPHEMERIS_TYPE"], _SGP4_XP)).as_py()
+    return not pc.any(pc.equal(found["EPHEMERIS_TYPE"], SGP4_XP)).as_py()

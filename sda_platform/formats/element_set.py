@@ -19,7 +19,8 @@ _ONLY: Final = (
     # Of the theories that the standard lists, the first two are the one that SGP4 reads.
     ("MEAN_ELEMENT_THEORY", ("SGP4", "SGP/SGP4")),
 )
-_SGP4_XP: Final = 4
+SGP4_XP: Final = 4
+"""The ephemeris type of sets that SGP4 cannot propagate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def element_set(fields: Mapping[str, Any], message: ParameterMessage | None = No
             raise RecordError(
                 "out_of_range", f"{keyword} is {ascii(fields[keyword])[:80]}, only {allowed[0]} can be used"
             )
-    if _optional_int(fields, "EPHEMERIS_TYPE") == _SGP4_XP:
+    if _optional_int(fields, "EPHEMERIS_TYPE") == SGP4_XP:
         raise RecordError("out_of_range", "EPHEMERIS_TYPE is 4 (SGP4-XP), which SGP4 cannot propagate")
     return ElementSet(
         norad_id=_int(_present(fields, "NORAD_CAT_ID"), "NORAD_CAT_ID"),

@@ -6,15 +6,15 @@ Layout and checksum as in Space-Track's format description. `tle_writing` writes
 from datetime import UTC, datetime
 from typing import Final
 
-from sda_platform.formats.element_set import ElementSet
+from sda_platform.formats.element_set import SGP4_XP, ElementSet
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.json_fields import encodable, finite
 from sda_platform.formats.records import RawRecord
 
-_LINE_LENGTH: Final = 69
+LINE_LENGTH: Final = 69
 ALPHA_5: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ"  # I and O are left out
 PIVOT_YEAR: Final = 57
-_NS_PER_DAY: Final = 86_400 * 1_000_000_000
+NS_PER_DAY: Final = 86_400 * 1_000_000_000
 
 
 def read_tle(record: RawRecord) -> ElementSet:
@@ -28,7 +28,7 @@ def read_tle(record: RawRecord) -> ElementSet:
     first, second = (_checked_line(line, number) for number, line in enumerate(lines[-2:], start=1))
     if first[2:7] != second[2:7]:
         raise RecordError("bad_field", f"line 1 is of object {first[2:7]}, line 2 of {second[2:7]}")
-    if first[62] == "4":
+    if first[62] == str(SGP4_XP):
         raise RecordError("out_of_range", "ephemeris type is 4 (SGP4-XP), which SGP4 cannot propagate")
     return ElementSet(
         norad_id=decode_alpha_5(first[2:7]),
@@ -64,8 +64,8 @@ def line_checksum(line: str) -> int:
 
 
 def _checked_line(line: str, number: int) -> str:
-    if len(line) < _LINE_LENGTH:
-        raise RecordError("bad_length", f"line {number} has {len(line)} columns, must have {_LINE_LENGTH}")
+    if len(line) < LINE_LENGTH:
+        raise RecordError("bad_length", f"line {number} has {len(line)} columns, must have {LINE_LENGTH}")
     if not line.isascii():
         raise RecordError("bad_field", f"line {number} has characters that are not ASCII")
     if line[68] != str(line_checksum(line)):
@@ -93,8 +93,13 @@ def _epoch_ns(field: str) -> int:
     decimals = _integer(fraction[:8].ljust(8, "0"), "epoch day fraction")
     if not (0 <= year <= 99 and 1 <= day <= 366):
         raise RecordError("out_of_range", f"epoch {field!r} is no year and day of the year")
+    return year_start_ns(year) + (day - 1) * NS_PER_DAY + decimals * (NS_PER_DAY // 10**8)
+
+
+def year_start_ns(year: int) -> int:
+    """Unix time in ns of the beginning of a year of two digits: 57 to 99 are of the 20th century."""
     start = datetime(1900 + year if year >= PIVOT_YEAR else 2000 + year, 1, 1, tzinfo=UTC)
-    return int(start.timestamp()) * 1_000_000_000 + (day - 1) * _NS_PER_DAY + decimals * (_NS_PER_DAY // 10**8)
+    return int(start.timestamp()) * 1_000_000_000
 
 
 def _exponential(field: str, name: str) -> float:

@@ -5,7 +5,6 @@ that is nearest to the text, as the careful path has it.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -14,15 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sda_platform.formats.element_columns import USUAL, Columns, are_within_limits, trimmed
-from sda_platform.formats.tle import ALPHA_5, PIVOT_YEAR, designator
+from sda_platform.formats.element_set import SGP4_XP
+from sda_platform.formats.tle import ALPHA_5, LINE_LENGTH, NS_PER_DAY, PIVOT_YEAR, designator, year_start_ns
 
 ByteArray = npt.NDArray[np.uint8]
-_WIDTH: Final = 69
-_BOTH: Final = 2 * _WIDTH + 1
+_BOTH: Final = 2 * LINE_LENGTH + 1
 _LINE_FEED, _NOT_ASCII = 10, 128
 _ZERO, _SPACE, _POINT, _MINUS, _PLUS = (ord(each) for each in "0 .-+")
-_NS_PER_DAY: Final = 86_400 * 1_000_000_000
-_SGP4_XP: Final = ord("4")
 _ALPHA: Final = np.full(256, -1, np.int64)
 _ALPHA[[ord(each) for each in ALPHA_5]] = np.arange(10, 10 + len(ALPHA_5))
 
@@ -46,9 +43,11 @@ def read_tle_columns(payloads: Sequence[bytes], header: bytes = b"") -> Columns 
     if is_named and not all(name.endswith(b"\n") for name in names):
         return None
     both = np.frombuffer(tails, np.uint8).reshape(len(payloads), _BOTH)
-    one, two = both[:, :_WIDTH], both[:, _WIDTH + 1 :]
+    one, two = both[:, :LINE_LENGTH], both[:, LINE_LENGTH + 1 :]
     try:
-        _require((both[:, _WIDTH] == _LINE_FEED) & ((both == _LINE_FEED).sum(axis=1) == 1) & (both < _NOT_ASCII).all(1))
+        _require(
+            (both[:, LINE_LENGTH] == _LINE_FEED) & ((both == _LINE_FEED).sum(axis=1) == 1) & (both < _NOT_ASCII).all(1)
+        )
         columns = _columns(one, two)
     except _UnusualError:
         return None
@@ -78,7 +77,7 @@ def _designators(field: ByteArray) -> list[str | None]:
 def _columns(one: ByteArray, two: ByteArray) -> dict[str, Any]:
     for lines in (one, two):
         _require(_checksums(lines) == lines[:, 68] - _ZERO)
-    _require((one[:, 2:7] == two[:, 2:7]).all(axis=1) & (one[:, 62] != _SGP4_XP))
+    _require((one[:, 2:7] == two[:, 2:7]).all(axis=1) & (one[:, 62] != ord(str(SGP4_XP))))
     _digits(two[:, 63:68])
     return {
         "norad_id": _catalogue_numbers(one[:, 2:7]),
@@ -161,9 +160,5 @@ def _epochs_ns(field: ByteArray) -> npt.NDArray[np.int64]:
     year, day = _digits(field[:, :2], may_be_blank=False), _digits(field[:, 2:5], may_be_blank=False)
     decimals = _digits(field[:, 6:], may_be_blank=False)
     _require((day >= 1) & (day <= 366))
-    starts_s = np.array([_start_s(number) for number in range(100)], np.int64)
-    return np.asarray(starts_s[year] * 10**9 + (day - 1) * _NS_PER_DAY + decimals * (_NS_PER_DAY // 10**8))
-
-
-def _start_s(year: int) -> int:
-    return int(datetime(1900 + year if year >= PIVOT_YEAR else 2000 + year, 1, 1, tzinfo=UTC).timestamp())
+    starts_ns = np.array([year_start_ns(number) for number in range(100)], np.int64)
+    return np.asarray(starts_ns[year] + (day - 1) * NS_PER_DAY + decimals * (NS_PER_DAY // 10**8))

@@ -55,7 +55,7 @@ def test_a_torn_data_file_is_reported_with_the_remedy(lake: Lake, kept_bytes: in
     (data,) = Path(log.uri).glob("*.parquet")
     data.write_bytes(data.read_bytes()[:kept_bytes])
     with pytest.raises(
-        InvariantError, match="observations: a data file is not as it was written .*`sda verify --deep`"
+        InvariantError, match=r"observations: a data file is not as it was written .*`sda verify --deep`"
     ):
         log.rows(["observation_id"])
     with pytest.raises(InvariantError, match="observations: a data file is not as it was written"):

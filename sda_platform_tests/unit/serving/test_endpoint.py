@@ -102,7 +102,9 @@ def test_a_number_above_alpha_5_does_not_fit_into_lines(served: Served) -> None:
     assert (many.status_code, many.headers["x-left-out"]) == (200, "1")
 
 
-@pytest.mark.parametrize("facts", [{"international_designator": "2024-001ABCDE"}, {"mean_motion_dot_rev_per_day2": 1.5}])
+@pytest.mark.parametrize(
+    "facts", [{"international_designator": "2024-001ABCDE"}, {"mean_motion_dot_rev_per_day2": 1.5}]
+)
 def test_a_set_that_lines_cannot_hold_is_left_out_and_does_not_fail_the_others(
     served: Served, facts: dict[str, object]
 ) -> None:

@@ -92,13 +92,21 @@ class LiveRows:
         """Their columns."""
         return self.table.schema
 
-    def to_table(self, columns: Sequence[str], filter: Any, **_: Any) -> pa.Table:  # noqa: A002
+    def scanner(self, columns: Sequence[str], filter: Any, **_: Any) -> "LiveRows":  # noqa: A002
         """Some columns of the rows for which ``filter``, if any, holds."""
-        return (self.table if filter is None else _filtered(self.table, filter)).select(columns)
+        return LiveRows((self.table if filter is None else _filtered(self.table, filter)).select(columns))
+
+    def to_table(self) -> pa.Table:
+        """All of them."""
+        return self.table
+
+    def to_batches(self) -> list[pa.RecordBatch]:
+        """All of them, in batches."""
+        return list(self.table.to_batches())
 
     def head(self, count: int, columns: Sequence[str], filter: Any, **_: Any) -> pa.Table:  # noqa: A002
-        """The first ``count`` of them."""
-        return self.to_table(columns, filter).slice(0, count)
+        """The first ``count`` of those for which ``filter`` holds."""
+        return self.scanner(columns, filter).table.slice(0, count)
 
 
 class SimulatedLog(TableLog):

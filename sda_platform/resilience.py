@@ -1,16 +1,25 @@
-"""What to do when a call or a task fails: pauses, a circuit breaker, a budget of restarts; time is passed in.
+"""What to do when a call or a task fails: retries with pauses, a circuit breaker, budgets; time is passed in.
 
 Shared by everything that tries again: runs, deliveries, collectors.
 """
 
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
 from random import Random
 from threading import BoundedSemaphore
-from typing import Self
+from typing import Self, TypeVar
+
+_Answer = TypeVar("_Answer")
+
+
+class Transient(Exception):
+    """A failure that passes by itself. ``retry_after_s``: the pause that the other side requested, seconds."""
+
+    retry_after_s = 0.0
 
 
 def pause_s(attempt: int, *, base_s: float, cap_s: float, seed: str) -> float:
@@ -46,6 +55,49 @@ def retry_after_s(header: str | None, *, now: datetime, cap_s: float) -> float:
         return 0.0
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
     return min(max((until - now).total_seconds(), 0.0), cap_s)
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often one call is tried, and the bounds of the pauses between, seconds; only `Transient` errors are retried.
+
+    A pause is drawn with decorrelated jitter (`pause_s`), and is at least what the other side requested.
+    """
+
+    attempts: int = 3
+    first_pause_s: float = 1.0
+    longest_pause_s: float = 30.0
+
+    def pause_after(self, attempt: int, error: Transient, seed: str) -> float:
+        """Seconds to wait after ``attempt`` (from 1) failed with ``error``. Raises ``error`` after the last one."""
+        if attempt >= self.attempts:
+            raise error
+        drawn_s = pause_s(attempt, base_s=self.first_pause_s, cap_s=self.longest_pause_s, seed=seed)
+        return min(max(drawn_s, error.retry_after_s), self.longest_pause_s)
+
+    def call(self, attempt: Callable[[], _Answer], *, seed: str, sleep: Callable[[float], object]) -> _Answer:
+        """The answer of ``attempt``, which is called until it answers. Raises its last error."""
+        made = 0
+        while True:
+            made += 1
+            try:
+                return attempt()
+            except Transient as error:
+                wait_s = self.pause_after(made, error, seed)
+            sleep(wait_s)
+
+    async def call_async(
+        self, attempt: Callable[[], Awaitable[_Answer]], *, seed: str, sleep: Callable[[float], Awaitable[object]]
+    ) -> _Answer:
+        """As `call`, for a coroutine function."""
+        made = 0
+        while True:
+            made += 1
+            try:
+                return await attempt()
+            except Transient as error:
+                wait_s = self.pause_after(made, error, seed)
+            await sleep(wait_s)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 from sda_platform.lake.errors import Misconfigured, Unavailable
+from sda_platform.resilience import Transient
 
 Outcome = Literal["applied", "stale", "refused"]
 EntryKey = tuple[str, int, str]
@@ -22,13 +23,8 @@ DIGEST_MASK = _DIGEST_MODULUS - 1
 """The bits of a digest: a sum modulo 2⁶⁰ is a sum of which these are kept."""
 
 
-class SubscriberUnavailable(Unavailable):
-    """The subscriber does not answer at present: the alerts stay in the outbox, and a later run delivers them.
-
-    ``retry_after_s``: the pause that the subscriber requested, seconds.
-    """
-
-    retry_after_s = 0.0
+class SubscriberUnavailable(Unavailable, Transient):
+    """The subscriber does not answer at present: the alerts stay in the outbox, and a later run delivers them."""
 
 
 class SubscriberMisconfigured(Misconfigured):

@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from sda_platform import failpoints
 from sda_platform.delivery.subscriber import (
@@ -29,7 +28,7 @@ from sda_platform.delivery.subscriber import (
     SubscriberUnavailable,
 )
 from sda_platform.delivery.webhook_messages import Entries, HeldMark, WebhookAnswer
-from sda_platform.resilience import pause_s, retry_after_s
+from sda_platform.resilience import RetryPolicy, retry_after_s
 
 _REFUSES_CONTENT = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNPROCESSABLE_ENTITY)
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)
@@ -39,7 +38,7 @@ _Answered = TypeVar("_Answered")
 
 
 @dataclass(frozen=True)
-class DeliveryRetries:
+class DeliveryRetries(RetryPolicy):
     """How long one delivery is tried, seconds; a run occupies its pool meanwhile."""
 
     attempts: int = 4
@@ -120,21 +119,7 @@ class WebhookSubscriber(Subscriber):
         return httpx.Client(auth=self._auth, timeout=self._retries.answer_within_s)
 
     def _patiently(self, attempt: Callable[[], _Answered]) -> _Answered:
-        retrying = Retrying(
-            retry=retry_if_exception_type(SubscriberUnavailable),
-            stop=stop_after_attempt(self._retries.attempts),
-            wait=self._pause_s,
-            sleep=self._sleep,
-            reraise=True,
-        )
-        return retrying(attempt)
-
-    def _pause_s(self, state: RetryCallState) -> float:
-        """Decorrelated jitter, or the pause that the receiver requested, within bounds."""
-        bounds = {"base_s": self._retries.first_pause_s, "cap_s": self._retries.longest_pause_s}
-        drawn = pause_s(state.attempt_number, seed=f"{self.name}{time.time_ns()}", **bounds)
-        failure = state.outcome.exception() if state.outcome else None
-        return min(bounds["cap_s"], max(drawn, getattr(failure, "retry_after_s", 0.0)))
+        return self._retries.call(attempt, seed=f"{self.name}{time.time_ns()}", sleep=self._sleep)
 
     def _request(
         self, client: httpx.Client, method: str, path: str, query: dict[str, str] | None = None, **options: Any

@@ -13,18 +13,15 @@ from http import HTTPStatus
 from typing import Final
 
 import httpx
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from sda_platform.edge.sources.source import SourceFailed
-from sda_platform.resilience import Breaker, BreakerState, pause_s, retry_after_s
+from sda_platform.resilience import Breaker, BreakerState, RetryPolicy, Transient, retry_after_s
 
 _PASSING = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
-class HttpFailed(SourceFailed):
+class HttpFailed(SourceFailed, Transient):
     """The server did not answer as it should; trying again later may help."""
-
-    asked_pause_s = 0.0
 
 
 class HttpRefused(SourceFailed):
@@ -32,14 +29,11 @@ class HttpRefused(SourceFailed):
 
 
 @dataclass(frozen=True)
-class HttpBounds:
+class HttpBounds(RetryPolicy):
     """Bounds of one request; seconds and bytes. ``longest_pause_s`` also caps the pause of a Retry-After header."""
 
-    attempts: int = 3
     connect_s: float = 3.0
     total_s: float = 15.0
-    first_pause_s: float = 1.0
-    longest_pause_s: float = 30.0
     max_bytes: int = 64 * 2**20
 
 
@@ -94,14 +88,10 @@ class HttpClient:
 
     async def send(self, request: httpx.Request, *, total_s: float | None = None) -> HttpAnswer:
         """Send a request as often as needed and allowed."""
-        retrying = AsyncRetrying(
-            retry=retry_if_exception_type(HttpFailed),
-            stop=stop_after_attempt(self._bounds.attempts),
-            wait=self._pause_s,
-            sleep=self._sleep,
-            reraise=True,
+        within_s = total_s or self._bounds.total_s
+        return await self._bounds.call_async(
+            lambda: self._attempt(request, within_s), seed=str(time.time_ns()), sleep=self._sleep
         )
-        return await retrying(self._attempt, request, total_s or self._bounds.total_s)
 
     async def _attempt(self, request: httpx.Request, total_s: float) -> HttpAnswer:
         began_s, shown = time.monotonic(), str(request.url.copy_with(query=None, userinfo=b""))
@@ -127,7 +117,7 @@ class HttpClient:
             status = response.status_code
             if status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 failure = HttpFailed(f"{shown} answered {status}")
-                failure.asked_pause_s = retry_after_s(
+                failure.retry_after_s = retry_after_s(
                     response.headers.get("Retry-After"), now=datetime.now(UTC), cap_s=self._bounds.longest_pause_s
                 )
                 raise failure
@@ -141,14 +131,3 @@ class HttpClient:
             return HttpAnswer(status, {name.lower(): value for name, value in response.headers.items()}, bytes(content))
         finally:
             await response.aclose()
-
-    def _pause_s(self, state: RetryCallState) -> float:
-        bounds = self._bounds
-        drawn = pause_s(
-            state.attempt_number,
-            base_s=bounds.first_pause_s,
-            cap_s=bounds.longest_pause_s,
-            seed=str(time.time_ns()),
-        )
-        failure = state.outcome.exception() if state.outcome else None
-        return max(drawn, getattr(failure, "asked_pause_s", 0.0))

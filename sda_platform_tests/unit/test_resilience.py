@@ -1,6 +1,9 @@
-"""Retry-After, restart budgets and the circuit breaker, on a clock that the test moves."""
+"""Retries, Retry-After, restart budgets and the circuit breaker, on a clock that the test moves."""
 
+import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import count
 
 import pytest
 
@@ -11,6 +14,8 @@ from sda_platform.resilience import (
     BulkheadFull,
     RestartBudget,
     RetryBudget,
+    RetryPolicy,
+    Transient,
     doubling_s,
     retry_after_s,
 )
@@ -38,6 +43,56 @@ def test_retry_after_is_seconds_or_a_date_and_is_capped__F4_41(header: str | Non
 def test_pauses_double_up_to_the_cap__F4_2() -> None:
     assert [doubling_s(attempt, base_s=1.0, cap_s=30.0) for attempt in range(1, 9)] == [1, 2, 4, 8, 16, 30, 30, 30]
     assert doubling_s(10_000, base_s=1.0, cap_s=30.0) == 30.0
+
+
+def failing(times: int, *, retry_after_s: float = 0.0) -> Callable[[], int]:
+    """Fails so often with a transient error, and then answers with the number of its calls."""
+    calls = count(1)
+
+    def attempt() -> int:
+        made = next(calls)
+        if made > times:
+            return made
+        error = Transient(f"attempt {made}")
+        error.retry_after_s = retry_after_s
+        raise error
+
+    return attempt
+
+
+def test_a_call_is_retried_with_jitter_within_its_bounds__DP2_F6() -> None:
+    policy, pauses = RetryPolicy(4, 1.0, 2.5), list[float]()
+    assert policy.call(failing(3), seed="a", sleep=pauses.append) == 4
+    assert len(pauses) == 3 and all(1.0 <= pause <= 2.5 for pause in pauses)
+    other = list[float]()
+    policy.call(failing(3), seed="b", sleep=other.append)
+    assert other != pauses, "clients that failed together do not return together"
+    with pytest.raises(Transient, match="attempt 4"):
+        policy.call(failing(4), seed="a", sleep=pauses.append)
+
+
+def test_the_pause_that_was_requested_is_kept_up_to_the_bound__F4_41() -> None:
+    pauses = list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def answer(attempt: Callable[[], int]) -> int:
+        async def call() -> int:
+            return attempt()
+
+        return await RetryPolicy(2, 0.1, 30.0).call_async(call, seed="a", sleep=sleep)
+
+    assert [asyncio.run(answer(failing(1, retry_after_s=asked))) for asked in (7.0, 90.0)] == [2, 2]
+    assert pauses == [7.0, 30.0]
+
+
+def test_an_error_that_does_not_pass_is_not_retried__DP2_F6() -> None:
+    def refused() -> int:
+        raise ValueError("never")
+
+    with pytest.raises(ValueError, match="never"):
+        RetryPolicy().call(refused, seed="a", sleep=pytest.fail)
 
 
 def test_a_budget_allows_five_restarts_in_a_minute_and_recovers__DP2_F5() -> None:

@@ -1,12 +1,10 @@
 """`sda audit` and `sda reconcile`: sessions, locks, events, and the verification after a repair."""
 
-import uuid
 from collections.abc import Sequence
 from contextlib import nullcontext
 
 import click
 from rich.console import Console
-from upath import UPath
 
 import sda_platform.definitions  # noqa: F401  # the packages declare there what their tables promise
 from sda_platform import audit_log
@@ -21,6 +19,7 @@ from sda_platform.orchestration.reconciling import ReconciledTable, reconcile
 from sda_platform.orchestration.table_checks import review_declared
 from sda_platform.registry import tables_named
 from sda_platform.replay.history import Span
+from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.runtime.platform_home import take_locks
 from sda_platform.settings import Settings
 
@@ -51,16 +50,13 @@ def run_reconcile(settings: Settings, console: Console, name: str, span: Span, *
     Raises UnknownTable, NotReplayable, AlreadyRunning, LakeInUse.
     """
     tables = tables_named(name)
-    shadow = f"{settings.lake_uri}.reconcile-{uuid.uuid4().hex[:8]}"
     alone = take_locks(settings.home.absolute(), settings.lake_uri) if apply else nullcontext()
     with alone, session_of(settings) as session, bars(console) as report:
         lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "reconcile")
-        try:
+        with temporary_shadow(settings.lake_uri, "reconcile") as shadow:
             found = reconcile(
                 lake, shadow, default_resources(settings), tables=tables, span=span, apply=apply, report=report
             )
-        finally:
-            _remove(UPath(shadow))
         for table in tables:
             if any(each.table == table.name and each.is_restored for each in found):
                 review_declared(lake, table)
@@ -69,8 +65,3 @@ def run_reconcile(settings: Settings, console: Console, name: str, span: Span, *
     facts = {"table": name, "from_sequence": span.from_sequence, "to_sequence": span.to_sequence, "apply": apply}
     audit_log.record(settings.home, "reconcile", facts, told)
     return found
-
-
-def _remove(shadow: UPath) -> None:
-    if shadow.exists():
-        shadow.fs.rm(shadow.path, recursive=True)

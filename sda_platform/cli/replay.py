@@ -2,13 +2,12 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
-from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.definitions import default_resources
@@ -18,6 +17,7 @@ from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.registry import tables_named
 from sda_platform.replay.comparison import Comparison
 from sda_platform.replay.history import Span
+from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.runtime.platform_home import running_platform
 from sda_platform.settings import Settings
 from sda_platform.spark.session import IN_PROCESS, attach
@@ -34,14 +34,10 @@ def run_replay(
     ``shadow`` is kept. Raises the errors of `replay_lake`, UnknownTable and EngineUnavailable.
     """
     tables = tables_named(name)
-    uri = shadow or f"{settings.lake_uri}.replay-{uuid.uuid4().hex[:8]}"
-    try:
-        with session_of(settings) as session, bars(console) as report:
-            lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "replay")
-            return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
-    finally:
-        if not shadow and not keep:
-            _remove(UPath(uri))
+    place = nullcontext(shadow) if shadow else temporary_shadow(settings.lake_uri, "replay", keep=keep)
+    with place as uri, session_of(settings) as session, bars(console) as report:
+        lake = Lake(settings.lake_uri, MissionClock.load(settings.home), session, "replay")
+        return replay_lake(lake, uri, default_resources(settings), tables=tables, span=span, report=report)
 
 
 @contextmanager
@@ -99,8 +95,3 @@ def difference_lines(found: Sequence[Comparison]) -> Iterator[str]:
         yield from (f"{each.table}, {line}" for line in each.differences[:_SHOWN_DIFFERENCES])
         if len(each.differences) > _SHOWN_DIFFERENCES:
             yield f"{each.table}: and {len(each.differences) - _SHOWN_DIFFERENCES} more differences (--json has all)"
-
-
-def _remove(shadow: UPath) -> None:
-    if shadow.exists():
-        shadow.fs.rm(shadow.path, recursive=True)

@@ -4,6 +4,7 @@ import dagster as dg
 
 from sda_platform.observability.audits.assets import AUDIT_JOBS, AUDIT_SCHEDULE, NIGHTLY_AUDITS, audit_assets
 from sda_platform.observability.audits.assets import GROUP as AUDITS_GROUP
+from sda_platform.observability.audits.by_hand import jobs_by_hand
 from sda_platform.observability.objectives_asset import (
     SERVICE_LEVELS_JOB,
     SERVICE_LEVELS_SCHEDULE,
@@ -21,7 +22,7 @@ def defs(settings: Settings) -> dg.Definitions:
     return dg.Definitions(
         assets=[ASSET, service_levels_asset(settings), *audit_assets(settings)],
         asset_checks=[vitals_checks(settings)],
-        jobs=[VITALS_JOB, SERVICE_LEVELS_JOB, *AUDIT_JOBS, NIGHTLY_AUDITS],
+        jobs=[VITALS_JOB, SERVICE_LEVELS_JOB, *AUDIT_JOBS, NIGHTLY_AUDITS, *jobs_by_hand(settings)],
         schedules=[SERVICE_LEVELS_SCHEDULE, AUDIT_SCHEDULE],
         sensors=[vitals_sensor(settings)],
     )

@@ -27,6 +27,7 @@ from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import recover
 from sda_platform.registry import FEEDS, TABLES
 from sda_platform.replay.history import Span
+from sda_platform.replay.shadow import remove_shadow
 
 _DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
 _REPLAYABLE_NS = 7 * _DAY_NS
@@ -173,14 +174,9 @@ def _shadow(scope: AuditScope) -> Iterator[str]:
     for left in lake.parent.glob(f"{lake.name}{_SHADOW}*"):
         made_ns = left.name.rpartition("-")[2]
         if made_ns.isdecimal() and int(made_ns) <= scope.day_ns - _DAY_NS:
-            _remove(left)
+            remove_shadow(left)
     shadow = UPath(f"{scope.lake.uri}{_SHADOW}{scope.day_ns}")
     try:
         yield str(shadow)
     finally:
-        _remove(shadow)
-
-
-def _remove(place: UPath) -> None:
-    if place.exists():
-        place.fs.rm(place.path, recursive=True)
+        remove_shadow(shadow)

@@ -92,7 +92,7 @@ def test_an_error_that_does_not_pass_is_not_retried__DP2_F6() -> None:
         raise ValueError("never")
 
     with pytest.raises(ValueError, match="never"):
-        RetryPolicy().call(refused, seed="a", sleep=pytest.fail)
+        RetryPolicy().call(refused, seed="a", sleep=lambda _pause_s: pytest.fail("it was retried"))
 
 
 def test_a_budget_allows_five_restarts_in_a_minute_and_recovers__DP2_F5() -> None:

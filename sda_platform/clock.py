@@ -1,8 +1,8 @@
 """The mission clock: the one place from which the platform learns what time it is.
 
-Live, mission time is wall time. A demo, a test or a replay sets it to the data's day and lets it run at a chosen
-rate, so that freshness, watermarks and ``as_of`` mean the same everywhere. The setting is a small file in the
-platform's home, because sensors, runs and the command line are different processes and must agree.
+Live, mission time is wall time. A demo, a test or a replay sets it to the data's day and lets it run at a chosen rate.
+So freshness, watermarks and ``as_of`` mean the same everywhere. The setting is a small file in the platform's home,
+because sensors, runs and the command line are different processes and must agree.
 """
 
 import json

@@ -1,10 +1,10 @@
 """Removal of data files that no kept version needs: first journalled, and a day later deleted.
 
-Found are the files that only versions beyond the retention have, and files that no version has (a killed write), once
-they are older than the retention; what is younger may belong to a commit that is being made. A version that is leased
-keeps its files. The journal names each file with the time at which it was first found. A file is deleted when it was
-found at least a day before, and is found again. If a version was leased since the search, nothing is deleted: the next
-pass searches again. Each step may be killed and repeated: what is gone is no longer found.
+A file is found if only versions beyond the retention have it, or if no version has it (a killed write). It must be
+older than the retention; what is younger may belong to a commit that is being made. A version that is leased keeps its
+files. The journal names each file with the time at which it was first found. A file is deleted when it was found at
+least a day before, and is found again. If a version was leased since the search, nothing is deleted: the next pass
+searches again. Each step may be killed and repeated: what is gone is no longer found.
 """
 
 import json

@@ -1,8 +1,8 @@
 """The rows and commits that depend on a bad input: alerts by their rows, and every table by its commits.
 
 Rows name their inputs: segments, observations, tracks, epochs of element sets. So alerts are found by rows; two element
-sets of one object with one epoch are not distinguished. Commits name the windows that they read. So whatever may
-contain a trace of the input, also by way of estimates, is found from the manifests, as far back as the logs reach.
+sets of one object with one epoch are not distinguished. Commits name the windows that they read. So the manifests show
+whatever may contain a trace of the input, also by way of estimates. The search goes as far back as the logs.
 """
 
 import re

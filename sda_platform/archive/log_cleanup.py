@@ -29,7 +29,7 @@ def clean_log(
 ) -> int:
     """Remove what the log of a table need not hold any more; returns how many versions that were.
 
-    ``others`` are the logs of all tables that may consume this one, ``verdict`` is the one on this table, ``held`` are
+    ``others`` are the logs of all tables that may consume this one. ``verdict`` is the one on this table, ``held`` are
     the versions that are leased. ``now_ms``: Unix time. Raises InvariantError where a log cannot be read; then nothing
     is removed.
     """

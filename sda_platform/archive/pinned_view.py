@@ -1,6 +1,6 @@
 """SQL over one version vector, in this process: DuckDB reads the data files that Delta's log names, without a JVM.
 
-Of a table whose rows stay as they were written, the rows of the commits up to the pinned one are selected from the
+The rows of some tables stay as they were written. Of these, the rows up to the pinned commit are selected from the
 newest version: compaction and VACUUM do not matter. A table whose rows are replaced is read as its old version.
 """
 

@@ -1,7 +1,7 @@
 """Tags: named states of the lake that are kept beyond the retention, each complete in itself.
 
-A tag has the version vector, the columns that each table had, and a copy of the data files of the tables whose rows
-are replaced. Rows of the other tables stay where they are. So a tag needs no old log, and holds nothing back: data
+A tag has the version vector and the columns that each table had. It has a copy of the data files of the tables whose
+rows are replaced. Rows of the other tables stay where they are. So a tag needs no old log, and holds nothing back: data
 files and logs expire as usual. Copies are verified by checksum and row count before the tag is written, which is the
 last step.
 """

@@ -34,8 +34,9 @@ MAX_EPHEMERIDES_AGE_S = 3 * 86_400.0
 
 
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every object with a usable element set in the consumed windows is in the catalogue, with the best of its sets as
-    of the last commit: merged here again, by columns and without the engine.
+    """Every object with a usable element set in the consumed windows is in the catalogue.
+
+    It has the best of its sets as of the last commit. They are merged here again, by columns and without the engine.
     """
     landed = consumed_rows(store, commits, ELEMENT_SETS, [*MERGE_COLUMNS, "error_kind"])
     if not landed.num_rows:

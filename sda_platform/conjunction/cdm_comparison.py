@@ -1,7 +1,8 @@
 """External CDM comparison: risk and miss distance of received messages against our own assessment of the encounter.
 
-A message and one of our events are the same encounter if they name the same pair and their TCAs differ by less than the
-tolerance for an event's id. The match is computed on reading and not stored: either may come first, and TCAs change.
+A message and one of our events are the same encounter if they name the same pair and their TCAs are close. The limit is
+the tolerance for an event's id. The match is computed on reading and not stored: either may come first, and TCAs
+change.
 """
 
 from collections import defaultdict

@@ -53,8 +53,8 @@ def assessments_follow_candidates(store: Lake, log: TableLog, commits: Sequence[
 
 
 def risks_follow_probabilities(_store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
-    """Every current assessment has the risk level of its Pc (a higher one only where the validity of 2D is unknown),
-    and a Pc that is the 2D one wherever that one is valid."""
+    """Every current assessment has the risk level of its Pc, or a higher one where the validity of 2D is unknown.
+    Its Pc is the 2D one wherever that one is valid."""
     span = reviewed_span(commits)
     written = pc.unique(log.rows_of(span, ["event_id"]).column("event_id"))
     columns = ["collision_probability", "risk", "probability_2d", "is_2d_valid"]

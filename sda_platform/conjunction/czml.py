@@ -18,8 +18,8 @@ _SAMPLES = 181
 def czml(assessment: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The packets of one row of ``conjunction_assessments``: a clock, and a path of each object.
 
-    States are TEME at TCA, carried by two-body motion for a revolution of the slower object, half before TCA and half
-    after, at most twelve hours each. CZML's inertial frame is that of ICRF; TEME of date differs from it by
+    States are TEME at TCA. Two-body motion propagates them for a revolution of the slower object, half before TCA and
+    half after, at most twelve hours each. CZML's inertial frame is that of ICRF; TEME of date differs from it by
     precession and nutation, 0.35 degrees in 2025, for both objects alike.
     """
     tca_ns = assessment["tca_time_ns"]

@@ -8,8 +8,8 @@ it first. New element sets move a TCA; two rules keep the id then:
   A withdrawn event is known, too.
 - Only an encounter that continues none gets the id of its slot. If the slot's id is taken, the TCA itself names it.
 
-A lake that is built anew therefore gives another id only to an event whose TCA has crossed the border of a slot since
-it was first found: of TCAs that move by d, the share d / slot.
+A lake that is built anew therefore gives few events another id. Only those differ whose TCA has crossed the border of a
+slot since it was first found: of TCAs that move by d, the share d / slot.
 """
 
 import uuid

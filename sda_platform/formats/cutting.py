@@ -1,7 +1,7 @@
 """The records of a segment of a named format: one by one, as columns, and back into a segment.
 
-Decoders work on columns, and on those of several segments joined, because a call per record or per small segment would
-cost more than the decoding.
+Decoders work on columns, and on those of several segments joined. A call per record or per small segment would cost
+more than the decoding.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

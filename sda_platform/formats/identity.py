@@ -1,6 +1,6 @@
 """Observation ids: the UUIDv5 of what makes a reading itself, for whole columns of readings.
 
-The name that is hashed is source kind, source id, native id, sensor time and the payload's SHA-256 (erratum E1), so a
+The name that is hashed is source kind, source id, native id, sensor time and the payload's SHA-256 (erratum E1). So a
 reading that is delivered twice has one id.
 """
 

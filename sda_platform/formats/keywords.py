@@ -42,8 +42,8 @@ def keywords(text: str) -> tuple[Keyword, ...]:
 def checked_section(entries: Iterable[KeywordEntry], known: Sequence[Keyword], name: str) -> tuple[KeywordEntry, ...]:
     """The entries of one section in the standard's order, comments first; those without a value are left out.
 
-    Raises RecordError, naming the line and the keyword: one that the section does not have, one given twice, one that
-    is required and missing, one whose value is not of its kind, and one in another unit.
+    Raises RecordError, naming the line and the keyword: one that the section does not have, is given twice, or is
+    required and missing. A value of another kind and another unit are refused as well.
     """
     places = {keyword.name: place for place, keyword in enumerate(known)}
     comments = [entry for entry in entries if entry.keyword == COMMENT]

@@ -61,8 +61,8 @@ def state_is_bounded(lake: LakeResource, fusion: FusionResource) -> dg.AssetChec
 def check_open_state(store: Lake, fusion: FusionResource) -> dg.AssetCheckResult:
     """The outcome of `state_is_bounded`: compares the open span, up to the newest event, with its limit.
 
-    The limit is window + allowed lateness + the slowest kind's own lateness, plus one window for alignment and the
-    idle time of a kind that has just become silent.
+    The limit is window + allowed lateness + the slowest kind's own lateness. To this come one window for alignment, and
+    the idle time of a kind that has just become silent.
     """
     commit, lateness = store.log(FUSED_TRACKS).head().commit, fusion.lateness
     marks = commit.manifest.watermarks if commit else {}

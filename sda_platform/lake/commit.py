@@ -117,8 +117,8 @@ def settle(log: TableLog, plan: Plan, manifest: CommitManifest, write: Callable[
     """Run ``write`` and decide from the log, not from its outcome, whether the plan's rows landed.
 
     An engine that lost its client may still be at work, and commit after this has read the log in vain. That is safe:
-    the next plan has the same sequence and another nonce, so of the two commits Delta takes one, and each reader of
-    the log learns which. A receipt means that the rows are on disk.
+    the next plan has the same sequence and another nonce. Of the two commits Delta takes one, and the log shows which.
+    A receipt means that the rows are on disk.
     """
     failure: Exception | None = None
     failpoints.hit("commit.planned", plan.table.name)

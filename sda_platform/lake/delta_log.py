@@ -1,7 +1,7 @@
 """The files of a Delta log as its protocol lays them out (PROTOCOL.md), one by one: no table is opened.
 
-What must be known of a single version (its transaction, its checkpoint text, the files it added) is in one small file
-whose name follows from the version, so reading it costs the same however long the log is.
+A single version has one small file, whose name follows from the version. It holds its transaction, its checkpoint text
+and the files it added. Reading it costs the same however long the log is.
 """
 
 import json

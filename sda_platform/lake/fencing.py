@@ -2,7 +2,7 @@
 
 The token of a lease rises with every grant. A commit carries it in its manifest, and a plan with a lower token than the
 newest commit's is refused. A commit that lands between plan and write takes the plan's sequence, so that the write is
-refused as well (`CommitConflict`), and the new plan meets the higher token.
+refused as well (`CommitConflict`). The new plan meets the higher token.
 """
 
 from dataclasses import replace

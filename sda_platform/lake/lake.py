@@ -73,7 +73,7 @@ class Lake:
         """The newest state of the table; it is synced, so decisions that are based on it survive a power loss.
 
         A run may have been killed between a commit and its sync. Then that commit, and commits of other tools since the
-        commit before, are synced here, before any reader uses them and before their input is archived.
+        commit before, are synced here. This precedes any reader, and the archiving of their input.
         """
         log = self.log(table)
         head = log.head()
@@ -147,8 +147,8 @@ class Lake:
     def snapshot(self, plan: Plan, source: Table) -> DataFrame:
         """``source``, an append-only table, as the plan pins it: up to its window's end, or (the target) its own head.
 
-        Rows carry the sequence that wrote them, so this is a filter, which prunes files, and not time travel, which
-        would have Delta rebuild an old state of its log for every read (and ends with VACUUM).
+        Rows carry the sequence that wrote them, so this is a filter, which prunes files. Time travel would have Delta
+        rebuild an old state of its log for every read, and ends with VACUUM.
         """
         upto = plan.sequence - 1 if source.name == plan.table.name else plan.window(source).upto_sequence
         if upto == 0:

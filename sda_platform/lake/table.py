@@ -65,8 +65,8 @@ class Column(NamedTuple):
 class Table:
     """A table of the lake.
 
-    ``key`` identifies a row; ``time_column`` is an instant that follows from the key, so that a search for the
-    duplicates of some rows need only read the files that cover their times. Rows stay as they were written, unless
+    ``key`` identifies a row; ``time_column`` is an instant that follows from the key. A search for the duplicates of
+    some rows therefore reads only the files that cover their times. Rows stay as they were written, unless
     ``replaces_rows``: then a commit writes the whole table again, with other rows for some keys. The table as of an
     earlier commit is an old version of it, and a search for duplicates reads the whole key.
 

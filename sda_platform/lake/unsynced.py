@@ -1,8 +1,8 @@
 """The mark of a table of which a sync failed: what it holds may be in memory only, though the next sync succeeds.
 
 Linux reports a failed write-back once and then counts the pages as clean, so a repeated fsync proves nothing. A table
-with the mark is neither planned on nor read by a plan, until `sda verify --deep --repair` has read all of it from a
-disk that was mounted anew. The mark itself need not be on disk: a power loss ends what it warns of.
+with the mark is neither planned on nor read by a plan. `sda verify --deep --repair` ends this, once it has read all of
+it from a disk that was mounted anew. The mark itself need not be on disk: a power loss ends what it warns of.
 """
 
 import errno

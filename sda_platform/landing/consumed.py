@@ -1,10 +1,9 @@
 """The consumed segments of a landing zone, kept so that a batch can be read again.
 
 Sound segments are in ``archive/``. The data is named by the segment's hash, the metadata by that hash and the original
-name, because rows of the table refer to that name. One rename archives the metadata and keeps the name, so no crash can
-separate them. Defective segments are in ``quarantine/`` under their own name.
-An empty file in ``names/`` records that a sound segment of that name was consumed. It is made after the metadata is
-archived and before the name is free.
+name. Rows of the table refer to that name. One rename archives the metadata and keeps the name, so no crash can
+separate them. Defective segments are in ``quarantine/`` under their own name. An empty file in ``names/`` records that
+a sound segment of that name was consumed. It is made after the metadata is archived and before the name is free.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """An archive that was removed or pruned: what its zone consumed is then known from the table alone.
 
-Second deliveries are recognised by the archive. An empty file takes the place of the bytes of each segment that is gone
-and that the table has rows of, so that a redelivery doubles nothing. A plan looks whether the whole directory is gone,
-the nightly maintenance whether single files are.
+Second deliveries are recognised by the archive. Where a segment is gone and the table has rows of it, an empty file
+takes the place of its bytes. So a redelivery doubles nothing. A plan looks whether the whole directory is gone, the
+nightly maintenance whether single files are.
 """
 
 import shutil

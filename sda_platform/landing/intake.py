@@ -1,9 +1,10 @@
 """Intake: which segments of the landing zones the next commit takes, and their verified bytes.
 
-Membership decides, never an order of names: a segment is done when the newest manifest lists it (then only its
-clean-up is missing, and is done here). It is a second delivery when its bytes were consumed before with a valid record,
-or were refused as a whole in the same zone and format. The commit lists second deliveries too: only after it are they
-removed, so each is counted once. Other bytes under the name of a consumed segment are a conflict and are quarantined.
+Membership decides, never an order of names: a segment is done when the newest manifest lists it (then only its clean-up
+is missing, and is done here). It is a second delivery when its bytes were consumed before with a valid record. Bytes
+that were refused as a whole in the same zone and format count, too. The commit lists second deliveries too: only after
+it are they removed, so each is counted once. Other bytes under the name of a consumed segment are a conflict and are
+quarantined.
 """
 
 import hashlib
@@ -103,7 +104,7 @@ def _is_alike(one: LoadedSegment, other: LoadedSegment) -> bool:
 
 
 def _is_held(found: PendingSegment, segment: LoadedSegment, zones: Sequence[LandingZone]) -> bool:
-    """Whether the table has consumed these bytes, with a valid record in any of its zones, or refused as a whole in the
+    """Whether the table has consumed these bytes: with a valid record in any of its zones, or refused as a whole in the
     same zone and format.
 
     That makes a whole segment a second delivery, and a lone file the rest of a consumed one; what is defective

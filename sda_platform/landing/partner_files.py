@@ -88,8 +88,9 @@ def _recognised(path: Path, suffix: str) -> Format:
 def examine(file: PartnerFile, *, is_complete: bool, report: Callable[[int], None]) -> Content:
     """Read the whole file once; ``report`` is called with the position in it.
 
-    Raises PartnerFileError when it cannot be read to its end, is empty, changes during the read, or ends within a
-    record, as a file does that is still being written. ``is_complete``: the caller guarantees that it is complete.
+    Raises PartnerFileError when it cannot be read to its end, is empty, or changes during the read. It is also
+    raised for one that ends within a record, as while it is being written. ``is_complete``: the caller guarantees
+    that it is complete.
     """
     stamp = stamp_of(file.path)
     digest, length, tail = hashlib.sha256(), 0, b""

@@ -1,7 +1,7 @@
 """Service levels: what the platform promises, how much of it a day kept, and how fast its error budget burns.
 
 An event is good or bad. The budget of a day is the share of events that may be bad; the burn rate of an hour is the
-share of bad events in it over that share, so 1 spends a day's budget in a day (Google SRE workbook, chapter 5).
+share of bad events in it over that share. A rate of 1 spends a day's budget in a day (Google SRE workbook, chapter 5).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -92,9 +92,9 @@ def element_covariance_rtn(
 
     It is built from six element errors instead of six coordinates, so that velocity errors are consistent with position
     errors: semi-major axis, timing along the orbit, eccentricity vector (two), tilt of the plane (two). The axis error
-    is that whose drift is the growth of the in-track error, and correlated with the timing error it has caused, and
-    independently that of SGP4. The energy error is that of the axis alone. The object's error scales
-    (`Propagator.error_scale`) multiply the growth along each axis.
+    has two parts. The drift of the first is the growth of the in-track error, and it is correlated with the timing
+    error that it has caused. The second is that of SGP4, and independent. The energy error is that of the axis alone.
+    The object's error scales (`Propagator.error_scale`) multiply the growth along each axis.
 
     Args:
         propagator: the element sets and their objects' error scales.

@@ -1,7 +1,7 @@
 """Asset checks, generated for every table: `exactly_once`, `contract`, `log_is_sound`, `data_is_fresh`.
 
 The first two block: what fails them does not flow on in the run. All read the log and the stored columns through
-delta-rs, so they cost milliseconds, start no session and can be run from the UI at any time.
+delta-rs, so they cost milliseconds and start no session. They can be run from the UI at any time.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,7 +1,7 @@
 """A deterministic model of sites that exchange events over links that fail: it verifies how we use logical clocks.
 
 No thread, no socket and no time. A message between two sites waits in a queue of its own while a partition separates
-them, and may be delivered late, out of order or twice.
+them. It may be delivered late, out of order or twice.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,8 +1,8 @@
 """Commands through two uplinks under seeded faults: a deterministic model of the ground segment.
 
 The parts are those of the platform: `CommandQueue`, `Station` and `Failover`. Around them are a network that loses,
-delays, repeats and reorders, uplinks that pause, crash and are cut off, and a command log that both uplinks read. A
-step is 50 ms.
+delays, repeats and reorders, and a command log that both uplinks read. Uplinks pause, crash and are cut off. A step is
+50 ms.
 """
 
 from __future__ import annotations

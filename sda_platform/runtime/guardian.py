@@ -1,9 +1,9 @@
 """Ends all processes of a platform when its supervisor ends, also when it is killed.
 
 Two small programs that the supervisor runs as a script. ``leash`` executes another program, which the kernel kills when
-its parent ends (Linux). ``guard`` waits until the supervisor closes its pipe or ends, then kills every process with the
-platform's mark in its environment, including descendants that a signal to a process group does not reach. The module
-uses the standard library only and imports nothing of this package, so it starts in milliseconds.
+its parent ends (Linux). ``guard`` waits until the supervisor closes its pipe or ends. Then it kills every process with
+the platform's mark in its environment. These include descendants that a signal to a process group does not reach. The
+module uses the standard library only and imports nothing of this package, so it starts in milliseconds.
 """
 
 import ctypes

@@ -1,8 +1,8 @@
 """The lock of a lake: one platform at a time works on the tables of a lake on a local disk.
 
-The lock of a home excludes only platforms of that home, and Delta's log store does not promise that two engines on one
-file system exclude each other. The kernel releases the lock with the process that holds it. An object store has no
-locks: there Delta's put-if-absent excludes writers, and nothing is repaired at a start. Stdlib only.
+The lock of a home excludes only platforms of that home. Delta's log store does not promise that two engines on one file
+system exclude each other. The kernel releases the lock with the process that holds it. An object store has no locks:
+there Delta's put-if-absent excludes writers, and nothing is repaired at a start. Stdlib only.
 """
 
 import fcntl

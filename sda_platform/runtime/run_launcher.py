@@ -1,7 +1,7 @@
 """Dagster's run launcher of the platform: a run is executed by a forked worker, which the worker host holds.
 
 `dagster.yaml` names it. It sends requests to the worker host of its Dagster home (`run_workers`), which starts, checks
-and interrupts workers, so any process of the instance can do so: the daemon launches, the webserver terminates.
+and interrupts workers. So any process of the instance can do so: the daemon launches, the webserver terminates.
 """
 
 import os

@@ -128,8 +128,8 @@ class LiveCatalogue:
     def health(self) -> dict[str, Any]:
         """What is served, and how far it is behind.
 
-        ``lag_s`` is the time since the commit of a verified version that is not served yet, ``followed_after_s`` how
-        long after its commit the served version was taken in; both by the wall clock.
+        ``lag_s`` is the time since the commit of a verified version that is not served yet. ``followed_after_s`` is how
+        long after its commit the served version was taken in. Both are by the wall clock.
         """
         binding, newest = self._binding, self.source.newest()
         behind = newest if newest is not None and (binding is None or not _is_same(newest, binding)) else None

@@ -23,8 +23,8 @@ _LARGEST_SPEED_KM_S: Final = 0.120
 class Breakup:
     """Which object breaks up, into how many fragments, how long after the start, and when its debris is published.
 
-    Without an id it is the first object of `parent_name` that radars observe then and 90 s later, so that its debris
-    is observed at once; published after None: never. The default, a nine-tonne rocket stage at 840 km, belongs to the
+    Without an id it is the first object of `parent_name` that radars observe then and 90 s later. So its debris is
+    observed at once; published after None: never. The default, a nine-tonne rocket stage at 840 km, belongs to the
     class that leads published lists of the most dangerous derelicts (McKnight et al. 2021, Acta Astronautica 181).
     """
 

@@ -1,9 +1,9 @@
 """The Spark resource: one setting chooses between the local engine, a remote one and a session in this process.
 
-Runs attach to the engine with a session id that is constant per lake and pool, so that the pool's Python workers and
-caches stay warm from run to run; they never stop that session. Platforms that share an engine share no session.
-Nothing here starts an engine: a dead one fails the run at once with a message, because the Connect client by itself
-would retry for minutes.
+Runs attach to the engine with a session id that is constant per lake and pool. So the pool's Python workers and caches
+stay warm from run to run; runs never stop that session. Platforms that share an engine share no session. Nothing here
+starts an engine: a dead one fails the run at once with a message, because the Connect client by itself would retry for
+minutes.
 """
 
 import os
@@ -30,7 +30,7 @@ IN_PROCESS = "local"
 # A cold or busy engine needs seconds for its first statement.
 _PROBE_TIMEOUT_S = 30.0
 # Half a minute of attempts to reach an engine again; PySpark's default is ten minutes, while the pool is blocked.
-_RECONNECTING = DefaultPolicy(max_retries=10, max_backoff=5_000)
+RECONNECTING = DefaultPolicy(max_retries=10, max_backoff=5_000)
 
 
 class SparkResource(LazyPySparkResource):
@@ -81,7 +81,7 @@ def attach(remote: str, pool: str, extra_conf: dict[str, Any] | None = None, *, 
         )
     probe(remote)
     session = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).getOrCreate()
-    cast("Any", session).client.set_retry_policies([_RECONNECTING])
+    cast("Any", session).client.set_retry_policies([RECONNECTING])
     for name, value in (extra_conf or {}).items():
         session.conf.set(name, value)
     return session

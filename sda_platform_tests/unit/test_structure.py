@@ -1,7 +1,6 @@
-"""The structure of the code: sizes of modules, names of classes, and words of docstrings."""
+"""The structure of the code: sizes of modules, and names of classes."""
 
 import ast
-import re
 import statistics
 from collections import defaultdict
 from pathlib import Path
@@ -10,8 +9,6 @@ PACKAGE = Path(__file__).parents[2] / "sda_platform"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LARGEST_MODULE_LINES = 320
 LARGEST_MEDIAN_LINES = 95
-PERSONIFICATION = re.compile(r"\b(told|tells|nobody|whoever|believes|hears|stands)\b", re.IGNORECASE)
-"""Words that a docstring replaces by a technical verb (CONTRIBUTING.md)."""
 
 
 def lines_of(module: Path) -> int:
@@ -30,14 +27,3 @@ def test_public_class_names_are_unique() -> None:
 def test_no_module_is_large() -> None:
     assert {str(each): lines_of(each) for each in MODULES if lines_of(each) > LARGEST_MODULE_LINES} == {}
     assert statistics.median(map(lines_of, MODULES)) < LARGEST_MEDIAN_LINES
-
-
-def test_docstrings_use_technical_verbs() -> None:
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = {}
-    for module in MODULES:
-        nodes = (node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, documented))
-        texts = [text for node in nodes if PERSONIFICATION.search(text := ast.get_docstring(node) or "")]
-        if texts:
-            found[str(module.relative_to(PACKAGE))] = texts
-    assert found == {}

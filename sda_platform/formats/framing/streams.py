@@ -1,7 +1,7 @@
 """Cutting a stream of any length into segments at record boundaries, holding no more than one segment.
 
 What a framing finds in the segments, one after the other, is what it finds in the whole stream. A stretch without a
-boundary that is longer than a segment (a line without an end, a document that breaks off) is cut where the segment is
+boundary may be longer than a segment: a line without an end, a document that breaks off. It is cut where the segment is
 full: no byte of it is lost, and its pieces fail as records. A stream that fits into one segment is that segment, byte
 for byte.
 """

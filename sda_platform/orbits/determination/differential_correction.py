@@ -73,7 +73,7 @@ def correct_elements(
     """The element set at the epoch of ``elements`` that fits the observations best, in weighted least squares.
 
     Levenberg-Marquardt steps. Observations with residuals that chance exceeds less than once in 100,000 are then left
-    out, at most half of them, and the rest is fitted again.
+    out, at most half of them. The rest is fitted again.
 
     Args:
         observations: (m,) of one object, in any order.
@@ -109,8 +109,8 @@ def first_orbit(observations: ObservationArrays) -> Correction:
     """Initial orbit of one tracklet: three observations, then differential correction with all of them.
 
     Radar and link observations are positions; angles-only observations are directions. The epoch is the middle
-    observation's time. Where three observations of the whole arc give no orbit, as over an hour of an eccentric
-    orbit, the middle half and then the middle quarter are tried.
+    observation's time. Three observations of the whole arc may give no orbit, as over an hour of an eccentric one. Then
+    the middle half is tried, then the middle quarter.
 
     Raises:
         NoOrbit: fewer than three usable observations of one type, observations that determine no orbit (see

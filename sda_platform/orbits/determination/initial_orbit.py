@@ -34,8 +34,8 @@ def orbit_from_positions(r_km: npt.ArrayLike, time_s: npt.ArrayLike) -> tuple[Fl
     """State (3,), (3,) km and km/s at the middle of three positions (3, 3) km at times (3,) s.
 
     Raises:
-        NoOrbit: the positions are out of order in time, not in one plane with the Earth's centre, too close together,
-            or on no closed orbit above the ground.
+        NoOrbit: the positions are out of order in time, too close together, or not in one plane with the Earth's
+            centre. Or they are on no closed orbit above the ground.
     """
     r, t = np.asarray(r_km, dtype=np.float64), np.asarray(time_s, dtype=np.float64)
     _require_time_order(t)

@@ -1,8 +1,8 @@
 """The relative state of two uncertain orbits where their densities overlap most.
 
-At each time the orbits are linearised not at their means but at the most probable pair of elements whose positions
-coincide (the point of peak overlap). A collision would come from there. On a curved orbit, far from the mean, that
-differs from the straight ellipsoids of the means.
+At each time the orbits are not linearised at their means. They are linearised at the most probable pair of elements
+whose positions coincide (the point of peak overlap). A collision would come from there. On a curved orbit, far from the
+mean, that differs from the straight ellipsoids of the means.
 
 Source: Hall, "Expected Collision Rates for Tracked Satellites", J. Spacecraft and Rockets 58 (2021).
 """

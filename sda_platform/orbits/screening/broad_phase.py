@@ -115,8 +115,8 @@ def _hermite_slope(fraction: FloatArray) -> FloatArray:
 def interpolation_error_km(perigee_km: FloatArray, eccentricity: FloatArray) -> FloatArray:
     """Upper bound of the Hermite position error on orbits of the given perigee radius (km), same shape.
 
-    The error of a cubic Hermite interpolant is at most max|r''''| h^4 / 384, and on an ellipse |r''''| peaks
-    at perigee with mu^2 (1 + 3 e) / r_p^5. The factor of two covers what J2 and drag add to the derivative.
+    The error of a cubic Hermite interpolant is at most max|r''''| h^4 / 384. On an ellipse |r''''| peaks at perigee
+    with mu^2 (1 + 3 e) / r_p^5. The factor of two covers what J2 and drag add to the derivative.
     """
     fourth_derivative = MU_EARTH_KM3_S2**2 * (1 + 3 * eccentricity) / perigee_km**5
     return np.asarray(2 * fourth_derivative * KNOT_S**4 / 384)

@@ -4,11 +4,10 @@ Each object has a reach: an upper bound of its distance from the sampled positio
 objects can pass within the threshold only if they are no farther apart than the threshold plus both reaches. The
 widest such distance is the width of a cell, so that candidates are in neighbouring cells.
 
-At every step the objects are sorted by cell, so that neighbours in space are neighbours in memory, and the neighbours
-along x are one contiguous range. Cells are numbered along x, then y, then z, with only 64 to a line and 64 lines to a
-plane, and the numbers repeat. A false match costs one distance test. Positions are single precision here (half a
-metre in low orbit, four in geostationary): `SLACK_KM` covers that, and the caller tests the pairs again in double
-precision.
+At every step the objects are sorted by cell, so that neighbours in space are neighbours in memory. The neighbours along
+x are one contiguous range. Cells are numbered along x, then y, then z, with only 64 to a line and 64 lines to a plane,
+and the numbers repeat. A false match costs one distance test. Positions are single precision here (half a metre in low
+orbit, four in geostationary): `SLACK_KM` covers that, and the caller tests the pairs again in double precision.
 """
 
 from typing import Any

@@ -2,8 +2,8 @@
 
 A pair inside the volume is inside its circumscribed sphere, so that its approach is among those of the sphere. The
 relative path is followed from closest approach to either side, in steps that cannot skip the volume. In the rotating
-axes of the protected object its curvature is bounded by ``_largest_curvature``, so that it stays beyond a plane of
-the volume for a known time. docs/explanation/screening.md has the argument.
+axes of the protected object its curvature is bounded by ``_largest_curvature``. So it stays beyond a plane of the
+volume for a known time. docs/explanation/screening.md has the argument.
 """
 
 from __future__ import annotations

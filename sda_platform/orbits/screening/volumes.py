@@ -82,8 +82,11 @@ Volumes = Mapping[str, Volume] | Volume
 
 
 def regimes(elements: ElementSets) -> npt.NDArray[np.str_]:
-    """The regime of each orbit, (n,), one of ``REGIMES``: HEO from eccentricity 0.25, then GEO by its period (1300 to
-    1800 minutes), LEO1 to LEO4 by perigee height (to 500, 750, 1200, 2000 km), and MEO all others."""
+    """The regime of each orbit, (n,), one of ``REGIMES``.
+
+    HEO is from eccentricity 0.25, then GEO by its period (1300 to 1800 minutes). LEO1 to LEO4 go by perigee height (to
+    500, 750, 1200, 2000 km), and MEO is all others.
+    """
     with np.errstate(divide="ignore"):
         period_min = 1440.0 / elements.mean_motion_rev_per_day
     shortest, longest = _GEO_PERIODS_MIN

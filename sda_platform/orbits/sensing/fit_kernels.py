@@ -52,8 +52,8 @@ def normal_equations(rows: Any, design: Any, residual: Any, group: Any, counted:
 def deletion_residuals(rows: Any, design: Any, residual: Any, group: Any, posterior: Any, counted: Any) -> Any:
     """Squared deletion residual (k,) of each of ``rows``: against the fit of its group without that observation.
 
-    The covariance of the residual is the noise less the fit's share for an observation in the fit (``counted``), and
-    the noise plus that share for one that was left out.
+    The covariance of the residual is the noise less the fit's share for an observation in the fit (``counted``). For
+    one that was left out it is the noise plus that share.
 
     Source: Baarda (1968), A Testing Procedure for Use in Geodetic Networks.
     """

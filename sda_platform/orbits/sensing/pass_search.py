@@ -1,9 +1,9 @@
 """Compiled search for the intervals in which one ground sensor can observe one object.
 
 Positions between nodes are cubic Hermite polynomials of the nodes' Earth-fixed positions and velocities. Every
-condition is a function of time that is positive where it holds; intervals end at its roots, found by bisection.
-A maximum below zero at both neighbouring nodes, or a minimum above, is searched for as well, so that no short pass
-between two nodes is lost.
+condition is a function of time that is positive where it holds; intervals end at its roots, found by bisection. A
+maximum is searched for as well where both neighbouring nodes are below zero, and a minimum where both are above. So no
+short pass between two nodes is lost.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pass windows: when each ground sensor can observe each object, from rise over culmination to set.
 
-SGP4 runs once per object and node. The nodes are so dense that the Hermite polynomial between them is off by less
-than 0.1 km, which moves a rise or set by less than 0.05 s; `pass_search` finds the windows. Geometry only: no
-refraction, no light time; UT1 is taken as UTC (``orbits.frames``).
+SGP4 runs once per object and node. The nodes are so dense that the Hermite polynomial between them is off by less than
+0.1 km. This moves a rise or set by less than 0.05 s; `pass_search` finds the windows. Geometry only: no refraction, no
+light time; UT1 is taken as UTC (``orbits.frames``).
 """
 
 from __future__ import annotations

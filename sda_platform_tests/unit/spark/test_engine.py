@@ -10,7 +10,7 @@ from sda_platform.settings import Settings
 from sda_platform.spark import engine, jars
 from sda_platform.spark.java import Java
 from sda_platform.spark.pools import WARM_POOLS
-from sda_platform.spark.session import session_id
+from sda_platform.spark.session import RECONNECTING, session_id
 
 JAVA = Java(Path("/usr/bin/java"), 17)
 
@@ -88,3 +88,10 @@ def test_each_lake_and_pool_has_a_session_of_its_own_that_never_changes__D1(tmp_
 def test_the_platforms_session_is_that_of_its_lake__D1(tmp_path: Path) -> None:
     resources = [default_resources(Settings(home=tmp_path / name)) for name in ("a", "b")]
     assert [resource["lake"].spark.lake_uri for resource in resources] == [f"{tmp_path}/{n}/lake" for n in ("a", "b")]
+
+
+def test_the_attempts_to_reach_an_engine_again_end_within_40_s() -> None:
+    attempts = RECONNECTING.to_state()
+    waits_ms = list(iter(attempts.next_attempt, None))
+    assert len(waits_ms) == 10
+    assert 30 < sum(waits_ms) / 1e3 < 40

@@ -10,7 +10,7 @@ from sda_platform_tests.campaign.simulator import AT_THE_END, exhaustive, foreig
 
 
 def test_a_batch_survives_any_fault_at_any_step_and_so_do_drawn_histories() -> None:
-    report = run(15, seed=1, stride=31, batches=(1,), processes=1, budget_s=math.inf)
+    report = run(8, seed=1, stride=61, batches=(1,), processes=1, budget_s=math.inf)
     assert report.is_green, str(report)
     assert report.cases > 50, "the step-by-step cases were tried"
 

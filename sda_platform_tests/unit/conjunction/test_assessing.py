@@ -43,7 +43,7 @@ def catalogue() -> Catalogue:
 @pytest.fixture(scope="module")
 def candidates() -> pa.Table:
     with EVENTS.open() as file:
-        rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))[::4]
     columns = {
         "event_id": pa.array([str(number) for number in range(len(rows))]),
         "norad_id_1": pa.array([int(row["norad_lo"]) for row in rows]),

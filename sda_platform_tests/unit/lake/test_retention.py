@@ -1,5 +1,8 @@
 """One policy states how long data files and log files are kept; nothing that is read again is removed earlier."""
 
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -108,14 +111,23 @@ def test_an_absent_table_needs_no_clean_up(lake: Lake) -> None:
 # The clean-up of logs.
 
 
+@pytest.fixture(scope="module")
+def many_commits() -> Iterator[Path]:
+    """A lake with a table of 150 commits, whose checkpoints by Delta are at versions 20, 40 and 120."""
+    with tempfile.TemporaryDirectory() as place:
+        made = lake_at(Path(place))
+        for number in range(150):
+            commit(made, RAW_RECORDS)
+            if number in (20, 40, 120):
+                DeltaTable(made.log(RAW_RECORDS).uri).create_checkpoint()
+        yield Path(place)
+
+
 @pytest.fixture
-def busy(lake: Lake) -> Lake:
-    """A table of 150 commits, whose checkpoints by Delta are at versions 20, 40 and 120."""
-    for number in range(150):
-        commit(lake, RAW_RECORDS)
-        if number in (20, 40, 120):
-            DeltaTable(lake.log(RAW_RECORDS).uri).create_checkpoint()
-    return lake
+def busy(many_commits: Path, tmp_path: Path) -> Lake:
+    """A copy of that lake for one test."""
+    shutil.copytree(many_commits, tmp_path, dirs_exist_ok=True)
+    return lake_at(tmp_path)
 
 
 def test_the_log_is_cut_at_a_checkpoint_below_the_newest_commits_spec_46_53(busy: Lake) -> None:

@@ -1,6 +1,8 @@
 """The files that a search for duplicates reads, counted: a time far from the rest of a batch costs few of them."""
 
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -56,14 +58,22 @@ def test_a_batch_without_any_time_reads_nothing() -> None:
     assert table.to_table(filter=stored_within("t", column([]))).num_rows == 0
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+@pytest.fixture(scope="module")
+def sixty_days() -> Iterator[Path]:
     """A table with a file for each of the last sixty days, and one that holds the two strays of the extremes."""
-    lake = lake_at(tmp_path)
-    commit(lake, OBSERVATIONS, [observation("o-1970", 1), observation("o-future", FAR_FUTURE_NS)])
-    for day in range(DAYS, 0, -1):
-        commit(lake, OBSERVATIONS, [observation(f"o{day}", START_NS - day * DAY_NS)])
-    return lake
+    with tempfile.TemporaryDirectory() as place:
+        lake = lake_at(Path(place))
+        commit(lake, OBSERVATIONS, [observation("o-1970", 1), observation("o-future", FAR_FUTURE_NS)])
+        for day in range(DAYS, 0, -1):
+            commit(lake, OBSERVATIONS, [observation(f"o{day}", START_NS - day * DAY_NS)])
+        yield Path(place)
+
+
+@pytest.fixture
+def lake(sixty_days: Path, tmp_path: Path) -> Lake:
+    """A copy of that table for one test."""
+    shutil.copytree(sixty_days, tmp_path, dirs_exist_ok=True)
+    return lake_at(tmp_path)
 
 
 def observation(name: str, time_ns: int) -> dict[str, object]:

@@ -64,11 +64,11 @@ def together(parts: list[Encounters]) -> Encounters:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pass_has_an_answer_or_a_reason_and_never_raises_A3(kind: str) -> None:
     random = np.random.default_rng(KINDS.index(kind))
-    parts = [passes((kind, other), random) for other in KINDS]
+    parts = [passes((kind, other), random) for other in KINDS[KINDS.index(kind) :]]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = best_probabilities(together(parts), most_evaluations=5_000)
-    for row in range(len(KINDS)):
+    for row in range(len(parts)):
         missing = {COVARIANCE_MISSING, VELOCITY_MISSING} & set(found.flags[row])
         if np.isnan(found.probability[row]):
             assert UNUSABLE in found.flags[row]

@@ -13,7 +13,8 @@ from typing import Any
 import dagster as dg
 
 import sda_platform
-from sda_platform.archive.maintenance import maintenance_job, nightly
+from sda_platform.archive.assets import POLICIES as ARCHIVE_POLICIES
+from sda_platform.archive.assets import archive_definitions
 from sda_platform.delivery.configured import require_idempotency
 from sda_platform.orchestration.jobs import (
     CATALOG_TO_ALERTS,
@@ -37,7 +38,7 @@ PACKAGES = tuple(
     for package in iter_modules(sda_platform.__path__, "sda_platform.")
     if package.ispkg and find_spec(f"{package.name}.defs")
 )
-POLICIES = {group: policy for package in PACKAGES for group, policy in package.POLICIES.items()}
+POLICIES = {group: policy for package in PACKAGES for group, policy in package.POLICIES.items()} | ARCHIVE_POLICIES
 REPORTS = "reports"
 
 
@@ -63,26 +64,24 @@ def default_resources(settings: Settings) -> dict[str, Any]:
 def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | None = None) -> dg.Definitions:
     """The definitions, with some resources replaced (for tests) or other settings than the environment's."""
     chosen = settings or Settings()
-    parts = [package.defs(chosen) for package in PACKAGES]
+    parts = [*(package.defs(chosen) for package in PACKAGES), archive_definitions(TABLES, chosen)]
     provided = {**default_resources(chosen), **(resources or {})}
     require_idempotency(provided["subscriber"])
     assets = [asset for part in parts for asset in part.assets or ()]
     reports = [a for a in assets if isinstance(a, dg.AssetsDefinition) and a.key.path[0] == REPORTS]
-    maintenance = maintenance_job(TABLES)
     return dg.Definitions(
         assets=dg.map_asset_specs(lambda spec: with_policy(spec, POLICIES), assets),
         asset_checks=[check for part in parts for check in part.asset_checks or ()],
         jobs=[
             *(job_over(job, tables_of(job), reports if job is ORBIT_DETERMINATION else ()) for job in JOBS),
             *(job for part in parts for job in part.jobs or ()),
-            maintenance,
         ],
         sensors=[
             *(sensor for part in parts for sensor in part.sensors or ()),
             *(unconsumed_sensor(job, TABLES) for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS)),
             run_failures,
         ],
-        schedules=[*(schedule for part in parts for schedule in part.schedules or ()), nightly(maintenance)],
+        schedules=[schedule for part in parts for schedule in part.schedules or ()],
         resources=provided,
         executor=dg.in_process_executor,
     )

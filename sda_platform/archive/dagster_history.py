@@ -4,16 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from sda_platform.lake.retention import RETENTION
 from sda_platform.spark.session import POOL_TAG
 
-RUNS_KEPT_DAYS = 30
 _FINISHED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _PAGE = 1_000
 _MOST = 20_000
 """Runs removed by one maintenance, so that it ends; the next one continues. A day has fewer: a run takes seconds."""
 
 
-def purge_runs(instance: dg.DagsterInstance, *, now_ms: int, keep_days: int = RUNS_KEPT_DAYS) -> int:
+def purge_runs(instance: dg.DagsterInstance, *, now_ms: int, keep_days: int = RETENTION.runs_days) -> int:
     """Remove finished runs, with their events, that are older than ``keep_days``; returns how many.
 
     The run of each asset's latest materialization stays: it is what the UI shows of the asset. So does the last run of

@@ -1,14 +1,14 @@
-"""The maintenance pool: compacts small files, removes data files and log files that no version needs any more.
+"""The maintenance pool: compacts small files, removes whatever `lake.retention` does not keep any longer.
 
-None of this changes a row or is a commit of the platform: it may come between any two steps of one. Files are kept as
-long as `lake.retention` requires, so that replays and running readers find their versions. Where a lease holds their
-version, they are kept longer. Each step can be killed and repeated.
+None of this changes a row or is a commit of the platform: it may come between any two steps of one. Where a lease holds
+a version, its files, and the segments of its table, are kept longer. Each step can be killed and repeated.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -18,12 +18,15 @@ from sda_platform.archive.dagster_history import purge_runs
 from sda_platform.archive.expiry import expire_files
 from sda_platform.archive.lifecycle import POLICY, LifecyclePolicy, chosen_tables, select, small_files, wait_for_alerts
 from sda_platform.archive.log_cleanup import clean_log
+from sda_platform.archive.process_logs import bound_logs
 from sda_platform.archive.tags import Tags
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform.lake.table import Table
 from sda_platform.landing.consumed_marks import mark_pruned
+from sda_platform.landing.expiry import expire_segments
+from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
@@ -32,7 +35,9 @@ from sda_platform.spark.session import POOL_TAG
 _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
 DRILL_DAY = 1
 """Day of the month on which every copy of every tag is read."""
+_S_PER_DAY = 86_400
 Report = Callable[[str], object]
+ZonesOf = Callable[[Table], Sequence[LandingZone]]
 
 
 class MaintenanceConfig(dg.Config):
@@ -49,7 +54,8 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
     @dg.op(
         pool=Pool.MAINTENANCE,
         retry_policy=_ATTEMPTS,
-        description="Compact tables with many small files; remove expired data files, log files, leases and tags.",
+        description="Compact tables with many small files; remove what has expired: data files, log files, consumed "
+        "segments, leases, tags, old runs and process logs.",
     )
     def compact_and_expire(
         context: dg.OpExecutionContext, config: MaintenanceConfig, lake: LakeResource, landing: LandingResource
@@ -59,6 +65,8 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
             for gone in mark_pruned(landing.zones(table.zones), store.log(table)):
                 context.log.warning(gone)
         context.log.info(f"{purge_runs(context.instance, now_ms=now_ms)} old runs removed from Dagster's history")
+        begun = bound_logs(Path(lake.home) / "logs", RETENTION.process_log_bytes)
+        context.log.info(f"{begun} logs of processes begun anew")
         done = maintain_all(
             store,
             chosen_tables(tables, config.tables),
@@ -66,6 +74,7 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
             others=tables,
             is_manual=bool(config.tables),
             alerts_wait=lambda: alerts_wait(context.instance),
+            zones_of=lambda table: landing.zones(table.zones),
             report=context.log.info,
         )
         context.add_output_metadata(done)
@@ -98,16 +107,18 @@ def maintain_all(
     policy: LifecyclePolicy = POLICY,
     is_manual: bool = False,
     alerts_wait: Callable[[], bool] = lambda: False,
+    zones_of: ZonesOf = lambda _table: (),
     report: Report = lambda _line: None,
 ) -> dict[str, Any]:
     """Do what is due for ``tables`` at ``now_ms`` (Unix time), and ``report`` it; returns figures for the UI.
 
-    ``others`` are all tables that may consume them. A manual run ignores the hours, and keeps to the budget.
-    Raises InvariantError where a lease is damaged, and, after all else, where a tag is. The copies of tags are read on
-    one day of the month.
+    ``others`` are all tables that may consume them, ``zones_of`` returns the landing zones of a table. A manual run
+    ignores the hours, and keeps to the budget. Raises InvariantError where a lease is damaged, and, after all else,
+    where a tag is. The copies of tags are read on one day of the month.
     """
     figures = dict.fromkeys(("compacted_tables", "compacted_files", "compacted_bytes", "journalled_files"), 0)
-    figures |= dict.fromkeys(("deleted_files", "freed_bytes", "removed_versions", "postponed_tables"), 0)
+    figures |= dict.fromkeys(("deleted_files", "freed_bytes", "removed_versions", "removed_segments"), 0)
+    figures["postponed_tables"] = 0
     if policy.may_compact(now_ms) or is_manual:
         chosen = select((small_files(lake, table, policy) for table in tables), policy)
         for number, each in enumerate(chosen):
@@ -121,7 +132,7 @@ def maintain_all(
             figures["compacted_bytes"] += each.size_bytes
             report(f"{each.table.name}: {replaced} files compacted ({each.size_bytes / 1e6:,.0f} MB)")
     if policy.may_expire(now_ms) or is_manual:
-        for name, count in _expire(lake, tables, others or tables, now_ms, retention, policy, report):
+        for name, count in _expire(lake, tables, others or tables, zones_of, now_ms, retention, policy, report):
             figures[name] += count
         leases, tags = VersionLeases(lake.uri), Tags(lake.uri)
         report(f"{leases.sweep()} ended leases and {tags.sweep(now_ms=now_ms)} expired tags removed")
@@ -134,6 +145,7 @@ def _expire(
     lake: Lake,
     tables: Sequence[Table],
     others: Sequence[Table],
+    zones_of: ZonesOf,
     now_ms: int,
     retention: Retention,
     policy: LifecyclePolicy,
@@ -158,6 +170,14 @@ def _expire(
         if removed:
             report(f"{table.name}: {removed} old versions removed from its log")
         yield "removed_versions", removed
+        if held() or verdict.red:
+            continue  # a reader, or a repair, may need the segments
+        before_s = now_ms / 1000 - retention.segments_days * _S_PER_DAY
+        old = expire_segments(zones_of(table), log, before_s=before_s)
+        if old.segments:
+            report(f"{table.name}: {old.segments} old segments removed ({old.freed_bytes / 1e6:,.0f} MB)")
+        yield "removed_segments", old.segments
+        yield "freed_bytes", old.freed_bytes
 
 
 def compact(lake: Lake, table: Table) -> int:

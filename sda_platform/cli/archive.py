@@ -156,12 +156,14 @@ def layout_grid(found: TableLayout) -> Grid:
 
 def store_grid(stores: Sequence[Store]) -> Grid:
     """Every store in one table."""
-    grid = Grid("store", "kept", "removed by", "files", "MB", box=None)
+    grid = Grid("store", "kept", "removed by", "files", "MB", "oldest", box=None)
     for column in grid.columns[3:]:
         column.justify = "right"
     for each in stores:
         size = "" if each.size_bytes is None else f"{each.size_bytes / 1e6:,.1f}"
-        grid.add_row(each.name, each.kept, each.removed_by, "" if each.files is None else f"{each.files:,}", size)
+        files = "" if each.files is None else f"{each.files:,}"
+        age = "" if each.oldest_days is None else f"{each.oldest_days:,.1f} days{', LATE' if each.is_late else ''}"
+        grid.add_row(each.name, each.kept, each.removed_by, files, size, age)
     return grid
 
 

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol
 from sda_platform import failpoints
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, Outcome, Subscriber, key_digest
+from sda_platform.lake.retention import RETENTION
 
 # Marks are kept per leaf, the first characters of an alert's id: one row for each of at most 4,096 leaves of UUIDs.
 _LEAF_CHARACTERS = 3
@@ -33,9 +34,6 @@ SCHEMA = (
     "CREATE INDEX IF NOT EXISTS batches_by_time ON batches (received_time_ns)",
 )
 """The tables. Triggers of each database update ``marks`` with every change of ``alerts``, from any writer."""
-KEPT_S = 30 * 86_400
-KEPT_BATCHES = 10_000
-"""A batch and its receipts are deleted when they are older than KEPT_S and KEPT_BATCHES newer batches exist."""
 _FORGOTTEN_AT_ONCE = 100
 
 _CLAIM = "INSERT INTO batches VALUES (:batch_id, :received) ON CONFLICT DO NOTHING RETURNING 1"
@@ -139,9 +137,9 @@ def _apply(transaction: Transaction, batch_id: str, entry: AlertEntry, received:
 
 
 def _forget(transaction: Transaction, received: int) -> None:
-    """Drop the oldest batches that need not be kept; a few at once, more than come."""
-    for (oldest_kept,) in transaction.run(_KEPT_SINCE, kept=KEPT_BATCHES - 1):
-        before = min(oldest_kept, received - KEPT_S * NANOSECONDS_PER_SECOND)
+    """Drop the oldest batches that `lake.retention` does not keep; a few at once, more than come."""
+    for (oldest_kept,) in transaction.run(_KEPT_SINCE, kept=RETENTION.receipt_batches - 1):
+        before = min(oldest_kept, received - RETENTION.receipts_days * 86_400 * NANOSECONDS_PER_SECOND)
         for (batch_id,) in transaction.run(_FORGETTABLE, before=before, many=_FORGOTTEN_AT_ONCE):
             for statement in _FORGET:
                 transaction.run(statement, batch_id=batch_id)

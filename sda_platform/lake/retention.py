@@ -1,4 +1,7 @@
-"""How long the lake keeps what a table no longer holds: one policy for data files, for logs and for replays."""
+"""How long each store keeps what it holds: the one declaration of it, which every removal obeys.
+
+`archive.stores` lists the stores with these ages. Rows of tables are kept for ever: they are the archive.
+"""
 
 from dataclasses import dataclass
 
@@ -7,16 +10,25 @@ from sda_platform.lake.errors import Misconfigured
 
 @dataclass(frozen=True)
 class Retention:
-    """Ages in hours, by the wall clock.
+    """Ages in hours or days, by the wall clock.
 
     A commit that is younger than ``replay_horizon_h`` can be replayed: the versions that it read still have their data
     files. VACUUM removes data files ``data_files_h`` after the last version that has them. Log files are removed after
     ``log_h``, but never those that a head, a chain or a consumer needs (`archive.log_cleanup`).
+
+    Consumed and quarantined segments, finished runs of Dagster, and receipts of subscribers go after their days. The
+    newest ``receipt_batches`` batches keep their receipts at any age. A process log above ``process_log_bytes`` is
+    begun anew, and one such file before it is kept.
     """
 
     replay_horizon_h: int = 7 * 24
     data_files_h: int = 8 * 24
     log_h: int = 8 * 24
+    segments_days: int = 365
+    runs_days: int = 30
+    receipts_days: int = 30
+    receipt_batches: int = 10_000
+    process_log_bytes: int = 64 * 2**20
 
     def require_covers(self, longest_run_h: float) -> None:
         """Raise Misconfigured unless whatever a run or a replay has pinned outlives it."""

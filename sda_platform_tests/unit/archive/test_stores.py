@@ -7,17 +7,22 @@ import dagster as dg
 import pytest
 
 from sda_platform.archive import dagster_history
-from sda_platform.archive.dagster_history import RUNS_KEPT_DAYS, purge_runs
+from sda_platform.archive import stores as stores_module
+from sda_platform.archive.dagster_history import purge_runs
 from sda_platform.archive.moments import vector_of
+from sda_platform.archive.process_logs import bound_logs
 from sda_platform.archive.stores import holds, stores
 from sda_platform.archive.tags import Tags
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.definitions import build_defs
 from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.retention import RETENTION, Retention
+from sda_platform.landing.zone import LandingZone
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.segments import put
 from sda_platform_tests.unit.archive.lakes import TABLES, add, elements
 
 DAY_MS = 24 * 3_600_000
@@ -40,9 +45,9 @@ def test_old_runs_go_and_the_latest_materialization_of_each_asset_stays() -> Non
     first, second = (dg.materialize([rare], instance=instance).run_id for _ in range(2))
     other = often.execute_in_process(instance=instance).run_id
     now_ms = int(instance.get_run_records(limit=1)[0].create_timestamp.timestamp() * 1000)
-    assert purge_runs(instance, now_ms=now_ms + (RUNS_KEPT_DAYS - 1) * DAY_MS) == 0
+    assert purge_runs(instance, now_ms=now_ms + (RETENTION.runs_days - 1) * DAY_MS) == 0
     assert {first, second, other} == {run.run_id for run in instance.get_runs()}
-    assert purge_runs(instance, now_ms=now_ms + (RUNS_KEPT_DAYS + 1) * DAY_MS) == 2
+    assert purge_runs(instance, now_ms=now_ms + (RETENTION.runs_days + 1) * DAY_MS) == 2
     assert [run.run_id for run in instance.get_runs()] == [second]
 
 
@@ -59,7 +64,7 @@ def test_the_last_run_of_a_pool_stays_because_sensors_read_how_it_failed(monkeyp
 
     instance = dg.DagsterInstance.ephemeral()
     *_, last = (failing.execute_in_process(instance=instance, raise_on_error=False).run_id for _ in range(4))
-    later_ms = time.time_ns() // 1_000_000 + (RUNS_KEPT_DAYS + 1) * DAY_MS
+    later_ms = time.time_ns() // 1_000_000 + (RETENTION.runs_days + 1) * DAY_MS
     assert [purge_runs(instance, now_ms=later_ms) for _ in range(2)] == [3, 0]
     assert [run.run_id for run in instance.get_runs()] == [last]
 
@@ -72,6 +77,8 @@ def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Pat
     listed = {each.name: each for each in stores(lake, tuple(TABLES.values()), tmp_path, str(tmp_path / "landing"))}
     assert all(each.kept and each.removed_by for each in listed.values())
     assert (listed["rows of tables"].files, listed["tags"].files, listed["Delta logs"].files) == (2, 2, 2)
+    segments = listed["consumed segments"]
+    assert (segments.most_days, segments.oldest_days, segments.is_late) == (RETENTION.segments_days, None, False)
     with VersionLeases(lake.uri).held(vector_of(lake, TABLES).snapshots.values(), "query"):
         lease, tag = holds(lake)
     assert "(query) until" in lease
@@ -92,3 +99,43 @@ def test_the_maintenance_job_needs_no_engine_where_nothing_is_to_be_compacted(tm
         assert result.success
     (output,) = (e for e in result.all_events if e.event_type_value == "STEP_OUTPUT")
     assert output.step_output_data.metadata["compacted_tables"].value == 0
+
+
+def test_a_large_process_log_is_begun_anew_and_the_writer_goes_on(tmp_path: Path) -> None:
+    large, small = tmp_path / "engine.log", tmp_path / "daemon.log"
+    small.write_text("short\n")
+    with large.open("ab", buffering=0) as writer:
+        for text in (b"first" * 10, b"second" * 10):
+            writer.write(text)
+            assert bound_logs(tmp_path, 20) == 1
+        writer.write(b"third")
+    assert large.read_bytes() == b"third"
+    assert (tmp_path / "engine.log.1").read_bytes() == b"second" * 10
+    assert (small.read_text(), bound_logs(tmp_path / "absent", 20)) == ("short\n", 0)
+
+
+def test_the_report_shows_every_store_and_warns_of_what_the_maintenance_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=tmp_path)
+    lake = lake_at(tmp_path / "lake")
+    add(lake, ELEMENT_SETS, elements(7, 100))
+    zone = LandingZone(settings.landing_uri, ELEMENT_SETS.zones[0])
+    put(zone, "../archive/old", b"bytes")
+
+    def report() -> tuple[dg.AssetMaterialization, dg.AssetCheckEvaluation]:
+        job = build_defs(settings=settings).resolve_job_def("archive_reports")
+        result = job.execute_in_process(
+            instance=dg.DagsterInstance.ephemeral(), asset_selection=[dg.AssetKey(["archive", "retention"])]
+        )
+        (check,) = result.get_asset_check_evaluations()
+        (made,) = result.asset_materializations_for_node("archive__retention")
+        return made, check
+
+    made, check = report()
+    assert check.passed
+    assert "| consumed segments | 365 days, then an empty mark of each |" in str(made.metadata["stores"].value)
+    assert made.metadata["consumed_segments_mb"].value == 5e-6
+    monkeypatch.setattr(stores_module, "RETENTION", Retention(segments_days=-4))
+    made, check = report()
+    assert (check.passed, check.description) == (False, "consumed segments: 0 days old, kept -4")

@@ -16,6 +16,7 @@ from sda_platform.delivery.sql_subscriber import Transaction
 from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber, require_durable
 from sda_platform.delivery.subscriber import AlertEntry, EntriesMark, EntryKey, SubscriberUnavailable, mark_of
 from sda_platform.lake.errors import Misconfigured
+from sda_platform.lake.retention import Retention
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
 entries = st.builds(
@@ -185,7 +186,7 @@ def test_alerts_of_an_earlier_version_are_taken_over_with_their_receipts__83(tmp
 
 @pytest.fixture
 def few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql_subscriber, "KEPT_BATCHES", 3)
+    monkeypatch.setattr(sql_subscriber, "RETENTION", Retention(receipt_batches=3))
 
 
 def received_long_ago(subscriber: SqliteSubscriber, batch_id: str, time_ns: int = 1) -> None:

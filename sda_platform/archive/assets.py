@@ -1,0 +1,103 @@
+"""The archive in Dagster: an asset for each report on how the lake is kept, and the jobs that make them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.archive.maintenance import maintenance_job, nightly
+from sda_platform.archive.stores import Store, holds, stores
+from sda_platform.lake.table import Table
+from sda_platform.orchestration.policy import GroupPolicy
+from sda_platform.orchestration.resources import LakeResource
+from sda_platform.settings import Settings
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
+
+GROUP = "archive"
+POLICIES = {GROUP: GroupPolicy("team:platform", warn_h=26, fail_h=50)}
+RETENTION_KEY = dg.AssetKey([GROUP, "retention"])
+
+
+def archive_definitions(tables: Sequence[Table], settings: Settings) -> dg.Definitions:
+    """Maintenance and reports over ``tables``."""
+    maintenance = maintenance_job(tables)
+    reports = dg.define_asset_job(
+        "archive_reports",
+        selection=dg.AssetSelection.assets(RETENTION_KEY),
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        executor_def=dg.in_process_executor,
+        description="Reports on how the lake is kept. They change nothing.",
+    )
+    return dg.Definitions(
+        assets=[retention_asset(tables, settings)],
+        jobs=[maintenance, reports],
+        schedules=[nightly(maintenance), _daily(reports)],
+    )
+
+
+def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDefinition:
+    """The asset whose history shows the size of every store."""
+
+    @dg.asset(
+        key=RETENTION_KEY,
+        group_name=GROUP,
+        kinds={"python"},
+        pool=Pool.MAINTENANCE,
+        check_specs=[
+            dg.AssetCheckSpec(
+                "nothing_is_kept_too_long",
+                asset=RETENTION_KEY,
+                description="No store holds what the nightly maintenance should have removed three days ago.",
+            )
+        ],
+        description="Every store of the platform: how long it keeps what, what removes it, and how much it holds. "
+        "`sda retention` shows the same.",
+    )
+    def archive_retention(lake: LakeResource) -> Iterator[dg.MaterializeResult[Any]]:
+        opened = lake.open()
+        found = list(stores(opened, tables, settings.home.absolute(), settings.landing_uri))
+        late = [
+            f"{each.name}: {each.oldest_days:,.0f} days old, kept {each.most_days:g}" for each in found if each.is_late
+        ]
+        sizes = {f"{_identifier(each)}_mb": each.size_bytes / 1e6 for each in found if each.size_bytes is not None}
+        yield dg.MaterializeResult(
+            metadata={
+                "stores": dg.MetadataValue.md(_table(found)),
+                "leases_and_tags": list(holds(opened)),
+                **sizes,
+            },
+            check_results=[
+                dg.AssetCheckResult(
+                    check_name="nothing_is_kept_too_long",
+                    passed=not late,
+                    severity=dg.AssetCheckSeverity.WARN,
+                    description="; ".join(late) or None,
+                )
+            ],
+        )
+
+    return archive_retention
+
+
+def _daily(job: Any) -> dg.ScheduleDefinition:
+    return dg.ScheduleDefinition(
+        name="daily_archive_reports",
+        job=job,
+        cron_schedule="30 5 * * *",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+
+
+def _identifier(store: Store) -> str:
+    return store.name.lower().replace("'", "").replace(" ", "_")
+
+
+def _table(found: Sequence[Store]) -> str:
+    lines = ["| store | kept | removed by | files | MB | oldest, days |", "|---|---|---|---:|---:|---:|"]
+    for each in found:
+        files = "" if each.files is None else f"{each.files:,}"
+        size = "" if each.size_bytes is None else f"{each.size_bytes / 1e6:,.1f}"
+        oldest = "" if each.oldest_days is None else f"{each.oldest_days:,.1f}"
+        lines.append(f"| {each.name} | {each.kept} | {each.removed_by} | {files} | {size} | {oldest} |")
+    return "\n".join(lines)

@@ -5,6 +5,8 @@ from typing import Any
 
 import dagster as dg
 
+from sda_platform.archive.layout_asset import KEY as LAYOUT_KEY
+from sda_platform.archive.layout_asset import layout_asset
 from sda_platform.archive.maintenance import maintenance_job, nightly
 from sda_platform.archive.stores import Store, holds, stores
 from sda_platform.lake.table import Table
@@ -24,13 +26,13 @@ def archive_definitions(tables: Sequence[Table], settings: Settings) -> dg.Defin
     maintenance = maintenance_job(tables)
     reports = dg.define_asset_job(
         "archive_reports",
-        selection=dg.AssetSelection.assets(RETENTION_KEY),
+        selection=dg.AssetSelection.assets(RETENTION_KEY, LAYOUT_KEY),
         tags={POOL_TAG: Pool.MAINTENANCE},
         executor_def=dg.in_process_executor,
         description="Reports on how the lake is kept. They change nothing.",
     )
     return dg.Definitions(
-        assets=[retention_asset(tables, settings)],
+        assets=[retention_asset(tables, settings), layout_asset(tables, GROUP)],
         jobs=[maintenance, reports],
         schedules=[nightly(maintenance), _daily(reports)],
     )

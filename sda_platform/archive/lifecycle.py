@@ -19,12 +19,14 @@ _POLL_S = 5.0
 
 @dataclass(frozen=True)
 class LifecyclePolicy:
-    """Hours are UTC, ``[from, until)``. Bytes are those of the small files that one run compacts.
+    """Hours are UTC, ``[from, until)``. ``budget_bytes`` are those of the small files that one run compacts.
+    Compaction merges files below the least healthy size into files of at most ``target_file_bytes``.
 
     A run waits at most ``alert_wait_s`` for alerts that wait; then it ends, and the next one continues.
     """
 
     small_file_bytes: int = 32 * _MB
+    target_file_bytes: int = 256 * _MB
     small_files: int = 50
     compaction_quiet_hours: tuple[int, int] = (9, 17)
     expiry_hours: tuple[int, int] = (0, 6)

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from sda_platform.archive.dagster_history import purge_runs
 from sda_platform.archive.expiry import expire_files
+from sda_platform.archive.footers import HEALTHY_BYTES
 from sda_platform.archive.lifecycle import POLICY, LifecyclePolicy, chosen_tables, select, small_files, wait_for_alerts
 from sda_platform.archive.log_cleanup import clean_log
 from sda_platform.archive.process_logs import bound_logs
@@ -36,6 +37,7 @@ _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
 DRILL_DAY = 1
 """Day of the month on which every copy of every tag is read."""
 _S_PER_DAY = 86_400
+_OPTIMIZE = "spark.databricks.delta.optimize"
 Report = Callable[[str], object]
 ZonesOf = Callable[[Table], Sequence[LandingZone]]
 
@@ -181,8 +183,14 @@ def _expire(
 
 
 def compact(lake: Lake, table: Table) -> int:
-    """Compact one table; returns how many files were replaced. The result is on disk on return."""
-    metrics = lake.session.sql(f"OPTIMIZE delta.`{lake.log(table).uri}`").collect()[0]["metrics"]
+    """Compact one table; returns how many files were replaced. The result is on disk on return.
+
+    Delta's own bounds (1 GiB both) would rewrite healthy files every time, into files that are too large.
+    """
+    session = lake.session
+    session.conf.set(f"{_OPTIMIZE}.minFileSize", HEALTHY_BYTES[0])
+    session.conf.set(f"{_OPTIMIZE}.maxFileSize", POLICY.target_file_bytes)
+    metrics = session.sql(f"OPTIMIZE delta.`{lake.log(table).uri}`").collect()[0]["metrics"]
     lake.head(table)
     return int(metrics["numFilesRemoved"])
 

@@ -13,6 +13,7 @@ from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.explanation import Explanation, Known, as_of_dict
 from sda_platform.archive.footers import TableLayout
 from sda_platform.archive.impact import Impact
+from sda_platform.archive.layout_report import LayoutJudgement
 from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.archive.stores import Store
 from sda_platform.archive.table_diff import RowChange
@@ -151,6 +152,19 @@ def layout_grid(found: TableLayout) -> Grid:
         grid.add_row(each.name, f"{each.stored_bytes / 1e3:,.1f}", f"{each.ratio:.1f}", codecs, encodings)
     grid.caption = f"{found.row_groups:,} row groups in the {found.read:,} largest files"
     grid.caption_justify = "left"
+    return grid
+
+
+def judgement_grid(judged: Sequence[LayoutJudgement]) -> Grid:
+    """How much of each table its queries read, and what breaks a rule."""
+    grid = Grid("table", "files", "queries", "recorded", "files kept", "row groups kept", "≤ 10 %", "problem", box=None)
+    for column in grid.columns[1:7]:
+        column.justify = "right"
+    for each in judged:
+        groups = "" if each.row_group_ratio is None else f"{each.row_group_ratio:.1%}"
+        counts = (f"{number:,}" for number in (len(each.sizes), len(each.scans), each.recorded))
+        shares = (f"{each.mean_ratio:.1%}", groups, f"{each.selective_share:.0%}")
+        grid.add_row(each.table, *counts, *shares, "; ".join(each.problems).removeprefix(f"{each.table}: "))
     return grid
 
 

@@ -155,10 +155,12 @@ class TableLog:
 
     def live_files(self) -> pa.Table:
         """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""
+        return self.file_bounds().select(_LIVE_FILES.names)
+
+    def file_bounds(self) -> pa.Table:
+        """As `live_files`, with the bounds that the log has: ``min.NAME``, ``max.NAME``, ``null_count.NAME``."""
         delta = self.open()
-        if delta is None:
-            return _LIVE_FILES.empty_table()
-        return pa.table(delta.get_add_actions(flatten=True)).select(_LIVE_FILES.names)
+        return _LIVE_FILES.empty_table() if delta is None else pa.table(delta.get_add_actions(flatten=True))
 
     def row_count(self) -> int:
         """Rows in the live files, by their statistics (cheap; an oracle reads columns instead)."""

@@ -1,0 +1,132 @@
+"""Which files and row groups a query must read, by their bounds alone: a planner that is independent of the engines.
+
+A unit (a file or a row group) may be passed over only if no row of it can match. Missing bounds mean "read", and so do
+floating-point columns, whose bounds leave NaN out (DL3-I1, DL3-I2). Comparisons with null match nothing, as in SQL.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Op = Literal["=", "!=", "<", "<=", ">", ">=", "in", "is null", "is not null"]
+Kept: TypeAlias = npt.NDArray[np.bool_]
+ROWS = "num_records"
+"""Column of `Bounds` with the rows of each unit; its other columns are ``min.NAME``, ``max.NAME``, ``null_count.NAME``,
+as delta-rs names them."""
+Bounds: TypeAlias = pa.Table
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A comparison of a column with a constant; for ``in`` with several, for the tests of null with none."""
+
+    column: str
+    op: Op
+    value: Any = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"column": self.column, "op": self.op, "value": self.value}
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.op}{'' if self.op.startswith('is') else f' {self.value}'}"
+
+
+@dataclass(frozen=True)
+class Combination:
+    """``and`` or ``or`` over parts; without parts ``and`` is true, and ``or`` is false."""
+
+    op: Literal["and", "or"]
+    parts: Sequence["Predicate"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {"op": self.op, "parts": [part.to_dict() for part in self.parts]}
+
+    def __str__(self) -> str:
+        return f"({f' {self.op} '.join(map(str, self.parts))})" if self.parts else self.op
+
+
+Predicate: TypeAlias = Condition | Combination
+
+
+def all_of(*parts: Predicate) -> Combination:
+    """True where every part is; parts that are always true are left out."""
+    return Combination("and", tuple(part for part in parts if part != Combination("and", ())))
+
+
+def predicate_of(facts: Mapping[str, Any]) -> Predicate:
+    """The inverse of ``to_dict``. Raises KeyError, ValueError for what is no predicate."""
+    if facts["op"] in ("and", "or"):
+        return Combination(facts["op"], tuple(predicate_of(part) for part in facts["parts"]))
+    if facts["op"] not in _RULES:
+        raise ValueError(f"{facts['op']!r} is no operator")
+    return Condition(facts["column"], facts["op"], facts["value"])
+
+
+def may_match(bounds: Bounds, predicate: Predicate) -> Kept:
+    """Of each unit whether a row of it may satisfy ``predicate``; shape (units,)."""
+    if isinstance(predicate, Condition):
+        return _condition(bounds, predicate)
+    parts = [may_match(bounds, part) for part in predicate.parts]
+    start = np.full(bounds.num_rows, predicate.op == "and")
+    combine: Callable[[Kept, Kept], Kept] = np.logical_and if predicate.op == "and" else np.logical_or
+    for part in parts:
+        start = combine(start, part)
+    return start
+
+
+def _condition(bounds: Bounds, condition: Condition) -> Kept:
+    least, greatest = (_column(bounds, f"{end}.{condition.column}") for end in ("min", "max"))
+    nulls, rows = _column(bounds, f"null_count.{condition.column}"), bounds.column(ROWS)
+    if condition.op == "is null":
+        return _kept(nulls and pc.greater(nulls, 0), bounds.num_rows)
+    has_values = _kept(nulls and pc.less(nulls, rows), bounds.num_rows)
+    if condition.op == "is not null" or least is None or greatest is None or pa.types.is_floating(least.type):
+        return has_values
+    try:
+        found = _RULES[condition.op](least, greatest, condition.value)
+    except (pa.ArrowException, TypeError):
+        return has_values  # a constant of another type: the engine decides
+    return has_values & _kept(found, bounds.num_rows)
+
+
+def _column(bounds: Bounds, name: str) -> pa.ChunkedArray | None:
+    return bounds.column(name) if name in bounds.schema.names else None
+
+
+def _kept(answer: pa.ChunkedArray | None, units: int) -> Kept:
+    """An answer as booleans; what is not known is true."""
+    if answer is None:
+        return np.ones(units, bool)
+    return np.asarray(pc.fill_null(answer, True).to_numpy(), bool)
+
+
+def _one_of(least: pa.ChunkedArray, greatest: pa.ChunkedArray, values: Iterable[Any]) -> pa.ChunkedArray:
+    found = pa.chunked_array([pa.repeat(False, len(least))])
+    for value in values:
+        found = pc.or_kleene(found, _equal(least, greatest, value))
+    return found
+
+
+def _equal(least: pa.ChunkedArray, greatest: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
+    return pc.and_kleene(pc.less_equal(least, value), pc.greater_equal(greatest, value))
+
+
+_Rule: TypeAlias = Callable[[pa.ChunkedArray, pa.ChunkedArray, Any], pa.ChunkedArray]
+_RULES: Mapping[str, _Rule] = {
+    "=": _equal,
+    "!=": lambda least, greatest, v: pc.or_kleene(pc.not_equal(least, v), pc.not_equal(greatest, v)),
+    "<": lambda least, _greatest, v: pc.less(least, v),
+    "<=": lambda least, _greatest, v: pc.less_equal(least, v),
+    ">": lambda _least, greatest, v: pc.greater(greatest, v),
+    ">=": lambda _least, greatest, v: pc.greater_equal(greatest, v),
+    "in": _one_of,
+    "is null": lambda least, _greatest, _v: pc.is_valid(least),
+    "is not null": lambda least, _greatest, _v: pc.is_valid(least),
+}

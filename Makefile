@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+TEST_DIR := sda_platform_tests
 
 help:  ## what can be done
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,8 +23,8 @@ up: setup  ## the platform without demo data
 
 test: setup-test  ## every test, first those without a JVM, then Spark beside processes; TESTS=path or ARGS='-m unit' narrow it
 ifeq ($(TESTS)$(ARGS),)
-	@$(BIN)/python -m pytest -m unit --numprocesses auto --maxprocesses 8
-	@$(BIN)/python -m pytest -m "not unit" --numprocesses 2 --dist loadfile
+	@$(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --maxprocesses 8
+	@$(BIN)/python -m pytest $(TEST_DIR)/pipeline $(TEST_DIR)/system --numprocesses 2 --dist loadfile
 else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
 endif
@@ -49,7 +50,7 @@ screenshots: setup-test  ## the pictures in docs/images, from a demo of its own
 	@$(BIN)/python -m sda_platform_tests.support.screenshots
 
 coverage: setup-test  ## the unit tests, with the share of lines that they run
-	@$(BIN)/python -m pytest -m unit --numprocesses auto --maxprocesses 8 --cov sda_platform --cov-report term:skip-covered
+	@$(BIN)/python -m pytest $(TEST_DIR)/unit --numprocesses auto --maxprocesses 8 --cov sda_platform --cov-report term:skip-covered
 
 format: setup  ## format the code
 	$(BIN)/ruff check --fix .

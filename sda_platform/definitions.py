@@ -3,7 +3,6 @@
 Loading this module starts nothing and reads nothing but the environment: no session, no listing, no file.
 """
 
-import os
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,15 +22,13 @@ from sda_platform.orchestration.jobs import (
     ORBIT_DETERMINATION,
     job_over,
 )
-from sda_platform.orchestration.leases import LeaseResource
 from sda_platform.orchestration.policy import with_policy
-from sda_platform.orchestration.resources import LakeResource, LandingResource
-from sda_platform.orchestration.run_failures import FailureReports, run_failures
+from sda_platform.orchestration.run_failures import run_failures
 from sda_platform.orchestration.sensors import unconsumed_sensor
+from sda_platform.orchestration.shared_resources import shared_resources
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
-from sda_platform.spark.session import SparkResource
 
 PACKAGES = tuple(
     import_module(f"{package.name}.defs")
@@ -40,19 +37,6 @@ PACKAGES = tuple(
 )
 POLICIES = {group: policy for package in PACKAGES for group, policy in package.POLICIES.items()} | ARCHIVE_POLICIES
 REPORTS = "reports"
-
-
-def shared_resources(settings: Settings) -> dict[str, Any]:
-    """The resources that belong to no package."""
-    spark = SparkResource(remote=settings.spark_remote, lake_uri=settings.lake_uri)
-    return {
-        "lake": LakeResource(uri=settings.lake_uri, home=str(settings.home.absolute()), spark=spark),
-        "landing": LandingResource(root=settings.landing_uri, **settings.intake.model_dump()),
-        "leases": LeaseResource(
-            endpoints=list(settings.etcd), holder=f"{os.uname().nodename}:{settings.home.absolute()}"
-        ),
-        "failure_reports": FailureReports(settings.failure_webhook, settings.shown_ui_url),
-    }
 
 
 def default_resources(settings: Settings) -> dict[str, Any]:

@@ -14,19 +14,12 @@ _KINDS = ("unit", "pipeline", "system")
 # They use the fixture `lived`, whose platform takes a minute: one worker makes it once, and begins with it.
 _SHARE_A_HISTORY = ("test_replay.py", "test_tracks.py")
 _WITH_HISTORY = "history"
-# Statements of tests are small and few: to compile them once, quickly, costs less than to optimise them.
-_SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # No timed unit tests: on a busy machine a deadline fails what is right. A test that needs more examples states so;
 # `--hypothesis-profile soak` tries many more of all others.
 settings.register_profile("platform", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("platform"), max_examples=1000)
 settings.load_profile("platform")
-
-
-def pytest_configure() -> None:
-    """Every Java process of the tests is short-lived; a value that the environment has is kept."""
-    os.environ.setdefault("JDK_JAVA_OPTIONS", _SHORT_LIVED_JAVA)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class _FromBothEnds(LoadFileScheduling):  # type: ignore[misc]  # xdist's schedulers have no types
     """A worker takes whole files: the first one the pipeline tests, the others the system tests from the last on.
 
-    Who is done with his kind takes from what is left, so that the workers end together.
+    A worker that has finished its kind takes from what is left, so that all end at nearly the same time.
     """
 
     def _split_scope(self, nodeid: str) -> str:

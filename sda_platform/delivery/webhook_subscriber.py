@@ -7,10 +7,12 @@ A delivery is repeated a few times within its run, and then by later runs. The q
 it comes first in each run, so an unreachable service costs a run one request.
 """
 
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from http import HTTPStatus
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote
@@ -45,6 +47,12 @@ class DeliveryRetries(RetryPolicy):
     first_pause_s: float = 0.2
     longest_pause_s: float = 3.0
     answer_within_s: float = 5.0
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """The certificates that are trusted; loading them takes longer than most answers, so a process does it once."""
+    return httpx.create_ssl_context()
 
 
 class WebhookSubscriber(Subscriber):
@@ -116,7 +124,7 @@ class WebhookSubscriber(Subscriber):
 
     def _client(self) -> httpx.Client:
         """A client of this call only: runs are forked, and processes must not share a connection."""
-        return httpx.Client(auth=self._auth, timeout=self._retries.answer_within_s)
+        return httpx.Client(auth=self._auth, timeout=self._retries.answer_within_s, verify=_tls())
 
     def _patiently(self, attempt: Callable[[], _Answered]) -> _Answered:
         return self._retries.call(attempt, seed=f"{self.name}{time.time_ns()}", sleep=self._sleep)

@@ -29,8 +29,8 @@ else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
 endif
 
-soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample of every part, ARGS='--seed 7 --point NAME' one of it
-	@$(BIN)/python -m sda_platform_tests.campaign $(if $(SAMPLE),--sample) $(ARGS)
+soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation
+	@$(BIN)/python -m sda_platform_tests.campaign$(if $(YEAR),.year,$(if $(SAMPLE), --sample)) $(ARGS)
 
 audit: setup  ## time, profile and count the allocations of the collector; writes docs/reference/performance-audit.md
 	@$(BIN)/python benchmarks/audit.py $(ARGS)

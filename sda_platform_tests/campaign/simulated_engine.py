@@ -8,7 +8,7 @@ its client is killed.
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -158,12 +158,24 @@ class Answer:
         return self.rows
 
 
+@dataclass
+class SimulatedSettings:
+    """The settings of a session; no statement of the simulated engine depends on one."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def set(self, name: str, value: Any) -> None:
+        """Take a setting."""
+        self.values[name] = value
+
+
 @dataclass(frozen=True)
 class SimulatedSession:
     """Carries out the statements of the platform's maintenance; ``wait`` runs a job of the engine to its end."""
 
     engine: SimulatedEngine
     wait: Callable[[Callable[[], Any]], Any]
+    conf: SimulatedSettings = field(default_factory=SimulatedSettings)
 
     def sql(self, statement: str) -> Answer:
         """Carry out OPTIMIZE or VACUUM. Raises ValueError for any other statement."""

@@ -5,6 +5,7 @@ it in its own process can have it misbehave: each of `Receiver.faults` is what h
 `is_away` answers no question.
 """
 
+import base64
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ class Receiver(ThreadingHTTPServer):
         self.faults: deque[Fault | int] = deque()
         self.is_away = False
         """What happens to the next POSTs: a fault, or a status that is answered without applying anything."""
+        self.password: str | None = None
+        """What it asks of every client (HTTP basic authentication); None: nothing."""
         self.refused: set[str] = set()
         """Alerts whose entries it does not accept."""
         self.requests: list[tuple[str, str, dict[str, str]]] = []
@@ -72,7 +75,9 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self._note()
-        if self.server.is_away:
+        if not self._is_known():
+            self._say(401)
+        elif self.server.is_away:
             self._say(503)
         else:
             self._answer_question()
@@ -93,6 +98,8 @@ class _Exchange(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._note()
+        if not self._is_known():
+            return self._say(401)
         fault = self.server.faults.popleft() if self.server.faults else "none"
         entries = [e.entry() for e in Entries.model_validate_json(self._body()).entries]
         if isinstance(fault, int):
@@ -111,6 +118,10 @@ class _Exchange(BaseHTTPRequestHandler):
             case "apply and say conflict":
                 return self._say(409)
         return self._say(200, answer)
+
+    def _is_known(self) -> bool:
+        given = base64.b64decode(self.headers.get("Authorization", "").removeprefix("Basic ")).decode()
+        return self.server.password in (None, given.partition(":")[2])
 
     def _apply(self, entries: list[AlertEntry], times: int) -> WebhookAnswer:
         key = str(self.headers["Idempotency-Key"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,9 +21,11 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import SegmentRef
 from sda_platform.lake.planning import Plan, plan_segments
+from sda_platform.lake.restoration import remove_strays, restore_rows
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.verification import broken_chain
+from sda_platform.replay.digest import digest
 from sda_platform.spark.session import SparkResource
 from sda_platform_tests.support.delta_tables import rows_of
 
@@ -273,3 +275,25 @@ def test_of_an_anticipated_commit_the_engine_has_done_a_part_before_it_comes(
 def jobs_of(spark: SparkSession) -> int:
     """How many jobs the engine has run so far."""
     return int(spark.sparkContext._jsc.sc().statusStore().jobsList(None).size())
+
+
+def test_rows_that_were_damaged_are_restored_and_the_next_commit_follows_spec_80(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """What `sda reconcile --apply` writes: the rows of one commit, and the removal of rows of no commit."""
+    lake, log = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark), log_of(OBSERVATIONS, tmp_path)
+    for names in ("ab", "cd"):
+        append(log, planned(log), observations(spark, *names))
+    second, head = log.rows_of((1, 2)), log.head()
+    DeltaTable(log.uri).update(updates={"sensor_time_ns": "9"}, predicate="observation_id = 'c'")
+    DeltaTable(log.uri).delete("observation_id = 'd'")
+    place = second.column_names.index(COMMIT_SEQUENCE)
+    stray = second.set_column(place, COMMIT_SEQUENCE, pa.array([99, 99], pa.int64()))
+    write_deltalake(log.uri, stray, mode="append")
+    restore_rows(lake, OBSERVATIONS, 2, second)
+    remove_strays(lake, OBSERVATIONS, 2)
+    assert digest(OBSERVATIONS, log.rows_of((1, 2))) == digest(OBSERVATIONS, second)
+    assert (ids(log), log.head().sequence) == (["a", "b", "c", "d"], head.sequence)
+    append(log, planned(log), observations(spark, "e"))
+    assert ids(log) == ["a", "b", "c", "d", "e"]
+    assert broken_chain(log.commits()) == []

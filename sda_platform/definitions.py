@@ -24,9 +24,9 @@ from sda_platform.orchestration.jobs import (
 )
 from sda_platform.orchestration.policy import with_policy
 from sda_platform.orchestration.run_failures import run_failures
-from sda_platform.orchestration.sensors import unconsumed_sensor
+from sda_platform.orchestration.sensors import landing_sensor, unconsumed_sensor
 from sda_platform.orchestration.shared_resources import shared_resources
-from sda_platform.orchestration.table_asset import tables_of
+from sda_platform.orchestration.table_asset import tables_of, zones_of
 from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 
@@ -62,6 +62,7 @@ def build_defs(resources: Mapping[str, Any] | None = None, settings: Settings | 
         ],
         sensors=[
             *(sensor for part in parts for sensor in part.sensors or ()),
+            *(landing_sensor(job, feeds, chosen.sensor_interval_s) for job in JOBS if (feeds := zones_of(job))),
             *(unconsumed_sensor(job, TABLES) for job in (OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS)),
             run_failures,
         ],

@@ -34,7 +34,7 @@ from sda_platform.orchestration.zone_asset import zone_asset
 element_zone = zone_asset(
     ELEMENTS_FEED,
     ELEMENT_SETS,
-    "elements_landing",
+    CATALOG_TO_ALERTS,
     "Element sets as files: OMM in CSV, JSON, KVN or XML, two- and three-line sets.",
     replayable="yes",
     ordering="none",
@@ -44,7 +44,7 @@ element_zone = zone_asset(
 edit_zone = zone_asset(
     EDITS_FEED,
     CATALOG_EDITS,
-    "elements_landing",
+    CATALOG_TO_ALERTS,
     "Edits of catalogue objects as lines of JSON, made here or at another site.",
     replayable="yes",
     ordering="none",
@@ -63,7 +63,7 @@ def element_sets(
 ephemeris_zone = zone_asset(
     EPHEMERIDES_FEED,
     EPHEMERIDES,
-    "ephemerides_landing",
+    CATALOG_TO_ALERTS,
     "Ephemerides of operators (CCSDS 502.0: OEM, OPM) in KVN or XML.",
     replayable="yes",
     ordering="none",

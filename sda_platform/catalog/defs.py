@@ -10,7 +10,7 @@ from sda_platform.settings import Settings
 POLICIES = {"catalog": GroupPolicy("team:catalogue", warn_h=24, fail_h=48)}
 
 
-def defs(settings: Settings) -> dg.Definitions:
+def defs(_settings: Settings) -> dg.Definitions:
     """Assets, checks, sensors and schedules of the package."""
     return dg.Definitions(
         assets=[
@@ -26,6 +26,6 @@ def defs(settings: Settings) -> dg.Definitions:
             serving_index.catalog_index,
         ],
         asset_checks=[*checks, serving_index.index_is_current],
-        sensors=[*sensors.build_sensors(settings.sensor_interval_s), serving_index.index_sensor],
+        sensors=[serving_index.index_sensor],
         schedules=[sensors.screening_refresh],
     )

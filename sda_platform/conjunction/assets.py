@@ -38,7 +38,7 @@ from sda_platform.recovery.verification import current_keys
 message_zone = zone_asset(
     MESSAGES_FEED,
     RECEIVED_CDMS,
-    "messages_landing",
+    CATALOG_TO_ALERTS,
     "Conjunction data messages (CCSDS 508.0) of other organisations, in KVN or XML.",
     replayable="yes",
     ordering="none",
@@ -62,7 +62,7 @@ def received_cdms(
 acknowledgement_zone = zone_asset(
     ACKNOWLEDGEMENTS_FEED,
     ALERT_ACKNOWLEDGEMENTS,
-    "messages_landing",
+    CATALOG_TO_ALERTS,
     "Acknowledgements of alerts as lines of JSON, made by `sda alert ack`.",
     replayable="yes",
     ordering="none",

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.conjunction import assets, sensors
+from sda_platform.conjunction import assets
 from sda_platform.conjunction.checks import checks
 from sda_platform.conjunction.report import conjunction_report
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
@@ -27,6 +27,5 @@ def defs(settings: Settings) -> dg.Definitions:
             conjunction_report,
         ],
         asset_checks=checks,
-        sensors=sensors.build_sensors(settings.sensor_interval_s),
         resources={"screening": screening, "alerting": AlertingResource(**settings.alerting.model_dump())},
     )

@@ -54,4 +54,4 @@ def request_delivery(
         subscriber.mark()
     except LakeError as error:
         return dg.SkipReason(f"{waiting}; {error}")
-    return attempts.next_run(ALERTS_TO_SUBSCRIBER.pool)
+    return attempts.next_run(ALERTS_TO_SUBSCRIBER)

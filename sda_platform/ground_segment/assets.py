@@ -19,7 +19,7 @@ from sda_platform.orchestration.zone_asset import zone_asset
 ground_zone = zone_asset(
     GROUND_FEED,
     GROUND_EVENTS,
-    "ground_landing",
+    GROUND_SEGMENT,
     "Events of ground commands and uplinks as lines of JSON, sealed by issuers and uplinks.",
     replayable="yes",
     ordering="by uplink and token",

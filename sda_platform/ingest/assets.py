@@ -20,7 +20,7 @@ landing_zones = [
     zone_asset(
         feed.name,
         RAW_RECORDS,
-        "observations_landing",
+        OBSERVATIONS_TO_ALERTS,
         feed.description,
         deps=[source_key(feed.name)] if feed.name in KINDS else [],
         max_lateness_s=feed.max_lateness_ns / 1e9,
@@ -35,7 +35,7 @@ landing_zones = [
 telemetry_zone = zone_asset(
     TELEMETRY_FEED,
     TELEMETRY_FRAMES,
-    "telemetry_landing",
+    TELEMETRY_TO_FRAMES,
     "Telemetry frames of satellites, as stations sent them by TCP.",
     deps=[source_key("telemetry"), source_key("station")],
     replayable="no",

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.ingest import assets, collectors, sensors
+from sda_platform.ingest import assets, collectors
 from sda_platform.ingest.checks import checks
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
@@ -13,7 +13,7 @@ POLICIES = {
 }
 
 
-def defs(settings: Settings) -> dg.Definitions:
+def defs(_settings: Settings) -> dg.Definitions:
     """Assets, checks and sensors of the package."""
     return dg.Definitions(
         assets=[
@@ -25,5 +25,5 @@ def defs(settings: Settings) -> dg.Definitions:
             assets.telemetry_frames,
         ],
         asset_checks=[*checks, *collectors.source_checks],
-        sensors=[*sensors.build_sensors(settings.sensor_interval_s), collectors.sources_sensor],
+        sensors=[collectors.sources_sensor],
     )

@@ -12,6 +12,7 @@ import dagster as dg
 
 from sda_platform.lake.errors import TableIsRed
 from sda_platform.orchestration.dispositions import Disposition
+from sda_platform.orchestration.jobs import Job
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
 from sda_platform.resilience import pause_s
 from sda_platform.spark.session import POOL_TAG
@@ -67,10 +68,10 @@ class Attempts:
         wait_s = self.ended_s + pause - wall_s
         return f"{report}; attempt {self.made + 1} in {wait_s:.0f} s" if wait_s > 0 else None
 
-    def next_run(self, pool: str, **tags: str) -> dg.RunRequest:
-        """The request for one more attempt, in ``pool``."""
+    def next_run(self, job: Job, **tags: str) -> dg.RunRequest:
+        """The request for one more attempt, in the pool of ``job``."""
         attempt = str(self.made + 1)
-        tags = {POOL_TAG: pool, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
+        tags = {POOL_TAG: job.pool, BATCH_TAG: self.batch, ATTEMPT_TAG: attempt, **tags}
         return dg.RunRequest(run_key=f"{self.batch}:{attempt}", tags=tags)
 
 
@@ -93,9 +94,9 @@ def is_stopped_by_red(run: dg.DagsterRun) -> bool:
     return run.tags.get(name) == value
 
 
-def coming_run(instance: dg.DagsterInstance, pool: str, batch: str) -> str | None:
-    """The run that will process the backlog: one of the pool that has not begun, or one requested for this batch."""
-    waiting = dg.RunsFilter(tags={POOL_TAG: pool}, statuses=list(_WAITING))
+def coming_run(instance: dg.DagsterInstance, job: Job, batch: str) -> str | None:
+    """The run that will process the backlog: one of the job that has not begun, or one requested for this batch."""
+    waiting = dg.RunsFilter(job_name=job.name, statuses=list(_WAITING))
     working = dg.RunsFilter(tags={BATCH_TAG: batch}, statuses=list(_UNFINISHED))
     records = instance.get_run_records(waiting, limit=1) or instance.get_run_records(working, limit=1)
     return records[0].dagster_run.run_id if records else None
@@ -108,14 +109,14 @@ def unfinished_run(instance: dg.DagsterInstance, pools: Iterable[str]) -> str | 
     return records[0].dagster_run.run_id if records else None
 
 
-def unfinished_batch(instance: dg.DagsterInstance, pool: str, where: str) -> str | None:
-    """The batch of the pool's last run, if that run was started for the zones ``where`` and failed."""
-    run = zone_run_to_repeat(instance, pool)
-    return run.tags.get(BATCH_TAG) if run and run.tags[ZONE_TAG] == where else None
+def unfinished_batch(instance: dg.DagsterInstance, job: Job) -> str | None:
+    """The batch of the job's last run, if that run was started for zones and failed."""
+    run = zone_run_to_repeat(instance, job)
+    return run.tags.get(BATCH_TAG) if run else None
 
 
-def zone_run_to_repeat(instance: dg.DagsterInstance, pool: str) -> dg.DagsterRun | None:
-    """The pool's last run, if it failed and was started for a zone, whose sensor then repeats it, or logs why not."""
-    records = instance.get_run_records(dg.RunsFilter(tags={POOL_TAG: pool}), limit=1)
+def zone_run_to_repeat(instance: dg.DagsterInstance, job: Job) -> dg.DagsterRun | None:
+    """The job's last run, if it failed and was started for zones, whose sensor then repeats it, or logs why not."""
+    records = instance.get_run_records(dg.RunsFilter(job_name=job.name), limit=1)
     run = records[0].dagster_run if records else None
     return run if run and run.status is dg.DagsterRunStatus.FAILURE and ZONE_TAG in run.tags else None

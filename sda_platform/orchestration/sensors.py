@@ -33,7 +33,7 @@ from sda_platform.orchestration.jobs import Job
 from sda_platform.orchestration.long_polling import until_found
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import served_by
-from sda_platform.orchestration.zone_asset import zone_key
+from sda_platform.orchestration.zone_asset import landing_sensor_name, zone_key
 from sda_platform.spark.pools import WARM_POOLS
 
 _SHOWN = 3
@@ -41,16 +41,15 @@ _SHOWN = 3
 _UNREAD_INTERVAL_S = 30
 
 
-def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -> dg.SensorDefinition:
-    """The sensor of landing zones that one run empties together: with one each, what comes to several at once would
-    start several runs, of which all but the first find nothing.
+def landing_sensor(job: Job, feeds: Sequence[str], interval_s: int) -> dg.SensorDefinition:
+    """The sensor of the landing zones ``feeds``, which one run of ``job`` empties together.
 
-    It looks at the zones every ``interval_s`` seconds. Running from the start, because a platform that needs toggling
-    does nothing.
+    With a sensor each, segments that arrive in several zones at once would start several runs, of which all but the
+    first find nothing. The sensor looks every ``interval_s`` seconds. It runs from the start.
     """
 
     @dg.sensor(
-        name=f"{name}_landing",
+        name=landing_sensor_name(job),
         job_name=job.name,
         minimum_interval_seconds=interval_s,
         default_status=dg.DefaultSensorStatus.RUNNING,
@@ -59,7 +58,7 @@ def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -
     def sensor(context: dg.SensorEvaluationContext, landing: LandingResource) -> dg.SensorResult | dg.SkipReason:
         zones = [landing.zone(feed) for feed in feeds]
         return until_found(
-            lambda: request_landing(context, zones, job.pool, orphan_grace_s=landing.orphan_grace_s), interval_s
+            lambda: request_landing(context, zones, job, orphan_grace_s=landing.orphan_grace_s), interval_s
         )
 
     return sensor
@@ -68,12 +67,12 @@ def landing_sensor(name: str, feeds: Sequence[str], job: Job, interval_s: int) -
 def request_landing(
     context: dg.SensorEvaluationContext,
     zones: Sequence[LandingZone],
-    pool: str,
+    job: Job,
     *,
     orphan_grace_s: float,
     wall_s: float | None = None,
 ) -> dg.SensorResult | dg.SkipReason:
-    """Request one run of ``pool`` for the backlog of ``zones``, unless a queued run will process it.
+    """Request one run of ``job`` for the backlog of ``zones``, unless a queued run will process it.
 
     A run that failed after it had emptied the zones left unconsumed commits: it is requested again as well. Lone files
     that have not changed for ``orphan_grace_s`` count as backlog, to be reported and quarantined.
@@ -86,11 +85,11 @@ def request_landing(
     }
     names = [segment.name for waiting in found.values() for segment in waiting]
     where = "+".join(found)
-    batch = batch_hash(found) if names else unfinished_batch(context.instance, pool, where)
+    batch = batch_hash(found) if names else unfinished_batch(context.instance, job)
     if batch is None:
         return dg.SkipReason(f"{where}: no sealed segment is pending")
     backlog = f"{_described(names)} pending" if names else "no sealed segment is pending, but the last run failed"
-    coming = coming_run(context.instance, pool, batch)
+    coming = coming_run(context.instance, job, batch)
     if coming:
         return dg.SkipReason(f"{where}: {backlog}; run {coming[:8]} will take them")
     attempts = Attempts.of(context.instance, batch)
@@ -107,7 +106,7 @@ def request_landing(
     ]
     failpoints.hit("sensor.decided")
     return dg.SensorResult(
-        [attempts.next_run(pool, **{ZONE_TAG: where})],
+        [attempts.next_run(job, **{ZONE_TAG: "+".join(feed for feed, waiting in found.items() if waiting) or where})],
         asset_events=[] if attempts.made else arrived,
     )
 
@@ -124,7 +123,7 @@ def unconsumed_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
         description=f"Starts a run of {job.name} if its tables have unconsumed commits and no run is coming.",
     )
     def sensor(context: dg.SensorEvaluationContext, lake: LakeResource) -> dg.RunRequest | dg.SkipReason:
-        return request_unconsumed(context, lake.open(), job.pool, readers, tables)
+        return request_unconsumed(context, lake.open(), job, readers, tables)
 
     return sensor
 
@@ -132,13 +131,13 @@ def unconsumed_sensor(job: Job, tables: Sequence[Table]) -> dg.SensorDefinition:
 def request_unconsumed(
     context: dg.SensorEvaluationContext,
     store: Lake,
-    pool: str,
+    job: Job,
     readers: Sequence[Table],
     tables: Sequence[Table],
     *,
     wall_s: float | None = None,
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request one run of ``pool`` for commits of ``tables`` that ``readers`` have not consumed, unless one is queued.
+    """Request one run of ``job`` for commits of ``tables`` that ``readers`` have not consumed, unless one is queued.
 
     This needs no record of Dagster: after a loss of its database, the platform continues from its tables. Commits after
     a red one do not count, because no run may consume them. They count when it is repaired or acknowledged.
@@ -146,7 +145,7 @@ def request_unconsumed(
     running = unfinished_run(context.instance, WARM_POOLS)
     if running:
         return dg.SkipReason(f"run {running[:8]} is under way")
-    failed = zone_run_to_repeat(context.instance, pool)
+    failed = zone_run_to_repeat(context.instance, job)
     if failed and not is_stopped_by_red(failed):
         return dg.SkipReason(f"run {failed.run_id[:8]} failed, which is for the sensor of its zone")
     heads = {table.name: store.log(table).head() for table in tables}
@@ -167,7 +166,7 @@ def request_unconsumed(
     if refusal:
         return dg.SkipReason(f"{waiting}; {refusal}")
     context.log.info(waiting)
-    return attempts.next_run(pool)
+    return attempts.next_run(job)
 
 
 def batch_hash(found: Mapping[str, Sequence[WaitingSegment]]) -> str:

@@ -88,6 +88,11 @@ def tables_of(job: Job) -> tuple[Table, ...]:
     return tuple(each.table for each in DECLARED.values() if job in each.jobs)
 
 
+def zones_of(job: Job) -> tuple[str, ...]:
+    """The landing zones that a run of ``job`` empties."""
+    return tuple(feed for table in tables_of(job) for feed in table.zones)
+
+
 def served_by(job: Job) -> tuple[Table, ...]:
     """The tables that ``job`` brings up to date when commits of their inputs are unconsumed."""
     return tuple(each.table for each in DECLARED.values() if each.jobs[0] == job)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.jobs import Job
 
 
 def zone_key(feed: str) -> dg.AssetKey:
@@ -12,10 +13,15 @@ def zone_key(feed: str) -> dg.AssetKey:
     return dg.AssetKey(["landing", feed])
 
 
+def landing_sensor_name(job: Job) -> str:
+    """The sensor that starts ``job`` when segments wait in the zones of its tables."""
+    return f"{job.name}_landing"
+
+
 def zone_asset(
-    feed: str, table: Table, sensor: str, contents: str, *, deps: Iterable[dg.AssetKey] = (), **promises: object
+    feed: str, table: Table, job: Job, contents: str, *, deps: Iterable[dg.AssetKey] = (), **promises: object
 ) -> dg.AssetSpec:
-    """The zone of ``feed``, whose segments ``table`` consumes.
+    """The zone of ``feed``, whose segments ``table`` consumes in a run of ``job``.
 
     ``contents`` describes the landed files in whole sentences; ``promises`` are those of the source (DP1 section 1.3).
     ``deps`` are the external assets that send it.
@@ -24,7 +30,7 @@ def zone_asset(
         zone_key(feed),
         deps=deps,
         group_name=table.group,
-        description=f"{contents} They wait for {table.name}; the sensor {sensor} starts its run.",
+        description=f"{contents} They wait for {table.name}; the sensor {landing_sensor_name(job)} starts its run.",
         kinds={"file"},
         metadata=promises,
     )

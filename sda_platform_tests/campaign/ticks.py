@@ -17,6 +17,7 @@ import dagster as dg
 
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.attempts import ATTEMPT_TAG, BATCH_TAG, ZONE_TAG
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.sensors import request_landing
 from sda_platform.spark.session import POOL_TAG
 from sda_platform_tests.campaign.process_home import Home, contradictions, new_home, started, to_its_end, work
@@ -105,7 +106,7 @@ class _Sensed:
             context = dg.build_sensor_context(self._instance, cursor=cursor)
             together.wait()
             now_s = time.time() + _LATER_S
-            answer = request_landing(context, [zone], "alerts", orphan_grace_s=2 * _LATER_S, wall_s=now_s)
+            answer = request_landing(context, [zone], OBSERVATIONS_TO_ALERTS, orphan_grace_s=2 * _LATER_S, wall_s=now_s)
             requests = answer.run_requests if isinstance(answer, dg.SensorResult) else None
             return [str(request.run_key) for request in requests or ()]
 

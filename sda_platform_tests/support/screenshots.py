@@ -42,7 +42,7 @@ def take(home: Path) -> None:
         _picture(page, f"{asset}?view=events", "conjunction_alerts", "Materialized in run", "rows_written", "preview")
         _picture(page, f"{asset}?view=checks", "checks", "exactly_once", "contract")
         _picture(page, f"/runs/{run_id}", "run", "conjunction_alerts", "RUN_SUCCESS")
-        _picture(page, "/automation", "automation", "observations_landing", "run_failures")
+        _picture(page, "/automation", "automation", "observations_to_alerts_landing", "run_failures")
 
 
 def _picture(page: Page, path: str, name: str, *texts: str) -> None:

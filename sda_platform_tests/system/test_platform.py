@@ -28,8 +28,15 @@ from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_CAND
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
-from sda_platform.orchestration.jobs import GROUND_SEGMENT, SCHEDULED_JOBS, TELEMETRY_TO_FRAMES
+from sda_platform.orchestration.jobs import (
+    CATALOG_TO_ALERTS,
+    GROUND_SEGMENT,
+    OBSERVATIONS_TO_ALERTS,
+    SCHEDULED_JOBS,
+    TELEMETRY_TO_FRAMES,
+)
 from sda_platform.orchestration.table_asset import tables_of
+from sda_platform.orchestration.zone_asset import landing_sensor_name
 from sda_platform.published import CATALOGUE, published
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
@@ -229,16 +236,16 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
         "catalog_index", "collector_sources", "vitals",
     }  # fmt: skip
     zones = {
-        "observations": "+".join(RAW_RECORDS.zones),
-        "elements": "elements+edits",
-        "ephemerides": "ephemerides",
-        "messages": "messages+acknowledgements",
-        "telemetry": "telemetry",
-        "ground": "ground",
+        OBSERVATIONS_TO_ALERTS: RAW_RECORDS.zones,
+        CATALOG_TO_ALERTS: ("elements", "ephemerides", "edits", "messages", "acknowledgements"),
+        TELEMETRY_TO_FRAMES: ("telemetry",),
+        GROUND_SEGMENT: ("ground",),
     }
-    assert ticks.keys() == {*own, *(f"{name}_landing" for name in zones)}
-    for name, where in zones.items():
-        assert f"{where}: no sealed segment is pending" in {tick.skip_reason for tick in ticks[f"{name}_landing"]}
+    assert ticks.keys() == {*own, *map(landing_sensor_name, zones)}
+    for job, feeds in zones.items():
+        skipped = [tick.skip_reason or "" for tick in ticks[landing_sensor_name(job)]]
+        assert [reason for reason in skipped if reason.endswith(": no sealed segment is pending")]
+        assert {frozenset(reason.partition(":")[0].split("+")) for reason in skipped if reason} == {frozenset(feeds)}
     every = [tick for found in ticks.values() for tick in found]
     assert not [tick.error for tick in every if tick.error]
     assert not [tick for tick in every if tick.status.value == "SKIPPED" and not tick.skip_reason]

@@ -13,6 +13,7 @@ from sda_platform.ingest import checks as ingest  # noqa: F401  # declares what 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.manifest import TableWindow
 from sda_platform.observability.red_tables import acknowledge
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
 from sda_platform.orchestration.sensors import request_unconsumed
 from sda_platform.orchestration.table_checks import review_declared
@@ -29,7 +30,7 @@ class Ticker:
         context = dg.build_sensor_context(instance=self.instance)
         readers = (RAW_RECORDS, OBSERVATIONS, FUSED_TRACKS)
         tables = (*readers, ORBITAL_CATALOG, TIME_TAG_BIASES)
-        answer = request_unconsumed(context, self.lake, "alerts", readers, tables, wall_s=self.wall_s)
+        answer = request_unconsumed(context, self.lake, OBSERVATIONS_TO_ALERTS, readers, tables, wall_s=self.wall_s)
         return answer if isinstance(answer, dg.RunRequest) else answer.skip_message or ""
 
     def request(self) -> dg.RunRequest:

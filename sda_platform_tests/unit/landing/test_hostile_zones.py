@@ -20,6 +20,7 @@ from sda_platform.landing.orphans import find_orphans, orphaned_names
 from sda_platform.landing.segments import LoadedSegment
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
+from sda_platform.orchestration.jobs import OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.sensors import request_landing
 from sda_platform_tests.support.crashes import crashes
 from sda_platform_tests.support.segments import committed, described, land, put, radar_segment
@@ -198,7 +199,7 @@ def test_the_sensor_asks_for_a_run_whatever_lies_in_its_zones__D3(zone: LandingZ
     (pending(zone) / ".stfolder").mkdir()
     with dg.DagsterInstance.ephemeral() as instance:
         context = dg.build_sensor_context(instance)
-        asked = request_landing(context, [zone], "alerts", orphan_grace_s=60.0, wall_s=FUTURE_S)
+        asked = request_landing(context, [zone], OBSERVATIONS_TO_ALERTS, orphan_grace_s=60.0, wall_s=FUTURE_S)
     assert isinstance(asked, dg.SensorResult)
 
 

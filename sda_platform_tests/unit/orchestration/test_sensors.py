@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
 from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS, ORBIT_DETERMINATION, Job
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
 from sda_platform.orchestration.sensors import request_landing
 from sda_platform_tests.support.segments import land, put, radar_segment
@@ -26,7 +28,7 @@ class Ticker:
 
     def tick(self) -> dg.SensorResult | dg.SkipReason:
         context = dg.build_sensor_context(instance=self.instance)
-        return request_landing(context, self.zones, "alerts", orphan_grace_s=60.0, wall_s=self.wall_s)
+        return request_landing(context, self.zones, OBSERVATIONS_TO_ALERTS, orphan_grace_s=60.0, wall_s=self.wall_s)
 
     def request(self) -> dg.RunRequest:
         result = self.tick()
@@ -42,13 +44,13 @@ class Ticker:
         assert isinstance(result, dg.SkipReason), result
         return str(result.skip_message)
 
-    def run(self, status: dg.DagsterRunStatus, **tags: str) -> str:
+    def run(
+        self, status: dg.DagsterRunStatus, tags: Mapping[str, str] | None = None, job: Job = OBSERVATIONS_TO_ALERTS
+    ) -> str:
         run_id = str(uuid.uuid4())
-        origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("sda"), "sda"), "alerts")
+        origin = RemoteJobOrigin(RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("sda"), "sda"), job.name)
         self.instance.add_run(
-            dg.DagsterRun(
-                job_name="observations_to_alerts", run_id=run_id, status=status, tags=tags, remote_job_origin=origin
-            )
+            dg.DagsterRun(job_name=job.name, run_id=run_id, status=status, tags=tags or {}, remote_job_origin=origin)
         )
         return run_id
 
@@ -59,7 +61,7 @@ class Ticker:
 
     def run_requested(self, status: dg.DagsterRunStatus, **tags: str) -> str:
         """The run that the sensor requests now, ended with ``status``; and time for a pause to pass."""
-        run_id = self.run(status, **{**self.request().tags, **tags})
+        run_id = self.run(status, {**self.request().tags, **tags})
         self.wall_s += 61.0
         return run_id
 
@@ -144,8 +146,8 @@ def test_another_batch_is_another_key(ticker: Ticker) -> None:
 @pytest.mark.parametrize(
     "status", [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.NOT_STARTED]
 )
-def test_a_run_of_the_pool_that_has_not_begun_will_take_what_waits(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
-    run_id = ticker.run(status, **{"sda/pool": "alerts"})
+def test_a_run_of_the_job_that_has_not_begun_will_take_what_waits(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
+    run_id = ticker.run(status)
     seal(ticker, "a")
     assert ticker.skip() == f"radar: 1 segment (a) pending; run {run_id[:8]} will take them"
 
@@ -154,14 +156,14 @@ def test_a_run_of_the_pool_that_has_not_begun_will_take_what_waits(ticker: Ticke
 def test_a_working_run_will_take_only_the_batch_it_was_started_for(ticker: Ticker, status: dg.DagsterRunStatus) -> None:
     seal(ticker, "a")
     batch = ticker.run_key().split(":")[0]
-    run_id = ticker.run(status, **{"sda/pool": "alerts", "sda/batch": batch})
+    run_id = ticker.run(status, {"sda/batch": batch})
     assert f"run {run_id[:8]} will take them" in ticker.skip()
     seal(ticker, "b", 1)
     assert ticker.run_key().endswith(":1"), "it listed the zone before b came"
 
 
-def test_a_queued_run_of_another_pool_changes_nothing(ticker: Ticker) -> None:
-    ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/pool": "catalog"})
+def test_a_queued_run_of_another_job_changes_nothing(ticker: Ticker) -> None:
+    ticker.run(dg.DagsterRunStatus.QUEUED, {"sda/pool": OBSERVATIONS_TO_ALERTS.pool}, ORBIT_DETERMINATION)
     seal(ticker, "a")
     assert ticker.run_key()
 
@@ -220,8 +222,17 @@ def test_a_run_that_failed_after_it_emptied_the_zone_is_asked_for_again(ticker: 
     assert ticker.skip() == "radar: no sealed segment is pending"
 
 
-def test_another_zones_failed_run_is_that_zones_to_repeat(ticker: Ticker) -> None:
-    ticker.run(dg.DagsterRunStatus.FAILURE, **{"sda/pool": "alerts", "sda/zone": "isl", "sda/batch": "b"})
+def test_a_failed_run_is_repeated_although_another_job_of_its_pool_ran_afterwards(ticker: Ticker) -> None:
+    seal(ticker, "a")
+    batch = ticker.run_key().split(":")[0]
+    ticker.run_requested(dg.DagsterRunStatus.FAILURE, **{FAILURE_TAG: "transient"})
+    ticker.clear("a")
+    ticker.run(dg.DagsterRunStatus.SUCCESS, {"sda/pool": OBSERVATIONS_TO_ALERTS.pool}, ORBIT_DETERMINATION)
+    assert ticker.run_key() == f"{batch}:2"
+
+
+def test_the_failed_run_of_another_job_is_not_repeated(ticker: Ticker) -> None:
+    ticker.run(dg.DagsterRunStatus.FAILURE, {"sda/zone": "elements", "sda/batch": "b"}, CATALOG_TO_ALERTS)
     assert ticker.skip() == "radar: no sealed segment is pending"
 
 
@@ -241,5 +252,5 @@ def test_a_file_that_comes_every_day_under_one_name_is_asked_for_every_day(ticke
 def test_many_segments_are_reported_by_their_first_names(ticker: Ticker) -> None:
     for n in range(5):
         seal(ticker, f"s{n}", n)
-    ticker.run(dg.DagsterRunStatus.QUEUED, **{"sda/pool": "alerts"})
+    ticker.run(dg.DagsterRunStatus.QUEUED)
     assert ticker.skip().startswith("radar: 5 segments (s0, s1, s2, …) pending")

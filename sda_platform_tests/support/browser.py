@@ -21,7 +21,7 @@ _ARGUMENTS = [
 ]
 # The lineage page shortens the names of what it has to draw small.
 _WIDE = (14_400, 7_200)
-_TIMEOUT_MS = 30_000
+_TIMEOUT_MS = 180_000
 # A picture is taken when the page has drawn what it loaded; a live page never stops loading.
 _DRAWING_MS = 4_000
 

@@ -4,8 +4,7 @@ A block of records is read here only if every one of them is surely what the car
 equal values; else the caller reads it record by record, which names what is wrong.
 """
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -40,8 +39,7 @@ _OPTIONAL: Final = {"MEAN_MOTION_DOT", "MEAN_MOTION_DDOT", "ELEMENT_SET_NO"}
 _UNUSED_INTEGERS: Final = ("EPHEMERIS_TYPE", "REV_AT_EPOCH")
 _KNOWN: Final = {*OMM_CSV_COLUMNS, "ORIGINATOR"}
 _REQUIRED: Final = {"EPOCH", "NORAD_CAT_ID", *(_NUMBERS.keys() - _OPTIONAL)}
-# What Arrow and the careful path may read in different ways.
-_UNUSUAL: Final = (b'"', b",0x", b",0X", b"\n0x", b"\n0X", b"-0x", b"-0X")
+_BEFORE_A_NUMBER: Final = np.isin(np.arange(256), np.frombuffer(b",\n-", np.uint8))
 USUAL: Final = bytes(range(0x20, 0x7F)) + b"\n"
 _TYPES: Final = {
     "EPOCH": pa.timestamp("ns"),
@@ -51,17 +49,17 @@ _TYPES: Final = {
 }
 
 
-def read_omm_csv_columns(payloads: Sequence[bytes], header: bytes) -> Columns | None:
+def read_omm_csv_columns(payloads: pa.Array, header: bytes) -> Columns | None:
     """Columns of the lines ``payloads`` under ``header``, by name as in ELEMENT_SCHEMA; None: not all are usual."""
     names = csv_header(header)
-    body = b"\n".join(payloads) + b"\n"
-    is_usual = _REQUIRED <= set(names) <= _KNOWN and len(set(names)) == len(names)
-    if not is_usual or body.translate(None, USUAL) or any(each in b"\n" + body for each in _UNUSUAL):
+    body = pc.binary_join(pa.ListArray.from_arrays([0, len(payloads)], payloads), b"\n")[0].as_py() + b"\n"
+    is_known = _REQUIRED <= set(names) <= _KNOWN and len(set(names)) == len(names)
+    if not is_known or not _is_plain(body):
         return None
     options = csv.ConvertOptions(column_types=_TYPES, null_values=[""], strings_can_be_null=True)
     try:
-        reading = csv.ReadOptions(use_threads=False, column_names=list(names))
-        found = csv.read_csv(io.BytesIO(body), reading, convert_options=options)
+        reading = csv.ReadOptions(use_threads=False, column_names=list(names), block_size=len(body) + 1)
+        found = csv.read_csv(pa.BufferReader(body), reading, convert_options=options)
     except pa.ArrowInvalid:
         return None
     if found.num_rows != len(payloads) or any(found[name].null_count for name in _REQUIRED):
@@ -75,6 +73,22 @@ def read_omm_csv_columns(payloads: Sequence[bytes], header: bytes) -> Columns | 
             columns[own] = trimmed(columns[own])
     columns["epoch_time_ns"] = found["EPOCH"].combine_chunks().cast(pa.int64())
     return columns if are_within_limits(columns) else None
+
+
+def _is_plain(body: bytes) -> bool:
+    """Whether ``body`` holds nothing that Arrow and the careful path may read in different ways: `"`, `0x1A`."""
+    if b'"' in body or body.translate(None, USUAL):
+        return False
+    text = np.frombuffer(b"\n\n" + body, np.uint8)
+    after = np.flatnonzero((text == ord("x")) | (text == ord("X")))
+    return not ((text[after - 1] == ord("0")) & _BEFORE_A_NUMBER[text[after - 2]]).any()
+
+
+def content_of(texts: pa.Array) -> bytes:
+    """All texts of a binary array without nulls, one after the other."""
+    ends = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset :][: len(texts) + 1]
+    content = texts.buffers()[2]
+    return content[int(ends[0]) : int(ends[-1])].to_pybytes() if content is not None else b""
 
 
 def trimmed(text: pa.Array) -> pa.Array:

@@ -47,7 +47,7 @@ _ELEMENT_FIELDS: Final = ELEMENT_SCHEMA.names[4:]
 _BLOCK: Final = 16_384
 _FEW: Final = 256
 """Of a block with an unusual record each half is tried again, down to so many, which are read one by one."""
-_READ_BY_COLUMNS: Final[Mapping[str, Callable[[Sequence[bytes], bytes], Columns | None]]] = MappingProxyType(
+_READ_BY_COLUMNS: Final[Mapping[str, Callable[[pa.Array, bytes], Columns | None]]] = MappingProxyType(
     {"omm-csv": read_omm_csv_columns, "tle": read_tle_columns}
 )
 
@@ -61,10 +61,10 @@ def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
     if segment_format not in _READ_BY_COLUMNS:
         return _one_by_one(list(split_records(data, segment_format)), segment_format)
     records, header = cut_records(data, segment_format), segment_header(data, segment_format)
-    read = _READ_BY_COLUMNS[segment_format]
+    read, all_payloads = _READ_BY_COLUMNS[segment_format], pa.array(records.payloads, pa.binary())
 
     def decoded(rows: range) -> list[pa.Table]:
-        payloads = records.payloads[rows.start : rows.stop]
+        payloads = all_payloads.slice(rows.start, len(rows))
         is_whole = not records.errors or records.errors.keys().isdisjoint(rows)
         columns = read(payloads, header) if is_whole else None
         if columns is not None:
@@ -78,7 +78,7 @@ def decode_element_sets(data: bytes, *, segment_format: str) -> pa.Table:
     return pa.concat_tables([ELEMENT_SCHEMA.empty_table(), *(table for rows in blocks for table in decoded(rows))])
 
 
-def _table(columns: Columns, numbers: NDArray[np.int64], payloads: Sequence[bytes]) -> pa.Table:
+def _table(columns: Columns, numbers: NDArray[np.int64], payloads: pa.Array) -> pa.Table:
     complete = {**columns, "record_number": numbers, "payload": payloads}
     arrays = [
         pa.array(complete[field.name], field.type) if field.name in complete else pa.nulls(len(numbers), field.type)

@@ -1,33 +1,35 @@
 """Records that are lines: alone, under the header line of a CSV, or in sets of two or three (element sets)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
+from sda_platform.formats.framing.line_spans import BLANK, LineSpans, Positions, line_spans
 from sda_platform.formats.framing.streams import split_at
 from sda_platform.formats.records import NOT_STAMPED, CutRecords, Framing, RawRecord
 
-_BLANK: Final = b" \t\r"
+_FIRST_LINE: Final = re.compile(rb"[^ \t\r\n][^\n]*")
 
 
 def _split_lines(data: bytes) -> Iterator[RawRecord]:
     number = 0
     for line, content in enumerate(data.split(b"\n"), 1):
-        payload = content.strip(_BLANK)
+        payload = content.strip(BLANK)
         if payload:
             yield RawRecord(number, None, payload, line=line)
             number += 1
 
 
 def _cut_lines(data: bytes) -> CutRecords:
-    lines = [line.strip(_BLANK) for line in data.split(b"\n")]
-    payloads = [payload for payload in lines if payload]
+    lines = line_spans(data)
+    return _cut(lines.texts(), lines.numbers)
+
+
+def _cut(payloads: list[bytes], lines: Positions) -> CutRecords:
     count = len(payloads)
-    numbers = np.arange(count)
-    is_dense = all(lines[:count])
-    at = numbers + 1 if is_dense else np.flatnonzero(np.fromiter(map(bool, lines), np.bool_, len(lines))) + 1
-    return CutRecords(numbers, payloads, np.full(count, NOT_STAMPED, np.int64), at, {})
+    return CutRecords(np.arange(count), payloads, np.full(count, NOT_STAMPED, np.int64), lines, {})
 
 
 def _split_csv(data: bytes) -> Iterator[RawRecord]:
@@ -40,16 +42,14 @@ def _split_csv(data: bytes) -> Iterator[RawRecord]:
 
 
 def _cut_csv(data: bytes) -> CutRecords:
-    cut = _cut_lines(data)
-    return CutRecords(
-        cut.numbers[: max(len(cut) - 1, 0)], cut.payloads[1:], cut.received_time_ns[1:], cut.lines[1:], {}
-    )
+    lines = line_spans(data)
+    return _cut(lines.texts()[1:], lines.numbers[1:])
 
 
 def _csv_header(data: bytes) -> bytes:
     """The first non-blank line of a CSV segment, empty if there is none."""
-    first = next(_split_lines(data), None)
-    return first.payload if first else b""
+    first = _FIRST_LINE.search(data)
+    return first[0].strip(BLANK) if first else b""
 
 
 def _split_sets(data: bytes) -> Iterator[RawRecord]:
@@ -72,24 +72,27 @@ def _split_sets(data: bytes) -> Iterator[RawRecord]:
 
 def _cut_sets(data: bytes) -> CutRecords | None:
     """Sets of two lines each, or of three each, and nothing else; None: there is something else."""
-    cut = _cut_lines(data)
-    lines = cut.payloads
-    if _follow(lines, 2):
-        size = 2
-    elif _follow(lines, 3) and not any(line.startswith((b"#", b"1 ", b"2 ")) for line in lines[::3]):
-        size = 3
-    else:
+    lines = line_spans(data)
+    size = _lines_of_a_set(lines)
+    if size is None:
         return None
-    payloads = [b"\n".join(group) for group in zip(*[iter(lines)] * size, strict=True)]
-    count = len(payloads)
-    return CutRecords(cut.numbers[:count], payloads, cut.received_time_ns[:count], cut.lines[::size], {})
+    begins, ends = lines.begins.reshape(-1, size), lines.ends.reshape(-1, size)
+    payloads = [lines.data[begin:end] for begin, end in zip(begins[:, 0].tolist(), ends[:, -1].tolist(), strict=True)]
+    has_blanks = (ends[:, :-1] + 1 < begins[:, 1:]).any(axis=1)
+    texts = lines.texts() if has_blanks.any() else []
+    for row in np.flatnonzero(has_blanks).tolist():
+        payloads[row] = b"\n".join(texts[size * row : size * (row + 1)])
+    return _cut(payloads, lines.numbers[::size])
 
 
-def _follow(lines: Sequence[bytes], size: int) -> bool:
-    """Whether the last two of each ``size`` lines are a line 1 and a line 2."""
-    return len(lines) % size == 0 and all(
-        line.startswith(begin) for begin, start in ((b"1 ", size - 2), (b"2 ", size - 1)) for line in lines[start::size]
-    )
+def _lines_of_a_set(lines: LineSpans) -> int | None:
+    """2 or 3 where every so many lines are a set; None: they are not."""
+    first, second = lines.begin_with(b"1 "), lines.begin_with(b"2 ")
+    for size in (2, 3):
+        if len(first) % size == 0 and first[size - 2 :: size].all() and second[size - 1 :: size].all():
+            names = (first | second | lines.begin_with(b"#"))[::size]
+            return size if size == 2 or not names.any() else None
+    return None
 
 
 def _is_line(line: bytes, digit: bytes) -> bool:

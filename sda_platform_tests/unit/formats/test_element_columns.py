@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +11,15 @@ from sda_platform.formats import element_sets
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.omm import read_omm_csv
+from sda_platform.formats.tle import line_checksum
 from sda_platform.formats.tle_writing import encode_tles
 from sda_platform.simulation.reference import reference_catalogue
 
 CSV = b"\n".join(reference_catalogue().split(b"\n")[:6]) + b"\n"
 THREE_LINES = encode_tles([read_omm_csv(record) for record in split_records(CSV, "omm-csv")])
 TWO_LINES = b"".join(line for line in THREE_LINES.splitlines(keepends=True) if line[:2] in (b"1 ", b"2 "))
+# As CelesTrak sends three lines: names filled up with blanks, lines ended by two characters.
+PADDED = b"\r\n".join(line if line[:2] in (b"1 ", b"2 ") else line.ljust(24) for line in THREE_LINES.splitlines())
 # What a faulty writer may put there, and what two readers of numbers may understand in different ways.
 NASTY = [
     b" ", b"-", b"+", b".", b"0", b"9", b"e", b"x", b"_", b",", b'"', b"\n", b"\r", b"\t", b"\x1c", b"\0",
@@ -30,7 +34,14 @@ def same(data: bytes, segment_format: str) -> None:
 
 @pytest.mark.parametrize(
     ("data", "segment_format"),
-    [(CSV, "omm-csv"), (THREE_LINES, "tle"), (TWO_LINES, "tle"), (b"", "tle"), (b"", "omm-csv")],
+    [
+        (CSV, "omm-csv"),
+        (THREE_LINES, "tle"),
+        (TWO_LINES, "tle"),
+        (PADDED, "tle"),
+        (b"", "tle"),
+        (b"", "omm-csv"),
+    ],
 )
 @given(
     places=st.lists(st.tuples(st.floats(0, 1), st.sampled_from(NASTY), st.booleans()), max_size=3),
@@ -76,8 +87,35 @@ def test_an_unusual_value_is_read_or_refused_alike(column: str, value: bytes) ->
 
 
 def test_usual_records_are_read_by_columns() -> None:
-    for data, segment_format in ((CSV, "omm-csv"), (THREE_LINES, "tle"), (TWO_LINES, "tle")):
+    for data, segment_format in ((CSV, "omm-csv"), (THREE_LINES, "tle"), (TWO_LINES, "tle"), (PADDED, "tle")):
         records = list(split_records(data, segment_format))
         read = element_sets._READ_BY_COLUMNS[segment_format]
-        assert read([record.payload for record in records], records[0].header) is not None
+        assert read(pa.array([record.payload for record in records]), records[0].header) is not None
         assert decode_element_sets(data, segment_format=segment_format)["error"].null_count == 5
+
+
+def test_lines_within_many_blanks_are_read_alike() -> None:
+    data = b"\n".join(b" " * (13 * n) + line + b"\t" * (17 * n) for n, line in enumerate(THREE_LINES.splitlines()))
+    same(data, "tle")
+    assert decode_element_sets(data, segment_format="tle")["error"].null_count == 5
+
+
+@pytest.mark.parametrize("name", [b"HEX 10X", b"0x1A", b"0 ISS", b"0  ISS", b"X"])
+def test_many_records_with_an_odd_one_among_them_are_read_alike(name: bytes) -> None:
+    lines = THREE_LINES.splitlines()
+    copies = [each for number in range(100) for each in ([name, *lines[1:3]] if number == 70 else lines[:3])]
+    same(b"\n".join(copies), "tle")
+    header, first, second, *_ = CSV.splitlines()
+    odd = name + second[second.index(b",") :]
+    same(b"\n".join([header, *[first] * 70, odd, *[first] * 400]), "omm-csv")
+
+
+def test_designators_of_any_kind_stand_beside_each_other() -> None:
+    first, second = TWO_LINES.splitlines()[:2]
+    sets = []
+    for field in (b"58002B  ", b"        ", b"24001ABC", b"ANALYST ", b"99999 A ", b"00001A  ", b"57 01A  "):
+        line = (first[:9] + field + first[17:]).decode()
+        sets += [f"{line[:68]}{line_checksum(line)}".encode(), second]
+    same(b"\n".join(sets), "tle")
+    found = decode_element_sets(b"\n".join(sets), segment_format="tle")["international_designator"].to_pylist()
+    assert found[:6] == ["1958-002B", None, "2024-001ABC", "ANALYST", "1999-999 A", "2000-001A"]

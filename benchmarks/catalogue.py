@@ -1,7 +1,8 @@
 """The catalogue's merge and its lookups against their targets and against peers, each after an equality check.
 
-    python benchmarks/catalogue.py             everything but HTTP
-    python benchmarks/catalogue.py --http      also lookups over a kept connection
+    python benchmarks/catalogue.py
+
+`catalogue_http.py` has the lookups over HTTP, `catalogue_spark.py` the merge on Spark, `catalogue_lag.py` the lag.
 
 Merge: 500,000 element sets from five sources, ids 1 to 100,000 in each, one set in force per object. Peers on the same
 Arrow table: pandas, DuckDB and Polars, and the k-way merge in plain Python.
@@ -9,8 +10,6 @@ Arrow table: pandas, DuckDB and Polars, and the k-way merge in plain Python.
 
 import argparse
 import io
-import multiprocessing
-import socket
 import tempfile
 import time
 from collections.abc import Callable
@@ -57,15 +56,11 @@ SKYFIELD_SETS = 2_000
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--http", action="store_true", help="also lookups over HTTP")
-    arguments = parser.parse_args()
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     merge()
     parsing()
     lookups()
     puts()
-    if arguments.http:
-        over_http()
 
 
 def merge() -> None:
@@ -269,64 +264,6 @@ def endpoint(home: Path, *, is_started: bool = True) -> tuple[LiveCatalogue, Lak
     if is_started:
         live.start()
     return live, source
-
-
-def over_http() -> None:
-    """Lookups of one client over a kept connection."""
-    with tempfile.TemporaryDirectory() as directory:
-        port = free_port()
-        server = multiprocessing.Process(target=serve_catalogue, args=(Path(directory), port), daemon=True)
-        server.start()
-        connection = connected(port)
-        request = b"GET /objects/25544 HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        times_us = []
-        for _ in range(6000):
-            began = time.perf_counter_ns()
-            connection.sendall(request)
-            answer = connection.recv(65536)
-            head, _, body = answer.partition(b"\r\n\r\n")
-            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
-            while len(body) < length:
-                body += connection.recv(65536)
-            times_us.append((time.perf_counter_ns() - began) / 1000)
-        assert b'"NORAD_CAT_ID": 25544' in body
-        median, late = np.percentile(times_us[500:], [50, 99])
-        print(f"lookup over HTTP, kept connection: median {median:.0f} us, 99 % below {late:.0f} us")
-        server.terminate()
-
-
-def serve_catalogue(home: Path, port: int) -> None:
-    """Serve the real catalogue as micro-segments of an empty lake would be, from an index."""
-    import uvicorn
-
-    from sda_platform.serving.server import application
-
-    live, source = endpoint(home, is_started=False)
-    rows = catalogue(30_000)
-    live._index = live._store.rebuild(Binding(0, 1, "0" * 64, 1, 0), rows, rows.slice(0, 0))
-    app = application(live, Puts(live, source.land, source_priority))
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
-
-
-def connected(port: int) -> socket.socket:
-    """A connection to the server, once it listens."""
-    for _ in range(300):
-        try:
-            connection = socket.create_connection(("127.0.0.1", port))
-        except OSError:
-            time.sleep(0.1)
-            continue
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return connection
-    raise RuntimeError("the endpoint did not start")
-
-
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def catalogue(count: int) -> pa.Table:

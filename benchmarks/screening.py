@@ -41,9 +41,9 @@ from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits.elements import ElementSets
 from sda_platform.orbits.in_force import terms_in_force
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.screening.closest_approach import Seeds, refine
+from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S, Seeds, refine
 from sda_platform.orbits.screening.parallel import screen_elements
-from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, ScreeningResult, screen
+from sda_platform.orbits.screening.search import ScreeningResult, screen
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.reference import reference_catalogue

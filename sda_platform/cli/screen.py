@@ -20,6 +20,7 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume, by_volume
 
@@ -75,7 +76,11 @@ def run_screening(catalog: Path, search: Search, processes: int | None, out: Pat
             report=lambda done, total: progress.update(task, completed=done, total=total),
         )
     written = write_events(found, elements, out)
-    console.print(f"{len(found.events):,} approaches, {len(found.colocated.lo):,} pairs that move together")
+    slow = int((found.events.relative_speed_km_s < SLOWEST_EVENT_KM_S).sum())
+    console.print(
+        f"{len(found.events):,} approaches ({slow:,} slower than 10 m/s), "
+        f"{len(found.colocated.lo):,} pairs that move together"
+    )
     _tell_some(console, [*file.unreadable], "records could not be read")
     if file.left_out:
         console.print(f"{file.left_out:,} element sets are in force at no time of the window, another of the object is")

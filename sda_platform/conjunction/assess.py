@@ -12,12 +12,14 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.slow_passes import slow_tca_ns, stay_s
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
 from sda_platform.orbits.risk.validity import Encounters
+from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import relative_states, rotating_frame_states
 from sda_platform.orbits.screening.volumes import Volumes, by_volume
 
@@ -65,6 +67,8 @@ def assess_candidates(
         in_volume_s[chosen] = volume.time_inside_s(
             *rotating_frame_states(r1[chosen], v1[chosen], r2[chosen], v2[chosen])
         )
+        for row in chosen[relative.relative_speed_km_s[chosen] < SLOWEST_EVENT_KM_S].tolist():
+            in_volume_s[row] = stay_s(sides, row, int(tca_ns[row]), volume)
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
     kinds = [[object_type(name) for name in side] for side in names]
     radius_m = np.array([sum(HARD_BODY_RADIUS_M[kind] for kind in pair) for pair in zip(*kinds, strict=True)])
@@ -115,12 +119,16 @@ def _side(
 
 
 def _refined_tca(sides: tuple[BestStates, BestStates], tca_ns: IntArray) -> IntArray:
-    """TCA of the deviated trajectories: Newton on r·v = 0, started from the candidate's."""
+    """TCA of the deviated trajectories, from the candidate's: Newton on r·v = 0; slow ones along their paths."""
+    (_, v1, _), (_, v2, _) = (side.at(tca_ns) for side in sides)
+    slow = np.flatnonzero(np.linalg.norm(v2 - v1, axis=-1) < SLOWEST_EVENT_KM_S)
+    followed_ns = [slow_tca_ns(sides, row, int(tca_ns[row])) for row in slow.tolist()]
     for _ in range(_REFINEMENTS):
         (r1, v1, _), (r2, v2, _) = (side.at(tca_ns) for side in sides)
         dr, dv = r2 - r1, v2 - v1
         step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
         tca_ns = tca_ns + np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
+    tca_ns[slow] = followed_ns
     # Beyond the border to the next set, or of the span of an ephemeris, the path is another.
     for side in sides:
         tca_ns = side.within_spans(tca_ns)

@@ -160,6 +160,11 @@ class BestStates:
         """(n,) whether the covariance is of the object's own orbit, not of the model of element sets."""
         return np.asarray(self.has_track | (self.ephemeris != NONE))
 
+    def take(self, rows: IntArray) -> BestStates:
+        """Those of ``rows`` (m,), in their order, repeated where they are."""
+        chosen = ("index", "track_id", "epoch_ns", "deviation", "covariance", "ephemeris")
+        return replace(self, **{name: getattr(self, name)[rows] for name in chosen})
+
     def within_spans(self, time_ns: IntArray) -> IntArray:
         """``time_ns`` (n,), moved into the usable spans of the ephemerides that are used."""
         return self.ephemerides.within(self.ephemeris, time_ns)

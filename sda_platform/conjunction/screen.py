@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from sda_platform.catalog.orbits import Catalogue
-from sda_platform.conjunction.identity import slots_ns
+from sda_platform.conjunction.identity import SLOW_SLOT_NS, slots_ns
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
+from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
 from sda_platform.orbits.screening.spans_of_terms import screen_span
 from sda_platform.orbits.screening.volume_search import screen_volume
@@ -177,7 +178,12 @@ def _rows(propagator: Propagator, fleet: npt.NDArray[np.int64], events: Events, 
         tca_time_ns=tca_ns,
         miss_distance_km=events.miss_distance_km[wanted],
         relative_speed_km_s=events.relative_speed_km_s[wanted],
-        slot_ns=slots_ns(elements.take(first), elements.take(second)),
+        # New sets move the TCA of a slow approach by minutes to hours.
+        slot_ns=np.where(
+            events.relative_speed_km_s[wanted] < SLOWEST_EVENT_KM_S,
+            SLOW_SLOT_NS,
+            slots_ns(elements.take(first), elements.take(second)),
+        ),
         elements_epoch_1_ns=elements.epoch_time_ns[first],
         elements_epoch_2_ns=elements.epoch_time_ns[second],
     )

@@ -59,7 +59,8 @@ class Assessment(Approach):
     )
     time_in_volume_s: T.DoubleType = quantity(
         "s",
-        "How long the other is inside the screening volume of the protected one, on a straight path.",
+        "How long the other is inside the screening volume of the protected one: on a straight path; below 10 m/s "
+        "along the paths themselves, to a minute, at most a day on either side.",
         nullable=True,
         ge=0,
     )

@@ -38,6 +38,10 @@ class Terms:
         """Only these, by mask or position."""
         return Terms(self.row[chosen], self.from_ns[chosen], self.until_ns[chosen])
 
+    def clipped(self, start_ns: int, end_ns: int) -> Terms:
+        """The parts of the terms within [start, end)."""
+        return Terms(self.row, np.maximum(self.from_ns, start_ns), np.minimum(self.until_ns, end_ns))
+
 
 def terms_in_force(
     norad_id: IntArray, epoch_ns: IntArray, rank: Sequence[npt.NDArray[Any]], start_ns: int, end_ns: int

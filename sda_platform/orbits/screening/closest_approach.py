@@ -7,6 +7,7 @@ stationary distance with SGP4 itself.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,9 @@ from sda_platform.orbits.screening.broad_phase import (
     step_time_ns,
 )
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
+
+SLOWEST_EVENT_KM_S = 0.010
+"""A minimum of distance at a lower relative speed is a slow approach, or that of a pair that moves together."""
 
 _NS = 1_000_000_000
 _NEWTON_STEPS = 12
@@ -60,6 +64,15 @@ class RefinedApproaches:
     error: ErrorArray
     failed_index: IntArray
 
+    def take(self, index: IntArray) -> RefinedApproaches:
+        return RefinedApproaches(*(getattr(self, field.name)[index] for field in dataclasses.fields(self)))
+
+
+def passes_joined(parts: Sequence[RefinedApproaches]) -> RefinedApproaches:
+    """All approaches of ``parts``, in their order."""
+    names = [field.name for field in dataclasses.fields(RefinedApproaches)]
+    return RefinedApproaches(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
 
 def seed_approaches(
     primaries: InterpolatedEphemerides,
@@ -67,24 +80,23 @@ def seed_approaches(
     nearby: Nearby,
     error_km: tuple[FloatArray, FloatArray],
     threshold_km: float,
-    slowest_km_s: float,
-) -> tuple[Seeds, Seeds]:
-    """Instants to refine, and instants at which a pair moves together.
+) -> tuple[Seeds, Seeds, Seeds]:
+    """Instants to refine, instants at which a pair moves together, and instants near which it may do so.
 
     Args:
         error_km: bound of the interpolation error of each primary and each secondary.
-        slowest_km_s: relative speed below which a near pair counts as moving together.
 
     Returns:
-        Seeds of close approaches, at the linearly predicted minimum, and samples (within ``threshold_km`` and slower
-        than ``slowest_km_s``) of pairs that move together.
+        Seeds of close approaches, at the linearly predicted minimum; samples (within ``threshold_km`` and slower than
+        SLOWEST_EVENT_KM_S) of pairs that move together; the samples nearest to every slower minimum within
+        ``threshold_km``, and some more.
     """
     off_km = error_km[0][nearby.primary] + error_km[1][nearby.secondary]
     first_r, first_v = primaries.at_steps(nearby.primary, nearby.interval, nearby.step)
     second_r, second_v = secondaries.at_steps(nearby.secondary, nearby.interval, nearby.step)
     dr_km, dv_km_s = second_r - first_r, second_v - first_v
     distance_km, speed_km_s = np.linalg.norm(dr_km, axis=-1), np.linalg.norm(dv_km_s, axis=-1)
-    together = (distance_km <= threshold_km) & (speed_km_s < slowest_km_s)
+    together = (distance_km <= threshold_km) & (speed_km_s < SLOWEST_EVENT_KM_S)
     bent_km = gravity_departure_km(np.maximum(distance_km, threshold_km))
     turned_km_s = 6 * off_km / KNOT_S + 2 * bent_km / (STEP_S / 2)
     moving = np.maximum(speed_km_s, turned_km_s)
@@ -95,12 +107,17 @@ def seed_approaches(
     inside_s = np.clip(offset_s, -half_s, half_s)
     least_km = np.linalg.norm(dr_km + dv_km_s * inside_s[:, None], axis=-1)
     worth = (least_km <= threshold_km + strayed_km) & (np.abs(offset_s) <= half_s)
-    worth &= speed_km_s >= slowest_km_s - turned_km_s
+    worth &= speed_km_s >= SLOWEST_EVENT_KM_S - turned_km_s
+    slow = distance_km <= threshold_km + SLOWEST_EVENT_KM_S * STEP_S / 2 + strayed_km
+    slow &= speed_km_s < SLOWEST_EVENT_KM_S + turned_km_s
     time_ns = step_time_ns(primaries.knot_time_ns, nearby.interval, nearby.step)
     guess_ns = time_ns + np.round(np.clip(offset_s, -STEP_S, STEP_S) * _NS).astype(np.int64)
     first, second = primaries.index[nearby.primary], secondaries.index[nearby.secondary]
-    return Seeds(first, second, guess_ns).take(np.flatnonzero(worth)), Seeds(first, second, time_ns).take(
-        np.flatnonzero(together)
+    samples = Seeds(first, second, time_ns)
+    return (
+        Seeds(first, second, guess_ns).take(np.flatnonzero(worth)),
+        samples.take(np.flatnonzero(together)),
+        samples.take(np.flatnonzero(slow)),
     )
 
 

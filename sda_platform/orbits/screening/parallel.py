@@ -18,8 +18,10 @@ from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import Volume
 
 _Task = tuple[Volume, IntArray, IntArray, int, int]
+# When each row is in force, and the part of time in which pairs and rejections count.
+_Counted = tuple[Terms, tuple[int, int]]
 _propagator: Propagator
-_terms: Terms | None
+_terms: _Counted | None
 
 
 def screen_elements(
@@ -46,10 +48,8 @@ def screen_elements(
         for volume, primaries in work
         for span in spans(start_ns - REACH_NS, end_ns + REACH_NS)
     ]
-    clipped = Terms(terms.row, np.maximum(terms.from_ns, start_ns), np.minimum(terms.until_ns, end_ns))
-    found = _carried_out(
-        elements, clipped, [task for task in tasks if len(task[1]) and len(task[2])], processes, report
-    )
+    given = [task for task in tasks if len(task[1]) and len(task[2])]
+    found = _carried_out(elements, (terms, (start_ns, end_ns)), given, processes, report)
     largest_km = max(volume.circumscribed_km for volume, _ in work)
     return within_terms(Propagator(elements), terms, found, start_ns, end_ns, largest_km)
 
@@ -62,7 +62,7 @@ def _near(terms: Terms, rows: IntArray, start_ns: int, end_ns: int) -> IntArray:
 
 def _carried_out(
     elements: ElementSets,
-    terms: Terms | None,
+    terms: _Counted | None,
     tasks: Sequence[_Task],
     processes: int,
     report: Callable[[int, int], None],
@@ -75,7 +75,7 @@ def _carried_out(
 
 
 def _mapped(
-    elements: ElementSets, terms: Terms | None, tasks: Sequence[_Task], processes: int
+    elements: ElementSets, terms: _Counted | None, tasks: Sequence[_Task], processes: int
 ) -> Iterator[ScreeningResult]:
     if processes == 1:
         _start_worker(elements, terms)
@@ -85,11 +85,12 @@ def _mapped(
         yield from pool.map(_carry_out, tasks)
 
 
-def _start_worker(elements: ElementSets, terms: Terms | None) -> None:
+def _start_worker(elements: ElementSets, terms: _Counted | None) -> None:
     global _propagator, _terms
     _propagator, _terms = Propagator(elements), terms
 
 
 def _carry_out(task: _Task) -> ScreeningResult:
     volume, primaries, secondaries, start_ns, end_ns = task
-    return screen_volume(_propagator, primaries, secondaries, start_ns, end_ns, volume, _terms)
+    terms, counted_ns = _terms or (None, None)
+    return screen_volume(_propagator, primaries, secondaries, start_ns, end_ns, volume, terms, counted_ns=counted_ns)

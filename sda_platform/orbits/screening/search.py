@@ -27,10 +27,16 @@ from sda_platform.orbits.screening.broad_phase import (
     find_nearby,
     sieve,
 )
-from sda_platform.orbits.screening.closest_approach import RefinedApproaches, Seeds, refine, seed_approaches
-
-SLOWEST_EVENT_KM_S = 0.010
-"""Near pairs slower than this move together (docked, in formation); they are reported once, not as events."""
+from sda_platform.orbits.screening.closest_approach import (
+    SLOWEST_EVENT_KM_S,
+    RefinedApproaches,
+    Seeds,
+    passes_joined,
+    refine,
+    seed_approaches,
+)
+from sda_platform.orbits.screening.slow_approaches import slow_approaches
+from sda_platform.orbits.screening.volumes import Volume
 
 _NS = 1_000_000_000
 _KNOT_NS = KNOT_S * _NS
@@ -63,7 +69,8 @@ class Events:
 class CoLocated:
     """Pairs near each other at less than ``SLOWEST_EVENT_KM_S``, once per pair, with the first such sample.
 
-    Based on interpolated states: the threshold is good to tens of metres, the speed to 1 m/s.
+    Slow approaches (``slow_approaches``) of such a pair are events as well. Based on interpolated states: the
+    threshold is good to tens of metres, the speed to 1 m/s.
     """
 
     lo: IntArray
@@ -100,8 +107,14 @@ def screen(
     end_time_ns: int,
     threshold_km: float = 5.0,
     terms: Terms | None = None,
+    *,
+    counted_ns: tuple[int, int] | None = None,
+    volume: Volume | None = None,
 ) -> ScreeningResult:
-    """Find every minimum of distance <= ``threshold_km`` in [start, end) between a primary and a secondary.
+    """Find every approach to <= ``threshold_km`` in [start, end) between a primary and a secondary.
+
+    An approach is a minimum of distance at 10 m/s or faster, or the least distance of a slow pair's stay within the
+    threshold (``slow_approaches``).
 
     Args:
         primary_index, secondary_index: positions in ``propagator.elements``; they may overlap, and a pair is reported
@@ -109,6 +122,8 @@ def screen(
         start_time_ns, end_time_ns: nanoseconds since the Unix epoch, UTC, end exclusive.
         terms: when each row of the propagator is in force, where objects have several; pairs that move together and
             rejections count within them only. Events of all times are returned: ``piecewise`` filters them.
+        counted_ns: with terms, the part [start, end) of the window in which pairs and rejections count; all of it.
+        volume: around a primary, within the threshold, that slow approaches must enter; the threshold's sphere.
 
     The cost grows with the longer list and the window; the other list costs little up to thousands of objects.
 
@@ -126,21 +141,33 @@ def screen(
         primaries, secondaries = secondaries, primaries
     found: list[Seeds] = []
     together: list[Seeds] = []
+    slow: list[Seeds] = []
+    counted = terms if terms is None or counted_ns is None else terms.clipped(*counted_ns)
     failures: list[Failures] = []
     for block_ns in range(start_time_ns // _BLOCK_NS * _BLOCK_NS, end_time_ns, _BLOCK_NS):
         knots = _knots(block_ns, start_time_ns, end_time_ns)
-        block = _screen_block(propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km, terms)
+        block = _screen_block(propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km)
         found.append(block[0])
         together.append(block[1])
-        failures.extend(block[2])
+        slow.append(block[2])
+        failures.extend(_failures(tracks, counted) for tracks in block[3])
     passes = refine(propagator, _of_two_objects(propagator, _joined(found)))
     if terms is None:  # with terms, Newton's method may look at a row out of its term
         failures.append(_refine_failures(passes))
     samples = _of_two_objects(propagator, _joined(together))
-    if terms is not None:
-        samples = samples.take(np.flatnonzero(_in_force(terms, samples)))
+    if counted is not None:
+        samples = samples.take(np.flatnonzero(_in_force(counted, samples)))
+    slow_passes = slow_approaches(
+        propagator,
+        _pairs(propagator, _of_two_objects(propagator, _joined(slow))),
+        start_time_ns,
+        end_time_ns,
+        volume or Volume.sphere(threshold_km),
+        np.isin(np.arange(len(propagator)), primary_index),
+        terms,
+    )
     return ScreeningResult(
-        _events(propagator, passes, start_time_ns, end_time_ns, threshold_km),
+        _events(propagator, passes, slow_passes, start_time_ns, end_time_ns, threshold_km),
         _colocated(propagator, samples, start_time_ns, end_time_ns),
         _first_failures(failures),
     )
@@ -186,8 +213,7 @@ def _screen_block(
     knots: IntArray,
     middle_ns: int,
     threshold_km: float,
-    terms: Terms | None,
-) -> tuple[Seeds, Seeds, list[Failures]]:
+) -> tuple[Seeds, Seeds, Seeds, list[InterpolatedEphemerides]]:
     primaries = InterpolatedEphemerides.propagate(propagator, primary_index, knots)
     errors_km = (error_bounds_km(propagator, primaries),) * 2
     secondaries = primaries
@@ -196,18 +222,24 @@ def _screen_block(
         secondaries = InterpolatedEphemerides.propagate(propagator, kept, knots)
         errors_km = errors_km[0], error_bounds_km(propagator, secondaries)
     nearby = find_nearby(primaries, secondaries, errors_km, threshold_km=threshold_km)
-    close, together = seed_approaches(primaries, secondaries, nearby, errors_km, threshold_km, SLOWEST_EVENT_KM_S)
-    return close, together, [_failures(primaries, terms), _failures(secondaries, terms)]
+    close, together, slow = seed_approaches(primaries, secondaries, nearby, errors_km, threshold_km)
+    return close, together, slow, [primaries, secondaries]
 
 
 def _events(
-    propagator: Propagator, passes: RefinedApproaches, start_time_ns: int, end_time_ns: int, threshold_km: float
+    propagator: Propagator,
+    passes: RefinedApproaches,
+    slow: RefinedApproaches,
+    start_time_ns: int,
+    end_time_ns: int,
+    threshold_km: float,
 ) -> Events:
     with np.errstate(invalid="ignore"):
         wanted = passes.is_minimum & (passes.distance_km <= threshold_km) & (passes.error == 0)
         wanted &= passes.speed_km_s >= SLOWEST_EVENT_KM_S
     wanted &= (passes.time_ns >= start_time_ns) & (passes.time_ns < end_time_ns)
-    chosen = np.flatnonzero(wanted)
+    passes = passes_joined([passes.take(np.flatnonzero(wanted)), slow])
+    chosen = np.arange(len(passes.time_ns))
     lo, hi = _ordered(propagator, passes.first[chosen], passes.second[chosen])
     order = np.lexsort((passes.time_ns[chosen], hi, lo))
     chosen, lo, hi = chosen[order], lo[order], hi[order]
@@ -221,9 +253,8 @@ def _events(
 
 
 def _colocated(propagator: Propagator, samples: Seeds, start_time_ns: int, end_time_ns: int) -> CoLocated:
-    return _first_of_pairs(
-        propagator, samples.take(np.flatnonzero((samples.time_ns >= start_time_ns) & (samples.time_ns < end_time_ns)))
-    )
+    in_window = (samples.time_ns >= start_time_ns) & (samples.time_ns < end_time_ns)
+    return _first_of_pairs(propagator, samples.take(np.flatnonzero(in_window)))
 
 
 def _first_of_pairs(propagator: Propagator, samples: Seeds) -> CoLocated:
@@ -239,6 +270,12 @@ def _ordered(propagator: Propagator, first: IntArray, second: IntArray) -> tuple
     norad_id = propagator.elements.norad_id
     swap = norad_id[first] > norad_id[second]
     return np.where(swap, second, first), np.where(swap, first, second)
+
+
+def _pairs(propagator: Propagator, samples: Seeds) -> IntArray:
+    """The pairs of ``samples`` (p, 2), each once, the lower NORAD id first."""
+    pairs = np.stack(_ordered(propagator, samples.first, samples.second), axis=-1)
+    return np.asarray(np.unique(pairs, axis=0), dtype=np.int64)
 
 
 def _joined(parts: list[Seeds]) -> Seeds:

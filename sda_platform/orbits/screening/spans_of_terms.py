@@ -37,6 +37,7 @@ def screen_span(
     searched = np.union1d(primaries, secondaries)
     if (terms.from_ns[searched] <= first_ns).all() and (terms.until_ns[searched] >= last_ns).all():
         return screen_volume(propagator, primaries, secondaries, start_ns, end_ns, volume)
-    clipped = Terms(terms.row, np.maximum(terms.from_ns, start_ns), np.minimum(terms.until_ns, end_ns))
-    found = screen_volume(propagator, primaries, secondaries, first_ns, last_ns, volume, clipped)
+    found = screen_volume(
+        propagator, primaries, secondaries, first_ns, last_ns, volume, terms, counted_ns=(start_ns, end_ns)
+    )
     return within_terms(propagator, terms, found, start_ns, end_ns, volume.circumscribed_km)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import rotating_frame_states
 from sda_platform.orbits.screening.search import ScreeningResult, screen
 from sda_platform.orbits.screening.volumes import Volume
@@ -39,18 +40,30 @@ def screen_volume(
     end_time_ns: int,
     volume: Volume,
     terms: Terms | None = None,
+    *,
+    counted_ns: tuple[int, int] | None = None,
 ) -> ScreeningResult:
     """As `screen`, for approaches in which either object is at some time inside the volume of one of the primaries.
 
     An approach extends within the circumscribed sphere to the instants of greatest distance between this closest
     approach and the pair's neighbouring ones. With ``terms`` (see `screen`) the path on both sides is that of the
-    rows of the approach, also beyond their terms.
+    rows of the approach, also beyond their terms. A slow approach extends over its whole stay in the sphere.
     """
-    found = screen(propagator, primaries, secondaries, start_time_ns, end_time_ns, volume.circumscribed_km, terms)
+    found = screen(
+        propagator,
+        primaries,
+        secondaries,
+        start_time_ns,
+        end_time_ns,
+        volume.circumscribed_km,
+        terms,
+        counted_ns=counted_ns,
+        volume=volume,
+    )
     if volume.shape == "sphere":
         return found
     events = found.events
-    inside = np.zeros(len(events), dtype=np.bool_)
+    inside = events.relative_speed_km_s < SLOWEST_EVENT_KM_S
     for mine, other in ((events.lo, events.hi), (events.hi, events.lo)):
         rows = np.flatnonzero(np.isin(mine, primaries) & ~inside)
         inside[rows] = enters(propagator, mine[rows], other[rows], events.tca_time_ns[rows], volume)

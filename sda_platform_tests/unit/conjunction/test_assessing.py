@@ -23,6 +23,7 @@ from sda_platform.lake.correction_log import fact_types
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import METHODS
 from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M
+from sda_platform.orbits.screening.search import screen
 from sda_platform.orbits.screening.volumes import Volume, regimes
 
 CATALOGUE = Path(sda_platform.__file__).parent / "simulation/data/celestrak_on_orbit_2024-11-01.omm.csv.gz"
@@ -233,3 +234,50 @@ def row_of(ephemerides: OperatorEphemerides) -> dict[str, Any]:
         "state": each.state.ravel().tolist(), "covariance_time_ns": each.covariance_time_ns.tolist(),
         "covariance": each.covariance[:, *np.tril_indices(6)].ravel().tolist(),
     }  # fmt: skip
+
+
+def drifting(catalogue: Catalogue) -> tuple[Catalogue, pa.Table]:
+    """A low satellite, and an inspector that drifts past it at half a kilometre an hour; their one candidate."""
+    source = catalogue.propagator.elements
+    both = source.take(catalogue.positions([20580]).repeat(2))
+    columns = {field.name: getattr(both, field.name).copy() for field in fields(both)}
+    columns["norad_id"][1] += 1
+    columns["mean_motion_rev_per_day"][1] *= 1 + 2e-5
+    columns["mean_anomaly_deg"][1] -= 0.1
+    columns["eccentricity"][1] += 1e-5
+    pair = Propagator(type(source).from_columns(columns))
+    events = screen(pair, [0], [1], DAY_NS, DAY_NS + 86_400_000_000_000, 5.0).events
+    (event,) = [n for n, speed in enumerate(events.relative_speed_km_s) if speed < 0.01]
+    rows = {"event_id": ["slow"], "norad_id_1": [20580], "norad_id_2": [20581]}
+    candidate = pa.table({**rows, "tca_time_ns": events.tca_time_ns[[event]]})
+    return Catalogue(pair, ("HST", "OBJECT A")), candidate
+
+
+def test_a_slow_approach_has_its_tca_its_duration_and_a_probability_without_straight_motion_a10(
+    catalogue: Catalogue,
+) -> None:
+    pair, candidate = drifting(catalogue)
+    (found,) = assess_candidates(candidate, pair, NONE, UNSTATED, SPHERE).to_pylist()
+    assert found["relative_speed_km_s"] < 0.01
+    assert abs(found["tca_time_ns"] - candidate.column("tca_time_ns")[0].as_py()) < 1_000_000_000
+    times = found["tca_time_ns"] + np.arange(-86_400, 86_401, 20) * 1_000_000_000
+    _, r, _ = pair.propagator.grid(times)
+    apart_km = np.linalg.norm(r[1] - r[0], axis=-1)
+    assert found["miss_distance_km"] == pytest.approx(apart_km.min(), abs=1e-3)
+    assert found["time_in_volume_s"] == pytest.approx(20 * (apart_km <= 5).sum(), abs=120)
+    assert found["time_in_volume_s"] > 3600
+    assert found["is_2d_valid"] is False
+    assert found["probability_method"] in ("HALL-2021", "MONTE-CARLO")
+    assert 0 < found["collision_probability"] < 1
+
+
+def test_a_slow_approach_of_tracked_objects_is_found_on_their_own_paths_a10(catalogue: Catalogue) -> None:
+    pair, candidate = drifting(catalogue)
+    tracks = tracked(pair, candidate, lead_h=0.5)
+    ahead = replace(tracks, state=tracks.state.copy())
+    ahead.state[1, :3] += 0.3 * ahead.state[1, 3:] / np.linalg.norm(ahead.state[1, 3:])
+    (found,) = assess_candidates(candidate, pair, ahead, UNSTATED, SPHERE).to_pylist()
+    (before,) = assess_candidates(candidate, pair, NONE, UNSTATED, SPHERE).to_pylist()
+    assert found["state_source_2"] == "fused_track"
+    assert abs(found["tca_time_ns"] - before["tca_time_ns"]) > 60_000_000_000
+    assert found["time_in_volume_s"] > 3600

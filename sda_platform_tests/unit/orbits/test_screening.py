@@ -22,7 +22,8 @@ from sda_platform.orbits.screening.broad_phase import (
     error_bounds_km,
     step_time_ns,
 )
-from sda_platform.orbits.screening.search import SLOWEST_EVENT_KM_S, ScreeningResult, screen
+from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
+from sda_platform.orbits.screening.search import ScreeningResult, screen
 from sda_platform_tests.support.scenes import catalogue
 
 DATA = Path(__file__).parents[2] / "data" / "screening"

@@ -28,6 +28,7 @@ from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.identity import event_ids, slots_ns
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.arrow import arrays
@@ -101,7 +102,7 @@ def replay(rows: pa.Table, fleet: list[int], start_ns: int, step_h: int) -> list
         catalogue = catalogue_at(rows, as_of_ns)
         candidates = screened(catalogue, fleet, as_of_ns, known)
         assessed = assess_candidates(
-            candidates, catalogue, NO_TRACKS, OperatorEphemerides.none(), Volume.sphere(THRESHOLD_KM)
+            candidates, catalogue, NO_TRACKS, OperatorEphemerides.none(), Volume.sphere(THRESHOLD_KM), ObjectSizes()
         )
         found.append((as_of_ns, assessed.select(list(ASSESSED_COLUMNS)).to_pylist()))
     return found

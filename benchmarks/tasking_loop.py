@@ -28,6 +28,7 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.assess import assess_candidates
 from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.observations import decode_segments
 from sda_platform.fusion.tables import covariance_from_lower
@@ -75,7 +76,12 @@ class World:
     def assessed(self) -> pa.Table:
         """What is known of the alerts now."""
         return assess_candidates(
-            self.candidates, self.catalogue, self._tracks(), OperatorEphemerides.none(), Volume.sphere(5.0)
+            self.candidates,
+            self.catalogue,
+            self._tracks(),
+            OperatorEphemerides.none(),
+            Volume.sphere(5.0),
+            ObjectSizes(),
         )
 
     def decide(self, now_ns: int) -> pa.Table:

@@ -150,6 +150,12 @@ class ScreeningSettings(FleetFile, Parallelism):
         "SCREENING_VOLUMES",
         is_file=True,
     )
+    satellite_catalogue: str = setting(
+        "",
+        "Satellite catalogue in CelesTrak's CSV form, whose radar cross-sections give objects' sizes; empty: none.",
+        "SCREENING_SATELLITE_CATALOGUE",
+        is_file=True,
+    )
     objects_per_task: int = setting(
         30_000,
         "Largest number of objects that one task screens against all; fewer on a cluster of many cores.",

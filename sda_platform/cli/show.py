@@ -29,6 +29,8 @@ def alert_lines(trace: Trace) -> Iterator[str | Grid]:
     for number, role in ((1, "primary"), (2, "secondary")):
         source = _SEEN[last[f"state_source_{number}"]]
         yield f"  {role:<10} {last[f'norad_id_{number}']} {last[f'object_name_{number}']} (state from its {source})"
+        if last["radius_source_1"]:
+            yield f"  {'':<10} hard-body radius {last[f'radius_{number}_m']:g} m ({last[f'radius_source_{number}']})"
     ahead_h = (last["tca_time_ns"] - last["as_of_ns"]) / 3.6e12
     yield f"  TCA        {iso(last['tca_time_ns'])}, {ahead_h:.1f} h after the last assessment"
     parts = ", ".join(

@@ -85,8 +85,8 @@ def _scene(
     from sda_platform.catalog.orbits import Catalogue, catalogue_at
     from sda_platform.catalog.tables import ORBITAL_CATALOG
     from sda_platform.cli.screen_catalogue import available_cores, read_elements
-    from sda_platform.conjunction.fleet import protected_fleet
-    from sda_platform.conjunction.whatif import Scene, radius_m
+    from sda_platform.conjunction.sizes import object_sizes
+    from sda_platform.conjunction.whatif import Scene
     from sda_platform.orbits.propagation import Propagator
 
     if catalog:
@@ -98,12 +98,9 @@ def _scene(
     rows = np.flatnonzero(known.norad_id == primary)
     if not len(rows):
         raise click.ClickException(f"object {primary} is not in the catalogue")
-    members = {
-        m.norad_id: m for m in protected_fleet(Path(settings.screening.fleet) if settings.screening.fleet else None)
-    }
-    radii = {m.norad_id: m.radius_m for m in members.values() if m.radius_m}
-    own = radius_m(known.object_names[int(rows[0])], members.get(primary))
-    return Scene(known, known.propagator.take(rows[:1]), start_ns, end_ns, threshold_km, own, radii, available_cores())
+    sizes = object_sizes(settings.screening.fleet, settings.screening.satellite_catalogue)
+    own, _ = sizes.radius_m(primary, known.object_names[int(rows[0])])
+    return Scene(known, known.propagator.take(rows[:1]), start_ns, end_ns, threshold_km, own, sizes, available_cores())
 
 
 def _burn(text: str) -> Any:

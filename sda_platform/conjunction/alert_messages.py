@@ -50,6 +50,9 @@ def assessment_message(
         f"HBR = {assessment['hard_body_radius_m']:g} [m]",
         "REF_FRAME is ITRF without polar motion and with UT1 = UTC, for both objects alike",
     ]
+    if assessment["radius_source_1"]:
+        parts = [f"{assessment[f'radius_{n}_m']:g} m by {assessment[f'radius_source_{n}']}" for n in (1, 2)]
+        comments.insert(1, f"HBR is the sum of {' and '.join(parts)}")
     if assessment["is_screening_only"]:
         comments.append("SCREENING ONLY: a covariance is a model of element sets by regime and age")
     if assessment["risk_flags"]:

@@ -100,10 +100,15 @@ def _encounter(last: Row) -> dict[str, str]:
         "probability of collision": f"{last['collision_probability']:.3e} by {last['probability_method'] or 'unknown'}",
         "largest Pc over scalings": f"{last['maximum_probability']:.3e}",
         "miss in sigmas": f"{last['mahalanobis_distance']:.2f}",
-        "hard-body radius": f"{last['hard_body_radius_m']:g} m, both objects",
+        "hard-body radius": _radii(last),
         "flags": last["risk_flags"] or "none",
         "assessed as of": iso(last["as_of_ns"]),
     }
+
+
+def _radii(last: Row) -> str:
+    parts = [f"{last[f'radius_{n}_m']:g} m" for n in (1, 2)] if last["radius_source_1"] else []
+    return f"{last['hard_body_radius_m']:g} m, both objects" + (f" ({' + '.join(parts)})" if parts else "")
 
 
 def _objects(last: Row) -> list[tuple[str, ...]]:
@@ -111,6 +116,7 @@ def _objects(last: Row) -> list[tuple[str, ...]]:
         "name": "object_name",
         "catalogue number": "norad_id",
         "type": "object_type",
+        "radius from": "radius_source",
         "state from": "state_source",
         "newest window of the track": "track_id",
         "ephemeris": "ephemeris_id",

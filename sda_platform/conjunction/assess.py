@@ -12,12 +12,13 @@ from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.best_states import BestStates, IntArray, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.slow_passes import slow_tca_ns, stay_s
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.fusion.tables import lower_triangles
 from sda_platform.lake.correction_log import fact_schema
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type, risk_level
+from sda_platform.orbits.risk.probability import object_type, risk_level
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import relative_states, rotating_frame_states
@@ -30,14 +31,14 @@ ASSESSED_SCHEMA = fact_schema(CONJUNCTION_ASSESSMENTS)
 
 
 def assessor(
-    catalogue: Catalogue, tracks: Tracks, ephemerides: OperatorEphemerides, volumes: Volumes
+    catalogue: Catalogue, tracks: Tracks, ephemerides: OperatorEphemerides, volumes: Volumes, sizes: ObjectSizes
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = pa.Table.from_batches([batch])
-            yield from assess_candidates(rows, catalogue, tracks, ephemerides, volumes).to_batches()
+            yield from assess_candidates(rows, catalogue, tracks, ephemerides, volumes, sizes).to_batches()
 
     return run
 
@@ -48,10 +49,11 @@ def assess_candidates(
     tracks: Tracks,
     ephemerides: OperatorEphemerides,
     volumes: Volumes,
+    sizes: ObjectSizes,
 ) -> pa.Table:
     """Assess candidates by what is known of their objects; those of objects that left the catalogue are left out.
 
-    ``volumes`` are those that they were screened in.
+    ``volumes`` are those that they were screened in, ``sizes`` give the hard-body radii.
     """
     known = np.isin(candidates.column("norad_id_1").to_numpy(), catalogue.norad_id)
     known &= np.isin(candidates.column("norad_id_2").to_numpy(), catalogue.norad_id)
@@ -71,7 +73,9 @@ def assess_candidates(
             in_volume_s[row] = stay_s(sides, row, int(tca_ns[row]), volume)
     names = [[catalogue.object_names[i] for i in side.index] for side in sides]
     kinds = [[object_type(name) for name in side] for side in names]
-    radius_m = np.array([sum(HARD_BODY_RADIUS_M[kind] for kind in pair) for pair in zip(*kinds, strict=True)])
+    ids = [rows.column(f"norad_id_{number}").to_pylist() for number in (1, 2)]
+    radii, size_sources = zip(*(sizes.of(*side) for side in zip(ids, names, strict=True)), strict=True)
+    radius_m = np.sum(radii, axis=0)
     best = best_probabilities(Encounters(r1, v1, c1, r2, v2, c2, radius_m / 1000))
     plane = best.two_dimensional
     columns = [
@@ -95,6 +99,8 @@ def assess_candidates(
         plane.maximum_probability,
         plane.maximum_sigma_scale,
         radius_m,
+        *radii,
+        *size_sources,
         *kinds,
         ~(sides[0].has_covariance & sides[1].has_covariance),
         risk_level(best.probability_for_risk).tolist(),

@@ -174,6 +174,7 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
         Tracks.of(tracks),
         ephemerides_read(store, plan),
         screening.screening_volumes(),
+        screening.sizes(),
         under_review=transforms.to_assess(
             candidates, store.window(plan, CONJUNCTION_CANDIDATES), [*tracked, *announced], as_of_ns=plan.as_of_ns
         ),

@@ -9,6 +9,7 @@ from typing_extensions import override
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.conjunction.sizes import ObjectSizes, object_sizes
 from sda_platform.conjunction.volumes import screening_volumes
 from sda_platform.orbits.screening.volumes import Volume, Volumes
 from sda_platform.orchestration.recorded_settings import RecordedResource
@@ -22,13 +23,18 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
 
     @override
     def listed(self) -> object:
-        """The fleet and the volumes."""
+        """The fleet, the volumes and the sizes."""
         volumes = sorted(screening_volumes(self.volumes).items()) if self.volumes else []
-        return self.fleet_norad_ids(), volumes
+        return self.fleet_norad_ids(), volumes, *self.sizes().listed()
 
     @override
     def lists(self) -> str:
-        return " and ".join(filter(None, [self.fleet or "the shipped fleet", self.volumes]))
+        files = [self.fleet or "the shipped fleet", self.volumes, self.satellite_catalogue]
+        return " and ".join(filter(None, files))
+
+    def sizes(self) -> ObjectSizes:
+        """The hard-body radii that files state. Raises ListingError where one cannot be used."""
+        return object_sizes(self.fleet, self.satellite_catalogue)
 
     def fleet_norad_ids(self) -> list[int]:
         """Catalogue numbers of the protected fleet."""

@@ -9,6 +9,7 @@ from pyspark.sql import types as T
 
 from sda_platform.catalog.tables import ELEMENT_SETS, EPHEMERIDES, ORBITAL_CATALOG
 from sda_platform.conjunction.landed_rows import METHODS, NUMBERS, AlertAcknowledgementRow, Message
+from sda_platform.conjunction.sizes import SIZE_SOURCES
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
@@ -91,7 +92,15 @@ class Assessment(Approach):
         ge=0,
         description="The sigmas' factor that gives it; below 1: better knowledge could raise Pc.",
     )
-    hard_body_radius_m: T.DoubleType = quantity("m", "Sum of the radii that both objects' types suggest.", gt=0)
+    hard_body_radius_m: T.DoubleType = quantity("m", "Sum of both objects' radii.", gt=0)
+    radius_1_m: T.DoubleType = quantity("m", "The primary's hard-body radius.", nullable=True, gt=0)
+    radius_2_m: T.DoubleType = quantity("m", "The secondary's hard-body radius.", nullable=True, gt=0)
+    radius_source_1: T.StringType = pa.Field(
+        nullable=True, isin=SIZE_SOURCES, description="Where the primary's radius comes from."
+    )
+    radius_source_2: T.StringType = pa.Field(
+        nullable=True, isin=SIZE_SOURCES, description="Where the secondary's radius comes from."
+    )
     object_type_1: T.StringType = pa.Field(
         nullable=True, isin=_OBJECT_TYPES, description="The primary's type, by its name."
     )

@@ -15,6 +15,7 @@ from sda_platform.conjunction.best_states import Tracks
 from sda_platform.conjunction.identity import identified
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.planning import Screening
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
@@ -54,6 +55,7 @@ def assessment_corrections(
     tracks: Tracks,
     ephemerides: OperatorEphemerides,
     volumes: Volumes,
+    sizes: ObjectSizes,
     *,
     under_review: DataFrame,
     as_of_ns: int,
@@ -61,7 +63,7 @@ def assessment_corrections(
     """Assess the events ``under_review`` (column event_id) anew; those without a current candidate are retracted."""
     open_events = current_rows(candidates, "event_id").join(under_review, "event_id", "left_semi")
     fresh = open_events.mapInArrow(
-        assessor(catalogue, tracks, ephemerides, volumes), fact_types(CONJUNCTION_ASSESSMENTS)
+        assessor(catalogue, tracks, ephemerides, volumes, sizes), fact_types(CONJUNCTION_ASSESSMENTS)
     )
     known = journal.join(under_review, "event_id", "left_semi")
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.conjunction.fleet import ProtectedObject
 from sda_platform.conjunction.planned_trajectory import Burn, PlanError, PlannedTrajectory, burned
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS, Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
-from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, assess, object_type
+from sda_platform.orbits.risk.probability import assess
 from sda_platform.orbits.risk.validity import Encounters
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume
@@ -60,8 +60,7 @@ class Avoidance:
 class Scene:
     """The other objects, the span, and how approaches of the primary to them are found and judged.
 
-    ``primary`` is its published set (1,), ``primary_radius_m`` its own radius; the others' radii follow from their
-    types or ``radii``, m.
+    ``primary`` is its published set (1,), ``primary_radius_m`` its own radius; ``sizes`` give the others'.
     """
 
     catalogue: Catalogue
@@ -70,7 +69,7 @@ class Scene:
     end_ns: int
     threshold_km: float
     primary_radius_m: float
-    radii: Mapping[int, float]
+    sizes: ObjectSizes
     processes: int = 1
 
     def encounters(self, path: PlannedTrajectory) -> tuple[Encounter, ...]:
@@ -139,22 +138,14 @@ class Scene:
             step_s = -np.einsum("ni,ni->n", dr, dv) / np.einsum("ni,ni->n", dv, dv)
             step_ns = np.rint(np.nan_to_num(step_s) * NANOSECONDS_PER_SECOND).astype(np.int64)
             tca_ns = np.clip(tca_ns + step_ns, start_ns, end_ns)
-        radius_m = self.primary_radius_m + np.array([self._radius_m(row) for row in rows.tolist()])
+        names = [self.catalogue.object_names[row] for row in rows.tolist()]
+        radius_m = self.primary_radius_m + np.array(self.sizes.of(self.catalogue.norad_id[rows].tolist(), names)[0])
         states = (*path.at(tca_ns), *self._secondaries(rows, tca_ns))
         return tca_ns, Encounters(*states, radius_m / 1000)
 
     def _secondaries(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         _, r, v = self.catalogue.propagator.at(rows, time_ns)
         return r, v, rtn_to_teme(element_covariance_rtn(self.catalogue.propagator, rows, time_ns, r, v), r, v)
-
-    def _radius_m(self, row: int) -> float:
-        stated = self.radii.get(int(self.catalogue.norad_id[row]))
-        return HARD_BODY_RADIUS_M[object_type(self.catalogue.object_names[row])] if stated is None else stated
-
-
-def radius_m(name: str, member: ProtectedObject | None) -> float:
-    """The radius of an object: stated in the fleet file, else the default of its type."""
-    return member.radius_m if member and member.radius_m else HARD_BODY_RADIUS_M[object_type(name)]
 
 
 def compared(before: Sequence[Encounter], after: Sequence[Encounter]) -> list[Outcome]:

@@ -16,6 +16,7 @@ from sda_platform.conjunction.assess import ASSESSED_SCHEMA, assess_candidates
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.screen import EVENT, searcher, sweeps
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms
@@ -137,10 +138,10 @@ def test_an_approach_is_assessed_by_the_sets_in_force_at_its_time_A1() -> None:
     candidates = pa.Table.from_pylist([row], ASSESSED_SCHEMA)
     unstated = OperatorEphemerides.none()
     nobody = Tracks.of(TRACKS.arrow_schema.empty_table().select(TRACK_COLUMNS))
-    (found,) = assess_candidates(candidates, objects, nobody, unstated, SPHERE).to_pylist()
+    (found,) = assess_candidates(candidates, objects, nobody, unstated, SPHERE, ObjectSizes()).to_pylist()
     assert abs(found["miss_distance_km"] - miss_km) < 1e-6
     assert objects.terms is not None
     for_ever = Terms(objects.terms.row, objects.terms.from_ns, np.full(len(objects), FOREVER_NS))
     first = Catalogue(objects.propagator, objects.object_names, for_ever)
-    (wrong,) = assess_candidates(candidates, first, nobody, unstated, SPHERE).to_pylist()
+    (wrong,) = assess_candidates(candidates, first, nobody, unstated, SPHERE, ObjectSizes()).to_pylist()
     assert abs(wrong["miss_distance_km"] - miss_km) > 1e-3

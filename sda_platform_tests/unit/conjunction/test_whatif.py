@@ -6,6 +6,7 @@ import pytest
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import parse_iso_ns
 from sda_platform.conjunction.planned_trajectory import Burn, burned, planned, unchanged
+from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.whatif import Encounter, Scene, compared, least_burn
 from sda_platform.orbits.covariance import teme_to_rtn
 from sda_platform.orbits.element_errors import element_covariance_rtn
@@ -34,7 +35,7 @@ def scene() -> Scene:
     columns = {name: getattr(fitted, name) for name in ElementSets.__dataclass_fields__}
     other = ElementSets.from_columns({**columns, "norad_id": np.array([OTHER])})
     known = Catalogue(Propagator(ElementSets.stack([primary().elements, other])), ("HST", "ONCOMING"))
-    return Scene(known, primary(), DAY_NS, DAY_NS + 12 * HOUR_NS, 5.0, 10.0, {OTHER: 5.0})
+    return Scene(known, primary(), DAY_NS, DAY_NS + 12 * HOUR_NS, 5.0, 10.0, ObjectSizes({OTHER: 5.0}))
 
 
 def test_after_a_burn_along_the_track_the_lead_grows_by_three_times_its_size_a_second() -> None:

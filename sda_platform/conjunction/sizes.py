@@ -1,0 +1,91 @@
+"""Hard-body radii of objects, and where each comes from: the fleet file, the radar cross-section, or the object's kind.
+
+Sources of radar cross-sections: a satellite catalogue in CelesTrak's CSV form (celestrak.org/satcat), which lists them
+in square metres.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.formats.listings import ListingError
+from sda_platform.orbits.risk.probability import HARD_BODY_RADIUS_M, object_type
+
+FLEET, RADAR_CROSS_SECTION, DEFAULT = "fleet file", "radar cross-section", "default by type"
+SIZE_SOURCES = (FLEET, RADAR_CROSS_SECTION, DEFAULT)
+_NUMBER, _CROSS_SECTION = "NORAD_CAT_ID", "RCS"
+# Between a fragment of a centimetre and the largest station.
+_RADII_M = (0.005, 60.0)
+
+
+@dataclass(frozen=True)
+class ObjectSizes:
+    """Radii by catalogue number, m: those that the fleet file states, and those that cross-sections suggest."""
+
+    stated_m: Mapping[int, float] = field(default_factory=dict)
+    by_cross_section_m: Mapping[int, float] = field(default_factory=dict)
+
+    def radius_m(self, norad_id: int, name: str | None) -> tuple[float, str]:
+        """The radius of an object and its source, one of SIZE_SOURCES; the first source that has one counts."""
+        if norad_id in self.stated_m:
+            return self.stated_m[norad_id], FLEET
+        if norad_id in self.by_cross_section_m:
+            return self.by_cross_section_m[norad_id], RADAR_CROSS_SECTION
+        return HARD_BODY_RADIUS_M[object_type(name)], DEFAULT
+
+    def of(self, norad_ids: Sequence[int], names: Sequence[str | None]) -> tuple[list[float], list[str]]:
+        """The radii of objects, m, and their sources."""
+        found = [self.radius_m(*each) for each in zip(norad_ids, names, strict=True)]
+        return [radius for radius, _ in found], [source for _, source in found]
+
+    def listed(self) -> list[list[tuple[int, float]]]:
+        """All entries in order."""
+        return [sorted(self.stated_m.items()), sorted(self.by_cross_section_m.items())]
+
+
+def object_sizes(fleet: str, satellite_catalogue: str) -> ObjectSizes:
+    """The sizes by a fleet file and a satellite catalogue; empty: the shipped fleet, and no catalogue.
+
+    Raises:
+        ListingError: a file cannot be read or breaks its form.
+    """
+    members = protected_fleet(Path(fleet) if fleet else None)
+    return ObjectSizes(
+        {member.norad_id: member.radius_m for member in members if member.radius_m},
+        _by_cross_section(Path(satellite_catalogue)) if satellite_catalogue else {},
+    )
+
+
+def _by_cross_section(path: Path) -> dict[int, float]:
+    """The radius of the sphere whose cross-section is that of the radar: sqrt(RCS / pi).
+
+    The optical limit. It holds from about ten centimetres on; the results are kept within ``_RADII_M``.
+    """
+    radii: dict[int, float] = {}
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            reader = csv.DictReader(file)
+            if not {_NUMBER, _CROSS_SECTION} <= set(reader.fieldnames or ()):
+                raise ListingError(f"{path}: header has no {_NUMBER} or no {_CROSS_SECTION}")
+            for row in reader:
+                text = (row[_CROSS_SECTION] or "").strip()
+                if not text:
+                    continue
+                try:
+                    number, area_m2 = int(row[_NUMBER]), float(text)
+                    if not 0 < area_m2 < math.inf:
+                        raise ValueError
+                except (TypeError, ValueError):
+                    raise ListingError(
+                        f"{path} line {reader.line_num}: {row[_NUMBER]!r} and {text!r} are no object and square metres"
+                    ) from None
+                least, largest = _RADII_M
+                radii[number] = min(max(math.sqrt(area_m2 / math.pi), least), largest)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ListingError(f"{path}: cannot be read: {error}") from error
+    return radii

@@ -2,9 +2,8 @@
 
 A slow pair stays near for minutes to days, and its distance has several minima meanwhile. A *stay* is a time without
 interruption within the threshold. Its least distance is the approach, if it is a minimum slower than 10 m/s. A pair
-that has been near for a day before it, and is still near a day later, moves together (docked, in formation), and has no
-approach. The result depends on the pair and the time only, never on the window. docs/explanation/screening.md has the
-argument.
+that is near for a day before and after it moves together (docked, in formation). It has no approach. The
+result depends on the pair and the time only, never on the window. docs/explanation/screening.md has the argument.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def assessment_message(
         "REF_FRAME is ITRF without polar motion and with UT1 = UTC, for both objects alike",
     ]
     if assessment["radius_source_1"]:
-        parts = [f"{assessment[f'radius_{n}_m']:g} m by {assessment[f'radius_source_{n}']}" for n in (1, 2)]
-        comments.insert(1, f"HBR is the sum of {' and '.join(parts)}")
+        parts = [f"{assessment[f'radius_{n}_m']:g} m ({assessment[f'radius_source_{n}']})" for n in (1, 2)]
+        comments.insert(1, f"RADII OF OBJECT1 AND OBJECT2: {', '.join(parts)}")
     if assessment["is_screening_only"]:
         comments.append("SCREENING ONLY: a covariance is a model of element sets by regime and age")
     if assessment["risk_flags"]:

@@ -36,7 +36,8 @@ def assessment() -> dict[str, Any]:
         "miss_distance_km": relative.miss_distance_km[0], "relative_speed_km_s": relative.relative_speed_km_s[0],
         **dict(zip(names, geometry, strict=True)),
         "collision_probability": best.probability[0], "probability_method": best.method[0], "risk_flags": "",
-        "hard_body_radius_m": 10.0, "is_screening_only": True,
+        "hard_body_radius_m": 10.0, "radius_1_m": 5.0, "radius_2_m": 5.0,
+        "radius_source_1": "fleet file", "radius_source_2": "default by type", "is_screening_only": True,
         "state_source_1": "fused_track", "state_source_2": "element_set",
         "state_1": [*r1[0], *v1[0]], "state_2": [*r2[0], *v2[0]],
         "covariance_1": c1[LOWER].tolist(), "covariance_2": c2[LOWER].tolist(),
@@ -53,6 +54,7 @@ def test_what_we_write_we_assess_again_to_nine_digits(assessment: dict[str, Any]
     assert risk.pc_in_message == pytest.approx(risk.pc, rel=1e-8)
     assert "states_disagree_with_miss_distance" not in risk.flags
     assert any(comment.startswith("SCREENING ONLY") for comment in message.comments)
+    assert "RADII OF OBJECT1 AND OBJECT2: 5 m (fleet file), 5 m (default by type)" in message.comments
 
 
 @pytest.mark.parametrize("method", METHODS)

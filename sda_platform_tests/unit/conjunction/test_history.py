@@ -25,7 +25,9 @@ def entry(sequence: int, op: str, *, hours: float, tca_s: float = 0.0, pc: float
         "tca_time_ns": TCA_NS + round(tca_s * 1e9), "miss_distance_km": 0.489, "relative_speed_km_s": 8.393,
         "radial_miss_km": -0.010, "in_track_miss_km": -0.407, "cross_track_miss_km": 0.271,
         "mahalanobis_distance": 0.52, "collision_probability": pc, "maximum_probability": 5e-4,
-        "hard_body_radius_m": 10.0, "risk": "red" if pc >= 1e-4 else "yellow", "state_source_1": "element_set",
+        "hard_body_radius_m": 10.0, "radius_1_m": 5.0, "radius_2_m": 5.0,
+        "radius_source_1": "fleet file", "radius_source_2": "default by type",
+        "risk": "red" if pc >= 1e-4 else "yellow", "state_source_1": "element_set",
         "state_source_2": "fused_track", "track_id_1": None, "track_id_2": "t",
     }  # fmt: skip
 

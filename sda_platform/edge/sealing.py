@@ -8,7 +8,7 @@ that refuses is tried again with growing pauses, and the edges in front of it fi
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
@@ -60,7 +60,19 @@ class Sealer:
                 await self._seal(group)
 
     async def _seal(self, batches: list[ReceivedBatch]) -> None:
-        loop, sealed_ns = asyncio.get_running_loop(), self.clock.now_ns()
+        loop = asyncio.get_running_loop()
+        data, meta = await loop.run_in_executor(self.executor, self._segment, batches)
+        while not await loop.run_in_executor(self.executor, self._attempt, data, meta):
+            self.failures += 1
+            await asyncio.sleep(pause_s(self.failures, base_s=0.1, cap_s=5.0, seed=meta.sha256))
+        self.failures = 0
+        self.segments += 1
+        self.sealed_bytes += len(data)
+        self.last_sealed_time_ns = meta.sealed_time_ns
+        self._settle(batches, loop.time())
+
+    def _segment(self, batches: Sequence[ReceivedBatch]) -> tuple[bytes, SegmentMeta]:
+        """Bytes and metadata of a segment. Hashing takes milliseconds, in which the sockets must be read."""
         data = b"".join(batch.data for batch in batches)
         meta = SegmentMeta(
             feed=self.zone,
@@ -68,18 +80,11 @@ class Sealer:
             bytes=len(data),
             records=sum(batch.records for batch in batches),
             sha256=hashlib.sha256(data).hexdigest(),
-            sealed_time_ns=sealed_ns,
+            sealed_time_ns=self.clock.now_ns(),
             sealed_wall_time_ns=time.time_ns(),
             priority=self.priority.label,
         )
-        while not await loop.run_in_executor(self.executor, self._attempt, data, meta):
-            self.failures += 1
-            await asyncio.sleep(pause_s(self.failures, base_s=0.1, cap_s=5.0, seed=meta.sha256))
-        self.failures = 0
-        self.segments += 1
-        self.sealed_bytes += len(data)
-        self.last_sealed_time_ns = sealed_ns
-        self._settle(batches, loop.time())
+        return data, meta
 
     def _attempt(self, data: bytes, meta: SegmentMeta) -> bool:
         """Whether the segment is durable now. Errors of the disk are logged; others are faults of ours and raised."""

@@ -10,15 +10,11 @@ import socket
 import struct
 from typing import Final
 
-import numpy as np
-
 from sda_platform.edge.address import Address, listening_udp
-from sda_platform.edge.frames import Frames
+from sda_platform.edge.datagrams import DatagramReader
 from sda_platform.edge.sources.intake import RadarIntake
 from sda_platform.edge.sources.source import Services, Source, SourceState
 
-MAX_DATAGRAM_BYTES: Final = 1_500
-_BURST: Final = 1_024
 # Fewer datagrams than this came together: a short wait costs less than a wake-up for each.
 _FEW: Final = 64
 _COALESCE_S: Final = 0.002
@@ -37,8 +33,7 @@ class RadarSource(Source):
         self._intake = RadarIntake(self)
         self._socket: socket.socket | None = None
         self._wake = asyncio.Event()
-        self._buffer = np.empty(_BURST * MAX_DATAGRAM_BYTES, np.uint8)
-        self._lengths = np.zeros(_BURST, np.int64)
+        self._reader = DatagramReader()
         self._drops_before = self._drops = 0
 
     @property
@@ -64,32 +59,19 @@ class RadarSource(Source):
             try:
                 while not self.stopping.is_set():
                     await self._read(opened)
-                while len(frames := self._received(opened)):  # what the kernel holds at the end
+                while len(frames := self._reader.read(opened)):  # what the kernel holds at the end
                     await self._intake.take(frames)
             finally:
                 self._drops_before, self._drops = self.kernel_drops, 0
                 self._socket = None
 
     async def _read(self, opened: socket.socket) -> None:
-        frames = self._received(opened)
+        frames = self._reader.read(opened)
         if not len(frames):
             await self._readable(opened)
             return
         await self._intake.take(frames)
         await asyncio.sleep(_COALESCE_S if len(frames) < _FEW else 0)
-
-    def _received(self, opened: socket.socket) -> Frames:
-        """The datagrams that wait, up to a burst of them."""
-        view, lengths, count = memoryview(self._buffer), self._lengths, 0  # type: ignore[arg-type]  # it is a buffer
-        receive = opened.recv_into
-        try:
-            for count in range(_BURST):
-                lengths[count] = receive(view[count * MAX_DATAGRAM_BYTES : (count + 1) * MAX_DATAGRAM_BYTES])
-            count = _BURST
-        except BlockingIOError:
-            pass
-        starts = np.arange(count, dtype=np.int64) * MAX_DATAGRAM_BYTES
-        return Frames(self._buffer, starts, lengths[:count])
 
     async def _readable(self, opened: socket.socket) -> None:
         loop = asyncio.get_running_loop()

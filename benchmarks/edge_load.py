@@ -1,43 +1,50 @@
 """The load of `edge.py`: sends frames at a rate over real sockets, in a process of its own.
 
-    python benchmarks/edge_load.py radar|isl|telemetry HOST PORT --rate 9000 --seconds 60 [--tracks 5000]
+    python benchmarks/edge_load.py radar|isl|telemetry|optical HOST PORT --rate 9000 --seconds 60 [--tracks 5000]
 
 Prints one JSON line: how many were sent, and how many have been acknowledged (links only). It sends in steps of five
-milliseconds and never faster than the rate, so that a late step is caught up by the next.
+milliseconds and never faster than the rate, so that a late step is caught up by the next. ``--connections`` spreads a
+stream over several, each with an identity of its own. ``optical`` is the archive that the collector polls at HOST:PORT.
 """
 
 import argparse
+import itertools
 import json
 import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Literal
 
 import numpy as np
 
+from sda_platform.cli.feeder import ObservationArchive
+from sda_platform.edge.address import Address
 from sda_platform.formats.isl import encode_isl_frames
+from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.formats.telemetry import encode_telemetry_frames
 
 _STEP_S = 0.005
 _AHEAD = 100_000
+_LAST_POLL_S = 3.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["radar", "isl", "telemetry"])
+    parser.add_argument("kind", choices=["radar", "isl", "telemetry", "optical"])
     parser.add_argument("host")
     parser.add_argument("port", type=int)
     parser.add_argument("--rate", type=float, required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--tracks", type=int, default=5_000)
     parser.add_argument("--identity", type=int, default=1)
+    parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--acknowledged", action="store_true", help="wait until every frame is acknowledged")
     chosen = parser.parse_args()
-    frames = list(_frames(chosen.kind, chosen.tracks, chosen.identity))
-    send = _datagrams if chosen.kind == "radar" else _stream
-    print(json.dumps(send(frames, chosen)))
+    send = {"radar": _datagrams, "optical": _archive}.get(chosen.kind, _stream)
+    print(json.dumps(send(chosen)))
 
 
 def _frames(kind: str, tracks: int, identity: int) -> Iterator[bytes]:
@@ -76,7 +83,8 @@ def _paced(send: Callable[[int, int], None], rate: float, seconds: float) -> int
     return sent
 
 
-def _datagrams(frames: list[bytes], chosen: argparse.Namespace) -> dict[str, float]:
+def _datagrams(chosen: argparse.Namespace) -> dict[str, float]:
+    frames = list(_frames(chosen.kind, chosen.tracks, chosen.identity))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
         opened.connect((chosen.host, chosen.port))
 
@@ -87,21 +95,55 @@ def _datagrams(frames: list[bytes], chosen: argparse.Namespace) -> dict[str, flo
         return {"sent": _paced(send, chosen.rate, chosen.seconds)}
 
 
-def _stream(frames: list[bytes], chosen: argparse.Namespace) -> dict[str, float]:
+def _archive(chosen: argparse.Namespace) -> dict[str, float]:
+    """Records that come into an archive, which answers until the collector has had time to poll the last of them."""
+    archive = ObservationArchive()
+
+    def send(first: int, count: int) -> None:
+        now_ns = time.time_ns()
+        names = (f"{chosen.identity}-{number}" for number in range(first, first + count))
+        archive.add(
+            encode_optical_record(OpticalRecord(name, now_ns, 1.0, 0.5, 1.0, "maui", clock_age_s=0.0)) for name in names
+        )
+
+    with archive.serving(Address(chosen.host, int(chosen.port))):
+        sent = _paced(send, chosen.rate, chosen.seconds)
+        time.sleep(_LAST_POLL_S)
+    return {"sent": sent}
+
+
+def _stream(chosen: argparse.Namespace) -> dict[str, float]:
+    """Each step goes out over one connection, the next step over the next one."""
     order: Literal["little", "big"] = "little" if chosen.kind == "isl" else "big"
-    framed = [len(frame).to_bytes(4, order) + frame for frame in frames]
-    with socket.create_connection((chosen.host, chosen.port)) as opened:
+    framed = [
+        [len(frame).to_bytes(4, order) + frame for frame in _frames(chosen.kind, chosen.tracks, identity)]
+        for identity in range(chosen.identity, chosen.identity + chosen.connections)
+    ]
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection((chosen.host, chosen.port))) for _ in framed]
+        turns = itertools.cycle(zip(opened, framed, strict=True))
 
         def send(first: int, count: int) -> None:
-            opened.sendall(b"".join(framed[number % len(framed)] for number in range(first, first + count)))
+            connection, frames = next(turns)
+            connection.sendall(b"".join(frames[number % len(frames)] for number in range(first, first + count)))
 
         began = time.perf_counter()
         sent = _paced(send, chosen.rate, chosen.seconds)
         found = {"sent": sent, "acknowledged": 0, "seconds": 0.0}
         if chosen.acknowledged:
-            found["acknowledged"] = _acknowledged(opened, sent)
+            found["acknowledged"] = _acknowledged(opened[0], sent)
             found["seconds"] = time.perf_counter() - began
+        for connection in opened:
+            _close(connection)
         return found
+
+
+def _close(connection: socket.socket) -> None:
+    """End the stream and read what still comes: closing with unread bytes would discard what the peer has not read."""
+    connection.shutdown(socket.SHUT_WR)
+    connection.settimeout(30.0)
+    while connection.recv(65_536):
+        pass
 
 
 def _acknowledged(opened: socket.socket, sent: int) -> int:

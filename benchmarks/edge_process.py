@@ -1,5 +1,6 @@
 """Processes of `edge.py`: a collector and its senders, with their CPU time, memory and metrics."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -51,17 +52,20 @@ class CollectorProcess:
         return sum(each[fact] for each in self.ledger() if priority in (None, each["priority"]))
 
     def latency_s(self, share: float, zone: str = "", priority: str = "high") -> float:
-        """The bound of the bucket in which ``share`` of the records (of a zone) is reached."""
+        """The time in which ``share`` of the records (of a zone) is reached, interpolated within its bucket."""
         text = httpx.get(f"{self._control}/metrics", timeout=30).text
         (family,) = [f for f in text_string_to_metric_families(text) if f.name == "seal_latency_seconds"]
-        counts: dict[float, float] = {}
+        counts: dict[float, float] = {0.0: 0.0}
         for sample in family.samples:
             chosen = sample.labels.get("priority") == priority and zone in ("", sample.labels.get("zone"))
             if sample.name.endswith("_bucket") and chosen:
                 bound = float(sample.labels["le"])
                 counts[bound] = counts.get(bound, 0.0) + sample.value
-        total = max(counts.values(), default=0.0)
-        return min((bound for bound, count in counts.items() if total and count >= share * total), default=float("inf"))
+        reached = share * max(counts.values())
+        for (low, before), (bound, count) in itertools.pairwise(sorted(counts.items())):
+            if count and count >= reached:
+                return low + (bound - low) * (reached - before) / (count - before)
+        return float("inf")
 
     def kernel_drops(self) -> int:
         """Datagrams that the kernel dropped."""

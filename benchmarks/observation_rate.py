@@ -1,0 +1,197 @@
+"""How many observations a second the collector and the whole alert job hold, and what limits them.
+
+    python benchmarks/observation_rate.py --rates 200 400 800 [--minutes 2] [--seed 1]
+
+Starts the platform with a collector in a home of its own, lands the catalogue and waits for its alerts. Simulated
+radars, telescopes and links then observe ever more objects of the catalogue: their frames go to the collector over
+sockets, at the times at which they arrive in the simulation. A rate holds if nothing is
+lost, and if the oldest observation of high priority that waits for the lake is younger than the 30 s that the platform
+promises, throughout the last half of its span. Printed with it: the share of low priority, what waits, and the steps of
+the job that take the most time.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import dagster as dg
+import numpy as np
+from rich.console import Console
+from waiting import wait_for
+
+from sda_platform.cli.alerts import current_alerts
+from sda_platform.cli.demo import MISSION_START
+from sda_platform.cli.feeder import Feeder, ObservationArchive
+from sda_platform.cli.feeding import collector_config
+from sda_platform.cli.simulated_world import land_catalogue
+from sda_platform.cli.sources import read_report
+from sda_platform.clock import MissionClock, parse_iso_ns
+from sda_platform.conjunction.fleet import protected_fleet
+from sda_platform.edge.address import Address
+from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.landing.zone import LandingZone
+from sda_platform.runtime.processes import free_port
+from sda_platform.runtime.running import progress_printer, running
+from sda_platform.settings import Settings
+from sda_platform.simulation.observers import ObservingPlan
+from sda_platform.simulation.reference import geostationary_objects, reference_catalogue
+from sda_platform.simulation.world import SimulatedSegment, simulate
+
+PROMISE_S = 30.0
+_ZONES = ("radar", "isl", "optical")
+_SURVEYED, _CALIBRATED, _CALIBRATION_S = 30, 1_000, 10.0
+_LEAD_NS, _SAMPLE_S = 150 * 10**9, 2.0
+
+
+@dataclass
+class Span:
+    """One rate: its segments, and what was seen meanwhile. ``oldest_s``: age of what waits, high priority."""
+
+    rate: float
+    start_ns: int
+    segments: list[SimulatedSegment]
+    sent: int = 0
+    oldest_s: list[float] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)
+    steps_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    low_share: float = 0.0
+    lost: int = 0
+
+    @property
+    def worst_s(self) -> float:
+        """The largest age in the last half."""
+        return max(self.oldest_s[len(self.oldest_s) // 2 :], default=float("inf"))
+
+    @property
+    def holds(self) -> bool:
+        """Whether this rate is held."""
+        return not self.lost and self.worst_s < PROMISE_S
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rates", type=float, nargs="+", required=True)
+    parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    console = Console(highlight=False)
+    say = progress_printer(console)
+    with tempfile.TemporaryDirectory(prefix="sda-rate-") as directory:
+        home, archive, polled = Path(directory), ObservationArchive(), Address("127.0.0.1", free_port(0))
+        sources = home / "collect.toml"
+        sources.write_text(collector_config(polled))
+        spans = list(_spans(chosen.rates, chosen.minutes * 60.0, chosen.seed))
+        say(f"simulated {sum(len(span.segments) for span in spans):,} segments")
+        settings = Settings(home=home, collect=str(sources), screening={"horizon_h": 24.0})
+        clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
+        clock.save(home)
+        with archive.serving(polled), running(settings, say):
+            land_catalogue(settings, clock)
+            wait_for(lambda: bool(current_alerts(settings)), "the first alerts")
+            with Feeder(home, settings.landing_uri, archive).connected() as feeder:
+                for span in spans:
+                    _send(span, feeder, settings, clock)
+                    say(_line(span))
+                    if not span.holds:
+                        break
+    held = max((span.rate for span in spans if span.oldest_s and span.holds), default=0.0)
+    console.print(f"highest rate that held: {held:,.0f} observations/s")
+    return 0 if held else 1
+
+
+def _spans(rates: Sequence[float], seconds: float, seed: int) -> Iterator[Span]:
+    """One world after the other, each with as many objects as its rate needs."""
+    catalogue = decode_element_sets(reference_catalogue(), segment_format="omm-csv").column("norad_id").to_numpy()
+    shuffled = np.random.default_rng(seed).permutation(catalogue).tolist()
+    start_ns = parse_iso_ns(MISSION_START) + _LEAD_NS
+    found = _world(shuffled[:_CALIBRATED], start_ns, _CALIBRATION_S, seed)
+    per_object = sum(each.meta.records for each in found) / _CALIBRATION_S / _CALIBRATED
+    for number, rate in enumerate(rates):
+        at_ns = start_ns + round(number * seconds * 1e9)
+        segments = _world(shuffled[: round(rate / per_object)], at_ns, seconds, seed + number)
+        yield Span(rate, at_ns, [each for each in segments if each.available_time_ns < at_ns + seconds * 1e9])
+
+
+def _world(objects: Sequence[int], start_ns: int, seconds: float, seed: int) -> list[SimulatedSegment]:
+    fleet = [member.norad_id for member in protected_fleet()]
+    observed = list(dict.fromkeys([*fleet, *objects, *geostationary_objects(_SURVEYED)]))
+    plan = ObservingPlan(radar_capacity=len(observed))
+    worlds = simulate(
+        "nominal",
+        start_time_ns=start_ns,
+        duration_s=seconds,
+        seed=seed,
+        objects=observed,
+        segment_seconds=1.0,
+        plan=plan,
+    )
+    return list(worlds)
+
+
+def _send(span: Span, feeder: Feeder, settings: Settings, clock: MissionClock) -> None:
+    """Send a span at its times; look at what waits meanwhile."""
+    wait_for(lambda: clock.now_ns() >= span.start_ns, "the start of the span")
+    before, began_s, sampled_s = sum(feeder.sent.values()), time.time(), 0.0
+    for segment in span.segments:
+        while segment.available_time_ns > clock.now_ns():
+            time.sleep(0.01)
+        feeder.send(segment)
+        if time.monotonic() - sampled_s >= _SAMPLE_S:
+            sampled_s = time.monotonic()
+            oldest_s, waiting = _waiting(settings)
+            span.oldest_s.append(oldest_s)
+            span.waiting.append(waiting)
+    span.sent = sum(feeder.sent.values()) - before
+    report = read_report(settings.home)["sources"]
+    span.lost = sum(each["dropped"] + (each["kernel_drops"] or 0) for each in report)
+    span.low_share = next(each["low_share"] for each in report if each["kind"] == "radar")
+    for step, seconds in _steps(settings, began_s):
+        span.steps_s[step].append(seconds)
+
+
+def _waiting(settings: Settings) -> tuple[float, int]:
+    """Age of the oldest pending segment of high priority in seconds, and how many records wait in all."""
+    oldest_s, records = 0.0, 0
+    for name in _ZONES:
+        zone = LandingZone(settings.landing_uri, name)
+        for segment in zone.pending():
+            meta = segment.meta
+            if meta is not None:
+                records += meta.records
+                if meta.priority in (None, "high", "emergency"):
+                    oldest_s = max(oldest_s, time.time() - meta.sealed_wall_time_ns / 1e9)
+    return oldest_s, records
+
+
+def _steps(settings: Settings, began_s: float) -> Iterator[tuple[str, float]]:
+    """How long each step of the alert job took, of the runs since ``began_s``; and the runs as ``run``."""
+    with dg.DagsterInstance.from_config(str(settings.home / "dagster")) as instance:
+        wanted = dg.RunsFilter(job_name="observations_to_alerts", statuses=[dg.DagsterRunStatus.SUCCESS])
+        for record in instance.get_run_records(wanted):
+            if record.start_time and record.end_time and record.start_time >= began_s:
+                yield "run", record.end_time - record.start_time
+                for step in instance.get_run_step_stats(record.dagster_run.run_id):
+                    if step.start_time and step.end_time:
+                        yield step.step_key, step.end_time - step.start_time
+
+
+def _line(span: Span) -> str:
+    longest = sorted(((statistics.mean(s), name) for name, s in span.steps_s.items() if name != "run"), reverse=True)
+    steps = ", ".join(f"{name} {seconds:.1f} s" for seconds, name in longest[:4])
+    runs = span.steps_s.get("run", [])
+    return (
+        f"{span.rate:,.0f}/s ({span.sent:,} sent, {span.low_share:.0%} of radar low): "
+        f"{'holds' if span.holds else 'does not hold'}; lost {span.lost:,}; oldest high that waits "
+        f"{span.worst_s:.1f} s in the last half; {span.waiting[-1]:,} records wait at the end; "
+        f"{len(runs)} runs of {statistics.mean(runs) if runs else 0.0:.1f} s: {steps}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,9 @@
 """Pull clients of public catalogues: element sets and conjunction messages, within the rate limits of their operators.
 
-CelesTrak: conditional requests (ETag, If-Modified-Since), at least two hours between two of them. Space-Track: a
-session by login, at most 30 requests a minute; user and password come from the environment. A refusal (403, 429) ends
-the interval's attempts. The state of conditional requests survives restarts, so that a restart repeats no request.
+CelesTrak: conditional requests (ETag, If-Modified-Since), two hours between two of them unless configured otherwise.
+Space-Track: a session by login; user and password come from the environment. A request is sent once. After a failure
+that may pass the next one comes five minutes later, or when the server asks for it (Retry-After, up to a day); after a
+refusal (403) it comes after the interval. All of this survives restarts, so that a restart repeats no request.
 """
 
 import json
@@ -22,7 +23,7 @@ from sda_platform.lake import durable
 from sda_platform.resilience import BreakerState
 
 LEAST_INTERVAL_S: Final = 60.0
-_HTTP_BOUNDS: Final = HttpBounds(total_s=120.0)
+_HTTP_BOUNDS: Final = HttpBounds(attempts=1, total_s=120.0, longest_pause_s=86_400.0)
 _AFTER_FAILURE_S: Final = 300.0
 _VALIDATORS: Final = {"etag": "If-None-Match", "last-modified": "If-Modified-Since"}
 
@@ -90,20 +91,25 @@ class PullSource(Source):
             while not self.stopping.is_set():
                 left_s = self._asked_s() + self._interval_s - time.time()
                 if left_s > 0:
-                    self.state = SourceState.RUNNING
+                    self.state = SourceState.RETRYING if self.detail else SourceState.RUNNING
                     if await self.pause(min(left_s, 3600.0)):
                         return
                     continue
                 try:
                     await self._pull(client)
+                    self.detail = ""
                 except HttpFailed as failure:
-                    self.errors["failed_request"] += 1
-                    self.state, self.detail = SourceState.RETRYING, str(failure)
-                    self.log.warning("request repeated later", in_s=_AFTER_FAILURE_S, reason=str(failure))
-                    await self.pause(min(_AFTER_FAILURE_S, self._interval_s))
-                    self._hold({**self._held(), "asked_s": 0.0})
+                    self._put_off(failure)
         finally:
             await client.close()
+
+    def _put_off(self, failure: HttpFailed) -> None:
+        """Have the next request come after the usual pause, or after the longer one that the server asked for."""
+        wait_s = max(min(_AFTER_FAILURE_S, self._interval_s), failure.asked_pause_s)
+        self.errors["failed_request"] += 1
+        self.detail = str(failure)
+        self.log.warning("request repeated later", in_s=wait_s, reason=self.detail)
+        self._hold({**self._held(), "asked_s": time.time() + wait_s - self._interval_s})
 
     async def _pull(self, client: HttpClient) -> None:
         held = self._held()

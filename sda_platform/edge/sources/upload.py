@@ -2,7 +2,8 @@
 
     201 landed, with the number of records and the segments · 200 these bytes were landed before
     400 refused, with the reason · 401 no or a wrong token · 404 no such zone · 411, 413 without a length, or too long
-    408 too slow · 503 with Retry-After: too many uploads at once, shutting down, or the disk refuses
+    408 slower than 64 KiB/s for half a minute and more
+    503 with Retry-After: too many uploads at once, shutting down, or the disk refuses
 
 The body is written to a file of its own while it arrives, so that memory does not grow with it.
 """
@@ -29,6 +30,7 @@ from sda_platform.landing.partner_files import PartnerFileError
 
 _LATER: Final = {"Retry-After": "2"}
 _NAME_LENGTH: Final = 128
+_LEAST_BYTES_PER_S: Final = 64 * 2**10
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -46,11 +48,11 @@ class UploadSource(Source):
         token: str = "",
         max_bytes: int = 2**30,
         at_once: int = 4,
-        chunk_s: float = 30.0,
+        body_s: float = 30.0,
     ) -> None:
         super().__init__(name, services)
         self._bind, self._token, self._max_bytes = bind, token, max_bytes
-        self._at_once, self._chunk_s = at_once, chunk_s
+        self._at_once, self._body_s = at_once, body_s
         self._running = 0
         self._server: HttpServer | None = None
 
@@ -102,7 +104,9 @@ class UploadSource(Source):
         name = _UNSAFE.sub("_", request.query_params.get("name", ""))[-_NAME_LENGTH:].lstrip(".") or "upload"
         zone, path = request.path_params["zone"], folder / name
         try:
-            await self._save(request, path)
+            # A place is held while a body arrives: one that trickles in would hold it for ever.
+            async with asyncio.timeout(self._body_s + int(request.headers["Content-Length"]) / _LEAST_BYTES_PER_S):
+                await self._save(request, path)
         except (TimeoutError, ClientDisconnect) as error:
             self.errors["slow" if isinstance(error, TimeoutError) else "torn"] += 1
             return _answer(HTTPStatus.REQUEST_TIMEOUT, "the body did not arrive in time; nothing was landed")
@@ -118,14 +122,10 @@ class UploadSource(Source):
         facts = {"zone": landed.zone, "records": landed.records, "segments": list(landed.segments)}
         return JSONResponse(facts, HTTPStatus.CREATED if landed.segments else HTTPStatus.OK)
 
-    async def _save(self, request: Request, path: Path) -> None:
-        chunks = request.stream()
+    @staticmethod
+    async def _save(request: Request, path: Path) -> None:
         with path.open("wb") as file:
-            while True:
-                async with asyncio.timeout(self._chunk_s):
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    return
+            async for chunk in request.stream():
                 file.write(chunk)
 
     def _attempt(self, path: Path, zone: str, segment_format: str | None) -> LandedFile:

@@ -9,7 +9,9 @@ import httpx
 import pytest
 from upath import UPath
 
+from sda_platform.edge.address import Address
 from sda_platform.edge.collector import Collector
+from sda_platform.edge.sources.upload import UploadSource
 from sda_platform.lake import durable
 from sda_platform_tests.support.collectors import collecting, landed, payloads, until
 from sda_platform_tests.unit.edge.test_http_sources import TLE
@@ -158,6 +160,35 @@ def test_a_body_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
             await writer.drain()
             writer.close()
             await until(lambda: source.errors["torn"] == 1)
+
+    asyncio.run(scenario())
+    assert payloads(tmp_path, "elements") == []
+
+
+def test_an_upload_that_trickles_in_gives_its_place_back__F1(tmp_path: Path) -> None:
+    """Each byte comes in time, but the body does not: four such senders would shut out all others."""
+
+    async def scenario() -> None:
+        async with collecting(tmp_path, {}) as collector:
+            source = UploadSource("slow", collector.services, bind=Address("127.0.0.1", 0), at_once=1, body_s=0.1)
+            running = asyncio.create_task(source.run())
+            await until(lambda: bool(source.address))
+            reader, writer = await asyncio.open_connection(*Address.parse(source.address))
+            writer.write(b"POST /land/elements?name=a.tle HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n")
+
+            async def trickle() -> None:
+                while not writer.is_closing():
+                    writer.write(b"x")
+                    await asyncio.sleep(0.01)
+
+            trickling = asyncio.create_task(trickle())
+            async with asyncio.timeout(10):
+                assert (await reader.readline()).split()[1] == b"408"
+            trickling.cancel()
+            writer.close()
+            assert source.errors == {"slow": 1}
+            source.stop()
+            await running
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "elements") == []

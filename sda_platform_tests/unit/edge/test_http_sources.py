@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused
 from sda_platform.edge.sources.optical import OpticalSource
-from sda_platform.edge.sources.source import SourceState
+from sda_platform.edge.sources.source import Source, SourceState
 from sda_platform.formats.optical import parse_optical_record
 from sda_platform_tests.support.collectors import NOW_NS, collecting, log_text, payloads, until
 from sda_platform_tests.unit.edge.servers import serving
@@ -227,6 +229,28 @@ def test_a_catalogue_is_asked_conditionally_and_not_again_after_a_restart(tmp_pa
 
     asyncio.run(scenario())
     assert payloads(tmp_path, "elements") == ["\n".join(TLE).encode()]
+
+
+def is_waiting(source: Source) -> bool:
+    return source.state in (SourceState.RETRYING, SourceState.RUNNING)
+
+
+def test_a_catalogue_that_asks_for_a_pause_has_it_across_restarts__F4_41(tmp_path: Path) -> None:
+    """CelesTrak and Space-Track lock out clients that go on asking: one request, and the next when they allow it."""
+
+    async def scenario() -> None:
+        refuse = serving(lambda request: Response(status_code=429, headers={"Retry-After": "7200"}))
+        async with refuse as remote:
+            options = pull(remote.url, interval_s=3_600)
+            for _ in range(2):
+                began_s = time.time()
+                async with collecting(tmp_path, options) as collector:
+                    await until(partial(is_waiting, collector.supervised["sets"].source))
+                assert len(remote.asked) == 1
+            held = json.loads((tmp_path / "collector" / "sets.pull.json").read_text())
+            assert held["asked_s"] + 3_600 == pytest.approx(began_s + 7_200, abs=30)
+
+    asyncio.run(scenario())
 
 
 def test_a_login_comes_first_and_its_secrets_from_the_environment(

@@ -187,11 +187,11 @@ def _steps(settings: Settings, began_s: float) -> Iterator[tuple[str, float]]:
 def _line(span: Span) -> str:
     longest = sorted(((statistics.mean(s), name) for name, s in span.steps_s.items() if name != "run"), reverse=True)
     steps = ", ".join(f"{name} {seconds:.1f} s" for seconds, name in longest[:4])
-    runs = span.steps_s.get("run", [])
+    runs, thirds = span.steps_s.get("run", []), ", ".join(f"{age:.0f}" for age in span.thirds_s)
     return (
         f"{span.rate:,.0f}/s ({span.sent:,} sent, {span.low_share:.0%} of radar low): "
         f"{'holds' if span.holds else 'does not hold'}; lost {span.lost:,}; the oldest high waits "
-        f"{', '.join(f'{age:.0f}' for age in span.thirds_s)} s by thirds; {span.waiting[-1]:,} records wait at the end; "
+        f"{thirds} s by thirds; {span.waiting[-1]:,} records wait at the end; "
         f"{len(runs)} runs of {statistics.mean(runs) if runs else 0.0:.1f} s: {steps}"
     )
 

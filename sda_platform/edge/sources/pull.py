@@ -105,7 +105,7 @@ class PullSource(Source):
 
     def _put_off(self, failure: HttpFailed) -> None:
         """Have the next request come after the usual pause, or after the longer one that the server asked for."""
-        wait_s = max(min(_AFTER_FAILURE_S, self._interval_s), failure.asked_pause_s)
+        wait_s = max(min(_AFTER_FAILURE_S, self._interval_s), failure.retry_after_s)
         self.errors["failed_request"] += 1
         self.detail = str(failure)
         self.log.warning("request repeated later", in_s=wait_s, reason=self.detail)

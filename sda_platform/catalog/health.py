@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -24,11 +25,22 @@ JUMP_DAYS = 30
 """How many days of element sets are searched for jumps."""
 MOST_JUMPS_PER_1000 = 50.0
 """Jumps per thousand sets from which the check warns: real histories of debris have 6, of payloads 18."""
+MOST_MEDIAN_AGE_DAYS = 3.0
+"""Median age of a regime's sets from which the check warns: in a real catalogue it is 0.5 (GEO) to 1.1 days."""
+FARTHEST_APOGEE_KM = 1_500_000.0
+"""Apogee altitude beyond which the Sun, and not the Earth, holds an object."""
 _SAME_SET_NS = 600 * 10**9
 _DEBRIS = re.compile(r"^(.+?) DEB\b")
 _LEAST_FRAGMENTS = 20
+_LEAST_OBJECTS = 20
 _DAY_NS = 86_400 * 10**9
 _COLUMNS = [field.name for field in fields(ElementSets)]
+
+_CHECKS = {
+    "jumps_are_rare": "Few element sets of the last 30 days contradict the set before them.",
+    "ages_are_usual": "In each regime half of the sets in force are younger than 3 days.",
+    "orbits_are_possible": "No set in force has its perigee in the ground or its apogee out of the Earth's reach.",
+}
 
 
 @dg.asset(
@@ -36,13 +48,7 @@ _COLUMNS = [field.name for field in fields(ElementSets)]
     group_name=ORBITAL_CATALOG.group,
     deps=[ORBITAL_CATALOG.name, ELEMENT_SETS.name],
     kinds={"matplotlib"},
-    check_specs=[
-        dg.AssetCheckSpec(
-            "jumps_are_rare",
-            asset=KEY,
-            description="Few element sets of the last 30 days contradict the set before them.",
-        )
-    ],
+    check_specs=[dg.AssetCheckSpec(name, asset=KEY, description=text) for name, text in _CHECKS.items()],
 )
 def catalogue_report(lake: LakeResource) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster accepts only the bare class as an annotation
     """Ages of element sets, objects by regime, altitude and inclination, the largest fragmentation, and jumps.
@@ -58,15 +64,15 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
     try:
         rows = with_orbits(store)
     except UnknownObject as error:
-        return dg.MaterializeResult(
-            asset_key=KEY, metadata={"objects": 0}, check_results=[_check(True, str(error), {})]
-        )
+        passed = [_check(name, True, str(error), {}) for name in _CHECKS]
+        return dg.MaterializeResult(asset_key=KEY, metadata={"objects": 0}, check_results=passed)
     jumps, judged = recent_jumps(store)
+    ages = coverage(rows)
     counts = Counter(row["kind"] for row in jumps)
     rate = 1000 * len(jumps) / judged if judged else 0.0
     facts: dict[str, Any] = {
         "objects": rows.num_rows,
-        "coverage": dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(coverage(rows)))),
+        "coverage": dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(ages))),
         **_plots(rows),
         "sets_judged": judged,
         **{f"jumps_{kind.replace(' ', '_').replace('-', '_')}": counts[kind] for kind in KINDS[1:]},
@@ -75,7 +81,34 @@ def report(store: Lake) -> dg.MaterializeResult[Any]:
         facts["largest_jumps"] = dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(jumps[:20])))
     is_rare = rate <= MOST_JUMPS_PER_1000
     summary = f"{len(jumps)} of {judged} sets contradict the one before ({rate:.1f} per 1,000)"
-    return dg.MaterializeResult(asset_key=KEY, metadata=facts, check_results=[_check(is_rare, summary, dict(counts))])
+    results = [
+        _check("jumps_are_rare", is_rare, summary, dict(counts)),
+        ages_are_usual(ages),
+        orbits_are_possible(rows),
+    ]
+    return dg.MaterializeResult(asset_key=KEY, metadata=facts, check_results=results)
+
+
+def ages_are_usual(ages: list[dict[str, Any]]) -> dg.AssetCheckResult:
+    """Warns of regimes with a median age above MOST_MEDIAN_AGE_DAYS; ``ages`` as of `lookup.coverage`.
+
+    Regimes of a few objects are not judged.
+    """
+    medians = {row["regime"]: row["median_age_days"] for row in ages if row["objects"] >= _LEAST_OBJECTS}
+    late = [f"{name} {days:.1f} days" for name, days in medians.items() if days > MOST_MEDIAN_AGE_DAYS]
+    text = (
+        f"median age above {MOST_MEDIAN_AGE_DAYS:g} days: {', '.join(late)}" if late else "all regimes are up to date"
+    )
+    return _check("ages_are_usual", not late, text, medians)
+
+
+def orbits_are_possible(rows: pa.Table) -> dg.AssetCheckResult:
+    """Warns of sets in force whose orbit meets the ground or leaves the Earth; ``rows`` as of `lookup.with_orbits`."""
+    impossible = pc.or_(pc.less(rows["perigee_km"], 0.0), pc.greater(rows["apogee_km"], FARTHEST_APOGEE_KM))
+    numbers = rows["norad_id"].filter(impossible).to_pylist()
+    shown = ", ".join(map(str, numbers[:10])) + (" …" if len(numbers) > 10 else "")
+    text = f"impossible orbits: {shown}" if numbers else "every set in force is an orbit around the Earth"
+    return _check("orbits_are_possible", not numbers, text, {"impossible": len(numbers)})
 
 
 def recent_jumps(store: Lake) -> tuple[list[dict[str, Any]], int]:
@@ -125,12 +158,12 @@ def largest_family(names: list[str]) -> str | None:
     return most[0][0] if most and most[0][1] >= _LEAST_FRAGMENTS else None
 
 
-def _check(passed: bool, summary: str, counts: dict[str, int]) -> dg.AssetCheckResult:
+def _check(name: str, passed: bool, summary: str, facts: Mapping[str, Any]) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=KEY,
-        check_name="jumps_are_rare",
+        check_name=name,
         passed=passed,
         severity=dg.AssetCheckSeverity.WARN,
         description=summary,
-        metadata=counts,
+        metadata=dict(facts),
     )

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
+import pyarrow as pa
 import pytest
 
-from sda_platform.catalog.health import largest_family, recent_jumps, report
+from sda_platform.catalog.health import ages_are_usual, largest_family, orbits_are_possible, recent_jumps, report
 from sda_platform.catalog.tables import ELEMENT_SETS
 from sda_platform.clock import parse_iso_ns
 from sda_platform.formats.element_sets import decode_element_sets
@@ -45,8 +47,27 @@ def test_the_report_draws_counts_and_checks(tmp_path: Path) -> None:
     for name in ("ages", "altitude_by_inclination"):
         assert metadata[name].value.startswith("![") and "base64" in metadata[name].value
     assert "| LEO |" in metadata["coverage"].value
-    (check,) = result.check_results or []
-    assert check.passed
+    checks = {check.check_name: check.passed for check in result.check_results or []}
+    assert checks == {"jumps_are_rare": True, "ages_are_usual": True, "orbits_are_possible": True}
+
+
+def test_a_regime_whose_sets_are_old_is_named_and_few_objects_are_none() -> None:
+    ages = [
+        {"regime": "LEO", "objects": 900, "median_age_days": 0.5},
+        {"regime": "GEO", "objects": 40, "median_age_days": 4.25},
+        {"regime": "decaying", "objects": 3, "median_age_days": 9.0},
+    ]
+    check = ages_are_usual(ages)
+    assert not check.passed and check.severity is dg.AssetCheckSeverity.WARN
+    assert check.description == "median age above 3 days: GEO 4.2 days"
+    assert ages_are_usual(ages[:1]).passed
+
+
+def test_orbits_through_the_ground_or_beyond_the_earth_are_named() -> None:
+    rows = pa.table({"norad_id": [5, 6, 7], "perigee_km": [-1.0, 400.0, 600.0], "apogee_km": [500.0, 420.0, 2e6]})
+    check = orbits_are_possible(rows)
+    assert not check.passed and check.description == "impossible orbits: 5, 7"
+    assert orbits_are_possible(rows.slice(1, 1)).passed
 
 
 def test_a_report_on_an_empty_lake_says_so(tmp_path: Path) -> None:

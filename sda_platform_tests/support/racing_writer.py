@@ -1,6 +1,8 @@
 """A process with an engine of its own that commits one batch after another to a table, racing others of its kind.
 
-    python -m sda_platform_tests.support.racing_writer <lake> <name> <commits>
+    python -m sda_platform_tests.support.racing_writer <lake> <name> <commits> [<engine>]
+
+The engine is ``spark`` (default), ``delta-rs``, or the control ``unchecked``: delta-rs that ignores conflicts.
 
 What a batch holds follows from its sequence, as it does in the platform: a batch that landed twice shows as rows twice.
 Prints ``ready``, waits for a line, and prints the numbers of commits won and lost as JSON.
@@ -8,15 +10,18 @@ Prints ``ready``, waits for a line, and prints the numbers of commits won and lo
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.lake.commit import append
+from sda_platform.lake.commit import Engine, append, with_spark
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.planning import plan_windows
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform.spark.session import attach
-from sda_platform_tests.support.delta_tables import lake_at, rows_of
+from sda_platform_tests.support.delta_tables import lake_at, rows_of, unchecked, with_delta_rs
 
 ROWS_PER_BATCH = 3
 
@@ -28,23 +33,33 @@ def ids_of(sequence: int) -> list[str]:
 
 def main() -> None:
     """Commit until the table has ``commits`` of them."""
-    root, name, commits = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    session = attach("local", name, {"spark.sql.warehouse.dir": f"{root}/{name}-warehouse"})
-    session.range(1).count()
+    root, name, commits, *chosen = sys.argv[1:]
+    engine, frame = opened((chosen or ["spark"])[0], root, name)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
     lake, told = lake_at(Path(root)), {"won": 0, "lost": 0}
     log = lake.log(OBSERVATIONS)
-    while (head := lake.head(OBSERVATIONS)).sequence < commits:
+    while (head := lake.head(OBSERVATIONS)).sequence < int(commits):
         plan = plan_windows(OBSERVATIONS, head, (), now_ns=0, run_id=name)
         rows = rows_of(OBSERVATIONS, ({"observation_id": i} for i in ids_of(plan.sequence)))
         try:
-            append(log, plan, session.createDataFrame(rows).drop(COMMIT_SEQUENCE))
+            append(log, plan, frame(rows.drop_columns([COMMIT_SEQUENCE])), engine=engine)
             told["won"] += 1
         except CommitConflict:
             told["lost"] += 1
     sys.stdout.write(json.dumps(told) + "\n")
+
+
+def opened(engine: str, root: str, name: str) -> tuple[Engine, Callable[[pa.Table], Any]]:
+    """The engine of this name, ready to write, and how it takes rows."""
+    if engine != "spark":
+        return {"delta-rs": with_delta_rs, "unchecked": unchecked}[engine], lambda rows: rows
+    from sda_platform.spark.session import attach
+
+    session = attach("local", name, {"spark.sql.warehouse.dir": f"{root}/{name}-warehouse"})
+    session.range(1).count()
+    return with_spark, session.createDataFrame
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Two processes, each with its own engine, write one table: every sequence lands once, and a zombie lands nothing.
+"""Several processes, each with its own engine, write one table: every sequence lands once, and a zombie lands nothing.
 
-``RACE_COMMITS`` sets for how many commits they race (the soak requests more).
+``RACE_COMMITS`` sets for how many commits each races: 500 is what is required, and takes minutes.
 """
 
 import json
@@ -9,32 +9,40 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.spark.engine import python_path
 from sda_platform_tests.support import injections
-from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.racing_writer import ids_of
 
 COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
+WRITERS = 4
 _TIMEOUT_S = 240.0
 
 
 @contextmanager
-def writer(root: Path, name: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def writer(
+    root: Path,
+    name: str,
+    environment: Mapping[str, str] | None = None,
+    *,
+    commits: int = COMMITS,
+    engine: str = "spark",
+) -> Iterator[subprocess.Popen[str]]:
     """A racing writer and its engine, ended on the way out."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "sda_platform_tests.support.racing_writer", str(root), name, str(COMMITS)],
+        [sys.executable, "-m", "sda_platform_tests.support.racing_writer", str(root), name, str(commits), engine],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=(root / f"{name}.log").open("w"),
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path(), **environment},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path(), **(environment or {})},
     )
     try:
         yield process
@@ -67,7 +75,7 @@ def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Pat
     """One of them is stopped just before it sends its second commit, and continues when the other has done the rest."""
     order = tmp_path / "order"
     injections.Injection("commit.planned", "stop", nth=2).arm(order)
-    with writer(tmp_path, "zombie", **injections.armed(order)) as zombie, writer(tmp_path, "other") as other:
+    with writer(tmp_path, "zombie", injections.armed(order)) as zombie, writer(tmp_path, "other") as other:
         assert (answer(zombie), answer(other)) == ("ready", "ready")
         for process in (zombie, other):
             assert process.stdin is not None
@@ -87,3 +95,36 @@ def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Pat
     assert stored == [name for sequence in range(1, COMMITS + 1) for name in ids_of(sequence)]
     assert (others["won"] + zombies["won"], injections.hits(order)) == (COMMITS, ["commit.planned"])
     assert zombies["lost"] >= 1
+
+
+def raced(root: Path, engine: str) -> tuple[list[int], list[str], list[dict[str, int]]]:
+    """Four writers race from the second commit on: sequences in the log, stored rows, and what each reported."""
+    first = [{"observation_id": name} for name in ids_of(1)]
+    commit(lake_at(root), OBSERVATIONS, first)
+    total = WRITERS * COMMITS
+    with ExitStack() as running:
+        writers = [
+            running.enter_context(writer(root, f"writer-{n}", commits=total, engine=engine)) for n in range(WRITERS)
+        ]
+        assert [answer(each) for each in writers] == ["ready"] * WRITERS
+        for each in writers:
+            assert each.stdin is not None
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        told = [json.loads(line) for each in writers if (line := answer(each))]
+    log = lake_at(root).log(OBSERVATIONS)
+    rows: list[str] = log.rows(["observation_id"]).column("observation_id").to_pylist()
+    return [each.sequence for each in log.commits(None)], sorted(rows), told
+
+
+def test_four_writers_commit_each_sequence_once_spec_86_87(tmp_path: Path) -> None:
+    sequences, rows, told = raced(tmp_path, "delta-rs")
+    assert sequences == list(range(WRITERS * COMMITS, 0, -1))
+    assert broken_chain(lake_at(tmp_path).log(OBSERVATIONS).commits(None)) == []
+    assert rows == [name for sequence in range(1, WRITERS * COMMITS + 1) for name in ids_of(sequence)]
+    assert len(told) == WRITERS and sum(each["lost"] for each in told) >= 1, "they did race"
+
+
+def test_the_race_shows_an_engine_that_ignores_conflicts_spec_86(tmp_path: Path) -> None:
+    sequences, rows, _ = raced(tmp_path, "unchecked")
+    assert len(sequences) > len(set(sequences)) and len(rows) > len(set(rows))

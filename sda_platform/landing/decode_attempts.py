@@ -3,8 +3,8 @@
 An exception of the decoder is isolated at once (`decoding`). A killed process leaves no exception, and the next run
 takes the same batch, oldest first. So each run writes a note before it decodes a batch and removes it afterwards. A
 remaining note means that its process was killed, unless the process still runs or the machine was restarted (`owners`).
-From the second kill on, each one halves the batch. A segment is refused if two processes that decoded it alone were
-killed. After a success the batch grows again.
+From the second kill on, each one halves the batch. A segment is refused if three processes that decoded it alone were
+killed: two may be chance, when processes are also killed for other reasons. After a success the batch grows again.
 
 The note is not synced: without it, a run decodes the whole batch once more.
 """
@@ -20,6 +20,7 @@ from sda_platform.landing.owners import Owners
 from sda_platform.landing.segments import UNDECODABLE, LoadedSegment
 
 _MOST_KILLS = 2
+_MOST_KILLS_ALONE = 3
 _LARGEST_LIMIT = 2**12
 
 
@@ -53,7 +54,7 @@ class DecodeAttempts:
         """``segments``, with a segment refused if too many processes were killed while they decoded it alone."""
         judged = []
         for segment in segments:
-            is_condemned = self.alone >= _MOST_KILLS and segment.defect is None and _mark(segment) == self.only
+            is_condemned = self.alone >= _MOST_KILLS_ALONE and segment.defect is None and _mark(segment) == self.only
             why = f"{segment.name}: {UNDECODABLE} its process being killed, {self.alone} times at this segment alone"
             judged.append(segment.refused(why) if is_condemned else segment)
         return judged

@@ -149,9 +149,13 @@ class TableLog:
 
     def operations(self) -> Iterator[tuple[str, int]]:
         """Operation and time (Unix time, ms) of each version of any writer, newest first."""
-        for _, text in self._texts_from(self.version()):
+        for _, text in self.versions():
             for _, info in delta_log.actions(text, "commitInfo"):
                 yield str(info.get("operation", "")), int(info.get("timestamp", 0))
+
+    def versions(self) -> Iterator[tuple[int, str]]:
+        """Number and text of each version of any writer, newest first, as far as the log reaches."""
+        return self._texts_from(self.version())
 
     def live_files(self) -> pa.Table:
         """The live data files, with ``path``, ``size_bytes`` and, by their statistics, ``num_records``."""

@@ -1,7 +1,8 @@
 """Restoring rows of a table: what a commit should have written takes the place of what the table holds of it.
 
-The restoration is not a commit of the platform: like a compaction it has no manifest and moves no progress. Consumers
-that read the damaged rows are found, and restored, by the same comparison with their own inputs.
+The restoration is not a commit of the platform: like a compaction it has no manifest and moves no progress. Its
+metadata names what it restores, so that it is not taken for a writer that bypasses the platform (`lake.bypasses`).
+Consumers that read the damaged rows are found, and restored, by the same comparison with their own inputs.
 """
 
 from typing import Any
@@ -10,6 +11,9 @@ import pyarrow as pa
 
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+
+RESTORED = "sda restoration of rows where "
+"""How the metadata of a restoration begins."""
 
 
 def restore_rows(lake: Lake, table: Table, sequence: int, rows: pa.Table) -> None:
@@ -28,7 +32,8 @@ def remove_strays(lake: Lake, table: Table, last_sequence: int) -> None:
 
 def overwrite_with_spark(rows: Any, uri: str, where: str) -> None:
     """Put ``rows``, a DataFrame, in the place of those of the table at ``uri`` that ``where`` (SQL) selects."""
-    rows.write.format("delta").mode("overwrite").option("replaceWhere", where).save(uri)
+    write = rows.write.format("delta").mode("overwrite").option("replaceWhere", where)
+    write.option("userMetadata", f"{RESTORED}{where}").save(uri)
 
 
 def _overwrite(lake: Lake, table: Table, rows: pa.Table, where: str) -> None:

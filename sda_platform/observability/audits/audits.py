@@ -13,6 +13,7 @@ from upath import UPath
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.configured import chosen_subscriber
+from sda_platform.lake.bypasses import bypasses
 from sda_platform.lake.errors import LakeError, NotReplayable
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log_commits import Commit
@@ -142,9 +143,16 @@ def restore_drill(scope: AuditScope) -> AuditOutcome:
     return AuditOutcome(tuple(problems), facts)
 
 
+def lineage(scope: AuditScope) -> AuditOutcome:
+    """Find changes of rows that no commit of the platform made, in the day and since."""
+    problems = [line for table in TABLES for line in bypasses(scope.lake.log(table), scope.day_ns - _DAY_NS)]
+    return AuditOutcome(tuple(problems), {"tables": len(TABLES)})
+
+
 AUDITS: Sequence[Audit] = (
     Audit("deep_verification", "Every column of every data file reads as it was written.", False, deep_verification),
     Audit("conservation", "Every record of the day is in one place, from landing to subscriber.", False, conservation),
+    Audit("lineage", "Every change of rows of the day names its run, code and inputs.", False, lineage),
     Audit("restore_drill", "A copy of the lake opens elsewhere and verifies.", False, restore_drill),
     Audit(
         "replay_sample",

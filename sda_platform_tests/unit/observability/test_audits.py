@@ -2,11 +2,13 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from click.testing import CliRunner
+from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from sda_platform import audit_log
 from sda_platform.cli.main import main
@@ -14,11 +16,13 @@ from sda_platform.definitions import default_resources, defs
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import SegmentRef
-from sda_platform.observability.audits.audits import AUDITS, conservation, deep_verification, restore_drill
+from sda_platform.lake.restoration import RESTORED
+from sda_platform.observability.audits.audits import AUDITS, conservation, deep_verification, lineage, restore_drill
 from sda_platform.observability.audits.outcome import AuditScope
 from sda_platform.observability.objectives import DAY_NS
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.unit.archive.lakes import add
 
 
 @pytest.fixture
@@ -61,6 +65,28 @@ def test_deep_verification_and_the_drill_find_a_data_file_that_is_gone_spec_99(h
     assert problem.startswith("observations: ") and "`sda verify --deep` shows all" in problem
     assert restore_drill(scope(home, lake)).problems
     assert not list(home.glob("lake.audit-*")), "the copy is removed"
+
+
+def test_a_writer_that_bypasses_lineage_is_found_and_a_compaction_is_none__DL2_I13(home: Path, lake: Lake) -> None:
+    for number in range(3):
+        add(lake, OBSERVATIONS, {"observation_id": str(number)})
+    table = DeltaTable(lake.log(OBSERVATIONS).uri)
+    table.optimize.compact()
+    assert lineage(scope(home, lake)).problems == ()
+    table.delete("observation_id = '1'")
+    rows = table.to_pyarrow_table()
+    (problem,) = lineage(scope(home, lake)).problems
+    assert problem.startswith("observations: version 4 (DELETE by ")
+    assert "`sda diff observations 3 4` shows them" in problem
+    restored = CommitProperties(custom_metadata={"userMetadata": f"{RESTORED}commit_sequence = 2"})
+    write_deltalake(table, rows.slice(0, 1), mode="append", commit_properties=restored)
+    assert len(lineage(scope(home, lake)).problems) == 1
+    add(lake, OBSERVATIONS, {"observation_id": "4"})
+    today = scope(home, lake)
+    later = replace(today, day_ns=today.day_ns + 2 * DAY_NS)
+    assert lineage(later).problems == (), "it is of another day"
+    commit(lake, OBSERVATIONS, [{"observation_id": "5"}])
+    assert lineage(scope(home, lake)).problems[0] == "observations: commit 5 names no code_version"
 
 
 def test_an_audit_removes_what_a_killed_one_left_a_day_ago(home: Path, lake: Lake) -> None:

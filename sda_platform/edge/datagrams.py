@@ -1,7 +1,7 @@
 """Read many datagrams at once: one system call (`recvmmsg`) and no Python object for each of them.
 
-A call a datagram costs more than everything else that a collector does with a radar frame, and what is not read in time
-is dropped by the kernel without regard to its priority. Where the system has no such call (macOS), each is read alone.
+One system call per datagram would cost more than all else that a collector does with a radar frame. The kernel drops
+what is not read in time, without regard to its priority. Where the system has no such call (macOS), each is read alone.
 """
 
 import ctypes

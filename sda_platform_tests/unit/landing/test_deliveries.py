@@ -227,7 +227,7 @@ def test_a_segment_that_kills_its_decoder_is_isolated_by_halving_the_batch__D12(
             platform.run(failing_at(B, be_killed))
         except Killed:
             deaths += 1
-    assert deaths <= 8, "8, 8, 4, 2 and 1 segments are tried, some of them again"
+    assert deaths <= 9, "8, 8, 4, 2 and three times 1 segments are tried, some of them again"
     assert platform.dead() == {("radar/poison", "undecodable_segment")}
     assert platform.valid() == {f"radar/s{n}": 2 for n in range(6)} | {f"radar/late-{n}": 1 for n in range(30)}
     assert list((platform.root / ".decoding").iterdir()) == []

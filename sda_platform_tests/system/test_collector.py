@@ -101,7 +101,10 @@ def test_sigterm_seals_everything_and_exits__DP1_F8(running: Running) -> None:
     assert running.process.wait(30) == 0
     # The promise is 5 s; a test machine that others load is slower.
     assert time.monotonic() - began < 20.0
-    assert running.acknowledged() == len(frames)
+    # What is sealed in several segments is acknowledged in as many steps; the connection ends after the last.
+    while (count := running.acknowledged()) < len(frames):
+        assert count > 0
+    assert count == len(frames)
     assert payloads(running.home, "isl") == frames
     lines = (running.home / "log").read_text().splitlines()
     assert re.search(r'"event": "stopped".*"not_sealed": 0', lines[-1])

@@ -8,7 +8,7 @@ import numpy as np
 
 from sda_platform.conjunction.best_states import BestStates, FloatArray, IntArray
 from sda_platform.orbits.screening.encounter import rotating_frame_states
-from sda_platform.orbits.screening.slow_approaches import NEIGHBOURHOOD_NS, SAMPLE_S
+from sda_platform.orbits.screening.slow_approaches import NEIGHBOURHOOD_NS, SAMPLE_S, run_length
 from sda_platform.orbits.screening.volumes import Volume
 
 _SAMPLE_NS = SAMPLE_S * 1_000_000_000
@@ -38,14 +38,9 @@ def stay_s(sides: tuple[BestStates, BestStates], row: int, tca_ns: int, volume: 
     place, rate = _sampled(sides, row, tca_ns)
     inside = volume.planes(place)[0].max(axis=-1) <= 0
     middle = len(inside) // 2
-    before, after = (_run(side) for side in (inside[: middle + 1][::-1], inside[middle:]))
+    before, after = (run_length(side) for side in (inside[: middle + 1][::-1], inside[middle:]))
     within_sample_s = float(np.nan_to_num(volume.time_inside_s(place[[middle]], rate[[middle]])[0]))
     return max((before + after - 2) * SAMPLE_S, min(within_sample_s, SAMPLE_S)) if before else 0.0
-
-
-def _run(inside: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
-    outside = np.flatnonzero(~inside)
-    return int(outside[0]) if len(outside) else len(inside)
 
 
 def _sampled(sides: tuple[BestStates, BestStates], row: int, tca_ns: int) -> tuple[FloatArray, FloatArray]:

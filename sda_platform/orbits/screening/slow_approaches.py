@@ -129,8 +129,8 @@ class _Neighbourhoods:
             return False
         before = time_ns // _SAMPLE_NS - self._first
         inside = self._inside[pair]
-        left = before + 1 - _run(inside[begin : before + 1][::-1])
-        right = before + 1 + _run(inside[before + 1 : end])
+        left = before + 1 - run_length(inside[begin : before + 1][::-1])
+        right = before + 1 + run_length(inside[before + 1 : end])
         least_km = float(self.minima.distance_km[number])
         samples_km = self._km[pair, left:right]
         if len(samples_km) and samples_km.min() < least_km - _EQUAL_KM:
@@ -177,7 +177,7 @@ def _distance_km(propagator: Propagator, pairs: IntArray, time_ns: IntArray) -> 
     return np.asarray(np.linalg.norm(r2 - r1, axis=-1))
 
 
-def _run(inside: npt.NDArray[np.bool_]) -> int:
+def run_length(inside: npt.NDArray[np.bool_]) -> int:
     """How many of the first samples are inside without interruption."""
     outside = np.flatnonzero(~inside)
     return int(outside[0]) if len(outside) else len(inside)

@@ -239,17 +239,15 @@ def _events(
         wanted &= passes.speed_km_s >= SLOWEST_EVENT_KM_S
     wanted &= (passes.time_ns >= start_time_ns) & (passes.time_ns < end_time_ns)
     passes = passes_joined([passes.take(np.flatnonzero(wanted)), slow])
-    chosen = np.arange(len(passes.time_ns))
-    lo, hi = _ordered(propagator, passes.first[chosen], passes.second[chosen])
-    order = np.lexsort((passes.time_ns[chosen], hi, lo))
-    chosen, lo, hi = chosen[order], lo[order], hi[order]
-    time_ns = passes.time_ns[chosen]
-    repeated = np.zeros(len(chosen), dtype=np.bool_)
+    lo, hi = _ordered(propagator, passes.first, passes.second)
+    order = np.lexsort((passes.time_ns, hi, lo))
+    passes, lo, hi = passes.take(order), lo[order], hi[order]
+    time_ns = passes.time_ns
+    repeated = np.zeros(len(order), dtype=np.bool_)
     repeated[1:] = (np.diff(lo) == 0) & (np.diff(hi) == 0) & (np.diff(time_ns) < _SAME_EVENT_NS)
     single = np.flatnonzero(~repeated)
     single = single[np.lexsort((hi[single], lo[single], time_ns[single]))]
-    chosen = chosen[single]
-    return Events(lo[single], hi[single], time_ns[single], passes.distance_km[chosen], passes.speed_km_s[chosen])
+    return Events(lo[single], hi[single], time_ns[single], passes.distance_km[single], passes.speed_km_s[single])
 
 
 def _colocated(propagator: Propagator, samples: Seeds, start_time_ns: int, end_time_ns: int) -> CoLocated:

@@ -8,6 +8,7 @@ from pkgutil import iter_modules
 
 import sda_platform
 from sda_platform.lake.table import Table
+from sda_platform.landing.zone import LandingZone
 
 
 class UnknownTable(LookupError):
@@ -39,3 +40,8 @@ def _declared() -> Iterator[Table]:
 TABLES = in_flow_order(sorted(_declared(), key=lambda table: table.name))
 FEEDS: Mapping[str, tuple[str, ...]] = {table.name: table.zones for table in TABLES if table.zones}
 """The landing zones of the tables that have some, by the table's name."""
+
+
+def landing_zones(landing_uri: str) -> dict[str, list[LandingZone]]:
+    """The zones of FEEDS at ``landing_uri``, by the table's name."""
+    return {table: [LandingZone(landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}

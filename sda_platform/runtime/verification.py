@@ -18,12 +18,11 @@ from sda_platform.lake import durable
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import RETENTION
-from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.red_tables import review_unverified
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import RepairFinding, recover
-from sda_platform.registry import FEEDS, TABLES
+from sda_platform.registry import TABLES, landing_zones
 from sda_platform.runtime import platform_home
 from sda_platform.settings import Settings
 
@@ -36,8 +35,7 @@ def verify(settings: Settings, depth: Depth, *, repair: bool) -> list[RepairFind
     """
     began = time.perf_counter()
     lake = Lake(settings.lake_uri, MissionClock.load(settings.home), without_session)
-    sources = {table: [LandingZone(settings.landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}
-    findings = recover(lake, TABLES, sources, depth=depth, repair=repair)
+    findings = recover(lake, TABLES, landing_zones(settings.landing_uri), depth=depth, repair=repair)
     repair_record.write(settings.home, findings, seconds=time.perf_counter() - began)
     return findings
 

@@ -26,7 +26,7 @@ from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.table_checks import unbalanced_commits
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import recover
-from sda_platform.registry import FEEDS, TABLES
+from sda_platform.registry import TABLES, landing_zones
 from sda_platform.replay.history import Span
 from sda_platform.replay.shadow import remove_shadow
 
@@ -52,7 +52,7 @@ class Audit:
 
 def deep_verification(scope: AuditScope) -> AuditOutcome:
     """Read every column of every file, and compare consumed segments with the tables; nothing is repaired."""
-    zones = {table: [LandingZone(scope.settings.landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}
+    zones = landing_zones(scope.settings.landing_uri)
     found = recover(scope.lake, TABLES, zones, depth=Depth.COLUMNS, repair=False)
     problems = [
         f"{each.examination.table}: {problem}; `sda verify --deep` shows all, `--repair` repairs what can be"

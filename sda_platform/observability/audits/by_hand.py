@@ -13,13 +13,12 @@ from pydantic import Field
 from sda_platform import audit_log
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
-from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.reconciling import reconcile
 from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import recover
-from sda_platform.registry import FEEDS, TABLES, UnknownTable, tables_named
+from sda_platform.registry import TABLES, UnknownTable, landing_zones, tables_named
 from sda_platform.replay.history import Span
 from sda_platform.replay.shadow import temporary_shadow
 from sda_platform.settings import Settings
@@ -73,7 +72,7 @@ def reconcile_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) ->
 
 def verify_problems(settings: Settings, lake: Lake, chosen: DepthConfig) -> list[str]:
     """What is damaged in the tables and their logs."""
-    zones = {table: [LandingZone(settings.landing_uri, feed) for feed in feeds] for table, feeds in FEEDS.items()}
+    zones = landing_zones(settings.landing_uri)
     found = recover(lake, TABLES, zones, depth=Depth.COLUMNS if chosen.deep else Depth.FOOTERS, repair=False)
     return [f"{each.examination.table}: {problem}" for each in found for problem in each.problems]
 

@@ -6,7 +6,7 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.archive.layout_asset import KEY as LAYOUT_KEY
-from sda_platform.archive.layout_asset import layout_asset
+from sda_platform.archive.layout_asset import layout_asset, rule_result
 from sda_platform.archive.maintenance import maintenance_job, nightly
 from sda_platform.archive.stores import Store, holds, stores
 from sda_platform.lake.table import Table
@@ -69,14 +69,7 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
                 "leases_and_tags": list(holds(opened)),
                 **sizes,
             },
-            check_results=[
-                dg.AssetCheckResult(
-                    check_name="nothing_is_kept_too_long",
-                    passed=not late,
-                    severity=dg.AssetCheckSeverity.WARN,
-                    description="; ".join(late) or None,
-                )
-            ],
+            check_results=[rule_result("nothing_is_kept_too_long", late)],
         )
 
     return archive_retention

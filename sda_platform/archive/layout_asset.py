@@ -39,15 +39,16 @@ def layout_asset(tables: Sequence[Table], group: str) -> dg.AssetsDefinition:
                 "generated_queries": sum(len(each.scans) - each.recorded for each in judged),
             },
             check_results=[
-                _check("queries_pass_over_files", [line for each in judged for line in each.ratio_problems]),
-                _check("file_sizes_are_healthy", [line for each in judged for line in each.size_problems]),
+                rule_result("queries_pass_over_files", [line for each in judged for line in each.ratio_problems]),
+                rule_result("file_sizes_are_healthy", [line for each in judged for line in each.size_problems]),
             ],
         )
 
     return archive_layout_report
 
 
-def _check(name: str, problems: Sequence[str]) -> dg.AssetCheckResult:
+def rule_result(name: str, problems: Sequence[str]) -> dg.AssetCheckResult:
+    """The outcome of a rule of the archive: red, as a warning, where there are ``problems``."""
     return dg.AssetCheckResult(
         check_name=name,
         passed=not problems,

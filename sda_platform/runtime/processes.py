@@ -3,7 +3,9 @@
 `services` has the commands of the processes.
 """
 
+import itertools
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -21,6 +23,9 @@ _STEADY_S = 60.0
 """A process that ran this long has recovered: its next restart has no pause."""
 _RESTARTS = 5
 """Within a minute; a process that needs more is reported, and restarted with the longest pause (DP2-F5)."""
+_PORTS = range(20_000, 32_768)
+"""Below the ports that a kernel gives to outgoing connections: none of those takes a port before its server starts."""
+_next_port = itertools.count(random.randrange(len(_PORTS)))
 
 
 @dataclass
@@ -136,13 +141,18 @@ def describe_exit(code: int | None) -> str:
 
 
 def free_port(preferred: int) -> int:
-    """``preferred`` if the port is free on this machine, else a free port; 0 = any."""
-    for port in (preferred, 0):
+    """``preferred`` if the port is free on this machine, else a free port; 0 = any. A process gets no port twice.
+
+    Raises:
+        OSError: No port is free.
+    """
+    others = (_PORTS[next(_next_port) % len(_PORTS)] for _ in _PORTS)
+    for port in itertools.chain([preferred] if preferred else [], others):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-            return int(probe.getsockname()[1])
+            return port
     raise OSError("no free port on 127.0.0.1")

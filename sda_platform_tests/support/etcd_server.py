@@ -2,13 +2,14 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import urlopen
+
+from sda_platform.runtime.processes import free_port
 
 _START_S = 30.0
 
@@ -25,7 +26,7 @@ def etcd_server(directory: Path) -> Iterator[str]:
     program = etcd_binary()
     if program is None:
         raise RuntimeError("etcd is not installed")
-    client, peer = (f"http://127.0.0.1:{_free_port()}" for _ in range(2))
+    client, peer = (f"http://127.0.0.1:{free_port(0)}" for _ in range(2))
     command = [
         str(program), "--name", "one", "--data-dir", str(directory / "etcd"), "--listen-client-urls", client,
         "--advertise-client-urls", client, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
@@ -52,8 +53,3 @@ def _wait_until_healthy(address: str) -> None:
             if time.monotonic() > deadline:
                 raise
         time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])

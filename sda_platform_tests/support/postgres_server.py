@@ -1,15 +1,27 @@
-"""A real Postgres server in a directory of its own, from the operating system's package; never as root."""
+"""A real Postgres server in a directory of its own, from the operating system's package; never as root.
+
+Set-up imports this module before anything is installed, so only `required_binaries` needs pytest.
+"""
 
 import os
 import shutil
-import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sda_platform.runtime.processes import free_port
+
 PASSWORD = "secret"
 _START_S = 30
+
+
+def required_binaries() -> Path:
+    """The server's directory; skips the test where there is none."""
+    import pytest
+
+    return postgres_binaries() or pytest.skip("no Postgres server here (Debian, Ubuntu: apt install postgresql)")
 
 
 def postgres_binaries() -> Path | None:
@@ -25,8 +37,7 @@ class PostgresServer:
 
     def __init__(self, binaries: Path, directory: Path) -> None:
         self._binaries, self._data = binaries, directory / "data"
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        self._port = free_port(0)
         password = directory / "password"
         password.write_text(PASSWORD)
         if os.geteuid() == 0:  # the server refuses to run as root
@@ -66,3 +77,15 @@ def running_postgres(binaries: Path, directory: Path) -> Iterator[PostgresServer
         yield server
     finally:
         server.stop("immediate")
+
+
+@contextmanager
+def postgres_with_empty_database() -> Iterator[PostgresServer]:
+    """A server in a directory of its own; skips the test where no server is installed."""
+    binaries = required_binaries()
+    # Not below pytest's own directory, which only its owner may enter.
+    with (
+        tempfile.TemporaryDirectory(prefix="sda-postgres-") as directory,
+        running_postgres(binaries, Path(directory)) as server,
+    ):
+        yield server

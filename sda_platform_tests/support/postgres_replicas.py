@@ -1,0 +1,79 @@
+"""A Postgres leader with followers in directories of their own: the first follower is synchronous."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sda_platform.runtime.processes import free_port
+
+_START_S = 60
+
+
+class PostgresReplicas:
+    """Servers r0 (the first leader), r1 (synchronous), r2, … on free ports of this machine."""
+
+    def __init__(self, binaries: Path, directory: Path, count: int) -> None:
+        self._binaries, self._directory = binaries, directory
+        self._ports = [free_port(0) for _ in range(count)]
+        self._running: set[int] = set()
+        if os.geteuid() == 0:  # the server refuses to run as root
+            shutil.chown(directory, "postgres")
+        self._as_owner("initdb", "-D", self._data(0), "-U", "sda", "-A", "trust", "-N")
+        self._as_owner(
+            "sh", "-c",
+            f"cat >> {self._data(0)}/postgresql.conf <<'END'\nsynchronous_standby_names = 'r1'\n"
+            "synchronous_commit = remote_apply\nshared_buffers = 16MB\nwal_keep_size = 64MB\nEND",
+            is_own=False,
+        )  # fmt: skip
+        self.start(0)
+        for number in range(1, count):
+            source = ("-h", "127.0.0.1", "-p", str(self._ports[0]), "-U", "sda", "-d", f"application_name=r{number}")
+            self._as_owner("pg_basebackup", *source, "-D", self._data(number), "-c", "fast", "-X", "stream", "-R")
+            self.start(number)
+
+    @property
+    def urls(self) -> list[str]:
+        """The addresses in the order of their names."""
+        return [f"postgresql://sda@127.0.0.1:{port}/postgres" for port in self._ports]
+
+    def start(self, number: int) -> None:
+        """Begin to serve."""
+        options = f"-h 127.0.0.1 -p {self._ports[number]} -k {self._data(number)}"
+        log = self._directory / f"r{number}.log"
+        start = ("-D", self._data(number), "-l", log, "-o", options, "-w", "-t", str(_START_S), "start")
+        self._as_owner("pg_ctl", *start)
+        self._running.add(number)
+
+    def crash(self, number: int) -> None:
+        """End as a power loss does."""
+        self._as_owner("pg_ctl", "-D", self._data(number), "-m", "immediate", "-w", "stop")
+        self._running.discard(number)
+
+    def stop(self) -> None:
+        """End all."""
+        for number in sorted(self._running, reverse=True):
+            self.crash(number)
+
+    def _data(self, number: int) -> Path:
+        return self._directory / f"r{number}"
+
+    def _as_owner(self, program: str, *arguments: str | Path, is_own: bool = True) -> None:
+        rise = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        command = [*rise, str(self._binaries / program) if is_own else program, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=2 * _START_S, cwd="/", check=False)
+        if done.returncode:
+            raise RuntimeError(f"{program} failed: {done.stderr or done.stdout}")
+
+
+@contextmanager
+def postgres_replicas(binaries: Path, directory: Path, count: int) -> Iterator[PostgresReplicas]:
+    """Servers that run meanwhile; their data is removed at the end."""
+    replicas = PostgresReplicas(binaries, directory, count)
+    try:
+        yield replicas
+    finally:
+        replicas.stop()
+        shutil.rmtree(directory, ignore_errors=True)

@@ -28,6 +28,7 @@ from sda_platform_tests.support.scenes import (
     catalogue,
     visible,
     watched,
+    window_fits,
 )
 
 MID_NS = START_NS + 15 * SECOND_NS
@@ -109,14 +110,7 @@ def _window_fits(
     middle_ns = MID_NS + seen_in % windows * spacing_s * SECOND_NS
     found = fit_windows(scene.observations.take(up), group, catalogue(), seen.index[owner], middle_ns)
     objects, of_object = np.unique(owner, return_inverse=True)
-    fits = WindowFits(
-        group=of_object,
-        epoch_ns=middle_ns,
-        state=np.hstack([found.r_teme_km, found.v_teme_km_s]),
-        covariance=found.covariance_teme,
-        predicted=np.hstack([found.predicted_r_teme_km, found.predicted_v_teme_km_s]),
-        prior_covariance=found.prior_covariance_teme,
-    )
+    fits = window_fits(found, of_object, middle_ns)
     return fits, seen.index[objects], np.hstack(scene.states_at(owner, middle_ns))
 
 

@@ -2,7 +2,7 @@
 
     python benchmarks/refined_elements.py --objects 24
 
-Truth is integrated numerically (EGM96 20 x 20, Moon, Sun, drag). Published sets are SGP4 elements fitted to 36 hours of
+Truth is integrated numerically (EGM96 36 x 36, Moon, Sun, drag). Published sets are SGP4 elements fitted to 36 hours of
 it. Sensors then see each object in one pass an orbit for six hours: six windows of 30 s a pass. Elements are refined
 as in the pipeline, with and without the rule that a fit to the earlier windows must predict the later ones better.
 Errors are those of the two hours after the last window.
@@ -14,8 +14,9 @@ import numpy as np
 
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.determination.element_fit import NoFit, fit_elements
-from sda_platform.orbits.determination.force_model import Forces, integrate
 from sda_platform.orbits.determination.held_back import predict_held_back
+from sda_platform.orbits.dynamics.forces import Forces
+from sda_platform.orbits.dynamics.numerical import integrate_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.mean_elements import mean_elements
@@ -54,7 +55,7 @@ def one_object(rng: np.random.Generator) -> tuple[float, float, float, bool] | N
     passes_ns = [fit_ns[-1] + n * 97 * 60 * SECOND_NS + np.arange(6) * 30 * SECOND_NS for n in range(1, 4)]
     seen_ns = np.concatenate(passes_ns).astype(np.int64)
     later_ns = seen_ns[-1] + np.arange(0, 7201, 300, dtype=np.int64) * SECOND_NS
-    truth = integrate(start, EPOCH_NS, np.concatenate([fit_ns, seen_ns, later_ns]), forces)
+    truth = integrate_teme(start, EPOCH_NS, np.concatenate([fit_ns, seen_ns, later_ns]), forces)
     parts = np.split(truth, [len(fit_ns), len(fit_ns) + len(seen_ns)])
     try:
         published = published_of(parts[0], fit_ns)

@@ -169,7 +169,7 @@ def _growth(elements: ElementSets, hours: float) -> None:
 
 def _debris(elements: ElementSets, hours: float, processes: int) -> None:
     table = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
-    sky = Sky.of_catalogue(table, objects=None, seed=1, catalogue_error_s=0.0)
+    sky = Sky.of_catalogue(table, objects=None, seed=1, catalogue_error_s=0.0, start_time_ns=START_NS)
     parent = parent_of(FRAGMENTS, table, START_NS, 1)
     everything = with_breakup(sky, parent, FRAGMENTS, START_NS, 1)[0].propagator.elements
     catalogue, fragments = np.split(np.arange(len(everything)), [len(elements)])

@@ -10,12 +10,10 @@ import numpy.typing as npt
 
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import rtn_basis
-from sda_platform.orbits.two_body import MU_EARTH_KM3_S2, two_body_stm
+from sda_platform.orbits.two_body import two_body_stm
 
 SLOW_NOISE_KM2_S3 = 1e-13
-"""Density of white acceleration for slow orbits and for ephemerides of operators: 70 m after a low orbit."""
-# What a deviation from SGP4 gains in a low revolution; 3e-12 km2/s3 at 700 km.
-_SGP4_KM_PER_REVOLUTION = 0.45
+"""Density of white acceleration for ephemerides of operators: 70 m after a low orbit."""
 
 
 def rtn_to_teme(covariance_rtn: npt.ArrayLike, r_teme_km: npt.ArrayLike, v_teme_km_s: npt.ArrayLike) -> FloatArray:
@@ -67,19 +65,6 @@ def process_noise(elapsed_s: FloatArray, density_km2_s3: FloatArray | float) -> 
     noise[:, :3, :3], noise[:, 3:, 3:] = np.abs(dt) ** 3 / 3 * unit, np.abs(dt) * unit
     noise[:, :3, 3:] = noise[:, 3:, :3] = dt * np.abs(dt) / 2 * unit
     return np.asarray(np.reshape(density_km2_s3, (-1, 1, 1)) * noise)
-
-
-def sgp4_noise_km2_s3(r_teme_km: FloatArray, v_teme_km_s: FloatArray) -> FloatArray:
-    """Density (n,) of the white acceleration that represents what SGP4 leaves out, for states (n, 3), (n, 3).
-
-    The error after a revolution is about the same for all heights, so the density falls with the cube of the period.
-    `benchmarks/track_consistency.py` measures it for low orbits. Above, it is not below that of five-hour orbits.
-    """
-    with np.errstate(all="ignore"):
-        inverse_axis = 2 / np.linalg.norm(r_teme_km, axis=-1) - np.sum(v_teme_km_s**2, axis=-1) / MU_EARTH_KM3_S2
-        period_s = 2 * np.pi / np.sqrt(MU_EARTH_KM3_S2 * inverse_axis**3)
-        density = 3 * _SGP4_KM_PER_REVOLUTION**2 / period_s**3
-    return np.asarray(np.fmax(density, SLOW_NOISE_KM2_S3))
 
 
 def _rotation6(basis: FloatArray) -> FloatArray:

@@ -100,6 +100,17 @@ def to_gcrf(frame: str, time_ns: npt.NDArray[np.int64]) -> FloatArray:
     return np.asarray(from_earth)
 
 
+def gcrf_to_itrf(time_ns: npt.NDArray[np.int64]) -> FloatArray:
+    """The rotations (n, 3, 3) from GCRF into ITRF; beyond the published span its first or last values count.
+
+    For predictions, where a second of UT1 turns the Earth's field and nothing else.
+    """
+    utc, tt = _utc_and_tt(time_ns)
+    seen = _orientation(time_ns)
+    ut1 = erfa.utcut1(*utc, seen.ut1_minus_utc_s)
+    return np.asarray(erfa.c2t06a(*tt, *ut1, seen.polar_x_rad, seen.polar_y_rad))
+
+
 def _turned(turn: FloatArray, vector: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("nij,nj->ni", turn, vector))
 
@@ -123,6 +134,12 @@ def orientation(time_ns: npt.NDArray[np.int64]) -> Orientation:
     if not np.all((first <= mjd) & (mjd <= last)):
         span = " to ".join("{:04}-{:02}-{:02}".format(*erfa.jd2cal(_MJD_JD, day)[:3]) for day in (first, last))
         raise UnknownOrientation(f"the Earth's orientation is known from {span} only")
+    return _orientation(time_ns)
+
+
+def _orientation(time_ns: npt.NDArray[np.int64]) -> Orientation:
+    days = _bulletin()
+    mjd = _UNIX_JD - _MJD_JD + time_ns / _DAY_NS
     x, y, ut1_minus_tai, lod = (np.interp(mjd, days["mjd"], days[name]) for name in ("x", "y", "ut1_tai", "lod"))
     return Orientation(ut1_minus_tai + _leap_seconds(mjd), x * erfa.DAS2R, y * erfa.DAS2R, lod / 1000)
 

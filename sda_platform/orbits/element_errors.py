@@ -24,6 +24,11 @@ _ECCENTRIC, _GEO_AXIS_KM = 0.1, 36_000.0
 # 52 m against the laser ephemeris of LAGEOS-2.
 _AXIS_KM = 0.055
 _MOST_AXIS_TIMING_CORRELATION = 0.95
+# Of SGP4's velocity, by position in REGIMES: low, medium, geostationary, eccentric. On eccentric orbits it is that
+# within 10,000 km of the Earth's centre, and falls outwards; their planes are off, too.
+_SPEED_ERROR_KM_S = np.array([1.2e-4] * 4 + [8e-5] * 3 + [1e-5, 3.5e-5, 1.2e-3, 1.2e-3])
+_NEAR_KM, _PLANE_ERROR_KM, _PLANE_SPEED_RATIO = 10_000.0, 2.5, 1.6
+_FIRST_ECCENTRIC = 9
 
 
 MOST_IN_TRACK_KM: Final = 12_000.0
@@ -115,13 +120,41 @@ def element_covariance_rtn(
         return symmetric(causes @ errors @ causes.swapaxes(-1, -2))
 
 
+def tracking_prior_rtn(
+    propagator: Propagator,
+    index: IntArray,
+    time_ns: IntArray | np.int64,
+    r_teme_km: FloatArray,
+    v_teme_km_s: FloatArray,
+) -> FloatArray:
+    """Covariance (n, 6, 6) of predictions that observations are associated with and that fits and filters start from.
+
+    It is `element_covariance_rtn` with in-track errors of at most TRACKED_IN_TRACK_KM, and with the short periods that
+    SGP4 lacks: errors of each component of velocity, and across the plane of eccentric orbits. Observations of half
+    a minute see these errors; differences of element sets do not, because both sets have them.
+
+    Arguments as of `element_covariance_rtn`. Source: predictions against an independent integration
+    (`benchmarks/track_consistency.py`).
+    """
+    covariance = element_covariance_rtn(propagator, index, time_ns, r_teme_km, v_teme_km_s, most_km=TRACKED_IN_TRACK_KM)
+    elements = propagator.elements
+    regime = _regimes(elements.mean_motion_rev_per_day[index], elements.eccentricity[index])
+    is_eccentric = regime >= _FIRST_ECCENTRIC
+    slower = np.minimum(1.0, _NEAR_KM / np.linalg.norm(r_teme_km, axis=-1)) ** 1.5
+    speed_km_s = _SPEED_ERROR_KM_S[regime] * np.where(is_eccentric, slower, 1.0)
+    covariance[:, 3:, 3:] += (speed_km_s**2)[:, None, None] * np.eye(3)
+    covariance[is_eccentric, 5, 5] += (_PLANE_SPEED_RATIO**2 - 1) * speed_km_s[is_eccentric] ** 2
+    covariance[is_eccentric, 2, 2] += _PLANE_ERROR_KM**2
+    return covariance
+
+
 def _regimes(motion_rev_per_day: FloatArray, eccentricity: FloatArray) -> IntArray:
     with np.errstate(all="ignore"):
         axis_km = np.cbrt(MU_EARTH_KM3_S2 / (motion_rev_per_day * 2 * np.pi / _DAY_S) ** 2)
     perigee_km = axis_km * (1 - eccentricity) - _EARTH_RADIUS_KM
     by_height = np.searchsorted(_PERIGEES_KM, perigee_km, side="right")
     is_eccentric = eccentricity > _ECCENTRIC
-    eccentric = np.where(perigee_km < 1000.0, 9, 10)
+    eccentric = np.where(perigee_km < 1000.0, _FIRST_ECCENTRIC, _FIRST_ECCENTRIC + 1)
     return np.asarray(np.where(is_eccentric, eccentric, np.where(axis_km > _GEO_AXIS_KM, 8, by_height)))
 
 

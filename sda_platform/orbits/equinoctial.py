@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
 _COMPLEX_STEP = 1e-30
-_KEPLER_STEPS = 12
+_KEPLER_STEPS, _KEPLER_RAD = 12, 1e-14
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,32 +100,65 @@ def states_at(orbit: UncertainOrbit, elements: FloatArray, dt_s: FloatArray) -> 
 
 def states_in_own_axes(elements: FloatArray, dt_s: FloatArray) -> tuple[FloatArray, FloatArray]:
     """As ``states_at``, in the axes of the elements. Derivatives by complex step: exact."""
-    stepped = np.repeat(elements[:, None, :].astype(np.complex128), 7, axis=1)
-    for number in range(6):
-        stepped[:, number + 1, number] += 1j * _COMPLEX_STEP
-    states = _motion(stepped, np.asarray(dt_s)[:, None])
-    return states[:, 0].real.copy(), (states[:, 1:].imag / _COMPLEX_STEP).swapaxes(-1, -2)
+    states, slopes = np.empty((len(elements), 6)), np.empty((len(elements), 6, 6))
+    _move(np.ascontiguousarray(elements), np.ascontiguousarray(dt_s, dtype=np.float64), states, slopes)
+    return states, slopes
 
 
-def _motion(elements: npt.NDArray[np.complex128], dt_s: FloatArray) -> npt.NDArray[np.complex128]:
-    n, f, g, p, q, longitude = np.moveaxis(elements, -1, 0)
-    axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
+@njit(cache=True, nogil=True, error_model="numpy")
+def _move(elements: Any, dt_s: Any, states: Any, slopes: Any) -> None:
+    for row in range(len(elements)):
+        given = elements[row].astype(np.complex128)
+        eccentric = _eccentric_longitude(elements[row], dt_s[row])
+        states[row] = _motion(given, dt_s[row], eccentric).real
+        for number in range(6):
+            stepped = given.copy()
+            stepped[number] += 1j * _COMPLEX_STEP
+            slopes[row, :, number] = _motion(stepped, dt_s[row], eccentric).imag / _COMPLEX_STEP
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _eccentric_longitude(elements: Any, dt_s: float) -> float:
+    """The solution of Kepler's equation by Newton's method; NaN if it does not converge."""
+    n, f, g, _, _, longitude = elements
     mean = longitude + n * dt_s
-    eccentric = mean + 0.0
+    eccentric = mean
     for _ in range(_KEPLER_STEPS):
+        cosine, sine = np.cos(eccentric), np.sin(eccentric)
+        step = (eccentric + g * cosine - f * sine - mean) / (1 - g * sine - f * cosine)
+        eccentric -= step
+        if abs(step) < _KEPLER_RAD * (1 + abs(eccentric)):
+            return float(eccentric)
+    return np.nan
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _motion(elements: Any, dt_s: float, eccentric_rad: float) -> Any:
+    """The state (6,), complex, of complex elements (6,); their real parts have this eccentric longitude, or NaN."""
+    n, f, g, p, q, longitude = elements
+    mean = longitude + n * dt_s
+    # From the solution on real numbers, one more step of Newton's method carries the derivative along.
+    is_solved = not np.isnan(eccentric_rad)
+    eccentric = complex(eccentric_rad) if is_solved else mean
+    for _ in range(1 if is_solved else _KEPLER_STEPS):
         cosine, sine = np.cos(eccentric), np.sin(eccentric)
         eccentric = eccentric - (eccentric + g * cosine - f * sine - mean) / (1 - g * sine - f * cosine)
     cosine, sine = np.cos(eccentric), np.sin(eccentric)
+    axis = (MU_EARTH_KM3_S2 / n**2) ** (1 / 3)
     b = 1 / (1 + np.sqrt(1 - f * f - g * g))
     rate = n / (1 - f * cosine - g * sine)
     x = axis * ((1 - g * g * b) * cosine + f * g * b * sine - f)
     y = axis * ((1 - f * f * b) * sine + f * g * b * cosine - g)
     x_dot = axis * rate * (f * g * b * cosine - (1 - g * g * b) * sine)
     y_dot = axis * rate * ((1 - f * f * b) * cosine - f * g * b * sine)
-    first, second = plane_axes(p, q)
-    position = x[..., None] * first + y[..., None] * second
-    velocity = x_dot[..., None] * first + y_dot[..., None] * second
-    return np.concatenate([position, velocity], axis=-1)
+    size = 1 + p * p + q * q
+    first = ((1 - p * p + q * q) / size, 2 * p * q / size, -2 * p / size)
+    second = (2 * p * q / size, (1 + p * p - q * q) / size, 2 * q / size)
+    state = np.empty(6, np.complex128)
+    for n_axis in range(3):
+        state[n_axis] = x * first[n_axis] + y * second[n_axis]
+        state[3 + n_axis] = x_dot * first[n_axis] + y_dot * second[n_axis]
+    return state
 
 
 def plane_axes(p: npt.NDArray[Any], q: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -9,7 +9,8 @@ fitted, filtered, screened and assessed once; the results are discarded.
 import numpy as np
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.risk.best_probability import best_probabilities
 from sda_platform.orbits.risk.validity import Encounters
@@ -49,8 +50,17 @@ def compile_all() -> None:
     (r_1, v_1), (r_2, v_2) = ((fits.state[n : n + 1, :3], fits.state[n : n + 1, 3:]) for n in (0, 1))
     covariance_1, covariance_2 = fits.covariance[:1], fits.covariance[1:]
     two_body_state(r_1, v_1, 60.0)
+    _propagated(fits.state)
     find_passes(pair, [site_sensor(0.0, 0.0, 0.0, 5.0)], _EPOCH_NS, _EPOCH_NS + 600 * NANOSECONDS_PER_SECOND)
     best_probabilities(Encounters(r_1, v_1, covariance_1, r_2, v_2, covariance_2, np.array([0.01])))
+
+
+def _propagated(states: FloatArray) -> None:
+    dynamics, areas, epoch_ns = Dynamics(threads=1), np.full((2, 2), 0.01), np.full(2, _EPOCH_NS)
+    then_ns = epoch_ns + 60 * NANOSECONDS_PER_SECOND
+    starts = dynamics.to_gcrf(states, epoch_ns)
+    dynamics.states(starts, areas, epoch_ns, then_ns[:, None])
+    dynamics.transitions(starts, areas, epoch_ns, then_ns)
 
 
 def _fitted(pair: Propagator) -> WindowFits:

@@ -69,7 +69,7 @@ def parent_of(breakup: Breakup, catalogue: pa.Table, start_time_ns: int, seed: i
     named = catalogue.filter(pc.equal(catalogue["object_name"], breakup.parent_name))["norad_id"].to_pylist()
     if not named:
         raise ValueError(f"no object to break up is named {breakup.parent_name!r}")
-    sky = Sky.of_catalogue(catalogue, objects=named, seed=seed, catalogue_error_s=0.0)
+    sky = Sky.of_catalogue(catalogue, objects=named, seed=seed, catalogue_error_s=0.0, start_time_ns=start_time_ns)
     time_ns = start_time_ns + int(breakup.after_s * 1e9)
     observers = Observers(sky, ObservingPlan(radar_interval_s=5.0), seed)
     then, later = (
@@ -91,5 +91,5 @@ def with_breakup(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns
     time_ns = start_time_ns + int(breakup.after_s * 1e9)
     data = encode_omm_csv(fragment_elements(sky, parent, time_ns, breakup.fragments, seed))
     table = decode_element_sets(data, segment_format="omm-csv")
-    debris = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0)
+    debris = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0, start_time_ns=start_time_ns)
     return sky.with_debris(debris, parent, time_ns), data

@@ -1,11 +1,11 @@
 """The objects of a simulated world and their true states.
 
-The truth is SGP4 on the published elements, each object running early or late by its own constant time. That is the
-along-track error of published elements, which tracking has to find.
+The truth is integrated numerically from the published elements at the start of the simulation. Each object is early or
+late by its own time: the along-track error of published elements. What SGP4 leaves out of the motion adds to it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
+from sda_platform.simulation.motion import Motion
 from sda_platform.simulation.randomness import keyed_uniform
 
 _BEFORE_ALL_NS = -(2**62)
@@ -31,10 +32,18 @@ class Sky:
     ahead_ns: IntArray
     born_time_ns: IntArray
     ended_time_ns: IntArray
+    start_time_ns: int
+    _motion: Motion = field(default_factory=Motion, compare=False)
 
     @classmethod
     def of_catalogue(
-        cls, catalogue: pa.Table, *, objects: Sequence[int] | None, seed: int, catalogue_error_s: float
+        cls,
+        catalogue: pa.Table,
+        *,
+        objects: Sequence[int] | None,
+        seed: int,
+        catalogue_error_s: float,
+        start_time_ns: int,
     ) -> Self:
         """The valid rows of a decoded element-set table, limited to `objects` where given, in that order.
 
@@ -55,6 +64,7 @@ class Sky:
             ahead_ns=(ndtri(uniform) * catalogue_error_s * 1e9).astype(np.int64),
             born_time_ns=np.full(len(chosen), _BEFORE_ALL_NS, dtype=np.int64),
             ended_time_ns=np.full(len(chosen), _AFTER_ALL_NS, dtype=np.int64),
+            start_time_ns=start_time_ns,
         )
 
     def __len__(self) -> int:
@@ -78,6 +88,7 @@ class Sky:
             ahead_ns=ahead,
             born_time_ns=born,
             ended_time_ns=ended,
+            start_time_ns=self.start_time_ns,
         )
 
     def coarse(self, time_ns: IntArray) -> FloatArray:
@@ -86,9 +97,10 @@ class Sky:
 
     def states(self, index: IntArray, time_ns: IntArray) -> tuple[ErrorArray, FloatArray, FloatArray]:
         """True states: error (m,), r_teme_km (m, 3), v_teme_km_s (m, 3); error also where the object does not exist."""
-        error, r_teme_km, v_teme_km_s = self.propagator.at(index, time_ns + self.ahead_ns[index])
+        from_ns = np.maximum(self.start_time_ns, self.born_time_ns)
+        error, state = self._motion.states(self.propagator, self.ahead_ns, from_ns, index, time_ns)
         exists = (self.born_time_ns[index] <= time_ns) & (time_ns < self.ended_time_ns[index])
-        return np.where(exists, error, np.uint8(255)), r_teme_km, v_teme_km_s
+        return np.where(exists, error, np.uint8(255)), state[:, :3], state[:, 3:]
 
 
 _NUMBERS = tuple(ElementSets.__dataclass_fields__)

@@ -33,6 +33,7 @@ def simulate(
     objects: Sequence[int] | None = None,
     catalogue: bytes | None = None,
     with_catalogue: bool = False,
+    truth_from_ns: int | None = None,
     segment_seconds: float = 5.0,
     rates: FaultRates = FaultRates(),  # noqa: B008 - frozen
     plan: ObservingPlan = ObservingPlan(),  # noqa: B008 - frozen
@@ -50,6 +51,8 @@ def simulate(
         objects: NORAD ids that the sensors observe, unknown ones ignored; None for all of the catalogue.
         catalogue: an `omm-csv` segment; the reference catalogue where None.
         with_catalogue: also yield the catalogue itself, first, as a segment of the elements feed.
+        truth_from_ns: until then objects follow their element sets, from then on the numerical model; the start where
+            None. Calls that share it, the seed and the catalogue show one world at different times.
         segment_seconds: how many seconds of arrivals of one feed a segment holds.
 
     Raises:
@@ -64,7 +67,13 @@ def simulate(
     parent = parent_of(breakup, table, start_time_ns, seed) if scenario == "fragmentation" else None
     if followed is not None and parent is not None:
         followed.append(parent)
-    sky = Sky.of_catalogue(table, objects=followed, seed=seed, catalogue_error_s=plan.catalogue_error_s)
+    sky = Sky.of_catalogue(
+        table,
+        objects=followed,
+        seed=seed,
+        catalogue_error_s=plan.catalogue_error_s,
+        start_time_ns=start_time_ns if truth_from_ns is None else truth_from_ns,
+    )
     published = [elements_segment(data, start_time_ns)] if with_catalogue else []
     if parent is not None:
         sky, debris = with_breakup(sky, parent, breakup, start_time_ns, seed)

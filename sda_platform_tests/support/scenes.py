@@ -14,12 +14,14 @@ import sda_platform
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.orbits import frames
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
+from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
+from sda_platform.orbits.tracking.estimation import StateFits
+from sda_platform.orbits.tracking.track_filter import WindowFits
 from sda_platform.orbits.two_body import two_body_state
 
 DAY_NS = 86_400_000_000_000
@@ -73,7 +75,7 @@ def place(sensor: Sensor) -> tuple[float, float, float]:
 def prior_draw(index: IntArray, time_ns: IntArray, rng: np.random.Generator) -> FloatArray:
     """Deviations (k, 6) TEME, km and km/s, as large as the prior states catalogued elements err."""
     _, r, v = catalogue().at(index, time_ns)
-    in_rtn = element_covariance_rtn(catalogue(), index, time_ns, r, v, most_km=TRACKED_IN_TRACK_KM)
+    in_rtn = tracking_prior_rtn(catalogue(), index, time_ns, r, v)
     factor = np.linalg.cholesky(rtn_to_teme(in_rtn, r, v))
     drawn: FloatArray = np.einsum("kij,kj->ki", factor, rng.normal(size=(len(index), 6)))
     return drawn
@@ -216,3 +218,15 @@ def passes(
             for row, middle in zip(rows[long], middles[long], strict=True)
         ]
     return sorted(found, key=lambda seen: (seen[0], seen[2]))
+
+
+def window_fits(found: StateFits, group: IntArray, epoch_ns: IntArray) -> WindowFits:
+    """Fits as the filter of tracks takes them: of the objects ``group``, at ``epoch_ns``."""
+    return WindowFits(
+        group=group,
+        epoch_ns=epoch_ns,
+        state=np.hstack([found.r_teme_km, found.v_teme_km_s]),
+        covariance=found.covariance_teme,
+        predicted=np.hstack([found.predicted_r_teme_km, found.predicted_v_teme_km_s]),
+        prior_covariance=found.prior_covariance_teme,
+    )

@@ -12,7 +12,8 @@ from skyfield.timelib import Time
 
 from sda_platform.clock import parse_iso_ns
 from sda_platform.orbits.determination.arc_fit import ArcFit, fit_arc
-from sda_platform.orbits.determination.force_model import Forces, integrate
+from sda_platform.orbits.dynamics.forces import Forces
+from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurement_model import RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
@@ -40,25 +41,19 @@ def instant(time_ns: int) -> Time:
     return timescale().utc(2010, 11, 2, 0, 0, (time_ns - parse_iso_ns("2010-11-02T00:00:00Z")) / 1e9)
 
 
-@cache
-def to_frame() -> FloatArray:
-    """From GCRS to the true equator and equinox of the epoch, (3, 3)."""
-    return np.asarray(instant(EPOCH_NS).M)
-
-
-def in_frame(state_eme2000: FloatArray) -> FloatArray:
-    turn = to_frame() @ np.asarray(ICRS_to_J2000).T
+def in_gcrf(state_eme2000: FloatArray) -> FloatArray:
+    turn = np.asarray(ICRS_to_J2000).T
     return np.concatenate([turn @ state_eme2000[:3], turn @ state_eme2000[3:]])
 
 
 def in_eme2000(state: FloatArray) -> FloatArray:
-    turn = np.asarray(ICRS_to_J2000) @ to_frame().T
+    turn = np.asarray(ICRS_to_J2000)
     return np.concatenate([turn @ state[:3], turn @ state[3:]])
 
 
 @cache
 def readings() -> tuple[Measurements, IntArray, tuple[str, ...]]:
-    """The 521 observations in the frame of the epoch, corrected for the air, whose they are, and the stations."""
+    """The 521 observations in GCRF, corrected for the air, whose they are, and the stations."""
     with (DATA / "w3b_stations.csv").open() as file:
         stations = {row.pop("name"): {k: float(v) for k, v in row.items()} for row in csv.DictReader(file)}
     lines = [line.split() for line in (DATA / "W3B.aer").read_text().splitlines() if line and not line.startswith("#")]
@@ -72,7 +67,7 @@ def readings() -> tuple[Measurements, IntArray, tuple[str, ...]]:
     elevation = np.radians([45.0 if line[1] == "RANGE" else float(line[4]) for line in lines])
     elevation = elevation - refraction_rad(elevation, place["altitude_m"])
     # Where a range was measured, the first guess shows the elevation well enough for the air's share.
-    line_km = integrate(in_frame(FIRST_GUESS), EPOCH_NS, time_ns, SUNLIT)[:, :3] - site
+    line_km = integrate(in_gcrf(FIRST_GUESS), EPOCH_NS, time_ns, SUNLIT)[:, :3] - site
     sine = np.einsum("ni,ni->n", enu[:, 2], line_km) / np.linalg.norm(line_km, axis=1)
     elevation = np.where(is_range, np.arcsin(sine), elevation)
     range_km = np.array([float(line[3]) if line[1] == "RANGE" else np.nan for line in lines])
@@ -106,7 +101,7 @@ def readings() -> tuple[Measurements, IntArray, tuple[str, ...]]:
 def fit(forces: Forces, own_accelerations: bool = False, drag: bool = False) -> ArcFit:
     measurements, station, _ = readings()
     return fit_arc(
-        measurements, station, in_frame(FIRST_GUESS), EPOCH_NS, forces, own_accelerations=own_accelerations, drag=drag
+        measurements, station, in_gcrf(FIRST_GUESS), EPOCH_NS, forces, own_accelerations=own_accelerations, drag=drag
     )
 
 
@@ -119,13 +114,13 @@ def range_sigma_m(found: ArcFit) -> float:
 
 
 def _sites(place: dict[str, FloatArray], time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Position (n, 3) km, velocity (n, 3) km/s and east, north, up (n, 3, 3) of the sites in the frame of the epoch."""
+    """Position (n, 3) km, velocity (n, 3) km/s and east, north, up (n, 3, 3) of the sites in GCRF."""
     site, velocity, enu = np.empty((len(time_ns), 3)), np.empty((len(time_ns), 3)), np.empty((len(time_ns), 3, 3))
     for row, time in enumerate(time_ns.tolist()):
         at = instant(time)
         where = api.wgs84.latlon(place["latitude_deg"][row], place["longitude_deg"][row], place["altitude_m"][row])
         topos = where.at(at)
-        site[row], velocity[row] = to_frame() @ topos.position.km, to_frame() @ topos.velocity.km_per_s
+        site[row], velocity[row] = topos.position.km, topos.velocity.km_per_s
         # Skyfield's rows are north, east, up.
-        enu[row] = (where.rotation_at(at) @ to_frame().T)[[1, 0, 2]]
+        enu[row] = where.rotation_at(at)[[1, 0, 2]]
     return site, velocity, enu

@@ -1,7 +1,6 @@
 """Precise orbit over one arc: numerical integration, station biases, and empirical accelerations of the satellite.
 
-For arcs on which SGP4's kilometre is the largest error. The frame is that of ``force_model``; the caller provides the
-sites in it.
+For arcs on which SGP4's kilometre is the largest error. The frame is GCRF; the caller provides the sites in it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from sda_platform.orbits.determination.force_model import Forces, integrate
+from sda_platform.orbits.dynamics.forces import Forces
+from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.measurements import Measurements
 
@@ -27,7 +27,7 @@ _OUTLIER_SIGMAS = 6.0
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ArcFit:
-    """Result of ``fit_arc``, in the frame of the forces, km and km/s."""
+    """Result of ``fit_arc``, in GCRF, km and km/s."""
 
     state: FloatArray
     """(6,) at the epoch."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
+from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import ErrorArray, Propagator
 from sda_platform.orbits.sensing.measurement_model import ISL, innovations
@@ -172,9 +172,7 @@ def _compare(
     _, first, which = np.unique(exclusion_group, return_index=True, return_inverse=True)
     middle_ns = time_ns[first] // _PRIOR_INTERVAL_NS * _PRIOR_INTERVAL_NS + _PRIOR_INTERVAL_NS // 2
     _, r_middle, v_middle = states(candidates[first], middle_ns)
-    prior = element_covariance_rtn(
-        propagator, candidates[first], middle_ns, r_middle, v_middle, most_km=TRACKED_IN_TRACK_KM
-    )
+    prior = tracking_prior_rtn(propagator, candidates[first], middle_ns, r_middle, v_middle)
     known = (error == 0) & np.isfinite(prior[which, 0, 0])
     rows, candidates, which = rows[known], candidates[known], which[known]
     r_teme_km, v_teme_km_s = r_teme_km[known], v_teme_km_s[known]

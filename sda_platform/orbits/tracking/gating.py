@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial import cKDTree
 
-from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
+from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
@@ -118,7 +118,7 @@ def _predict(propagator: Propagator, start_ns: int, gate_sigmas: float) -> _Pred
     index = np.flatnonzero((error == 0).all(axis=1))
     r_teme_km, v_teme_km_s = r_teme_km[index], v_teme_km_s[index]
     first = r_teme_km[:, 0], v_teme_km_s[:, 0]
-    prior = element_covariance_rtn(propagator, index, np.int64(start_ns), *first, most_km=TRACKED_IN_TRACK_KM)
+    prior = tracking_prior_rtn(propagator, index, np.int64(start_ns), *first)
     # The prior follows the eccentric orbits' changing speed; a quarter more covers two minutes of it.
     prior_km = np.nan_to_num(1.25 * gate_sigmas * np.sqrt(np.einsum("nii->ni", prior[:, :3, :3])))
     radius_km = np.minimum(np.linalg.norm(prior_km, axis=1), _LARGEST_PRIOR_RADIUS_KM)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.element_errors import TRACKED_IN_TRACK_KM, element_covariance_rtn
+from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.measurement_model import whiten
@@ -104,7 +104,7 @@ def pose(
 def prior_at(propagator: Propagator, index: IntArray, time_ns: IntArray) -> Prior:
     """The priors of objects (g,) at times (g,)."""
     error, r_mid, v_mid = propagator.at(index, time_ns)
-    in_rtn = element_covariance_rtn(propagator, index, time_ns, r_mid, v_mid, most_km=TRACKED_IN_TRACK_KM)
+    in_rtn = tracking_prior_rtn(propagator, index, time_ns, r_mid, v_mid)
     covariance = rtn_to_teme(in_rtn, r_mid, v_mid)
     known = (error == 0) & np.isfinite(covariance).all(axis=(1, 2))
     return Prior(r_mid, v_mid, np.linalg.cholesky(np.where(known[:, None, None], covariance, np.eye(6))), known)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sda_platform.orbits.determination.arc_fit import fit_arc
-from sda_platform.orbits.determination.force_model import Forces, integrate
+from sda_platform.orbits.dynamics.forces import Forces
+from sda_platform.orbits.dynamics.numerical import integrate
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.troposphere import delay_km, refraction_rad
 from sda_platform_tests.support import w3b
@@ -29,7 +30,7 @@ def test_real_ranges_of_w3b_are_met_to_four_metres_and_the_orbit_is_the_publishe
 def test_simulated_observations_give_back_orbit_and_biases() -> None:
     measurements, station, _ = w3b.readings()
     forces = Forces(4, 4, own_km_s2=(3e-9, -2e-9, 1e-9), own_rate_km_s3=(1e-13, 0.0, -1e-13))
-    truth = w3b.in_frame(w3b.PUBLISHED)
+    truth = w3b.in_gcrf(w3b.PUBLISHED)
     states = integrate(truth, w3b.EPOCH_NS, measurements.time_ns, forces)
     seen = seen_state(states[:, :3], states[:, 3:], measurements.site_km)[0]
     line = seen - measurements.site_km
@@ -37,7 +38,7 @@ def test_simulated_observations_give_back_orbit_and_biases() -> None:
     value = np.zeros_like(measurements.value)
     value[:, 0] = echo_range_km(seen, measurements.site_km, measurements.site_km_s) + bias_km[station]
     made = dataclasses.replace(measurements, value=value, direction=line / np.linalg.norm(line, axis=1, keepdims=True))
-    found = fit_arc(made, station, w3b.in_frame(w3b.FIRST_GUESS), w3b.EPOCH_NS, forces)
+    found = fit_arc(made, station, w3b.in_gcrf(w3b.FIRST_GUESS), w3b.EPOCH_NS, forces)
     assert found.converged and found.used.sum() == 182 + 2 * 339
     np.testing.assert_allclose(found.bias, np.stack([bias_km, 0 * bias_km, 0 * bias_km], axis=1), atol=1e-6)
     np.testing.assert_allclose(found.state[:3], truth[:3], atol=1e-4)

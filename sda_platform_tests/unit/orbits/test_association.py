@@ -127,7 +127,7 @@ def test_junk_is_refused_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("kind", "apart_km", "precision", "recall"),
     [
-        ("radar", 3.0, 0.87, 0.98),
+        ("radar", 3.0, 0.85, 0.98),
         ("radar", 10.0, 0.92, 0.98),
         ("optical", 3.0, 0.70, 0.98),
         ("optical", 10.0, 0.75, 0.98),

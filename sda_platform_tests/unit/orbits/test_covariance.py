@@ -5,10 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sda_platform.orbits.covariance import (
-    SLOW_NOISE_KM2_S3,
-    process_noise,
     rtn_to_teme,
-    sgp4_noise_km2_s3,
     teme_to_rtn,
     transport,
 )
@@ -72,14 +69,3 @@ def test_rotation_to_teme_and_back_changes_nothing() -> None:
     root = np.random.default_rng(1).normal(size=(1, 6, 6))
     covariance = root @ root.swapaxes(1, 2)
     np.testing.assert_allclose(teme_to_rtn(rtn_to_teme(covariance, r, v), r, v), covariance, rtol=1e-12, atol=1e-13)
-
-
-def test_a_tracked_low_orbit_gains_half_a_kilometre_a_revolution_and_slow_ones_no_less_than_before() -> None:
-    r, v = circular(7058.0)
-    period_s = 2 * np.pi * np.sqrt(7058.0**3 / MU_EARTH_KM3_S2)
-    density = sgp4_noise_km2_s3(r[None], v[None])
-    gained = process_noise(np.array([period_s]), density)[0]
-    np.testing.assert_allclose(np.sqrt(np.diag(gained))[:3], 0.45, rtol=1e-3)
-    np.testing.assert_allclose(density, 3e-12, rtol=0.05)
-    for slow in (circular(26_560.0), circular(42_164.0), (np.array([7000.0, 0, 0]), np.array([0, 12.0, 0]))):
-        assert sgp4_noise_km2_s3(slow[0][None], slow[1][None])[0] == SLOW_NOISE_KM2_S3

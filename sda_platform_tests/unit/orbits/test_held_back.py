@@ -7,8 +7,9 @@ import pytest
 
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.determination.element_fit import fit_elements
-from sda_platform.orbits.determination.force_model import Forces, integrate
 from sda_platform.orbits.determination.held_back import HeldBack, predict_held_back, prediction_rms
+from sda_platform.orbits.dynamics.forces import Forces
+from sda_platform.orbits.dynamics.numerical import integrate_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.mean_elements import mean_elements
@@ -67,7 +68,7 @@ def test_on_an_integrated_orbit_the_claimed_sigma_covers_the_error() -> None:
     """A fit to three passes claims metres; SGP4 itself is hundreds off. The held-back windows show that."""
     forces = Forces(drag_area_m2_kg=0.01)
     start = states(published(), START_NS + np.zeros(1, np.int64))[0]
-    truth = integrate(start, START_NS, np.concatenate([TIME_NS, LATER_NS]), forces)
+    truth = integrate_teme(start, START_NS, np.concatenate([TIME_NS, LATER_NS]), forces)
     rough = Propagator(mean_elements(start[None, :3], start[None, 3:], START_NS, 1e-4))
     fits = windows(truth[: len(TIME_NS)], rough)
     fitted = fit_elements(fits, rough)

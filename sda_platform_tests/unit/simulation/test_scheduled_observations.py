@@ -18,7 +18,7 @@ OBJECTS = (20580, 25544, 27386, 39084, 43013)
 @cache
 def sky() -> Sky:
     table = decode_element_sets(catalogue_of(OBJECTS), segment_format="omm-csv")
-    return Sky.of_catalogue(table, objects=OBJECTS, seed=1, catalogue_error_s=0.0)
+    return Sky.of_catalogue(table, objects=OBJECTS, seed=1, catalogue_error_s=0.0, start_time_ns=START_NS)
 
 
 @cache

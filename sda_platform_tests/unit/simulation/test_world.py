@@ -22,6 +22,7 @@ from sda_platform.simulation.corruption import LATENESS_BOUND_NS, FaultRates
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import REFERENCE_TIME_NS, reference_catalogue
 from sda_platform.simulation.scenarios import Outage
+from sda_platform.simulation.sky import Sky
 from sda_platform.simulation.world import SimulatedSegment, simulate, write_truth
 
 SECOND_NS = 1_000_000_000
@@ -292,3 +293,26 @@ def test_truth_is_written_whole(tmp_path: Path) -> None:
     path = tmp_path / "truth.parquet"
     assert write_truth(world(), path) == truth(world()).num_rows
     assert pq.read_table(path).equals(truth(world()))
+
+
+def test_calls_with_one_beginning_of_truth_show_one_world_at_different_times() -> None:
+    later = START_NS + 900 * SECOND_NS
+    shown = simulate(
+        "nominal", start_time_ns=later, duration_s=10, seed=1, catalogue=catalogue(), truth_from_ns=START_NS
+    )
+    rows = truth([segment for segment in shown if segment.feed == "radar"])
+    r_km, _, time_ns = states(rows)
+    deviations = []
+    for from_ns in (START_NS, later):
+        sky = Sky.of_catalogue(
+            decode_element_sets(catalogue(), segment_format="omm-csv"),
+            objects=None,
+            seed=1,
+            catalogue_error_s=ObservingPlan().catalogue_error_s,
+            start_time_ns=from_ns,
+        )
+        index = np.array([int(np.flatnonzero(sky.norad_id == number)[0]) for number in column(rows, "norad_id")])
+        deviations.append(np.linalg.norm(sky.states(index, time_ns)[1] - r_km, axis=1).max())
+    assert len(rows) > 20
+    assert deviations[0] < 1e-9
+    assert deviations[1] > 0.01, "another beginning is another world"

@@ -1,0 +1,104 @@
+"""Solar flux and geomagnetic activity from a file, or constants.
+
+The file has CelesTrak's columns (`SW-All.csv`): DATE, AP_AVG, F10.7_OBS, F10.7_OBS_CENTER81. Without a file, and for
+days that it does not have, F10.7 is 150 and Ap 15: a mean of solar cycles 19 to 24.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from sda_platform.formats.listings import ListingError
+from sda_platform.orbits.elements import FloatArray, IntArray
+
+DEFAULT_F107, DEFAULT_AP = 150.0, 15.0
+_DAY_NS = 86_400 * 10**9
+_UNIX_DAY = date(1970, 1, 1).toordinal()
+_COLUMNS = ("DATE", "AP_AVG", "F10.7_OBS", "F10.7_OBS_CENTER81")
+
+
+class SpaceWeatherError(ListingError):
+    """A space-weather file that cannot be read; the message gives file, line and reason."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpaceWeather:
+    """Daily values from ``first_day`` (days since 1970) on, (k,) each; NaN where a day has none."""
+
+    first_day: int = 0
+    f107: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
+    f107_mean: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
+    ap: FloatArray = dataclasses.field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of_days(cls, days: Mapping[date, tuple[float, ...]]) -> SpaceWeather:
+        """From F10.7, its mean and Ap of at least one day; NaN where unknown."""
+        numbers = [day.toordinal() - _UNIX_DAY for day in days]
+        table = np.full((max(numbers) - min(numbers) + 1, 3), np.nan)
+        table[np.array(numbers) - min(numbers)] = list(days.values())
+        return cls(min(numbers), table[:, 0], table[:, 1], table[:, 2])
+
+    def on(self, day: date) -> tuple[float, ...]:
+        """F10.7, its mean and Ap of one day, NaN where unknown."""
+        row = day.toordinal() - _UNIX_DAY - self.first_day
+        if not 0 <= row < len(self.ap):
+            return (math.nan,) * 3
+        return float(self.f107[row]), float(self.f107_mean[row]), float(self.ap[row])
+
+    def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """F10.7 of the day before, its 81-day mean, and Ap at ``time_ns`` (n,).
+
+        Days without a value have the defaults. Ap is that of the day 6.7 hours earlier, the delay of the atmosphere.
+        """
+        before, same, delayed = (
+            np.floor_divide(time_ns - delay_ns, _DAY_NS) - self.first_day
+            for delay_ns in (_DAY_NS, 0, _DAY_NS * 67 // 240)
+        )
+        mean = _value(self.f107_mean, same, DEFAULT_F107)
+        daily = _value(self.f107, before, math.nan)
+        return np.where(np.isnan(daily), mean, daily), mean, _value(self.ap, delayed, DEFAULT_AP)
+
+
+CONSTANT_WEATHER = SpaceWeather()
+"""The defaults at all times."""
+
+
+def read_space_weather(path: Path) -> SpaceWeather:
+    """Read a file of daily values. Raises SpaceWeatherError."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return _from_rows(path, csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SpaceWeatherError(f"{path}: {error}") from error
+
+
+def _from_rows(path: Path, rows: Iterable[Mapping[str, str]]) -> SpaceWeather:
+    days: dict[date, tuple[float, ...]] = {}
+    for line, row in enumerate(rows, 2):
+        if missing := [name for name in _COLUMNS if row.get(name) is None]:
+            raise SpaceWeatherError(f"{path}: column {missing[0]} is missing")
+        try:
+            day = date.fromisoformat(row["DATE"])
+            ap, daily, mean = (float(row[name] or "nan") for name in _COLUMNS[1:])
+        except ValueError as error:
+            raise SpaceWeatherError(f"{path}, line {line}: {error}") from error
+        days[day] = (daily, mean, ap)
+    if not days:
+        raise SpaceWeatherError(f"{path}: no days")
+    return SpaceWeather.of_days(days)
+
+
+def _value(values: FloatArray, day: IntArray, default: float) -> FloatArray:
+    if not len(values):
+        return np.full(len(day), default)
+    is_known = (day >= 0) & (day < len(values))
+    found = values[np.clip(day, 0, len(values) - 1)]
+    known = is_known & np.isfinite(found)
+    return np.where(known, found, default)

@@ -1,0 +1,170 @@
+"""Objects that move as an independent implementation says, seen by the registered sensors (needs satkit)."""
+
+import dataclasses
+
+import numpy as np
+
+from sda_platform.orbits import frames
+from sda_platform.orbits.covariance import rtn_to_teme
+from sda_platform.orbits.determination.element_fit import fit_elements
+from sda_platform.orbits.element_errors import tracking_prior_rtn
+from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.mean_elements import mean_elements
+from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.orbits.tracking.estimation import fit_windows
+from sda_platform.orbits.tracking.track_filter import WindowFits
+from sda_platform_tests.support import satkit_truth
+from sda_platform_tests.support.scenes import SECOND_NS, observe, place, window_fits
+
+HOUR_NS = 3600 * SECOND_NS
+EPOCH_NS = int(np.datetime64("2024-11-01T00:00:00", "ns").astype(np.int64))
+SEEN_NS = EPOCH_NS + 36 * HOUR_NS
+"""Published sets are fitted to the 36 hours before; sensors observe from here on."""
+REGIMES = ("low", "medium", "geostationary", "eccentric")
+_FIT_NOISE = np.array([0.3] * 3 + [3e-4] * 3)
+_READINGS = 10
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ObservedTruth:
+    """One object: its true states, its published set, and the window fits of its observations."""
+
+    published: Propagator
+    fits: WindowFits
+    truth: FloatArray
+    """(w, 6) at the windows' middles, the platform's TEME."""
+    later: FloatArray
+    """(k, 6) at the times ``later_ns``, relative to the last window."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Burn:
+    """A change of speed along the track at a time."""
+
+    time_ns: int
+    speed_km_s: float
+
+
+def random_start(regime: str, rng: np.random.Generator) -> FloatArray:
+    """State (6,) of the regime at EPOCH_NS, GCRF, km and km/s."""
+    if regime == "low":
+        perigee, eccentricity, tilt = rng.uniform(350, 900), rng.uniform(0, 0.01), rng.uniform(30, 100)
+    elif regime == "medium":
+        perigee, eccentricity, tilt = rng.uniform(19_000, 23_000), rng.uniform(0, 0.01), rng.uniform(50, 66)
+    elif regime == "geostationary":
+        perigee, eccentricity, tilt = 35_786 + rng.uniform(-20, 20), rng.uniform(0, 5e-4), rng.uniform(0.01, 8)
+    else:
+        perigee, eccentricity, tilt = rng.uniform(500, 2000), rng.uniform(0.4, 0.72), rng.uniform(20, 65)
+    axis = (6378.0 + perigee) / (1 - eccentricity)
+    node, perigee_angle, anomaly = np.radians(rng.uniform(0, 360, 3))
+    radius = axis * (1 - eccentricity**2) / (1 + eccentricity * np.cos(anomaly))
+    speed = np.sqrt(398600.4415 / (axis * (1 - eccentricity**2)))
+    r = radius * np.array([np.cos(anomaly), np.sin(anomaly), 0.0])
+    v = speed * np.array([-np.sin(anomaly), eccentricity + np.cos(anomaly), 0.0])
+    turn = _about(2, node) @ _about(0, np.radians(tilt)) @ _about(2, perigee_angle)
+    return np.concatenate([turn @ r, turn @ v])
+
+
+def observed(
+    regime: str, rng: np.random.Generator, *, hours: int, later_s: tuple[int, ...] = (), burn: Burn | None = None
+) -> ObservedTruth | None:
+    """An object of the regime, seen for so many hours; None without windows or where SGP4 cannot describe it."""
+    start = random_start(regime, rng)
+    areas = satkit_truth.Areas(float(rng.uniform(0.005, 0.03)), float(rng.uniform(0.01, 0.03)))
+    step_s = 900 if regime in ("low", "eccentric") else 1800
+    before_ns = EPOCH_NS + np.arange(0, 36 * 3600 + 1, step_s, dtype=np.int64) * SECOND_NS
+    states = satkit_truth.propagated(start, EPOCH_NS, before_ns, areas=areas)
+    grid_ns = SEEN_NS + np.arange(0, hours * 3600, 30, dtype=np.int64) * SECOND_NS + 15 * SECOND_NS
+    last = satkit_truth.propagated(states[-1], SEEN_NS, grid_ns, areas=areas)
+    in_teme = satkit_truth.in_teme(last, grid_ns)
+    window, source = _seen(regime, in_teme, grid_ns, rng)
+    if len(window) < 3:
+        return None
+    published_from = satkit_truth.in_teme(states, before_ns)
+    published = _published(published_from, before_ns)
+    if published is None:
+        return None
+    group = np.repeat(np.arange(len(window)), _READINGS)
+    offset_ns = np.tile(np.linspace(-13.5, 13.5, _READINGS) * 1e9, len(window)).astype(np.int64)
+    time_ns = grid_ns[window][group] + offset_ns
+    later_ns = grid_ns[window[-1]] + np.array(later_s, dtype=np.int64) * SECOND_NS
+    wanted = np.unique(np.concatenate([time_ns, grid_ns[window], later_ns]))
+    if burn is None:
+        motion = satkit_truth.propagated(states[-1], SEEN_NS, wanted, areas=areas)
+    else:
+        motion = _with_burn(states[-1], wanted, burn, areas)
+    motion = satkit_truth.in_teme(motion, wanted)
+    at = motion[np.searchsorted(wanted, time_ns)]
+    observations = observe(source[group], time_ns, at[:, :3], at[:, 3:], rng)
+    rows, middle = np.zeros(len(window), np.int64), grid_ns[window]
+    found = fit_windows(observations, group, published, rows, middle)
+    fits = window_fits(found, rows, middle)
+    good = np.flatnonzero(found.converged)
+    truth = motion[np.searchsorted(wanted, middle)]
+    return ObservedTruth(published, fits.take(good), truth[good], motion[np.searchsorted(wanted, later_ns)])
+
+
+def _with_burn(start: FloatArray, time_ns: IntArray, burn: Burn, areas: satkit_truth.Areas) -> FloatArray:
+    before, after = time_ns[time_ns <= burn.time_ns], time_ns[time_ns > burn.time_ns]
+    at = satkit_truth.propagated(start, SEEN_NS, np.array([burn.time_ns]), areas=areas)[0]
+    at[3:] *= 1 + burn.speed_km_s / np.linalg.norm(at[3:])
+    parts = [satkit_truth.propagated(start, SEEN_NS, before, areas=areas)] if len(before) else []
+    parts += [satkit_truth.propagated(at, burn.time_ns, after, areas=areas)] if len(after) else []
+    return np.concatenate(parts)
+
+
+def _seen(regime: str, states: FloatArray, time_ns: IntArray, rng: np.random.Generator) -> tuple[IntArray, np.ndarray]:
+    """Windows in which a sensor sees the object, at most one sensor a window, and the sensors.
+
+    Low objects are seen in at most twelve windows of a pass, the others once in ten minutes.
+    """
+    sensors = [s for s in sensor_registry().values() if s.kind == ("radar" if regime == "low" else s.kind)]
+    up = np.zeros((len(sensors), len(time_ns)), dtype=bool)
+    for n, sensor in enumerate(sensors):
+        _, elevation, distance, _ = frames.topocentric(states[:, :3], states[:, 3:], *place(sensor), time_ns)
+        up[n] = elevation > np.radians(sensor.min_elevation_deg + 5)
+        if sensor.kind == "radar":
+            up[n] &= distance < sensor.max_range_km
+        else:
+            sun = frames.sun_teme_km(time_ns)
+            up[n] &= frames.site_is_dark(sensor.latitude_deg, sensor.longitude_deg, time_ns)
+            up[n] &= frames.sunlit_fraction(states[:, :3], sun) >= 1.0
+    windows = np.flatnonzero(up.any(axis=0))
+    if regime == "low":
+        gap = np.concatenate([[True], np.diff(windows) > 1])
+        position = np.arange(len(windows)) - np.maximum.accumulate(np.where(gap, np.arange(len(windows)), 0))
+        windows = windows[position < 12]
+    else:
+        windows = windows[np.unique(windows // 20, return_index=True)[1]]
+    chosen = [int(rng.choice(np.flatnonzero(up[:, w]))) for w in windows]
+    return windows, np.array([sensors[n].source_id for n in chosen])
+
+
+def _published(truth: FloatArray, time_ns: IntArray) -> Propagator | None:
+    try:
+        rough = Propagator(mean_elements(truth[-1:, :3], truth[-1:, 3:], time_ns[-1:]))
+        return Propagator(fit_elements(_windows(truth, time_ns, rough), rough).elements)
+    except ValueError:
+        return None
+
+
+def _windows(truth: FloatArray, time_ns: IntArray, prior: Propagator) -> WindowFits:
+    row = np.zeros(len(time_ns), np.int64)
+    _, r, v = prior.at(row, time_ns)
+    errors = tracking_prior_rtn(prior, row, time_ns, r, v)
+    prior_covariance = rtn_to_teme(errors, r, v)
+    information, own = np.linalg.inv(prior_covariance), np.diag(_FIT_NOISE**-2)
+    covariance: FloatArray = np.asarray(np.linalg.inv(information + own), np.float64)
+    weighted = np.einsum("wij,wj->wi", information, np.hstack([r, v])) + truth @ own
+    state: FloatArray = np.einsum("wij,wj->wi", covariance, weighted)
+    return WindowFits(row, time_ns, state, covariance, np.hstack([r, v]), prior_covariance)
+
+
+def _about(axis: int, angle: float) -> FloatArray:
+    cosine, sine = np.cos(angle), np.sin(angle)
+    i, j = [n for n in range(3) if n != axis]
+    turn = np.eye(3)
+    turn[i, i] = turn[j, j] = cosine
+    turn[i, j], turn[j, i] = (-sine, sine) if axis != 1 else (sine, -sine)
+    return turn

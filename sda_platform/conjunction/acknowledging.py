@@ -1,7 +1,6 @@
 """Acknowledgements of alerts: making one, which lands like any other record, and reading those that are known."""
 
 import hashlib
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +10,6 @@ import pyarrow.dataset as ds
 from sda_platform.conjunction.acknowledgement_decoding import decode
 from sda_platform.conjunction.tables import ACKNOWLEDGEMENTS_FEED, ALERT_ACKNOWLEDGEMENTS
 from sda_platform.formats.acknowledgements import AlertAcknowledgement, encode_acknowledgements
-from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import pending_rows
 from sda_platform.landing.zone import LandingZone
@@ -28,15 +26,8 @@ def acknowledge(
     now_ns = lake.clock.now_ns()
     made = AlertAcknowledgement(alert_id, revision, by, comment, now_ns)
     data = encode_acknowledgements([made])
-    meta = describe_segment(
-        data,
-        feed=ACKNOWLEDGEMENTS_FEED,
-        segment_format=_FORMAT,
-        sealed_time_ns=now_ns,
-        sealed_wall_time_ns=time.time_ns(),
-    )
     name = f"ack-{hashlib.sha256(data).hexdigest()[:24]}.acks"
-    LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED).seal(name, data, meta)
+    LandingZone(landing_uri, ACKNOWLEDGEMENTS_FEED).seal_at(now_ns, name, data, _FORMAT)
     return made
 
 

@@ -28,12 +28,14 @@ from sda_platform.orbits.screening.volumes import Volumes, by_volume
 _REFINEMENTS = 3
 
 ASSESSED_SCHEMA = fact_schema(CONJUNCTION_ASSESSMENTS)
+Kernel = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
 
 
 def assessor(
     catalogue: Catalogue, tracks: Tracks, ephemerides: OperatorEphemerides, volumes: Volumes, sizes: ObjectSizes
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that assesses the candidates of its batches, in the columns of ASSESSED_SCHEMA."""
+) -> Kernel:
+    """The function that assesses candidates by these states, volumes and sizes."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

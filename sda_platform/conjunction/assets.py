@@ -10,13 +10,16 @@ import dagster as dg
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from sda_platform.catalog.orbits import catalogue_ahead, sets_ahead
+from sda_platform.catalog.orbits import catalogue_ahead, identities_in, sets_ahead
+from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.conjunction import acknowledgement_decoding, cdm_decoding, planning, review, screen, transforms
+from sda_platform.conjunction.assess import assessor
 from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
+from sda_platform.conjunction.small_windows import MOST_EVENTS, alert_entries, assessment_entries
 from sda_platform.conjunction.tables import (
     ACKNOWLEDGEMENTS_FEED,
     ALERT_ACKNOWLEDGEMENTS,
@@ -94,10 +97,12 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     plan = store.plan(CONJUNCTION_CANDIDATES, settings={"screening": screening.recorded()})
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
     upto_ns, sets = plan.as_of_ns + screening.horizon_ns, planning.sets_read(plan)
-    catalogue = catalogue_ahead(store, plan.window(ORBITAL_CATALOG).upto_version, sets, upto_ns)
+    version = plan.window(ORBITAL_CATALOG).upto_version
+    catalogue, identities = catalogue_ahead(store, version, sets, upto_ns), identities_in(store, version)
     new_after = planning.sequence_read(plan, ELEMENT_SETS)
-    ahead = sets_ahead(store, ["norad_id"], sets, plan.as_of_ns, upto_ns, new_after=new_after)
-    changed |= set(ahead.column("norad_id").to_pylist())
+    ahead = sets_ahead(store, ["norad_id"], sets, plan.as_of_ns, upto_ns, new_after=new_after, identities=identities)
+    # A merged satellite has left the catalogue: its events go with it.
+    changed |= {*ahead.column("norad_id").to_pylist(), *identities.merges}
     bounds = {"horizon_ns": screening.horizon_ns, "refresh_ns": screening.refresh_ns}
     task = planning.decide(plan, changed, catalogue.objects, **bounds)
     if task is None:
@@ -146,7 +151,9 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
 
 
 @table_asset(CONJUNCTION_ASSESSMENTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS])
-def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
+def conjunction_assessments(
+    lake: LakeResource, screening: ScreeningResource, weather: SpaceWeatherResource
+) -> dg.MaterializeResult[Any]:
     """Each candidate with the best known states: geometry in RTN at the refined TCA, Pc, risk level.
 
     A confirmed track replaces the element set if its covariance at TCA is smaller. An operator's ephemeris with
@@ -154,37 +161,42 @@ def conjunction_assessments(lake: LakeResource, screening: ScreeningResource) ->
     ephemeris is new, every open event of its object is assessed again.
     """
     store = lake.open()
-    plan = store.plan(CONJUNCTION_ASSESSMENTS, settings={"screening": screening.recorded()})
+    here = weather.near(store.clock.now_ns())
+    plan = store.plan(CONJUNCTION_ASSESSMENTS, settings={"screening": screening.recorded(), "weather": here.recorded()})
     if plan.is_empty:
         return nothing_new(store, plan)
     tracked = pc.unique(store.new_rows(plan, TRACKS, ["norad_id"]).column("norad_id")).to_pylist()
     announced = objects_with_new_ephemerides(store, plan)
     alive = ds.field("state").isin(ALIVE)
     tracks = store.log(TRACKS).rows(TRACK_COLUMNS, alive, version=plan.window(TRACKS).upto_version)
-    candidates = store.snapshot(plan, CONJUNCTION_CANDIDATES)
-    entries = transforms.assessment_corrections(
-        candidates,
-        store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
+    assess = assessor(
         catalogue_ahead(
             store,
             plan.snapshot(ORBITAL_CATALOG).version,
             planning.sets_read(plan),
             plan.as_of_ns + screening.horizon_ns,
         ),
-        Tracks.of(tracks),
+        Tracks.of(tracks, here.dynamics()),
         ephemerides_read(store, plan),
         screening.screening_volumes(),
         screening.sizes(),
-        under_review=transforms.to_assess(
-            candidates, store.window(plan, CONJUNCTION_CANDIDATES), [*tracked, *announced], as_of_ns=plan.as_of_ns
-        ),
-        as_of_ns=plan.as_of_ns,
     )
+    events = review.events_to_assess(store, plan, [*tracked, *announced])
+    if len(events) <= MOST_EVENTS:
+        entries = store.frame(CONJUNCTION_ASSESSMENTS, assessment_entries(store, plan, events, assess))
+    else:
+        entries = transforms.assessment_corrections(
+            store.snapshot(plan, CONJUNCTION_CANDIDATES),
+            store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
+            assess,
+            under_review=review.named(store, events),
+            as_of_ns=plan.as_of_ns,
+        )
     counts = {"objects_tracked": len(tracked), "objects_with_new_ephemerides": len(announced)}
     receipt = store.append(plan, entries, counts=counts)
     written = store.written_rows(receipt, ["op", "risk"])
     risks = Counter(written.filter(pc.equal(written.column("op"), "insert")).column("risk").to_pylist())
-    return materialized(store, receipt, risks=dict(risks), **counts)
+    return materialized(store, receipt, risks=dict(risks), space_weather=here.stated(), **counts)
 
 
 @table_asset(CONJUNCTION_ALERTS, jobs=[OBSERVATIONS_TO_ALERTS, CATALOG_TO_ALERTS], priority=10)
@@ -203,13 +215,17 @@ def conjunction_alerts(lake: LakeResource, alerting: AlertingResource) -> dg.Mat
     due = review.due_events(store, plan, policy)
     if plan.is_empty and not due:
         return nothing_new(store, plan)
-    entries = transforms.alert_corrections(
-        store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
-        store.snapshot(plan, CONJUNCTION_ALERTS),
-        policy,
-        under_review=review.under_review(store, plan, due),
-        as_of_ns=plan.as_of_ns,
-    )
+    events = review.events_to_judge(store, plan, due)
+    if len(events) <= MOST_EVENTS:
+        entries = store.frame(CONJUNCTION_ALERTS, alert_entries(store, plan, events, policy))
+    else:
+        entries = transforms.alert_corrections(
+            store.snapshot(plan, CONJUNCTION_ASSESSMENTS),
+            store.snapshot(plan, CONJUNCTION_ALERTS),
+            policy,
+            under_review=review.named(store, events),
+            as_of_ns=plan.as_of_ns,
+        )
     receipt = store.append(plan, entries, counts={"due": len(due)})
     written = store.written_rows(receipt, ["op", "change"])
     operations = Counter(written.column("op").to_pylist())

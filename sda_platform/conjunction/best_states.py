@@ -11,9 +11,11 @@ import pyarrow as pa
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.operator_ephemerides import NONE, OperatorEphemerides
-from sda_platform.fusion.tables import STATE_COLUMNS, covariance_from_lower
+from sda_platform.fusion.tables import AREAS, STATE_COLUMNS, covariance_from_lower
 from sda_platform.lake.arrow import arrays
-from sda_platform.orbits.covariance import process_noise, rtn_to_teme, sgp4_noise_km2_s3, transport
+from sda_platform.orbits.covariance import rtn_to_teme, transport
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
+from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme, white_noise
 from sda_platform.orbits.element_errors import element_covariance_rtn
 
 FloatArray = npt.NDArray[np.float64]
@@ -21,7 +23,17 @@ IntArray = npt.NDArray[np.int64]
 TextArray = npt.NDArray[np.str_]
 
 OPERATOR_EPHEMERIS, FUSED_TRACK, ELEMENT_SET = "operator_ephemeris", "fused_track", "element_set"
-TRACK_COLUMNS = ("norad_id", "track_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "manoeuvre_time_ns")
+TRACK_COLUMNS = (
+    "norad_id",
+    "track_id",
+    "epoch_time_ns",
+    *STATE_COLUMNS,
+    *AREAS,
+    "joint_covariance",
+    "manoeuvre_time_ns",
+)
+TRACK_REACH_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
+"""How far ahead tracks are used, unless the object has manoeuvred: the span for which their covariance is verified."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,28 +44,43 @@ class Tracks:
     track_id: TextArray
     epoch_ns: IntArray
     state: FloatArray
+    areas: FloatArray
+    """(t, 2) drag area and reflective area over mass, m2/kg."""
     covariance: FloatArray
+    """(t, 8, 8) of state and areas."""
     manoeuvre_ns: IntArray
     """(t,) when the object is suspected to have manoeuvred; 0: it is not."""
+    dynamics: Dynamics = CONSTANT_DYNAMICS
+    """The numerical model that propagates them."""
 
     @classmethod
-    def of(cls, rows: pa.Table) -> Tracks:
-        """From rows of `tracks` with TRACK_COLUMNS."""
-        ordered = rows.sort_by("norad_id")
-        columns = arrays(ordered.drop_columns("covariance"))
+    def of(cls, rows: pa.Table, dynamics: Dynamics = CONSTANT_DYNAMICS) -> Tracks:
+        """From rows of `tracks` with TRACK_COLUMNS; rows of versions before the numerical model are left out."""
+        ordered = rows.filter(rows["joint_covariance"].is_valid()).sort_by("norad_id")
+        columns = arrays(ordered.drop_columns("joint_covariance"))
         return cls(
             norad_id=columns["norad_id"],
             track_id=columns["track_id"],
             epoch_ns=columns["epoch_time_ns"],
             state=np.stack([columns[name] for name in STATE_COLUMNS], axis=1),
-            covariance=covariance_from_lower(ordered.column("covariance").to_pylist()),
+            areas=np.stack([columns[name] for name in AREAS], axis=1),
+            covariance=covariance_from_lower(ordered.column("joint_covariance").to_pylist(), size=8),
             manoeuvre_ns=columns["manoeuvre_time_ns"],
+            dynamics=dynamics,
         )
+
+    def at(self, rows: IntArray, time_ns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """States (n, 6) and covariances (n, 8, 8) of these tracks at ``time_ns`` (n,), propagated numerically."""
+        start = orbits_of_teme(
+            self.dynamics, self.epoch_ns[rows], self.state[rows], self.areas[rows], self.covariance[rows]
+        )
+        return start.at(self.dynamics, time_ns).in_teme(self.dynamics)
 
 
 @dataclass(frozen=True, eq=False)
 class BestStates:
-    """How each of ``n`` objects deviates from its element set at ``epoch_ns``: not at all where it has no track.
+    """How each of ``n`` objects deviates from its element set at ``epoch_ns``, near which its approach is: not at all
+    where it has no track.
 
     Where an ephemeris is used, it alone gives the state.
     """
@@ -106,20 +133,22 @@ class BestStates:
     ) -> BestStates:
         """The same without ephemerides.
 
-        The track is used unless its position error is not below that of element sets: force-model errors accumulate in
-        a propagated state, so some hours ahead the element set is more accurate. If the object has manoeuvred since the
-        set's epoch, the track is used. A track is a deviation from the set in force at its own time. If another set
-        comes into force before ``time_ns``, as for a planned manoeuvre, that set is used.
+        The track is propagated numerically to ``time_ns``. It is used up to a day ahead, where its position error is
+        below that of element sets. If the object has manoeuvred since the set's epoch, the track is used however far
+        ahead. If another set comes into force before ``time_ns``, as for a planned manoeuvre, that set is used.
         """
         index = catalogue.rows_in_force(norad_id, time_ns)
         seen = np.flatnonzero(np.isin(norad_id, tracks.norad_id))
         row = np.searchsorted(tracks.norad_id, norad_id[seen])
-        carried = cls._by_tracks(catalogue, index[seen], tracks, row, ephemerides)
-        sigma_km = _position_sigma_km(carried.at(time_ns[seen])[2])
-        modelled_km = _position_sigma_km(_by_elements(catalogue, index[seen], time_ns[seen])[2])
         manoeuvred = tracks.manoeuvre_ns[row] > catalogue.propagator.elements.epoch_time_ns[index[seen]]
         is_of_this_set = catalogue.rows_in_force(norad_id[seen], tracks.epoch_ns[row]) == index[seen]
-        used = np.isfinite(sigma_km) & ((sigma_km < modelled_km) | manoeuvred) & is_of_this_set
+        is_near = np.abs(time_ns[seen] - tracks.epoch_ns[row]) <= TRACK_REACH_NS
+        eligible = is_of_this_set & (is_near | manoeuvred)
+        seen, row, manoeuvred = seen[eligible], row[eligible], manoeuvred[eligible]
+        carried = cls._by_tracks(catalogue, index[seen], tracks, row, time_ns[seen], ephemerides)
+        sigma_km = _position_sigma_km(carried.covariance)
+        modelled_km = _position_sigma_km(_by_elements(catalogue, index[seen], time_ns[seen])[2])
+        used = np.isfinite(sigma_km) & ((sigma_km < modelled_km) | manoeuvred)
         track_id, epoch_ns = np.full(len(index), "", dtype=tracks.track_id.dtype), time_ns.copy()
         deviation, covariance = np.zeros((len(index), 6)), np.zeros((len(index), 6, 6))
         track_id[seen[used]], epoch_ns[seen[used]] = carried.track_id[used], carried.epoch_ns[used]
@@ -129,14 +158,20 @@ class BestStates:
 
     @classmethod
     def _by_tracks(
-        cls, catalogue: Catalogue, index: IntArray, tracks: Tracks, row: IntArray, ephemerides: OperatorEphemerides
+        cls,
+        catalogue: Catalogue,
+        index: IntArray,
+        tracks: Tracks,
+        row: IntArray,
+        time_ns: IntArray,
+        ephemerides: OperatorEphemerides,
     ) -> BestStates:
-        epoch_ns = tracks.epoch_ns[row]
-        _, r, v = catalogue.propagator.at(index, epoch_ns)
-        deviation = tracks.state[row] - np.concatenate([r, v], axis=1)
+        state, covariance = tracks.at(row, time_ns)
+        _, r, v = catalogue.propagator.at(index, time_ns)
+        deviation = state - np.concatenate([r, v], axis=1)
         nothing = np.full(len(index), NONE)
         return cls(
-            catalogue, index, tracks.track_id[row], epoch_ns, deviation, tracks.covariance[row], ephemerides, nothing
+            catalogue, index, tracks.track_id[row], time_ns, deviation, covariance[:, :6, :6], ephemerides, nothing
         )
 
     @property
@@ -176,7 +211,7 @@ class BestStates:
         deviation, covariance = transport(self.deviation, self.covariance, r0, v0, dt_s)
         r, v, modelled = _by_elements(self.catalogue, self.index, time_ns)
         covariance = np.where(
-            self.has_track[:, None, None], covariance + process_noise(dt_s, sgp4_noise_km2_s3(r0, v0)), modelled
+            self.has_track[:, None, None], covariance + white_noise(np.hstack([r0, v0]), dt_s), modelled
         )
         states = np.concatenate([r, v], axis=1) + deviation
         stated, stated_covariance = self.ephemerides.at(self.ephemeris, time_ns)

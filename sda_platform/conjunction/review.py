@@ -1,4 +1,6 @@
-"""Which events the alerts table must judge again: those assessed anew, and those that time alone has changed."""
+"""Which events are assessed, and which the alerts table must judge again: changed ones, and those that time changed."""
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -6,7 +8,7 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from sda_platform.conjunction.alert_policy import AlertPolicy
-from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.manifest import CommitManifest
 from sda_platform.lake.planning import Plan
@@ -26,12 +28,26 @@ def due_events(store: Lake, plan: Plan, policy: AlertPolicy) -> list[str]:
     return sorted({*_passed(store, plan), *_changed_by_time_or_policy(store, plan, plan.previous, policy)})
 
 
-def under_review(store: Lake, plan: Plan, due: list[str]) -> DataFrame:
-    """The ids (column event_id) of the events to judge: those of the plan's window, and ``due`` ones."""
-    ids = pa.table({"event_id": pa.array(due, pa.string())})
-    known = store.session.createDataFrame(ids) if due else None
-    fresh = store.window(plan, CONJUNCTION_ASSESSMENTS).select("event_id")
-    return (fresh.union(known) if known is not None else fresh).distinct()
+def events_to_assess(store: Lake, plan: Plan, objects: Sequence[int]) -> list[str]:
+    """Ids of the candidates that changed, and of those ahead of ``objects``, whose states are new; in order."""
+    found = store.new_rows(plan, CONJUNCTION_CANDIDATES, ["event_id"]).column("event_id").to_pylist()
+    concerned = ds.field("norad_id_1").isin(list(objects)) | ds.field("norad_id_2").isin(list(objects))
+    is_ahead = ds.field("tca_time_ns") > plan.as_of_ns
+    if objects:
+        ahead = store.snapshot_rows(plan, CONJUNCTION_CANDIDATES, ["event_id"], concerned & is_ahead)
+        found += ahead.column("event_id").to_pylist()
+    return sorted(set(found))
+
+
+def events_to_judge(store: Lake, plan: Plan, due: Sequence[str]) -> list[str]:
+    """Ids of the events that were assessed anew, and ``due`` ones; in order."""
+    fresh = store.new_rows(plan, CONJUNCTION_ASSESSMENTS, ["event_id"])
+    return sorted({*fresh.column("event_id").to_pylist(), *due})
+
+
+def named(store: Lake, events: Sequence[str]) -> DataFrame:
+    """``events`` as column event_id of a frame of the engine."""
+    return store.session.createDataFrame(pa.table({"event_id": pa.array(events, pa.string())}))
 
 
 def _passed(store: Lake, plan: Plan) -> list[str]:

@@ -1,28 +1,21 @@
 """Transforms of package conjunction: DataFrames in, a DataFrame out."""
 
-from collections.abc import Sequence
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from sda_platform.catalog.orbits import Catalogue
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.alert_policy import AlertPolicy
 from sda_platform.conjunction.alerting import ASSESSED_COLUMNS, SENT, alerter
-from sda_platform.conjunction.assess import assessor
-from sda_platform.conjunction.best_states import Tracks
+from sda_platform.conjunction.assess import Kernel
 from sda_platform.conjunction.identity import identified
-from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.planning import Screening
-from sda_platform.conjunction.sizes import ObjectSizes
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
     CONJUNCTION_ASSESSMENTS,
     CONJUNCTION_CANDIDATES,
 )
 from sda_platform.lake.correction_log import content, corrections, current_rows, fact_types
-from sda_platform.orbits.screening.volumes import Volumes
 
 # Entries of one event lie nearer together than this, so that all of an event that a screening can move are read.
 _REVIEWED_BEFORE_NS = 86_400 * NANOSECONDS_PER_SECOND
@@ -41,30 +34,12 @@ def candidate_corrections(found: DataFrame, journal: DataFrame, screening: Scree
     return corrections(reviewed, fresh, key="event_id", content=content(CONJUNCTION_CANDIDATES), as_of_ns=as_of_ns)
 
 
-def to_assess(candidates: DataFrame, changed: DataFrame, objects: Sequence[int], *, as_of_ns: int) -> DataFrame:
-    """Events to assess (event_id): ``changed`` candidates, and those ahead of ``objects`` whose states are new."""
-    seen = F.col("norad_id_1").isin(list(objects)) | F.col("norad_id_2").isin(list(objects))
-    ahead = candidates.where(seen & (F.col("tca_time_ns") > as_of_ns))
-    return changed.select("event_id").union(ahead.select("event_id")).distinct()
-
-
 def assessment_corrections(
-    candidates: DataFrame,
-    journal: DataFrame,
-    catalogue: Catalogue,
-    tracks: Tracks,
-    ephemerides: OperatorEphemerides,
-    volumes: Volumes,
-    sizes: ObjectSizes,
-    *,
-    under_review: DataFrame,
-    as_of_ns: int,
+    candidates: DataFrame, journal: DataFrame, assess: Kernel, *, under_review: DataFrame, as_of_ns: int
 ) -> DataFrame:
     """Assess the events ``under_review`` (column event_id) anew; those without a current candidate are retracted."""
     open_events = current_rows(candidates, "event_id").join(under_review, "event_id", "left_semi")
-    fresh = open_events.mapInArrow(
-        assessor(catalogue, tracks, ephemerides, volumes, sizes), fact_types(CONJUNCTION_ASSESSMENTS)
-    )
+    fresh = open_events.mapInArrow(assess, fact_types(CONJUNCTION_ASSESSMENTS))
     known = journal.join(under_review, "event_id", "left_semi")
     return corrections(known, fresh, key="event_id", content=content(CONJUNCTION_ASSESSMENTS), as_of_ns=as_of_ns)
 

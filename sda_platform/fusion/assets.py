@@ -9,10 +9,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.orbits import catalogue_at
+from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.fusion.fuse import window_fuser
 from sda_platform.fusion.live_tracks import TRACK_SCHEMA, WINDOW_COLUMNS, live_tracks
 from sda_platform.fusion.resource import FusionResource
+from sda_platform.fusion.small_windows import observations_of, track_entries
 from sda_platform.fusion.sources import ARRIVAL_COLUMNS, arrivals, lags_ms, source_watermarks
 from sda_platform.fusion.tables import (
     FIRST_OPEN_WINDOW,
@@ -58,16 +61,24 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
     estimated = store.new_rows(plan, TIME_TAG_BIASES, ["is_applied", "holds_from_ns"])
     starts_ns = sorted({*starts_ns, *corrected_windows(estimated, fusion.window_ns)})
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
-    entries = track_corrections(
-        store.snapshot(plan, OBSERVATIONS),
-        store.snapshot(plan, FUSED_TRACKS),
+    fuse = window_fuser(
         propagator,
-        starts_ns=starts_ns or [0],
-        window_ns=fusion.window_ns,
-        as_of_ns=plan.as_of_ns,
-        biases=known_corrections(store, plan.window(TIME_TAG_BIASES).upto_sequence, starts_ns, fusion.window_ns),
-        sensors=fusion.network(),
+        fusion.window_ns,
+        known_corrections(store, plan.window(TIME_TAG_BIASES).upto_sequence, starts_ns, fusion.window_ns),
+        fusion.network(),
     )
+    few = observations_of(store, plan, starts_ns, fusion.window_ns)
+    if few is not None:
+        entries = store.frame(FUSED_TRACKS, track_entries(store, plan, few, fuse, starts_ns))
+    else:
+        entries = track_corrections(
+            store.snapshot(plan, OBSERVATIONS),
+            store.snapshot(plan, FUSED_TRACKS),
+            fuse,
+            starts_ns=starts_ns,
+            window_ns=fusion.window_ns,
+            as_of_ns=plan.as_of_ns,
+        )
     marks = advance(before, arrivals(arrived), fusion.lateness, plan.as_of_ns)
     sources = source_watermarks(before, arrived, marks, fusion.lateness.bound_ns, plan.as_of_ns)
     counts = {"late": late, "windows": len(starts_ns), **lags_ms(arrived, plan.as_of_ns)}
@@ -77,7 +88,7 @@ def fused_tracks(lake: LakeResource, fusion: FusionResource) -> dg.MaterializeRe
 
 
 @table_asset(TRACKS, jobs=[OBSERVATIONS_TO_ALERTS])
-def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
+def tracks(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeResult[Any]:
     """Filtered state of each object over all its windows, and the state of its track: new, confirmed, coasting or
     lost.
 
@@ -85,7 +96,8 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     suspected manoeuvre, with time and size.
     """
     store = lake.open()
-    plan = store.plan(TRACKS)
+    here = weather.near(store.clock.now_ns())
+    plan = store.plan(TRACKS, settings={"weather": here.recorded()})
     if plan.is_empty:
         return nothing_new(store, plan)
     touched = pc.unique(store.new_rows(plan, FUSED_TRACKS, ["norad_id"]).column("norad_id"))
@@ -93,10 +105,10 @@ def tracks(lake: LakeResource) -> dg.MaterializeResult[Any]:
     windows = current_windows(store, held, touched, plan.as_of_ns - TRACK_MEMORY_NS)
     previous = store.current_rows(plan).select(TRACK_SCHEMA.names)
     propagator = catalogue_at(store, plan.snapshot(ORBITAL_CATALOG).version).propagator
-    rows = live_tracks(windows, touched, previous, propagator, plan.as_of_ns)
+    rows = live_tracks(windows, touched, previous, propagator, plan.as_of_ns, here.dynamics())
     counts = {"touched": len(touched), "windows": windows.num_rows}
     receipt = store.replace(plan, rows)
-    return materialized(store, receipt, **counts, **_track_counts(store))
+    return materialized(store, receipt, space_weather=here.stated(), **counts, **_track_counts(store))
 
 
 def current_windows(store: Lake, upto_sequence: int, numbers: pa.Array, since_ns: int) -> pa.Table:

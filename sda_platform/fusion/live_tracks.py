@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from sda_platform.fusion.tables import STATE_COLUMNS, TRACKS, covariance_from_lower, lower_triangles
 from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, passed
 from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
 
@@ -20,7 +21,12 @@ _RULES = LifeRules()
 
 
 def live_tracks(
-    windows: pa.Table, touched: pa.Array, previous: pa.Table, propagator: Propagator, as_of_ns: int
+    windows: pa.Table,
+    touched: pa.Array,
+    previous: pa.Table,
+    propagator: Propagator,
+    as_of_ns: int,
+    dynamics: Dynamics = CONSTANT_DYNAMICS,
 ) -> pa.Table:
     """The rows of `tracks` that change: objects with changed windows, and objects whose track state changes with
     time.
@@ -31,9 +37,10 @@ def live_tracks(
         previous: the current rows.
         propagator: the catalogue.
         as_of_ns: mission time of the commit.
+        dynamics: the numerical model between windows.
     """
     before = {row["norad_id"]: row for row in previous.to_pylist()}
-    filtered_rows = _filtered_rows(windows, before, propagator, as_of_ns)
+    filtered_rows = _filtered_rows(windows, before, propagator, as_of_ns, dynamics)
     known = set(filtered_rows.column("norad_id").to_pylist())
     others = [_aged(row, set(touched.to_pylist()), as_of_ns) for number, row in before.items() if number not in known]
     aged = pa.Table.from_pylist([row for row in others if row is not None], TRACK_SCHEMA)
@@ -41,7 +48,11 @@ def live_tracks(
 
 
 def _filtered_rows(
-    windows: pa.Table, before: Mapping[int, Mapping[str, Any]], propagator: Propagator, as_of_ns: int
+    windows: pa.Table,
+    before: Mapping[int, Mapping[str, Any]],
+    propagator: Propagator,
+    as_of_ns: int,
+    dynamics: Dynamics,
 ) -> pa.Table:
     """Rows of the objects with windows, without objects that left the catalogue."""
     is_known = pc.is_in(windows["norad_id"], pa.array(propagator.elements.norad_id))
@@ -53,7 +64,7 @@ def _filtered_rows(
     order = np.argsort(propagator.elements.norad_id, kind="stable")
     index = order[np.searchsorted(propagator.elements.norad_id, numbers, sorter=order)]
     fits = window_fits(rows)
-    filtered = filter_tracks(fits, propagator, index)
+    filtered = filter_tracks(fits, propagator, index, dynamics)
     last = np.append(np.flatnonzero(np.diff(fits.group)), len(fits.group) - 1)
     lives = [
         life_of(
@@ -113,6 +124,7 @@ def _rows(
 ) -> pa.Table:
     suspected = filtered.manoeuvre_ns > 0
     sigma_km = np.sqrt(np.einsum("gii->g", filtered.covariance[:, :3, :3]))
+    area_sigma = np.sqrt(np.einsum("gii->gi", filtered.joint_covariance)[:, 6:])
     columns: dict[str, Any] = {
         "norad_id": norad_id,
         "state": [life.state for life in lives],
@@ -125,6 +137,11 @@ def _rows(
         **{name: filtered.state[:, axis] for axis, name in enumerate(STATE_COLUMNS)},
         "covariance": lower_triangles(filtered.covariance).tolist(),
         "position_sigma_m": sigma_km * 1e3,
+        "drag_area_m2_kg": filtered.coefficients[:, 0],
+        "drag_area_sigma_m2_kg": area_sigma[:, 0],
+        "reflective_area_m2_kg": filtered.coefficients[:, 1],
+        "reflective_area_sigma_m2_kg": area_sigma[:, 1],
+        "joint_covariance": lower_triangles(filtered.joint_covariance).tolist(),
         "innovation": _where(np.isfinite(filtered.innovation), filtered.innovation),
         "innovation_size": filtered.innovation_size,
         "unexplained_windows": filtered.unexplained,

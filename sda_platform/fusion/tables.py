@@ -26,7 +26,7 @@ TRACK_MEMORY_NS = 2 * 3600 * NANOSECONDS_PER_SECOND
 STATE_COLUMNS = ("x_km", "y_km", "z_km", "vx_km_s", "vy_km_s", "vz_km_s")
 STATE_AND_COVARIANCE = (*STATE_COLUMNS, "covariance")
 
-_LOWER = np.tril_indices(6)
+AREAS = ("drag_area_m2_kg", "reflective_area_m2_kg")
 
 
 class ObjectState(TableModel):
@@ -131,6 +131,17 @@ class Track(ObjectState):
     windows: T.LongType = pa.Field(ge=0, description="Windows that the state is filtered over.")
     track_id: T.StringType = pa.Field(description="The track's newest window fit: fit_id in fused_tracks.")
     position_sigma_m: T.DoubleType = quantity("m", "1-sigma of the position.", ge=0)
+    drag_area_m2_kg: T.DoubleType = quantity("m2/kg", "Drag area over mass, estimated.", nullable=True)
+    drag_area_sigma_m2_kg: T.DoubleType = quantity("m2/kg", "1-sigma of that area.", nullable=True, ge=0)
+    reflective_area_m2_kg: T.DoubleType = quantity(
+        "m2/kg", "Reflective area over mass (radiation pressure), estimated.", nullable=True
+    )
+    reflective_area_sigma_m2_kg: T.DoubleType = quantity("m2/kg", "1-sigma of that area.", nullable=True, ge=0)
+    joint_covariance: T.ArrayType = pa.Field(
+        nullable=True,
+        dtype_kwargs={"elementType": T.DoubleType(), "containsNull": True},
+        description="8×8 covariance of state, drag area and reflective area, lower triangle by rows (36 terms).",
+    )
     innovation: T.DoubleType = pa.Field(
         nullable=True, ge=0, description="Squared normalised innovation of the newest window."
     )
@@ -154,6 +165,7 @@ TRACKS = Table(
         "norad_id": [("fused_tracks", "norad_id")],
         "track_id": [("fused_tracks", "fit_id")],
         **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in STATE_AND_COVARIANCE},
+        **{name: [("fused_tracks", c) for c in STATE_AND_COVARIANCE] for name in AREAS},
         **{name: [("fused_tracks", "window_start_ns")] for name in ("state", "state_since_ns", "last_seen_ns")},
     },
     replaces_rows=True,
@@ -165,13 +177,15 @@ TABLES = (FUSED_TRACKS, TIME_TAG_BIASES, TRACKS)
 
 
 def lower_triangles(covariance: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Covariances (n, 6, 6) as the ``covariance`` column stores them: lower triangles by rows, (n, 21)."""
-    return covariance[:, _LOWER[0], _LOWER[1]]
+    """Covariances (n, k, k) as columns store them: lower triangles by rows, (n, k (k + 1) / 2)."""
+    rows, columns = np.tril_indices(covariance.shape[1])
+    return covariance[:, rows, columns]
 
 
-def covariance_from_lower(terms: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Covariances (n, 6, 6) from lower triangles (n, 21) as stored."""
-    lower = np.asarray(terms, dtype=np.float64).reshape(-1, 21)
-    full = np.zeros((len(lower), 6, 6))
-    full[:, _LOWER[0], _LOWER[1]] = lower
+def covariance_from_lower(terms: npt.ArrayLike, size: int = 6) -> npt.NDArray[np.float64]:
+    """Covariances (n, 6, 6) from lower triangles (n, 21) as stored, or of another size."""
+    rows, columns = np.tril_indices(size)
+    lower = np.asarray(terms, dtype=np.float64).reshape(-1, len(rows))
+    full = np.zeros((len(lower), size, size))
+    full[:, rows, columns] = lower
     return full + np.tril(full, -1).swapaxes(1, 2)

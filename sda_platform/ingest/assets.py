@@ -7,6 +7,7 @@ import dagster as dg
 from sda_platform.ingest import decoding, telemetry, transforms
 from sda_platform.ingest.collectors import KINDS, source_key
 from sda_platform.ingest.feeds import LANDING_FEEDS, TELEMETRY_FEED
+from sda_platform.ingest.small_windows import MOST_RECORDS, new_observations
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.time_spans import time_spans, within
 from sda_platform.landing.decoding import one_by_one
@@ -74,7 +75,11 @@ def observations(lake: LakeResource) -> dg.MaterializeResult[Any]:
     if plan.is_empty:
         return nothing_new(store, plan)
     times = store.new_rows(plan, RAW_RECORDS, ["sensor_time_ns"]).column("sensor_time_ns")
-    known = store.snapshot(plan, OBSERVATIONS).where(within("sensor_time_ns", time_spans(times)))
-    receipt = store.append(plan, transforms.new_observations(store.window(plan, RAW_RECORDS), known))
+    if len(times) <= MOST_RECORDS:
+        rows = store.frame(OBSERVATIONS, new_observations(store, plan))
+    else:
+        known = store.snapshot(plan, OBSERVATIONS).where(within("sensor_time_ns", time_spans(times)))
+        rows = transforms.new_observations(store.window(plan, RAW_RECORDS), known)
+    receipt = store.append(plan, rows)
     valid = len(times) - times.null_count
     return materialized(store, receipt, valid=valid, duplicates=valid - receipt.rows_written)

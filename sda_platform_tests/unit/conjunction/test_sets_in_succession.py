@@ -24,6 +24,7 @@ from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
+from sda_platform.protocols.identities import Identities
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
 SETS = Path(__file__).parents[2] / "data/screening/supplemental_sets_2025-01-12.omm.csv"
@@ -128,6 +129,9 @@ def test_the_catalogue_ahead_has_the_sets_that_come_within_the_horizon_A1(tmp_pa
     assert (found.terms.until_ns - BEGIN_NS)[:2].tolist() == [h * HOUR_NS - EPOCH_TOLERANCE_NS for h in (5, 8)]
     new = sets_ahead(lake, ["norad_id"], TableSnapshot(ELEMENT_SETS.name, 1, 2), BEGIN_NS, END_NS, new_after=1)
     assert new.column("norad_id").to_pylist() == [8]
+    read, merged = TableSnapshot(ELEMENT_SETS.name, 1, 2), Identities({8: 7})
+    new = sets_ahead(lake, ["norad_id"], read, BEGIN_NS, END_NS, new_after=1, identities=merged)
+    assert new.column("norad_id").to_pylist() == [7], "a merged satellite's sets count for the one that survives"
 
 
 def test_an_approach_is_assessed_by_the_sets_in_force_at_its_time_A1() -> None:

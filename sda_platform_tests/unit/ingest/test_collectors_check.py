@@ -58,7 +58,7 @@ def test_a_failed_source_is_named_with_its_reason__DP1_O1(tmp_path: Path) -> Non
 
 def test_another_program_at_the_address_of_a_killed_service_is_no_service(tmp_path: Path) -> None:
     answer = PageAnswer(b'{"healthy": true}', "application/json")
-    with Pages(0, {"/sources": lambda: answer, "/health": lambda: answer}) as other:
+    with Pages("127.0.0.1", 0, {"/sources": lambda: answer, "/health": lambda: answer}) as other:
         for service in (COLLECTOR, CATALOGUE):
             publish(tmp_path, service, f"127.0.0.1:{other.port}")
         assert not outcome(tmp_path).passed

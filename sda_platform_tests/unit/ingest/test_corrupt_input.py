@@ -19,6 +19,8 @@ from sda_platform.formats.edits import encode_edits
 from sda_platform.formats.element_set import element_set
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
+from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
+from sda_platform.formats.metric_values import MetricValue, encode_metric_values
 from sda_platform.formats.omm import encode_omm
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.registry import ZONES
@@ -32,6 +34,10 @@ from sda_platform.lake.table import Table
 from sda_platform.landing import intake
 from sda_platform.landing.decoding import Decoder, decode_batch, one_by_one
 from sda_platform.landing.zone import LandingZone
+from sda_platform.membership import transforms as membership
+from sda_platform.membership.tables import MEMBERSHIP_OBSERVATIONS
+from sda_platform.metric_history import assets as metrics
+from sda_platform.metric_history.tables import PIPELINE_METRICS
 from sda_platform.protocols.edits import Edit
 from sda_platform.registry import FEEDS
 from sda_platform_tests.support.collectors import telemetry
@@ -86,8 +92,15 @@ SOUND = {
         GroundEvent("atlantic", "issued", n, number=n, command_id=f"c{n}", kind="REPOINT")
         for n in range(1, RECORDS + 1)
     ),
+    "membership-jsonl": encode_membership_events(
+        MembershipEvent("radar-1", f"radar-{n}", "alive", START_NS + n, 1, n) for n in range(RECORDS)
+    ),
     "acknowledgements-jsonl": encode_acknowledgements(
         AlertAcknowledgement("an alert", n, "ann", f"comment {n}", START_NS) for n in range(RECORDS)
+    ),
+    "metrics-jsonl": encode_metric_values(
+        MetricValue("watchdog", "commits_total", "commits_total", {"table": f"t{n}"}, n / 2, START_NS)
+        for n in range(RECORDS)
     ),
 }
 JSON_RECORDS = {
@@ -95,14 +108,18 @@ JSON_RECORDS = {
     "omm-json": OMM,
     "edits-jsonl": json.loads(SOUND["edits-jsonl"].splitlines()[0]) | {"editor": "ann"},
     "ground-events-jsonl": json.loads(SOUND["ground-events-jsonl"].splitlines()[0]),
+    "membership-jsonl": json.loads(SOUND["membership-jsonl"].splitlines()[0]),
     "acknowledgements-jsonl": json.loads(SOUND["acknowledgements-jsonl"].splitlines()[0]),
+    "metrics-jsonl": json.loads(SOUND["metrics-jsonl"].splitlines()[0]),
 }
 BRONZE: dict[str, tuple[Table, Decoder]] = {
     "telemetry": (TELEMETRY_FRAMES, one_by_one(telemetry_decoding.decode)),
     "elements": (ELEMENT_SETS, one_by_one(decoding.decode)),
     "acknowledgements": (ALERT_ACKNOWLEDGEMENTS, one_by_one(acknowledgement_decoding.decode)),
+    "metrics": (PIPELINE_METRICS, one_by_one(metrics.decode)),
     "edits": (CATALOG_EDITS, one_by_one(edit_decoding.decode)),
     "ground": (GROUND_EVENTS, one_by_one(command_states.decode)),
+    "membership": (MEMBERSHIP_OBSERVATIONS, one_by_one(membership.decode)),
     "ephemerides": (EPHEMERIDES, one_by_one(ephemeris_decoding.decode)),
     "messages": (RECEIVED_CDMS, one_by_one(cdm_decoding.decode)),
 }

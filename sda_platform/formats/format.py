@@ -18,7 +18,9 @@ Content = Literal[
     "conjunction",
     "edit",
     "ground event",
+    "membership event",
     "acknowledgement",
+    "metric value",
 ]
 
 

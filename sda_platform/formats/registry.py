@@ -23,6 +23,8 @@ from sda_platform.formats.framing.segments import (
 )
 from sda_platform.formats.ground_events import encode_ground_events, read_ground_event
 from sda_platform.formats.isl import decode_isl_frames
+from sda_platform.formats.membership_events import encode_membership_events, read_membership_event
+from sda_platform.formats.metric_values import encode_metric_values, read_metric_value
 from sda_platform.formats.oem_kvn import read_oem_kvn
 from sda_platform.formats.oem_writing import write_oem_kvn, write_oem_xml
 from sda_platform.formats.oem_xml import read_oem_xml
@@ -186,6 +188,17 @@ FORMATS: Final[tuple[Format, ...]] = (
         write=encode_ground_events,
     ),
     RecordFormat(
+        name="membership-jsonl",
+        title="Views of the fleet's agents and changes of its registry, JSON, one a line",
+        content="membership event",
+        zone="membership",
+        suffixes=(".membership",),
+        framing=LINES,
+        row_column="member",
+        read=read_membership_event,
+        write=encode_membership_events,
+    ),
+    RecordFormat(
         name="acknowledgements-jsonl",
         title="Acknowledgements of alerts, JSON, one a line",
         content="acknowledgement",
@@ -195,6 +208,17 @@ FORMATS: Final[tuple[Format, ...]] = (
         row_column="alert_id",
         read=read_acknowledgement,
         write=encode_acknowledgements,
+    ),
+    RecordFormat(
+        name="metrics-jsonl",
+        title="Values of the platform's metrics, JSON, one a line",
+        content="metric value",
+        zone="metrics",
+        suffixes=(".metrics",),
+        framing=LINES,
+        row_column="sample",
+        read=read_metric_value,
+        write=encode_metric_values,
     ),
     *_message(
         "oem",

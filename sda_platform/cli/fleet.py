@@ -1,0 +1,97 @@
+"""`sda ground fleet`: the agents of stations and collectors, who belongs to them, and what they report."""
+
+import getpass
+import json
+import time
+
+import click
+from rich.table import Table as Grid
+
+from sda_platform.cli.people import console, for_people, lake_of
+from sda_platform.settings import Settings
+
+_POLL_S = 1.0
+
+
+@click.group(name="fleet", short_help="Agents of stations and collectors: registry and membership.")
+def fleet() -> None:
+    """Agents of stations and collectors. Serf spreads who is alive; the registry says who belongs to the fleet."""
+
+
+@fleet.command(name="list", short_help="List the members with their merged status.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def list_members(settings: Settings, as_json: bool) -> None:
+    """List the members by status, also from reports that are not yet consumed."""
+    from sda_platform.clock import iso
+    from sda_platform.membership.current import current_fleet
+
+    rows = current_fleet(lake_of(settings), settings.landing_uri)
+    if as_json:
+        click.echo(json.dumps(rows, indent=1))
+        return
+    grid = Grid("member", "registered", "status", "generation", "since (UTC)", "role", "address", "views", box=None)
+    for row in rows:
+        since = iso(row["since_time_ns"])[:19].replace("T", " ")
+        views = f"{row['alive_views']} alive, {row['other_views']} other"
+        facts = (row["status"] or "never seen", str(row["generation"]), since, row["role"], row["address"], views)
+        grid.add_row(row["member"], "yes" if row["is_registered"] else "no", *facts)
+    console.print(grid if rows else "no agent is registered or has reported")
+
+
+@fleet.command(short_help="List members in the registry.")
+@click.argument("names", nargs=-1, required=True, metavar="MEMBER...")
+@click.pass_obj
+@for_people
+def admit(settings: Settings, names: tuple[str, ...]) -> None:
+    """List each MEMBER in the registry, which alone makes an agent a member."""
+    _change(settings, names, admits=True)
+
+
+@fleet.command(short_help="Take members out of the registry.")
+@click.argument("names", nargs=-1, required=True, metavar="MEMBER...")
+@click.pass_obj
+@for_people
+def remove(settings: Settings, names: tuple[str, ...]) -> None:
+    """Take each MEMBER out of the registry; its history stays."""
+    _change(settings, names, admits=False)
+
+
+@fleet.command(short_help="Report what the local Serf agent sees.")
+@click.option("--serf", default="127.0.0.1:7373", show_default=True, help="RPC address of the local Serf agent.")
+@click.pass_obj
+@for_people
+def report(settings: Settings, serf: str) -> None:
+    """Report the view of the local Serf agent until it is interrupted: changes at once, and a sign of life."""
+    from sda_platform.clock import MissionClock
+    from sda_platform.lake.errors import Unavailable
+    from sda_platform.landing.zone import LandingZone
+    from sda_platform.membership.reporting import ViewReporter
+    from sda_platform.membership.serf import SerfAgent
+    from sda_platform.membership.tables import MEMBERSHIP_FEED
+
+    zone, memory = LandingZone(settings.landing_uri, MEMBERSHIP_FEED), settings.home / "fleet"
+    reporter = ViewReporter(SerfAgent(serf), zone, memory, MissionClock.load(settings.home).now_ns)
+    try:
+        while True:
+            was = reporter.generation
+            try:
+                reporter.round(time.monotonic())
+            except Unavailable as error:
+                console.print(f"not reported: {error}", markup=False)
+            if reporter.generation != was:
+                console.print(f"{reporter.name} reports, generation {reporter.generation}; Ctrl-C stops it")
+            time.sleep(_POLL_S)
+    except KeyboardInterrupt:
+        return
+
+
+def _change(settings: Settings, names: tuple[str, ...], *, admits: bool) -> None:
+    from sda_platform.clock import MissionClock
+    from sda_platform.landing.zone import LandingZone
+    from sda_platform.membership.reporting import change_registry
+    from sda_platform.membership.tables import MEMBERSHIP_FEED
+
+    zone = LandingZone(settings.landing_uri, MEMBERSHIP_FEED)
+    change_registry(zone, MissionClock.load(settings.home).now_ns(), getpass.getuser(), names, admits=admits)

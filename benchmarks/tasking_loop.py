@@ -156,7 +156,9 @@ class World:
         index = np.array(sorted(self.fits), dtype=np.int64)
         if not len(index):
             nothing = np.zeros(0, dtype=np.int64)
-            return Tracks(nothing, np.zeros(0, str), nothing, np.zeros((0, 6)), np.zeros((0, 6, 6)), nothing)
+            return Tracks(
+                nothing, np.zeros(0, str), nothing, np.zeros((0, 6)), np.zeros((0, 2)), np.zeros((0, 8, 8)), nothing
+            )
         every = [(n, *fit) for n, row in enumerate(index) for fit in sorted(self.fits[row], key=lambda each: each[0])]
         group = np.array([each[0] for each in every])
         fits = WindowFits(
@@ -170,7 +172,13 @@ class World:
         held = filter_tracks(fits, self.catalogue.propagator, index)
         names = np.array([f"track-{row}" for row in index])
         return Tracks(
-            self.catalogue.norad_id[index], names, held.epoch_ns, held.state, held.covariance, held.manoeuvre_ns
+            self.catalogue.norad_id[index],
+            names,
+            held.epoch_ns,
+            held.state,
+            held.coefficients,
+            held.joint_covariance,
+            held.manoeuvre_ns,
         )
 
 
@@ -296,7 +304,7 @@ def _red_alerts(catalogue: Catalogue, options: argparse.Namespace) -> pa.Table:
 def _survey(interest: list[int], until_ns: int, seed: int) -> list[ScheduledTime]:
     """When the survey of each sensor takes in one of these objects, minute by minute."""
     table = decode_element_sets(reference_catalogue(), segment_format="omm-csv")
-    sky = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0)
+    sky = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0, start_time_ns=REFERENCE_TIME_NS)
     plan, rows = ObservingPlan(), np.flatnonzero(np.isin(sky.norad_id, interest))
     found = []
     for begin_ns in range(REFERENCE_TIME_NS, until_ns, STEP_NS):

@@ -11,7 +11,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.orchestration.backlog import backlog_check
-from sda_platform.orchestration.freshness import nothing_waits
+from sda_platform.orchestration.freshness import never_stale, nothing_waits
 from sda_platform.orchestration.landing_balance import landing_balance_check
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
@@ -19,11 +19,6 @@ from sda_platform.recovery.verification import consumed_rows, unbalanced_segment
 
 MAX_WAIT_S = 1800.0
 MAX_STOP_TO_PROMOTION_S = 30.0
-
-
-def never_stale(store: Lake, _log: TableLog) -> int:
-    """Now: commands are sent when there is a reason."""
-    return store.clock.now_ns()
 
 
 def commands_are_executed_once(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:

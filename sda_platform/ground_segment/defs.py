@@ -2,17 +2,19 @@
 
 import dagster as dg
 
-from sda_platform.ground_segment import assets
+from sda_platform.ground_segment import assets, consensus_assets
 from sda_platform.ground_segment.checks import checks
+from sda_platform.ground_segment.replica_check import replica_checks
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
 POLICIES = {"ground_segment": GroupPolicy("team:ground-segment", warn_h=24, fail_h=48)}
 
 
-def defs(_settings: Settings) -> dg.Definitions:
-    """Assets and checks of the package."""
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks and the schedule of the package."""
     return dg.Definitions(
-        assets=[assets.ground_zone, assets.ground_events, assets.ground_commands],
-        asset_checks=checks,
+        assets=[assets.ground_zone, assets.ground_events, assets.ground_commands, consensus_assets.consensus_campaign],
+        asset_checks=[*checks, *consensus_assets.checks, *replica_checks(settings.station_state)],
+        schedules=[consensus_assets.nightly_protocol_campaign],
     )

@@ -4,7 +4,6 @@ An event counts when its segment is sealed. So a command is durable before it is
 active reads every command from the same log.
 """
 
-import time
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from sda_platform.formats.ground_events import ISSUED, GroundEvent, encode_ground_events
-from sda_platform.formats.segments import describe_segment
 from sda_platform.ground_segment.command_states import EVENT_COLUMNS, decode
 from sda_platform.ground_segment.tables import GROUND_EVENTS, GROUND_FEED
 from sda_platform.lake.lake import Lake
@@ -57,15 +55,9 @@ class CommandLog:
         if not events:
             return
         data = encode_ground_events(events)
-        meta = describe_segment(
-            data,
-            feed=GROUND_FEED,
-            segment_format=FORMAT,
-            sealed_time_ns=self._lake.clock.now_ns(),
-            sealed_wall_time_ns=time.time_ns(),
-        )
         self._written += 1
-        self._zone.seal(f"{self.station}-{self._writer}-{self._written:08d}.ground", data, meta)
+        name = f"{self.station}-{self._writer}-{self._written:08d}.ground"
+        self._zone.seal_at(self._lake.clock.now_ns(), name, data, FORMAT)
 
     def issue(self, kind: str, *, expires_in_s: float, command_id: str | None = None) -> GroundEvent:
         """Request a command; it is durable when this returns. Raises UnknownKind.

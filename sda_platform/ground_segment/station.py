@@ -1,8 +1,9 @@
 """A simulated station: it executes each command at most once, for the sender with the newest token.
 
 Its memory is durable. The id of a command is stored before its execution, so a crash in between loses the command
-rather than executing it twice. It grants the tokens itself: each promotion raises the number, and a sender with a lower
-one is refused. It is also the witness of heartbeats: an uplink that cannot reach the station is of no use to it.
+rather than executing it twice. It grants the tokens itself, or takes those of leases. Each promotion raises the number,
+and a sender with a lower one is refused. It is also the witness of heartbeats: an uplink that cannot reach the station
+is of no use to it.
 """
 
 import json
@@ -45,14 +46,18 @@ class DurableStation:
             self._database.execute("INSERT INTO executions (command_id, sender) VALUES (?, ?)", (row[0], row[2]))
             return "executed"
 
-    def promote(self, uplink: str, above: int) -> int:
-        """A new token for ``uplink``; 0 where another one was promoted since the token ``above``."""
+    def promote(self, uplink: str, above: int, offered: int | None = None) -> int:
+        """A new token for ``uplink``; 0 where another one was promoted since the token ``above``.
+
+        ``offered``: the token of the uplink's lease, which must be newer than every one before.
+        """
         with self._lock:
-            token, _ = self._newest()
-            if token != above:
+            newest, _ = self._newest()
+            token = newest + 1 if offered is None else offered
+            if newest != above or token <= newest:
                 return 0
-            self._database.execute("INSERT INTO promotions VALUES (?, ?)", (token + 1, uplink))
-            return token + 1
+            self._database.execute("INSERT INTO promotions VALUES (?, ?)", (token, uplink))
+            return token
 
     def heartbeat(self, uplink: str) -> None:
         """An uplink is alive and reaches the station."""
@@ -81,7 +86,7 @@ def serve(station: DurableStation, port: int) -> ThreadingHTTPServer:
             if self.path == "/commands":
                 self._answer({"outcome": station.receive(body)})
             elif self.path == "/promotions":
-                self._answer({"token": station.promote(body["uplink"], body["above"])})
+                self._answer({"token": station.promote(body["uplink"], body["above"], body.get("token"))})
             elif self.path == "/heartbeats":
                 station.heartbeat(body["uplink"])
                 self._answer(station.state())

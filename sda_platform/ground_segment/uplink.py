@@ -1,7 +1,7 @@
 """An uplink to a station: takes commands from the log, sends them while it is active, and takes over by the rule.
 
-Each uplink decides for itself, by heartbeats that the station records, and requests a token from the station. A pause,
-a crash or a cut network of the active one costs commands time, but executes none twice.
+Each uplink decides for itself, by heartbeats that the station records. It requests a token from the station, or brings
+that of its lease. A pause, a crash or a cut network of the active one costs commands time, but executes none twice.
 """
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ import httpx
 from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, ISSUED, REJECTED, GroundEvent
 from sda_platform.ground_segment.command_states import command_of, transitions
 from sda_platform.ground_segment.log import CommandLog
+from sda_platform.ground_segment.uplink_lease import UplinkLease
 from sda_platform.protocols.commands import Command, CommandQueue, QueueFull, Transition
 from sda_platform.protocols.failover import Failover, LinkEvent, Path
 from sda_platform.protocols.failure_detection import PathClass
+from sda_platform.protocols.membership import ALIVE
 from sda_platform.resilience import BreakerState, RetryBudget
 
 TIMEOUT_S = 2.0
 STEP_S = 0.05
 # Steps come a little late; a beat is due with the step that is nearest to its time.
 _ON_TIME = 0.99
+# How long an uplink whose lease has run out sends no heartbeat.
+_SILENT_S = 30.0
 
 
 @dataclass
@@ -49,6 +53,10 @@ class Uplink:
     station: httpx.Client
     clock_ns: Callable[[], int]
     monotonic_s: Callable[[], float] = time.monotonic
+    lease: UplinkLease | None = None
+    """Held while it is active; None: the station grants the tokens."""
+    reported: Callable[[str], int] = lambda _: ALIVE
+    """Status of an uplink's agent by the fleet's membership; without it heartbeats and calls are the only evidence."""
     token: int = 0
     queue: CommandQueue | None = None
     failover: Failover = field(init=False)
@@ -83,6 +91,7 @@ class Uplink:
             self._next_beat_s = now_s + self.settings.path_class.interval_s * _ON_TIME
             self._beat()
         self._watch()
+        self._keep_lease()
         self._take()
         self._send()
 
@@ -98,10 +107,32 @@ class Uplink:
         self._highest = state["token"]
         self.failover.active, self._former = state["active"] or None, state["active"]
         if self.is_active and self._highest > self.token:
-            self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
-            self.queue = None
+            self._stop(now_s)
+
+    def _keep_lease(self) -> None:
+        """Stop where the lease has run out; give it up where the station cannot be commanded through this uplink."""
+        if self.lease is None or not self.is_active:
+            return
+        now_s = self.monotonic_s()
+        is_of_no_use = self._path.is_declared or self._path.breaker.state(now_s) is BreakerState.OPEN
+        has_lease = self.lease.keep()
+        if not has_lease:
+            # It may reach no etcd, while its heartbeats would hold up an uplink that does.
+            self._next_beat_s = now_s + _SILENT_S
+        if is_of_no_use or not has_lease:
+            self._stop(now_s)
+
+    def _stop(self, now_s: float) -> None:
+        """Command no more under the present token."""
+        self.queue = None
+        if self.lease is not None:
+            self.lease.release()
+        self._record([LinkEvent(now_s, self.settings.name, "deposed", token=self.token)])
 
     def _watch(self) -> None:
+        for name, path in self.failover.paths.items():
+            # Its own path is judged by its own calls.
+            path.reported = ALIVE if name == self.settings.name else self.reported(name)
         found = self.failover.update(self.monotonic_s())
         self.failover.events.clear()
         mine = [each for each in found if each.event in ("promoted", "failed_back")]
@@ -115,10 +146,7 @@ class Uplink:
 
     def _take_over(self, event: LinkEvent) -> None:
         former = self.failover.paths.get(self._former)
-        try:
-            token = int(self._post("/promotions", {"uplink": self.settings.name, "above": self._highest})["token"])
-        except httpx.HTTPError:
-            return
+        token = self._new_token()
         if not token:
             return
         self.token = self._highest = token
@@ -128,6 +156,21 @@ class Uplink:
         queue = CommandQueue(self.settings.capacity, self.settings.reserved, transitions(self._events))
         self.queue, self._sent_s = queue, {}
         self._accept(self._events)
+
+    def _new_token(self) -> int:
+        """The token of a promotion that the station has accepted; 0: another uplink was sooner, or holds the lease."""
+        body: dict[str, Any] = {"uplink": self.settings.name, "above": self._highest}
+        if self.lease is not None:
+            body["token"] = self.lease.acquire()
+            if body["token"] is None:
+                return 0
+        try:
+            token = int(self._post("/promotions", body)["token"])
+        except httpx.HTTPError:
+            token = 0
+        if not token and self.lease is not None:
+            self.lease.release()
+        return token
 
     def _take(self) -> None:
         found = self._new_events()
@@ -167,6 +210,8 @@ class Uplink:
         command = next((each for each in due if self._may_send(each, now_s)), None)
         if command is None or not self._path.breaker.allows(now_s):
             return
+        if self.lease is not None and not self.lease.is_held:
+            return
         self.log.append(self._as_events(self.queue.dispatch(command.command_id)))
         self._sent_s[command.command_id] = now_s
         self._next_send_s = now_s + 1.0 / self.settings.commands_per_s
@@ -195,8 +240,7 @@ class Uplink:
             return
         self._path.note_call(False, began_s=began_s, now_s=self.monotonic_s())
         if outcome == "stale_sender":
-            self._record([LinkEvent(began_s, self.settings.name, "deposed", token=self.token)])
-            self.queue = None
+            self._stop(began_s)
         elif self.queue is not None:
             self.queue.acknowledge(command.command_id)
             event = EXPIRED if outcome == "expired" else ACKNOWLEDGED

@@ -14,16 +14,20 @@ from typing import Final
 
 from sda_platform.protocols.clocks import Ordering, Vector, compare, merged
 
+MERGE: Final = "merged_into"
+CORRECTION: Final = "correct_object"
 ATTRIBUTES: Final[Mapping[str, str]] = {
     "name": "the object's name",
     "tag": "what kind of object it is, or how it is watched",
-    "merged_into": "the catalogue number of the object that it turned out to be",
-    "correct_object": "of a set with a wrong number: segment, record and the right catalogue number",
+    MERGE: "the catalogue number of the object that it turned out to be",
+    CORRECTION: "sets with a wrong number: segment, record and the right catalogue number of each",
     "remark": "a remark",
 }
 """What an edit may set, and its meaning."""
 _SITE: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}$")
 _MOST_CHARACTERS: Final = 4096
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,17}$")
+_CORRECTED: Final = re.compile(r"([0-9a-f]{64}):([0-9]{1,18}):([1-9][0-9]{0,17})$")
 
 
 class BadEdit(ValueError):
@@ -58,6 +62,13 @@ class Edit:
             raise BadEdit("vector must count this edit under its origin, and nothing below 1")
         if len(self.value) > _MOST_CHARACTERS:
             raise BadEdit(f"value has {len(self.value)} characters, at most {_MOST_CHARACTERS} are allowed")
+        if self.attribute == MERGE and self.value and not self._names_another():
+            raise BadEdit(f"value is {self.value[:80]!r}, must be the catalogue number of another object")
+        if self.attribute == CORRECTION:
+            corrections_of(self.value)
+
+    def _names_another(self) -> bool:
+        return bool(_NUMBER.match(self.value)) and int(self.value) != self.norad_id
 
     @property
     def key(self) -> tuple[int, str]:
@@ -69,6 +80,15 @@ class Edit:
         """Hash of its content: a second delivery has the same one."""
         facts = [self.norad_id, self.attribute, self.value, self.origin, sorted(self.vector.items())]
         return hashlib.sha256(json.dumps(facts, separators=(",", ":")).encode()).hexdigest()
+
+
+def corrections_of(value: str) -> list[tuple[str, int, int]]:
+    """The sets that a ``correct_object`` names: segment, record and right number of each. Raises BadEdit."""
+    found = [_CORRECTED.match(each) for each in value.split()]
+    if None in found:
+        bad = value.split()[found.index(None)]
+        raise BadEdit(f"value has {bad[:120]!r}, must be <SHA-256 of the segment>:<record>:<right catalogue number>")
+    return [(each[1], int(each[2]), int(each[3])) for each in found if each]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sda_platform.protocols.failure_detection import PathClass, PhiDetector
+from sda_platform.protocols.membership import ALIVE, DEAD, LEFT
 from sda_platform.resilience import Breaker, BreakerState
 
 PRIMARY, BACKUP = "primary", "backup"
@@ -42,6 +43,8 @@ class Path:
     is_suspected: bool = False
     is_declared: bool = False
     healthy_since_s: float | None = None
+    reported: int = ALIVE
+    """Status by the fleet's membership: who left is declared at once, who failed as soon as it is suspected too."""
 
     def note_heartbeat(self, now_s: float) -> None:
         """A heartbeat arrived."""
@@ -56,7 +59,9 @@ class Path:
     def update(self, now_s: float) -> list[LinkEvent]:
         """Suspicions and declarations at ``now_s`` that are new."""
         phi = self.detector.suspicion(now_s)
-        has_failed = self.detector.is_failed(now_s) or self.breaker.state(now_s) is BreakerState.OPEN
+        is_reported = self.reported == LEFT or (self.reported == DEAD and phi >= SUSPECT_PHI)
+        is_open = self.breaker.state(now_s) is BreakerState.OPEN
+        has_failed = is_reported or is_open or self.detector.is_failed(now_s)
         found = []
         if (phi >= SUSPECT_PHI) != self.is_suspected:
             self.is_suspected = not self.is_suspected

@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
+MOST_STATES: Final = 200_000
+"""How many states the search tries for one key; each is some operations done and a value."""
 READ, WRITE, COMPARE_AND_SET = "read", "write", "compare_and_set"
+
+
+class Undecided(Exception):
+    """The history has too many operations at once, or of unknown outcome, for the search."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Operation:
 
 
 def unlinearizable_keys(history: Iterable[Operation], initial: object = None) -> list[str]:
-    """The keys whose operations no order explains, sorted; empty: the history is linearizable."""
+    """The keys whose operations no order explains, sorted; empty: the history is linearizable. Raises Undecided."""
     by_key: dict[str, list[Operation]] = defaultdict(list)
     for operation in history:
         by_key[operation.key].append(operation)
@@ -40,7 +46,10 @@ def unlinearizable_keys(history: Iterable[Operation], initial: object = None) ->
 
 
 def is_linearizable(operations: Sequence[Operation], initial: object = None) -> bool:
-    """Whether the operations of one key have an order that their times allow and a register explains."""
+    """Whether the operations of one key have an order that their times allow and a register explains.
+
+    Raises Undecided after MOST_STATES states.
+    """
     ordered = sorted(operations, key=lambda each: each.start)
     must = frozenset(number for number, each in enumerate(ordered) if each.end is not None)
     tried: set[tuple[frozenset[int], object]] = set()
@@ -51,6 +60,8 @@ def is_linearizable(operations: Sequence[Operation], initial: object = None) -> 
             return True
         if (done, value) in tried:
             continue
+        if len(tried) >= MOST_STATES:
+            raise Undecided(f"{len(ordered)} operations of {ordered[0].key}: {MOST_STATES:,} states did not decide")
         tried.add((done, value))
         # What ended first must come before everything that began after it.
         horizon = min((ordered[n].end for n in must - done), default=None, key=float)  # type: ignore[arg-type]

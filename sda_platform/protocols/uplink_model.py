@@ -45,6 +45,8 @@ class ModelledUplink:
     paused_until_s: float = 0.0
     cut_until_s: float = 0.0
     crashed_until_s: float = 0.0
+    has_forgotten: bool = False
+    """It was started anew and has no queue yet."""
 
     def is_awake(self, now_s: float) -> bool:
         """Whether it acts; a pause keeps its memory, a crash does not."""
@@ -118,7 +120,7 @@ class _Schedule:
         kind = self.chance.choice(["paused", "crashed", "cut"])
         setattr(uplink, f"{kind}_until_s", until_s)
         if kind == "crashed":
-            uplink.queue, uplink.token, uplink.sent_s = None, 0, {}
+            uplink.queue, uplink.token, uplink.sent_s, uplink.has_forgotten = None, 0, {}, True
         if self.failover.active == uplink.name and until_s - now_s > 6.0 and self.stopped_s is None:
             self.stopped_s = now_s
 
@@ -143,10 +145,16 @@ class _Schedule:
                 self.stopped_s = None
             if event.event not in (PROMOTED, FAILED_BACK):
                 continue
+            self.uplinks[event.uplink].has_forgotten = False
             if self.stopped_s is not None and event.event == PROMOTED:
                 self.promotions.append(now_s - self.stopped_s)
             self.stopped_s = None
             self._send(now_s, "promote", event.uplink, (event.token,))
+        active = self.uplinks.get(self.failover.active or "")
+        if active is not None and active.has_forgotten and active.is_awake(now_s):
+            # It was active before it was started again, and takes over under a new token.
+            active.has_forgotten = False
+            self._send(now_s, "promote", active.name, (self._token(),))
 
     def _work(self, uplink: ModelledUplink, now_s: float) -> None:
         if not uplink.is_awake(now_s) or uplink.queue is None or now_s < uplink.sends_at_s:

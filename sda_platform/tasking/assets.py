@@ -28,8 +28,9 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.recovery.verification import current_keys
 from sda_platform.tasking import demand, planning, windows
+from sda_platform.tasking.reports import shown_schedule
 from sda_platform.tasking.resource import TaskingResource
-from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
+from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 
 REFRESH_NS = 600 * NANOSECONDS_PER_SECOND
 """Without new input, requests and schedule are computed again after so long: deadlines come nearer."""
@@ -127,9 +128,10 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
     requests = _held(store, plan, OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
     ahead = ds.field("los_time_ns") > plan.as_of_ns
     existing = _held(store, plan, PASS_SCHEDULE, planning.BOOKING_COLUMNS).to_pylist()
+    offered = _held(store, plan, PASS_WINDOWS, planning.WINDOW_COLUMNS, ahead).to_pylist()
     outcome, rows = planning.planned(
         requests,
-        _held(store, plan, PASS_WINDOWS, planning.WINDOW_COLUMNS, ahead).to_pylist(),
+        offered,
         existing,
         tasking.antennas(),
         {sensor.source_id: sensor.min_elevation_deg for sensor in tasking.network().values()},
@@ -149,23 +151,7 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         as_of_ns=plan.as_of_ns,
     )
     receipt = store.append(plan, entries, counts={"requests": len(rows), "scheduled": len(outcome.booked)})
-    return materialized(store, receipt, **_shown(rows, plan.as_of_ns))
-
-
-def _shown(rows: Sequence[dict[str, Any]], as_of_ns: int) -> dict[str, Any]:
-    """The metadata of a schedule for the UI."""
-    from sda_platform.tasking.pictures import gantt_chart, sky_plot
-
-    scheduled = [row for row in rows if row["status"] == SCHEDULED]
-    requested = Counter(row["priority_class"] for row in rows)
-    served = Counter(row["priority_class"] for row in scheduled)
-    facts: dict[str, Any] = {f"class_{c}_served": f"{served[c]} of {requested[c]}" for c in sorted(requested)}
-    reasons = Counter(row["unserved_reason"] for row in rows if row["status"] != SCHEDULED)
-    facts |= {f"unserved_{reason}": count for reason, count in reasons.items()}
-    if scheduled:
-        facts["gantt_chart"] = dg.MetadataValue.md(gantt_chart(scheduled, as_of_ns))
-        facts["sky_plot"] = dg.MetadataValue.md(sky_plot(scheduled))
-    return facts
+    return materialized(store, receipt, **shown_schedule(rows, offered, plan.as_of_ns))
 
 
 def _is_due(plan: Plan) -> bool:

@@ -1,7 +1,8 @@
-"""The schedule as pictures: observations of each sensor (Gantt chart) and directions of the antennas (sky plot)."""
+"""The schedule as pictures: observations of each sensor (Gantt chart), directions (sky plot), coverage by the hour."""
 
 import base64
 import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -44,6 +45,36 @@ def sky_plot(tasks: Sequence[Mapping[str, Any]]) -> str:
     axes.set_theta_zero_location("N")
     axes.set_theta_direction(-1)
     return _markdown(figure, "directions of the observations")
+
+
+def coverage_map(windows: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]], as_of_ns: int) -> str:
+    """Markdown of the requested objects that each sensor can see in each hour ahead; numbers: observations booked."""
+    sensors = sorted({each["source_id"] for each in (*windows, *tasks)})
+    hours = max(1, -(-max(window["los_time_ns"] - as_of_ns for window in windows) // _HOUR_NS))
+    seen = np.zeros((len(sensors), hours))
+    objects = {
+        (sensors.index(window["source_id"]), hour, window["norad_id"])
+        for window in windows
+        for hour in range(_hour(window["aos_time_ns"], as_of_ns), _hour(window["los_time_ns"], as_of_ns) + 1)
+    }
+    for sensor, hour, _ in sorted(objects):
+        seen[sensor, min(hour, hours - 1)] += 1
+    figure = Figure(figsize=(9.0, 1.4 + 0.22 * len(sensors)), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(seen, cmap="Blues", aspect="auto", extent=(0, hours, len(sensors) - 0.5, -0.5))
+    figure.colorbar(image, label="objects in view")
+    booked = Counter((sensors.index(task["source_id"]), _hour(task["start_time_ns"], as_of_ns)) for task in tasks)
+    for (sensor, hour), count in booked.items():
+        colour = "white" if seen[sensor, min(hour, hours - 1)] > seen.max() / 2 else "black"
+        axes.text(hour + 0.5, sensor, str(count), ha="center", va="center", fontsize=6, color=colour)
+    axes.set_yticks(range(len(sensors)), sensors)
+    axes.set_xlabel("hours ahead; numbers: observations that begin then")
+    return _markdown(figure, "coverage of the requested objects")
+
+
+def _hour(time_ns: int, as_of_ns: int) -> int:
+    """The hour ahead, 0 for what has begun."""
+    return max(0, (time_ns - as_of_ns) // _HOUR_NS)
 
 
 def _markdown(figure: Figure, caption: str) -> str:

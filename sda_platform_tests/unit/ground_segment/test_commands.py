@@ -18,8 +18,13 @@ from sda_platform.ground_segment.log import CommandLog, UnknownKind
 from sda_platform.ground_segment.station import DurableStation, serve
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ground_segment.uplink import Uplink, UplinkSettings
+from sda_platform.ground_segment.uplink_lease import TTL_S, UplinkLease
+from sda_platform.lake.errors import Unavailable
 from sda_platform.lake.lake import Lake
+from sda_platform.orchestration.leases import Lease, LeaseTaken
 from sda_platform.protocols.failure_detection import INTRA_REGION
+from sda_platform.protocols.lease_model import LeaseService
+from sda_platform.protocols.membership import LEFT
 from sda_platform_tests.support.delta_tables import commit, genesis_window, lake_at, next_window
 from sda_platform_tests.support.segments import START_NS
 
@@ -37,7 +42,7 @@ class Ground:
     now_s: float = 0.0
     uplinks: dict[str, Uplink] = field(default_factory=dict)
 
-    def uplink(self, name: str, **settings: float) -> Uplink:
+    def uplink(self, name: str, *, lease: UplinkLease | None = None, **settings: float | None) -> Uplink:
         """A new uplink process: it knows what the log says."""
         log = CommandLog(self.lake, str(self.landing), "atlantic")
         made = Uplink(
@@ -46,6 +51,7 @@ class Ground:
             httpx.Client(base_url=self.url, timeout=5.0),
             lambda: START_NS + round(self.now_s * SECOND_NS),
             lambda: self.now_s,
+            lease=lease,
         )
         self.uplinks[name] = made
         return made
@@ -65,6 +71,44 @@ class Ground:
 
     def rows(self) -> dict[str, dict[str, object]]:
         return {str(row["command_id"]): row for row in states([], self.log().new_events())}
+
+
+@dataclass
+class ModelledLeases:
+    """`protocols.lease_model.LeaseService` as one holder sees it; real etcd is in `system/test_ground_segment.py`."""
+
+    service: LeaseService
+    holder: str
+    ground: Ground
+    is_cut: bool = False
+
+    def acquire(self, name: str, ttl_s: int) -> Lease:
+        token = None if self.is_cut else self.service.acquire(self.holder, self._now())
+        if token is None:
+            raise LeaseTaken(f"{name} is not to be had")
+        return Lease(name, token, "", ttl_s, self._now() + ttl_s)
+
+    def renew(self, lease: Lease) -> None:
+        if self.is_cut or not self.service.renew(self.holder, lease.token, self._now()):
+            raise Unavailable("no answer")
+        lease.expires_s = self._now() + lease.ttl_s
+
+    def release(self, lease: Lease) -> None:
+        if not self.is_cut and self.service.token == lease.token:
+            self.service.expires = self._now()
+
+    def is_held(self, lease: Lease) -> bool:
+        return self._now() < lease.expires_s
+
+    def _now(self) -> int:
+        return int(self.ground.now_s)
+
+
+def leased(ground: Ground, service: LeaseService, name: str) -> tuple[Uplink, ModelledLeases]:
+    """An uplink that acts under a lease."""
+    leases = ModelledLeases(service, name, ground)
+    lease = UplinkLease(leases, "atlantic", lambda: ground.now_s)
+    return ground.uplink(name, lease=lease, failback_after_s=None), leases
 
 
 @pytest.fixture
@@ -176,20 +220,24 @@ def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(
     assert (ground.rows()["once"]["state"], ground.rows()["once"]["detail"]) == ("acknowledged", "repeated")
 
 
-def test_an_uplink_whose_heartbeats_arrive_but_whose_calls_fail_is_replaced__GF27(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    primary = ground.uplink("primary")
-    ground.uplink("backup")
-    ground.run(4)
-    post = primary._post
+def its_commands_fail(uplink: Uplink, monkeypatch: pytest.MonkeyPatch) -> None:
+    post = uplink._post
 
     def fails_for_commands(path: str, body: dict[str, object]) -> dict[str, object]:
         if path == "/commands":
             raise httpx.ConnectError("refused")
         return post(path, body)
 
-    monkeypatch.setattr(primary, "_post", fails_for_commands)
+    monkeypatch.setattr(uplink, "_post", fails_for_commands)
+
+
+def test_an_uplink_whose_heartbeats_arrive_but_whose_calls_fail_is_replaced__GF27(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    primary = ground.uplink("primary")
+    ground.uplink("backup")
+    ground.run(4)
+    its_commands_fail(primary, monkeypatch)
     names = [f"c{number}" for number in range(8)]
     for name in names:
         ground.log().issue("REPOINT", expires_in_s=600, command_id=name)
@@ -237,3 +285,77 @@ def test_events_that_cannot_be_used_become_dead_letters() -> None:
     rows = decode(data, meta)
     assert rows["error_kind"].to_pylist() == [None, "bad_field", "bad_json", "bad_field", "bad_field"]
     assert asdict(good).items() <= rows.to_pylist()[0].items()
+
+
+def test_the_lease_of_the_active_uplink_excludes_the_other_and_fences_the_station__ML2_ML5_PW31(
+    ground: Ground,
+) -> None:
+    service = LeaseService(ttl=TTL_S, token=40)
+    primary, _ = leased(ground, service, "primary")
+    backup, _ = leased(ground, service, "backup")
+    ground.run(4)
+    assert (primary.is_active, primary.token, backup.is_active) == (True, 41, False), "the token is that of the lease"
+    for number in range(20):
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"c{number:02d}")
+    primary._take()
+    # The primary is stopped beyond its lease; the backup waits for the end of the lease, and for no longer.
+    ground.run(TTL_S / 2, "backup")
+    assert not backup.is_active
+    ground.run(TTL_S, "backup")
+    assert (backup.is_active, backup.token) == (True, 42)
+    primary._send()
+    assert "stale_sender" not in str(ground.rows()), "by its own clock it holds no lease, so it sends nothing"
+    assert ground.station.promote("primary", 42, 41) == 0, "the station takes no older token"
+    ground.run(3)
+    assert not primary.is_active
+    assert sorted(ground.executed()) == [f"c{number:02d}" for number in range(20)]
+
+
+def test_an_uplink_that_is_cut_off_from_the_leases_stops_and_lets_the_other_one_take_over__ML5_GF25(
+    ground: Ground,
+) -> None:
+    service = LeaseService(ttl=TTL_S)
+    primary, leases = leased(ground, service, "primary")
+    backup, others = leased(ground, service, "backup")
+    ground.run(4)
+    leases.is_cut = True
+    ground.run(TTL_S / 2)
+    assert primary.is_active, "until then it may act"
+    ground.run(TTL_S)
+    assert (primary.is_active, backup.is_active, backup.token) == (False, True, 2)
+    leases.is_cut, others.is_cut = False, True
+    ground.run(40)
+    assert (primary.is_active, backup.is_active, primary.token) == (True, False, 3), "and the same back"
+    leases.is_cut = True
+    ground.run(60)
+    assert (primary.is_active, backup.is_active) == (False, False)
+    leases.is_cut = others.is_cut = False
+    ground.run(40)
+    assert primary.is_active != backup.is_active, "one of them commands again"
+
+
+def test_an_uplink_whose_calls_fail_gives_its_lease_up_at_once__GF26(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = LeaseService(ttl=1000)
+    primary, _ = leased(ground, service, "primary")
+    backup, _ = leased(ground, service, "backup")
+    ground.run(4)
+    its_commands_fail(primary, monkeypatch)
+    for number in range(8):
+        ground.log().issue("REPOINT", expires_in_s=600, command_id=f"c{number}")
+    ground.run(8)
+    assert (primary.is_active, backup.is_active, backup.token) == (False, True, 2)
+    assert len(ground.executed()) == 8
+
+
+def test_the_backup_takes_over_at_once_from_an_uplink_whose_agent_left__GF23_GF26(ground: Ground) -> None:
+    primary, backup = ground.uplink("primary"), ground.uplink("backup")
+    ground.run(20)
+    assert (primary.is_active, backup.is_active) == (True, False)
+    backup.reported = lambda name: LEFT
+    ground.run(0.2)
+    assert (primary.is_active, backup.is_active) == (False, True)
+    ground.log().issue("REPOINT", expires_in_s=60, command_id="a")
+    ground.run(1)
+    assert (ground.executed(), ground.rows()["a"]["uplink"]) == (["a"], "backup")

@@ -1,5 +1,6 @@
 """Failover of an uplink: promotion with a token, failback, both down, calls that fail; then seeded faults."""
 
+import random
 from itertools import count
 
 import pytest
@@ -17,6 +18,7 @@ from sda_platform.protocols.failover import (
     Failover,
 )
 from sda_platform.protocols.failure_detection import CROSS_REGION, INTRA_REGION, PathClass
+from sda_platform.protocols.membership import ALIVE, DEAD, LEFT
 from sda_platform.protocols.uplink_model import DRAIN_PER_S, run
 
 STEP_S = 0.05
@@ -116,3 +118,32 @@ def test_no_command_is_executed_twice_or_lost_over_seeded_faults__GF9_GF20_GF23_
 
 def test_a_station_that_trusts_every_sender_is_found_out__GF24() -> None:
     assert any(run(seed, seconds=60, is_fenced=False).executed_twice for seed in range(5))
+
+
+def test_a_primary_whose_agent_left_is_replaced_at_once_and_one_that_failed_when_it_is_suspected__GF26() -> None:
+    link = Link(CROSS_REGION)
+    link.run(60)
+    primary = link.failover.paths[PRIMARY]
+    primary.reported = DEAD
+    assert link.run(10) == [], "heartbeats that arrive outweigh what other agents see"
+    primary.reported = LEFT
+    assert link.run(1) == [f"{PRIMARY} {DECLARED}", f"{BACKUP} {PROMOTED}"]
+    primary.reported = ALIVE
+    assert link.run(30) == [f"{PRIMARY} {RECOVERED}", f"{PRIMARY} {FAILED_BACK}"]
+
+
+def test_a_suspicion_that_membership_confirms_is_declared_sooner__GF20() -> None:
+    declared_s = []
+    for reported in (ALIVE, DEAD):
+        chance, path = random.Random(1), Failover(CROSS_REGION, lambda: 0).paths[PRIMARY]
+        now_s = 0.0
+        for _ in range(200):
+            now_s += chance.uniform(0.1, 1.5)
+            path.note_heartbeat(now_s)
+            path.update(now_s)
+        path.reported, stopped_s = reported, now_s
+        while not path.is_declared:
+            now_s += STEP_S
+            path.update(now_s)
+        declared_s.append(now_s - stopped_s)
+    assert declared_s[1] < declared_s[0] < 30

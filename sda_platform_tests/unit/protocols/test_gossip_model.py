@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.protocols.gossip_model import ALIVE, DEAD, SUSPECTED, Fleet, GossipNode, Membership, spread
+from sda_platform.protocols import gossip_schedule
+from sda_platform.protocols.gossip_model import Fleet, GossipNode, spread
+from sda_platform.protocols.membership import ALIVE, DEAD, LEFT, SUSPECTED, Membership
 
-CLAIMS = st.builds(Membership, st.integers(0, 3), st.sampled_from([ALIVE, SUSPECTED, DEAD]))
+CLAIMS = st.builds(Membership, st.integers(0, 3), st.sampled_from([ALIVE, SUSPECTED, DEAD, LEFT]))
 
 
 @given(st.lists(CLAIMS, min_size=1, max_size=4))
@@ -76,3 +78,10 @@ def test_small_fleets_have_fewer_helpers_and_work__TG11(size: int) -> None:
     for _ in range(20):
         fleet.round()
     assert fleet.false_deaths() == 0
+
+
+def test_schedules_of_loss_stops_and_cuts_converge_and_planted_bugs_are_found__TG8_TG20_TG24() -> None:
+    assert [found for seed in range(20) if (found := gossip_schedule.run(seed)).violations] == []
+    apart = "two sides of a healed network hold each other dead"
+    for bug in ("probes_dead", "refutes"):
+        assert any(apart in gossip_schedule.run(seed, **{bug: False}).violations for seed in range(5)), bug

@@ -1,8 +1,12 @@
 """The checker of linearizability, on histories that are known to be right or wrong."""
 
 import random
+from collections.abc import Sequence
+from itertools import permutations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sda_platform.protocols.linearizability import Operation, is_linearizable, unlinearizable_keys
 
@@ -73,3 +77,56 @@ def test_a_real_register_is_linearizable_and_one_planted_stale_read_is_found__OR
     assert is_linearizable(history, 0)
     history.append(read(now + 10, now + 11, -1))
     assert not is_linearizable(history, 0)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Operation]:
+    """Up to five operations on one register, with values and times from small ranges, so that they meet."""
+    found = []
+    for _ in range(draw(st.integers(1, 5))):
+        start = draw(st.integers(0, 6))
+        end = draw(st.one_of(st.none(), st.integers(start, 8)))
+        kind = draw(st.sampled_from(["read", "write", "compare_and_set"]))
+        value, expected, succeeded = draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.booleans())
+        if kind == "read":
+            found.append(read(start, start + 1 if end is None else end, value))
+        else:
+            found.append(write(start, end, value) if kind == "write" else cas(start, end, expected, value, succeeded))
+    return found
+
+
+def explained(order: Sequence[Operation]) -> bool:
+    """Whether a register gives these answers in this order."""
+    value: object = 0
+    for each in order:
+        matches = each.kind == "write" or each.expected == value
+        if each.kind == "read":
+            if each.value != value:
+                return False
+        elif each.end is not None and each.kind == "compare_and_set" and matches != each.succeeded:
+            return False
+        elif matches:
+            value = each.value
+    return True
+
+
+def by_trying_every_order(history: Sequence[Operation]) -> bool:
+    """The definition: some of the unknown operations and all others have an order that real time allows."""
+    unknown = [n for n, each in enumerate(history) if each.end is None]
+    for mask in range(2 ** len(unknown)):
+        left_out = {n for place, n in enumerate(unknown) if mask >> place & 1}
+        chosen = [each for n, each in enumerate(history) if n not in left_out]
+        for order in permutations(chosen):
+            in_time = all(
+                later.end is None or later.end >= earlier.start
+                for place, earlier in enumerate(order)
+                for later in order[place + 1 :]
+            )
+            if in_time and explained(order):
+                return True
+    return False
+
+
+@given(histories())
+def test_the_search_agrees_with_trying_every_order__OR30(history: list[Operation]) -> None:
+    assert is_linearizable(history, 0) == by_trying_every_order(history)

@@ -1,0 +1,95 @@
+"""`sda ground state`: replicated state of stations on PostgreSQL."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+from rich.table import Table as Grid
+
+from sda_platform.cli.people import console, for_people
+from sda_platform.settings import Settings
+
+if TYPE_CHECKING:
+    from sda_platform.ground_segment.station_state import StationState
+
+_MODES = ("leader", "session", "consistent_prefix", "any_follower")
+
+
+@click.group(name="state", short_help="Replicated state of stations.")
+def station_state() -> None:
+    """Keys and values on a PostgreSQL leader and its followers (SDA_STATION_STATE)."""
+
+
+@station_state.command(short_help="List leader and followers with their lag.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def replicas(settings: Settings, as_json: bool) -> None:
+    """List every server that answers: its generation, and how far it is behind the leader."""
+    with _opened(settings) as state:
+        found = state.statuses()
+    if as_json:
+        click.echo(json.dumps([vars(each) for each in found], indent=1))
+        return
+    grid = Grid("server", "role", "generation", "missing bytes", "lag", box=None)
+    for each in found:
+        role = "leader" if each.is_leader else "follower"
+        grid.add_row(each.name, role, str(each.generation), f"{each.lag_bytes:,}", f"{each.lag_s:.1f} s")
+    console.print(grid)
+
+
+@station_state.command(short_help="Store a value.")
+@click.argument("key")
+@click.argument("value")
+@click.pass_obj
+@for_people
+def put(settings: Settings, key: str, value: str) -> None:
+    """Store VALUE under KEY; prints the position, which `get --after` takes."""
+    with _opened(settings) as state:
+        state.create()
+        click.echo(state.write(key, value))
+
+
+@station_state.command(short_help="Read a value.")
+@click.argument("key")
+@click.option("--mode", type=click.Choice(_MODES), default="session", show_default=True, help="What is promised.")
+@click.option("--after", type=int, default=0, show_default=True, help="Position of the session's newest write or read.")
+@click.pass_obj
+@for_people
+def get(settings: Settings, key: str, mode: str, after: int) -> None:
+    """Print the value of KEY, and on standard error the server and the position of the session."""
+    from sda_platform.protocols.read_routing import ReadMode, ReadSession
+
+    session = ReadSession(written=after, read=after)
+    with _opened(settings) as state:
+        value, name = state.read(key, ReadMode(mode), session)
+    click.echo(f"{name}, position {session.read}", err=True)
+    if value is None:
+        raise click.ClickException(f"{name} has no value of {key}")
+    click.echo(value)
+
+
+@station_state.command(short_help="Make a follower the leader.")
+@click.argument("name")
+@click.option("--synchronous", required=True, help="The follower that acknowledges writes from now on.")
+@click.pass_obj
+@for_people
+def promote(settings: Settings, name: str, synchronous: str) -> None:
+    """Make the follower NAME the leader of a new generation. It must have everything that a follower has."""
+    with _opened(settings) as state:
+        click.echo(f"{name} leads generation {state.promote(name, synchronous=synchronous)}")
+
+
+@contextmanager
+def _opened(settings: Settings) -> "Iterator[StationState]":
+    from sda_platform.ground_segment.station_state import StationState
+
+    if not settings.station_state:
+        raise click.ClickException("no station state: set SDA_STATION_STATE to the addresses of its servers")
+    state = StationState(settings.station_state)
+    try:
+        yield state
+    finally:
+        state.close()

@@ -1,0 +1,96 @@
+"""Campaigns over the protocol models: many seeded schedules, and controls with a planted bug that must be found.
+
+Each schedule is a function of model, planted bug and seed, so a failing one is repeated by these three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from sda_platform.protocols import gossip_schedule, lease_model, uplink_model
+from sda_platform.protocols.raft import schedule as raft
+from sda_platform.protocols.raft.messages import PLANTED_BUGS, RaftRules
+
+MOST_CONTROLS: Final = 600
+"""Schedules after which a control gives up: the rarest planted bug is found within a sixth of them on average."""
+
+
+@dataclass(frozen=True)
+class ScheduleOutcome:
+    """What a schedule did. ``bug``: the planted one, empty: none; ``violations``: what broke, in words."""
+
+    model: str
+    bug: str
+    seed: int
+    operations: int
+    faults: int
+    violations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ProtocolModel:
+    """A protocol model: how to carry out a seed with a planted bug (empty: none), and the bugs that it has."""
+
+    carry_out: Callable[[int, str], ScheduleOutcome]
+    bugs: tuple[str, ...]
+
+
+def _raft(seed: int, bug: str) -> ScheduleOutcome:
+    done = raft.run(seed, rules=RaftRules(**{bug: False}) if bug else None)
+    return ScheduleOutcome("raft", bug, seed, done.answered, done.crashes, done.violations)
+
+
+def _lease(seed: int, bug: str) -> ScheduleOutcome:
+    done = lease_model.run(seed, checks_tokens=not bug)
+    found = (f"{done.stale_writes} writes of former holders were accepted",) if done.stale_writes else ()
+    return ScheduleOutcome("lease", bug, seed, done.accepted, done.refused, found)
+
+
+def _uplink(seed: int, bug: str) -> ScheduleOutcome:
+    done = uplink_model.run(seed, seconds=60.0, is_fenced=not bug)
+    late = done.slowest_promotion_s > 30.0
+    counted = (
+        (done.executed_twice, "commands were executed twice"),
+        (done.unserved, "accepted commands were neither executed nor expired"),
+        (int(late), f"promotion took {done.slowest_promotion_s:.1f} s"),
+    )
+    found = tuple(f"{count} {what}" for count, what in counted if count)
+    return ScheduleOutcome("uplink", bug, seed, done.accepted, done.promotions, found)
+
+
+def _gossip(seed: int, bug: str) -> ScheduleOutcome:
+    done = gossip_schedule.run(seed, **{bug: False} if bug else {})
+    return ScheduleOutcome("gossip", bug, seed, done.rounds, done.faults, done.violations)
+
+
+MODELS: Final[Mapping[str, ProtocolModel]] = MappingProxyType(
+    {
+        "raft": ProtocolModel(_raft, PLANTED_BUGS),
+        "lease": ProtocolModel(_lease, ("checks_tokens",)),
+        "uplink": ProtocolModel(_uplink, ("is_fenced",)),
+        "gossip": ProtocolModel(_gossip, ("probes_dead", "refutes")),
+    }
+)
+
+
+def schedules(seeds: Mapping[str, Iterable[int]]) -> Iterator[ScheduleOutcome]:
+    """The schedules of the correct models with these seeds, by the model's name."""
+    for name, numbers in seeds.items():
+        for seed in numbers:
+            yield MODELS[name].carry_out(seed, "")
+
+
+def controls(first_seed: int, at_most: int = MOST_CONTROLS) -> Iterator[ScheduleOutcome]:
+    """For each planted bug the first schedule from ``first_seed`` on that finds it, or else the last one tried."""
+    for model in MODELS.values():
+        for bug in model.bugs:
+            tried = (model.carry_out(seed, bug) for seed in range(first_seed, first_seed + at_most))
+            last = None
+            for last in tried:
+                if last.violations:
+                    break
+            assert last is not None
+            yield last

@@ -1,0 +1,88 @@
+"""What a materialization of the schedule shows: service by class and owner, the use of each sensor, pictures."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import dagster as dg
+import pyarrow as pa
+
+from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.tasking.tables import SCHEDULED
+
+_MINUTE_NS: Final = 60_000_000_000
+
+
+def shown_schedule(
+    rows: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]], as_of_ns: int
+) -> dict[str, Any]:
+    """The metadata of a schedule for the UI: ``rows`` of `pass_schedule`, and the ``windows`` that it could use."""
+    from sda_platform.tasking.pictures import coverage_map, gantt_chart, sky_plot
+
+    scheduled = [row for row in rows if row["status"] == SCHEDULED]
+    requested = Counter(row["priority_class"] for row in rows)
+    served = Counter(row["priority_class"] for row in scheduled)
+    facts: dict[str, Any] = {f"class_{c}_served": f"{served[c]} of {requested[c]}" for c in sorted(requested)}
+    reasons = Counter(row["unserved_reason"] for row in rows if row["status"] != SCHEDULED)
+    facts |= {f"unserved_{reason}": count for reason, count in reasons.items()}
+    if rows:
+        facts["fairness"] = _table(owner_shares(rows))
+    if windows:
+        facts["coverage"] = _table(sensor_use(windows, scheduled))
+        facts["coverage_map"] = dg.MetadataValue.md(coverage_map(windows, scheduled, as_of_ns))
+    if scheduled:
+        facts["gantt_chart"] = dg.MetadataValue.md(gantt_chart(scheduled, as_of_ns))
+        facts["sky_plot"] = dg.MetadataValue.md(sky_plot(scheduled))
+    return facts
+
+
+def owner_shares(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each owner: requests, those that are served, and its share of all antenna time; the worst served first."""
+    by_owner: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_owner[row["owner"]].append(row)
+    minutes = {owner: _minutes(mine) for owner, mine in by_owner.items()}
+    total = sum(minutes.values()) or 1.0
+    found = [
+        {
+            "owner": owner,
+            "requests": len(mine),
+            "served": (served := sum(row["status"] == SCHEDULED for row in mine)),
+            "served share": f"{100 * served / len(mine):.0f} %",
+            "antenna time": f"{minutes[owner]:.0f} min",
+            "share of the antenna time": f"{100 * minutes[owner] / total:.0f} %",
+        }
+        for owner, mine in by_owner.items()
+    ]
+    return sorted(found, key=lambda each: (each["served"] / each["requests"], -each["requests"], each["owner"]))
+
+
+def sensor_use(windows: Iterable[Mapping[str, Any]], scheduled: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each sensor: the windows on requested objects ahead, the objects, and the observations that are booked."""
+    offered: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for window in windows:
+        offered[window["source_id"]].append(window)
+    booked: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in scheduled:
+        booked[row["source_id"]].append(row)
+    return [
+        {
+            "sensor": name,
+            "windows": len(offered[name]),
+            "objects in view": len({window["norad_id"] for window in offered[name]}),
+            "observations": len(booked[name]),
+            "objects observed": len({row["norad_id"] for row in booked[name]}),
+            "booked": f"{_minutes(booked[name]):.0f} min",
+        }
+        for name in sorted(offered.keys() | booked.keys())
+    ]
+
+
+def _minutes(rows: Iterable[Mapping[str, Any]]) -> float:
+    """Antenna time of the rows that are scheduled, minutes."""
+    times_ns = (row["end_time_ns"] - row["start_time_ns"] for row in rows if row["status"] == SCHEDULED)
+    return float(sum(times_ns)) / _MINUTE_NS
+
+
+def _table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:
+    return dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))

@@ -1,0 +1,180 @@
+"""Replicated station state on three real Postgres servers: anomalies under lag, modes that have none, and promotion."""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pg8000.native
+import pytest
+from click.testing import CliRunner, Result
+
+from sda_platform.cli.main import main
+from sda_platform.ground_segment.replica_check import problems
+from sda_platform.ground_segment.station_state import FormerLeader, OutcomeUnknown, StationState
+from sda_platform.lake.errors import Unavailable
+from sda_platform.protocols.read_routing import ReadMode, ReadSession
+from sda_platform_tests.support.postgres_replicas import PostgresReplicas, postgres_replicas
+from sda_platform_tests.support.postgres_server import required_binaries
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture
+def replicas() -> Iterator[PostgresReplicas]:
+    binaries = required_binaries()
+    with (
+        tempfile.TemporaryDirectory(prefix="sda-replicas-", ignore_cleanup_errors=True) as directory,
+        postgres_replicas(binaries, Path(directory), 3) as running,
+    ):
+        yield running
+
+
+@contextmanager
+def lagging(replicas: PostgresReplicas, number: int) -> Iterator[None]:
+    """The follower applies nothing meanwhile, whatever it receives."""
+    address = replicas.urls[number].rpartition(":")[2].partition("/")[0]
+    with pg8000.native.Connection("sda", host="127.0.0.1", port=int(address), database="postgres") as follower:
+        follower.run("SELECT pg_wal_replay_pause()")
+        while follower.run("SELECT pg_get_wal_replay_pause_state()")[0][0] != "paused":
+            time.sleep(0.01)
+        try:
+            yield
+        finally:
+            follower.run("SELECT pg_wal_replay_resume()")
+
+
+def chosen(*names: str) -> Callable[[Sequence[str]], str]:
+    """A choice of followers that takes these in turn, where they are fit."""
+    left = list(names)
+
+    def pick(fit: Sequence[str]) -> str:
+        wanted = left.pop(0)
+        return wanted if wanted in fit else fit[0]
+
+    return pick
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_three_anomalies_are_there_under_any_follower_and_absent_in_a_session__RT7_RT8_RT10_RT13_RT20_RT21(
+    replicas: PostgresReplicas,
+) -> None:
+    writer = StationState(replicas.urls)
+    writer.create()
+    for key in ("own", "time", "cause", "effect"):
+        writer.write(key, "old")
+    until(lambda: all(each.lag_bytes == 0 for each in writer.statuses()))
+    any_follower, in_session, in_prefix = ReadMode.ANY_FOLLOWER, ReadMode.SESSION, ReadMode.PREFIX
+    with lagging(replicas, 2):
+        session = ReadSession()
+        writer.write("own", "new", session)
+        writer.write("time", "new", session)
+        writer.write("cause", "new", session)
+        writer.write("effect", "new", session)
+
+        def read(mode: ReadMode, key: str, name: str, by: ReadSession) -> tuple[str | None, str]:
+            writer._pick = chosen(name)
+            return writer.read(key, mode, by)
+
+        assert read(any_follower, "own", "r2", session) == ("old", "r2"), "the session's own write is missing"
+        assert read(in_session, "own", "r2", session) == ("new", "r1")
+
+        for mode, expected in ((any_follower, "old"), (in_session, "new"), (in_prefix, "new")):
+            reader = ReadSession()
+            assert read(mode, "time", "r1", reader) == ("new", "r1")
+            assert read(mode, "time", "r2", reader)[0] == expected, f"{mode}: does time go back?"
+            reader = ReadSession()
+            assert read(mode, "effect", "r1", reader) == ("new", "r1")
+            assert read(mode, "cause", "r2", reader)[0] == expected, f"{mode}: is there an effect without its cause?"
+
+        assert read(in_prefix, "own", "r2", ReadSession()) == ("old", "r2"), "a prefix may be old"
+        assert read(ReadMode.LEADER, "own", "r2", ReadSession()) == ("new", "r0")
+        lag = next(each for each in writer.statuses() if each.name == "r2")
+        assert lag.lag_bytes > 0
+        until(lambda: len(problems(3, writer.statuses())) == 1)
+        assert "r2 is" in problems(3, writer.statuses())[0]
+    until(lambda: all(each.lag_bytes == 0 for each in writer.statuses()))
+    assert read(in_session, "own", "r2", session) == ("new", "r2"), "a follower that caught up serves the session"
+    with lagging(replicas, 2):
+        # Of a thousand reads of a session none goes back, whichever follower is chosen.
+        reader, seen = ReadSession(), list[int]()
+        choices = StationState(replicas.urls)
+        for number in range(20):
+            writer.write("count", str(number))
+            seen += [int(choices.read("count", in_session, reader)[0] or 0) for _ in range(50)]
+        assert seen == sorted(seen)
+        choices.close()
+    writer.close()
+
+
+def command(replicas: PostgresReplicas, *arguments: str) -> Result:
+    """`sda ground state` with these arguments."""
+    addresses = {"SDA_STATION_STATE": json.dumps(replicas.urls)}
+    return CliRunner().invoke(main, ["ground", "state", *arguments], env=addresses)
+
+
+def test_the_commands_store_and_read_in_a_session_and_name_what_is_wrong__RT8_RT20(replicas: PostgresReplicas) -> None:
+    stored = command(replicas, "put", "antenna", "stowed")
+    assert stored.exit_code == 0, stored.output
+    position = stored.stdout.strip()
+    for mode in ("leader", "session", "consistent_prefix"):
+        found = command(replicas, "get", "antenna", "--mode", mode, "--after", position)
+        assert (found.exit_code, found.stdout) == (0, "stowed\n"), found.output
+        server, told = found.stderr.strip().split(", position ")
+        assert server in ("r0", "r1", "r2") and int(told) >= int(position)
+    with lagging(replicas, 1), lagging(replicas, 2):
+        found = command(replicas, "get", "antenna", "--after", str(int(position) + 10**12))
+        assert found.stderr.startswith("r0, "), "no follower has what the session has seen"
+    absent = command(replicas, "get", "nothing")
+    assert absent.exit_code == 1 and "has no value of nothing" in absent.stderr
+    unknown = command(replicas, "promote", "r7", "--synchronous", "r1")
+    assert unknown.exit_code == 1 and "Error: r7 is no follower that has everything" in unknown.stderr
+    assert "Traceback" not in unknown.output
+    assert command(replicas, "get", "antenna", "--mode", "eventual").exit_code == 2
+
+
+def test_a_promotion_loses_no_acknowledged_write_and_fences_the_former_leader__RT11_RT22_RT23(
+    replicas: PostgresReplicas,
+) -> None:
+    state = StationState(replicas.urls, timeout_s=3.0)
+    state.create()
+    with lagging(replicas, 1), pytest.raises(OutcomeUnknown, match="no acknowledgement"):
+        state.write("unknown", "1")
+    session = ReadSession()
+    with lagging(replicas, 2):
+        for number in range(100):
+            state.write(f"k{number}", str(number), session)
+        with pytest.raises(Unavailable, match="r2 is no follower that has everything"):
+            state.promote("r2", synchronous="r1")
+    replicas.crash(0)
+    assert command(replicas, "promote", "r1", "--synchronous", "r2").output == "r1 leads generation 2\n"
+    until(lambda: {each.name: each.lag_bytes for each in state.statuses()} == {"r1": 0, "r2": 0})
+    assert [state.read(f"k{number}", ReadMode.SESSION, session)[0] for number in range(100)] == [
+        str(number) for number in range(100)
+    ]
+    state.write("after", "2")
+    assert problems(3, state.statuses()) == ["1 of 3 servers do not answer"]
+    until(lambda: {each.generation for each in state.statuses()} == {2})
+
+    replicas.start(0)
+    former = StationState(replicas.urls[:1], timeout_s=3.0)
+    with pytest.raises(OutcomeUnknown):
+        former.write("after", "stale")
+    assert state.read("after", ReadMode.LEADER, ReadSession()) == ("2", "r1"), "the newer generation leads"
+    former._generation = 2
+    with pytest.raises(FormerLeader, match="leads generation 1, but 2 was seen"):
+        former.write("after", "stale")
+    former.close()
+    state.close()
+    shown = command(replicas, "replicas", "--json")
+    assert {each["name"]: (each["is_leader"], each["generation"]) for each in json.loads(shown.stdout)} == {
+        "r0": (True, 1), "r1": (True, 2), "r2": (False, 2),
+    }  # fmt: skip

@@ -1,7 +1,8 @@
 """Queries of the past against a plain scan and peers on the same files, and pinned reads during maintenance.
 
     python benchmarks/archive.py                       2 million observations in 40 files (scaled)
-    python benchmarks/archive.py --rows 50000000 --files 1000     full size
+    python benchmarks/archive.py --rows 50000000 --files 1000 --at DIR     full size; DIR keeps the lake for another run
+    python benchmarks/archive.py --compaction          also compacts all of it on Spark (a JVM)
 
 The question is one sensor's hour, as of a commit in the middle of the table. Peers read the same Delta table directly:
 DuckDB by its files, Polars by `scan_delta`. The floor is a scan of exactly the files that the log's statistics keep.
@@ -9,7 +10,9 @@ Nothing is printed unless all give the same rows.
 """
 
 import argparse
+import os
 import random
+import shutil
 import statistics
 import tempfile
 import time
@@ -24,8 +27,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from sda_platform.archive.expiry import expire_files
+from sda_platform.archive.layout_report import judge_layouts
+from sda_platform.archive.maintenance import compact
 from sda_platform.archive.moments import vector_of
 from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ORBITAL_CATALOG
@@ -35,13 +41,14 @@ from sda_platform.lake import commit
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import Retention
+from sda_platform.spark.session import attach
 from sda_platform_tests.support.delta_tables import with_delta_rs
 from sda_platform_tests.unit.archive.lakes import add, elements
 
 HOUR_NS = 3_600 * 10**9
 SENSORS = 40
 REPEATS = 7
-SCHEDULES = 100
+QUERIES = 3_200
 TABLES = {table.name: table for table in (OBSERVATIONS, ORBITAL_CATALOG)}
 
 
@@ -50,20 +57,58 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--files", type=int, default=40)
+    parser.add_argument("--schedules", type=int, default=100, help="0 leaves the pinned reads out")
+    parser.add_argument("--at", help="keep the lake in this directory, or use the one that is there")
+    parser.add_argument("--compaction", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
-        lake = Lake(f"{directory}/lake", MissionClock(0, 0, 0.0), without_session)
+        lake = Lake(f"{arguments.at or directory}/lake", MissionClock(0, 0, 0.0), session)
         lake.reads_unverified = True
         write_observations(lake, arguments.rows, arguments.files)
         as_of_query(lake, arguments.rows, arguments.files)
-    with tempfile.TemporaryDirectory() as directory:
-        pinned_reads(Path(directory))
+        query_log(lake)
+        if arguments.compaction:
+            compaction(lake)
+    if arguments.schedules:
+        with tempfile.TemporaryDirectory() as directory:
+            pinned_reads(Path(directory), arguments.schedules)
+
+
+def session() -> SparkSession:
+    """A session in this process; only the compaction needs one."""
+    return attach("local", "benchmark")
+
+
+def query_log(lake: Lake) -> None:
+    """How many files the queries of the generated log keep; its coverage is that of published logs."""
+    (found,) = judge_layouts(lake, [OBSERVATIONS], QUERIES)
+    print(
+        f"files kept by {QUERIES:,} generated queries: {found.mean_ratio:.1%} on average; at most a tenth by "
+        f"{found.selective_share:.0%} of them"
+    )
+
+
+def compaction(lake: Lake) -> None:
+    """All files of the table, compacted as the maintenance does."""
+    log = lake.log(OBSERVATIONS)
+    size = sum(log.live_files().column("size_bytes").to_pylist())
+    lake.session.range(1).count()  # the start of the engine is not measured
+    began = time.perf_counter()
+    replaced = compact(lake, OBSERVATIONS)
+    taken = time.perf_counter() - began
+    after = sum(log.live_files().column("size_bytes").to_pylist())
+    cores = os.cpu_count() or 1
+    print(
+        f"compaction of {replaced} files, {size / 1e6:,.0f} MB into {after / 1e6:,.0f} MB: {taken:,.1f} s, "
+        f"{size / 1e6 / taken / cores:,.1f} MB/s per core of {cores}"
+    )
 
 
 def write_observations(lake: Lake, rows: int, files: int) -> None:
-    """Observations of `SENSORS` sensors in order of time, one hour a file and commit."""
-    chance, each = np.random.default_rng(1), rows // files
-    for number in range(files):
+    """Observations of `SENSORS` sensors in order of time, one hour a file and commit; those that are there stay."""
+    each = rows // files
+    for number in range(lake.log(OBSERVATIONS).head().sequence, files):
+        chance = np.random.default_rng([1, number])
         times_ns = number * HOUR_NS + np.sort(chance.integers(0, HOUR_NS, each))
         columns: dict[str, Any] = {
             "observation_id": [f"{number:05d}-{n:08d}" for n in range(each)],
@@ -131,10 +176,10 @@ def as_of_query(lake: Lake, rows: int, files: int) -> None:
         print(f"  {name}: {taken * 1e3:,.0f} ms, {taken / seconds['scan of the files kept']:.1f} times the scan")
 
 
-def pinned_reads(directory: Path) -> None:
+def pinned_reads(directory: Path, schedules: int) -> None:
     """An old version of a replaced table is read under a lease while files expire around it, in drawn schedules."""
     chance, unchanged = random.Random(1), 0
-    for number in range(SCHEDULES):
+    for number in range(schedules):
         lake = Lake(str(directory / str(number)), MissionClock(0, 0, 0.0), without_session)
         lake.reads_unverified = True
         for epoch in range(chance.randint(2, 6)):
@@ -157,7 +202,9 @@ def pinned_reads(directory: Path) -> None:
                             expire_files(log, held, now_ms=now_ms, retention=Retention(0, 0, 0))
             again = PinnedView(lake, chosen, vector_of(lake, chosen, f"orbital_catalog={version}"))
             unchanged += again.rows("FROM orbital_catalog ORDER BY norad_id").equals(before)
-    print(f"pinned reads during maintenance: {unchanged} of {SCHEDULES} drawn schedules unchanged (scaled from 1,000)")
+        shutil.rmtree(directory / str(number))
+    label = "full size" if schedules >= 1_000 else "scaled from 1,000"
+    print(f"pinned reads during maintenance: {unchanged} of {schedules} drawn schedules unchanged ({label})")
 
 
 def named(row: Any) -> dict[str, Any]:

@@ -5,9 +5,12 @@ from typing import Any
 
 import dagster as dg
 
+from sda_platform.archive.encoding_asset import KEY as ENCODING_KEY
+from sda_platform.archive.encoding_asset import encoding_asset
 from sda_platform.archive.layout_asset import KEY as LAYOUT_KEY
-from sda_platform.archive.layout_asset import layout_asset, rule_result
+from sda_platform.archive.layout_asset import layout_asset
 from sda_platform.archive.maintenance import maintenance_job, nightly
+from sda_platform.archive.report_asset import report_asset, rule_result
 from sda_platform.archive.stores import Store, holds, stores
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.policy import GroupPolicy
@@ -24,35 +27,33 @@ RETENTION_KEY = dg.AssetKey([GROUP, "retention"])
 def archive_definitions(tables: Sequence[Table], settings: Settings) -> dg.Definitions:
     """Maintenance and reports over ``tables``."""
     maintenance = maintenance_job(tables)
-    reports = dg.define_asset_job(
-        "archive_reports",
-        selection=dg.AssetSelection.assets(RETENTION_KEY, LAYOUT_KEY),
-        tags={POOL_TAG: Pool.MAINTENANCE},
-        executor_def=dg.in_process_executor,
-        description="Reports on how the lake is kept. They change nothing.",
+    reports = _report_job(
+        "archive_reports", "Reports on how the lake is kept. They change nothing.", RETENTION_KEY, LAYOUT_KEY
+    )
+    encodings = _report_job(
+        "archive_encodings", "Measures the encodings of all tables. It changes nothing.", ENCODING_KEY
     )
     return dg.Definitions(
-        assets=[retention_asset(tables, settings), layout_asset(tables, GROUP)],
-        jobs=[maintenance, reports],
-        schedules=[nightly(maintenance), _daily(reports)],
+        assets=[retention_asset(tables, settings), layout_asset(tables, GROUP), encoding_asset(tables, GROUP)],
+        jobs=[maintenance, reports, encodings],
+        schedules=[
+            nightly(maintenance),
+            _regular("daily", reports, "30 5 * * *"),
+            _regular("weekly", encodings, "45 5 * * 1"),
+        ],
     )
 
 
 def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDefinition:
     """The asset whose history shows the size of every store."""
 
-    @dg.asset(
-        key=RETENTION_KEY,
-        group_name=GROUP,
-        kinds={"python"},
-        pool=Pool.MAINTENANCE,
-        check_specs=[
-            dg.AssetCheckSpec(
-                "nothing_is_kept_too_long",
-                asset=RETENTION_KEY,
-                description="No store holds what the nightly maintenance should have removed three days ago.",
-            )
-        ],
+    @report_asset(
+        RETENTION_KEY,
+        GROUP,
+        checks={
+            "nothing_is_kept_too_long": "No store holds what the nightly maintenance should have removed three days "
+            "ago."
+        },
         description="Every store of the platform: how long it keeps what, what removes it, and how much it holds. "
         "`sda retention` shows the same.",
     )
@@ -75,11 +76,21 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
     return archive_retention
 
 
-def _daily(job: Any) -> dg.ScheduleDefinition:
+def _report_job(name: str, description: str, *assets: dg.AssetKey) -> Any:
+    return dg.define_asset_job(
+        name,
+        selection=dg.AssetSelection.assets(*assets),
+        tags={POOL_TAG: Pool.MAINTENANCE},
+        executor_def=dg.in_process_executor,
+        description=description,
+    )
+
+
+def _regular(how_often: str, job: Any, cron: str) -> dg.ScheduleDefinition:
     return dg.ScheduleDefinition(
-        name="daily_archive_reports",
+        name=f"{how_often}_{job.name}",
         job=job,
-        cron_schedule="30 5 * * *",
+        cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
 
@@ -89,10 +100,14 @@ def _identifier(store: Store) -> str:
 
 
 def _table(found: Sequence[Store]) -> str:
-    lines = ["| store | kept | removed by | files | MB | oldest, days |", "|---|---|---|---:|---:|---:|"]
+    lines = [
+        "| store | kept | removed by | files | MB | MB a year | oldest, days |",
+        "|---|---|---|---:|---:|---:|---:|",
+    ]
     for each in found:
         files = "" if each.files is None else f"{each.files:,}"
         size = "" if each.size_bytes is None else f"{each.size_bytes / 1e6:,.1f}"
         oldest = "" if each.oldest_days is None else f"{each.oldest_days:,.1f}"
-        lines.append(f"| {each.name} | {each.kept} | {each.removed_by} | {files} | {size} | {oldest} |")
+        growth = "" if each.yearly_bytes is None else f"{each.yearly_bytes / 1e6:,.1f}"
+        lines.append(f"| {each.name} | {each.kept} | {each.removed_by} | {files} | {size} | {growth} | {oldest} |")
     return "\n".join(lines)

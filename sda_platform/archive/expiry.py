@@ -18,6 +18,7 @@ from upath import UPath
 from sda_platform import failpoints
 from sda_platform.lake import delta_log, durable
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.object_store import delta_options
 from sda_platform.lake.retention import Retention
 
 JOURNAL = "_expiry.json"
@@ -70,7 +71,7 @@ def awaiting(log: TableLog) -> Mapping[str, int]:
 def _expired(log: TableLog, held_versions: Sequence[int], retention: Retention) -> list[str]:
     """By the log and a listing of the table's directory; delta-rs does both, and deletes nothing in a dry run."""
     try:
-        delta = DeltaTable(log.uri)
+        delta = DeltaTable(log.uri, storage_options=delta_options(log.uri))
     except TableNotFoundError:
         return []
     found = delta.vacuum(

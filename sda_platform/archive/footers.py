@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 from upath import UPath
 
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.storage import location
 
 HEALTHY_BYTES = (64 * 2**20, 512 * 2**20)
 """Sizes of data files that neither planning nor decoding suffers from (DL3)."""
@@ -50,7 +51,7 @@ def table_layout(log: TableLog, most_files: int = 20) -> TableLayout:
     live = log.live_files().sort_by([("size_bytes", "descending")])
     sizes = live.column("size_bytes").to_pylist()
     delta = log.open()
-    by_name = {UPath(uri).name: UPath(uri) for uri in delta.file_uris()} if delta else {}
+    by_name = {location(uri).name: location(uri) for uri in delta.file_uris()} if delta else {}
     columns: dict[str, ColumnLayout] = {}
     groups = 0
     chosen = live.column("path").to_pylist()[:most_files]

@@ -6,9 +6,9 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.archive.layout_report import LayoutJudgement, judge_layouts
+from sda_platform.archive.report_asset import report_asset, rule_result
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.resources import LakeResource
-from sda_platform.spark.pools import Pool
 
 KEY = dg.AssetKey(["archive", "layout_report"])
 _CHECKS = {
@@ -20,12 +20,10 @@ _CHECKS = {
 def layout_asset(tables: Sequence[Table], group: str) -> dg.AssetsDefinition:
     """The asset over ``tables``; it plans queries and reads no row."""
 
-    @dg.asset(
-        key=KEY,
-        group_name=group,
-        kinds={"python"},
-        pool=Pool.MAINTENANCE,
-        check_specs=[dg.AssetCheckSpec(name, asset=KEY, description=text) for name, text in _CHECKS.items()],
+    @report_asset(
+        KEY,
+        group,
+        checks=_CHECKS,
         description="Files and row groups that the queries of each table keep, by the bounds in its log. Queries are "
         "those that `sda query` recorded, and generated ones up to a hundred. `sda layout` shows the same.",
     )
@@ -45,16 +43,6 @@ def layout_asset(tables: Sequence[Table], group: str) -> dg.AssetsDefinition:
         )
 
     return archive_layout_report
-
-
-def rule_result(name: str, problems: Sequence[str]) -> dg.AssetCheckResult:
-    """The outcome of a rule of the archive: red, as a warning, where there are ``problems``."""
-    return dg.AssetCheckResult(
-        check_name=name,
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(problems) or None,
-    )
 
 
 def _table(judged: Sequence[LayoutJudgement]) -> str:

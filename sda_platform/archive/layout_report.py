@@ -22,6 +22,7 @@ from sda_platform.archive.pruning import ROWS, Bounds, Kept, may_match
 from sda_platform.archive.query_log import LoggedQuery, QueryLog, generated
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 
 MOST_MEAN_RATIO = 0.3
@@ -136,7 +137,7 @@ def plan(log: TableLog, bounds: Bounds, queries: Iterable[LoggedQuery]) -> Itera
 def row_group_bounds(log: TableLog, files: Bounds) -> Bounds:
     """The bounds of every row group in ``files``, by their footers; column ``file`` is the number of its file."""
     delta = log.open()
-    uris = {UPath(uri).name: UPath(uri) for uri in delta.file_uris()} if delta else {}
+    uris = {location(uri).name: location(uri) for uri in delta.file_uris()} if delta else {}
     rows: list[dict[str, Any]] = []
     for number, path in enumerate(files.column("path").to_pylist()):
         with uris[UPath(path).name].open("rb") as stream:

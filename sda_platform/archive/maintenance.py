@@ -19,6 +19,7 @@ from sda_platform.archive.expiry import expire_files
 from sda_platform.archive.footers import HEALTHY_BYTES
 from sda_platform.archive.lifecycle import POLICY, LifecyclePolicy, chosen_tables, select, small_files, wait_for_alerts
 from sda_platform.archive.log_cleanup import clean_log
+from sda_platform.archive.parquet_profile import writer_settings
 from sda_platform.archive.process_logs import bound_logs
 from sda_platform.archive.tags import Tags
 from sda_platform.lake.holds import VersionLeases
@@ -183,13 +184,16 @@ def _expire(
 
 
 def compact(lake: Lake, table: Table) -> int:
-    """Compact one table; returns how many files were replaced. The result is on disk on return.
+    """Compact one table into files of its Parquet profile; returns how many files were replaced.
 
-    Delta's own bounds (1 GiB both) would rewrite healthy files every time, into files that are too large.
+    The result is on disk on return. Delta's own bounds (1 GiB both) would rewrite healthy files every time, into files
+    that are too large.
     """
     session = lake.session
     session.conf.set(f"{_OPTIMIZE}.minFileSize", HEALTHY_BYTES[0])
     session.conf.set(f"{_OPTIMIZE}.maxFileSize", POLICY.target_file_bytes)
+    for name, value in writer_settings(table).items():
+        session.conf.set(name, value)
     metrics = session.sql(f"OPTIMIZE delta.`{lake.log(table).uri}`").collect()[0]["metrics"]
     lake.head(table)
     return int(metrics["numFilesRemoved"])

@@ -9,26 +9,21 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.dataset as ds
-from deltalake import DeltaTable
-from upath import UPath
 
-from sda_platform.archive.errors import QueryRefused, VersionExpired
-from sda_platform.archive.version_vector import KeptTable, VersionVector
+from sda_platform.archive.errors import QueryRefused
+from sda_platform.archive.pinned_files import PinnedFiles, Projection, pinned_files
+from sda_platform.archive.pruning import Predicate
+from sda_platform.archive.query_conditions import necessary_conditions
+from sda_platform.archive.version_vector import VersionVector
 from sda_platform.lake.correction_log import INSERT, CorrectionLogModel
-from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
-from sda_platform.lake.log import TableLog
-from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
-Projection = Literal["snapshot_time", "current"]
-"""The columns that a table had then, or those that it is declared with now; a column that came later is null."""
 BATCH_ROWS = 8_192
 
 
@@ -44,7 +39,8 @@ class Limits:
 class PinnedView:
     """The tables of ``vector`` as SQL views, and in schema ``active`` the rows of correction logs that hold.
 
-    A table is opened when a query names it. A query reads; it can change neither files nor this view's settings.
+    A table is opened when a query names it, and only the files that the query's conditions keep are looked at. A query
+    reads; it can change neither files nor this view's settings.
     """
 
     def __init__(
@@ -60,7 +56,8 @@ class PinnedView:
         self._tables = tables
         self._projection = projection
         self._limits = limits or Limits()
-        self._views: set[str] = set()
+        self._files: dict[str, PinnedFiles] = {}
+        self._conditions: dict[str, Predicate | None] = {}
         self._connection = duckdb.connect(
             ":memory:",
             config={
@@ -97,12 +94,13 @@ class PinnedView:
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise QueryRefused("a query is one SELECT statement; nothing can be changed here")
         words = set(re.findall(r"\w+", sql))
-        for name in sorted(words & self.vector.snapshots.keys() - self._views):
-            self._open(name)
+        necessary = necessary_conditions(self._connection, sql, self._tables)
+        for name in sorted(words & self.vector.snapshots.keys()):
+            self._open(name, necessary.get(name))
         try:
             return self._connection.sql(sql, params=list(parameters))
         except duckdb.CatalogException:
-            if missing := sorted((words & self._tables.keys()) - self._views):
+            if missing := sorted((words & self._tables.keys()) - self._files.keys()):
                 has = ", ".join(sorted(self.vector.snapshots))
                 raise QueryRefused(
                     f"{', '.join(missing)} is not part of {self.vector.moment}, which has {has}"
@@ -121,13 +119,22 @@ class PinnedView:
         ]
         return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
 
-    def _open(self, name: str) -> None:
-        """Make the views of a table."""
-        log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
-        dataset, names, upto = pinned(log, snapshot, self._projection, self.vector.kept.get(name))
-        self._connection.register(f"files_of_{name}", dataset)
-        selected = ", ".join(f'"{each}"' for each in names)
-        where = f" WHERE {COMMIT_SEQUENCE} <= {upto}" if upto is not None else ""
+    def _open(self, name: str, condition: Predicate | None) -> None:
+        """Give the views of a table the files that may hold rows for which ``condition`` is true; make the views."""
+        is_new = name not in self._files
+        if is_new:
+            log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
+            self._files[name] = pinned_files(log, snapshot, self._projection, self.vector.kept.get(name))
+        files = self._files[name]
+        if is_new or condition != self._conditions[name]:
+            self._connection.register(f"files_of_{name}", files.dataset(condition))
+            self._conditions[name] = condition
+        if is_new:
+            self._make_views(name, files)
+
+    def _make_views(self, name: str, files: PinnedFiles) -> None:
+        selected = ", ".join(f'"{each}"' for each in files.columns)
+        where = f" WHERE {COMMIT_SEQUENCE} <= {files.upto}" if files.upto is not None else ""
         self._connection.execute(f'CREATE VIEW "{name}" AS SELECT {selected} FROM files_of_{name}{where}')
         if issubclass(self._tables[name].model, CorrectionLogModel):
             key = self._tables[name].key[0]
@@ -135,7 +142,6 @@ class PinnedView:
                 f'CREATE VIEW active."{name}" AS SELECT * FROM (SELECT * FROM main."{name}" QUALIFY row_number() OVER '
                 f"(PARTITION BY {key} ORDER BY sequence DESC, op DESC) = 1) WHERE op = '{INSERT}'"
             )
-        self._views.add(name)
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -152,74 +158,6 @@ class PinnedView:
             raise QueryRefused(str(error)) from None
         finally:
             timer.cancel()
-
-
-def pinned(
-    log: TableLog, snapshot: TableSnapshot, projection: Projection = "snapshot_time", kept: KeptTable | None = None
-) -> tuple[ds.Dataset, Sequence[str], int | None]:
-    """The files of a table at ``snapshot``, the columns to select, and the last commit whose rows count (None: all).
-
-    ``kept`` is what a tag keeps of it. Raises VersionExpired where the version, or the schema that it had, is gone.
-    """
-    declared = log.table.arrow_schema
-    if snapshot.sequence == 0:
-        return ds.dataset(declared.empty_table()), declared.names, None
-    if log.table.replaces_rows:
-        upto = None
-        dataset, columns = _old_version(log, snapshot) if kept is None else (ds.dataset(list(kept.files)), kept.columns)
-    else:
-        upto, newest = snapshot.sequence, log.open()
-        if newest is None:
-            raise log.gone(snapshot.version)
-        dataset, columns = log.dataset(newest), kept.columns if kept else []
-        if projection == "snapshot_time" and not columns:
-            columns = _names(_opened(log, snapshot))
-    if projection == "current":
-        return dataset.replace_schema(declared), declared.names, upto
-    return dataset, columns, upto
-
-
-def _old_version(log: TableLog, snapshot: TableSnapshot) -> tuple[ds.Dataset, Sequence[str]]:
-    then = _opened(log, snapshot)
-    if not _all_exist(then):
-        raise _expired(log, snapshot, "data files of it were removed")
-    return log.dataset(then), _names(then)
-
-
-def _names(delta: DeltaTable) -> list[str]:
-    return [field.name for field in delta.schema().fields]
-
-
-def _opened(log: TableLog, snapshot: TableSnapshot) -> DeltaTable:
-    try:
-        delta = log.open(snapshot.version)
-    except VersionGone:
-        delta = None
-    if delta is None:
-        raise _expired(log, snapshot, "its log was cut")
-    return delta
-
-
-def _all_exist(delta: DeltaTable) -> bool:
-    return all(UPath(uri).exists() for uri in delta.file_uris())
-
-
-def _expired(log: TableLog, snapshot: TableSnapshot, reason: str) -> VersionExpired:
-    """The error, with the oldest commit of the platform after the snapshot that can still be read."""
-    if not log.table.replaces_rows:
-        reason += "; its rows can be read with the columns of today (--columns current)"
-    for commit in log.commits(None)[::-1]:
-        if commit.version <= snapshot.version:
-            continue
-        try:
-            delta = log.open(commit.version)
-        except VersionGone:
-            continue
-        if not log.table.replaces_rows or (delta is not None and _all_exist(delta)):
-            return VersionExpired(
-                log.table.name, f"version {snapshot.version}", reason, commit.version, commit.timestamp_ms
-            )
-    return VersionExpired(log.table.name, f"version {snapshot.version}", reason)
 
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:

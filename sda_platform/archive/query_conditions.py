@@ -5,7 +5,9 @@ planner reads more than the engine may; a disjunction with such a part is left o
 """
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -22,6 +24,25 @@ _OPS: Mapping[str, Op] = {
 _MIRRORED: Mapping[str, Op] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
+_BY_NAME = {"query", "query_table"}
+"""Functions that read a table whose name is a text."""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The columns of a table under the name that a SELECT gives it."""
+
+    table: Table
+    alias: str
+
+    def name_of(self, node: Mapping[str, Any]) -> str:
+        """The column that ``node`` refers to. Raises _Unclear; in a subquery it can be one of another table."""
+        *qualifier, name = node["column_names"] if node["type"] == "COLUMN_REF" else ("",)
+        if name not in self.table.arrow_schema.names or (qualifier and qualifier != [self.alias or self.table.name]):
+            raise _Unclear
+        return str(name)
+
+
 class _Unclear(Exception):
     """A part of a condition that compares no column with a constant."""
 
@@ -29,53 +50,89 @@ class _Unclear(Exception):
 def conditions_in(sql: str, tables: Mapping[str, Table]) -> list[LoggedQuery]:
     """For each SELECT in ``sql`` from one of ``tables`` alone, its conditions; none where it cannot be parsed."""
     with duckdb.connect(config={"enable_external_access": "false"}) as connection:
-        (text,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone() or ("{}",)
-    return [
-        LoggedQuery(table.name, _understood(node.get("where_clause"), table), "recorded")
-        for node in _selects(json.loads(text))
-        if (table := tables.get(_source(node))) is not None
-    ]
+        return [LoggedQuery(*found, "recorded") for found in _conditions(_parsed(connection, sql), tables)]
 
 
-def _selects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """Every SELECT below a parsed text, those of subqueries included."""
+def necessary_conditions(
+    connection: duckdb.DuckDBPyConnection, sql: str, tables: Mapping[str, Table]
+) -> dict[str, Predicate]:
+    """By table a condition that all rows satisfy on which the result of ``sql`` depends.
+
+    A table is left out if anything but a SELECT from it alone refers to its name.
+    """
+    parsed, found = _parsed(connection, sql), defaultdict[str, list[Predicate]](list)
+    for name, condition in _conditions(parsed, tables):
+        found[name].append(condition)
+    names = Counter(_names(parsed))
+    if names.keys() & _BY_NAME:
+        return {}
+    return {name: Combination("or", tuple(each)) for name, each in found.items() if names[name] == len(each)}
+
+
+def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
+    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()
+    return json.loads(text)
+
+
+def _conditions(parsed: Any, tables: Mapping[str, Table]) -> Iterator[tuple[str, Predicate]]:
+    for node in _nodes(parsed):
+        if node.get("type") == "SELECT_NODE" and (table := tables.get(_source(node))) is not None:
+            yield (
+                table.name,
+                _understood(node.get("where_clause"), _Columns(table, node["from_table"].get("alias", ""))),
+            )
+
+
+def _nodes(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object in a parsed text."""
     if isinstance(value, dict):
-        if value.get("type") == "SELECT_NODE":
-            yield value
-        for each in value.values():
-            yield from _selects(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _selects(each)
+        yield value
+        value = value.values()
+    elif not isinstance(value, list):
+        return
+    for each in value:
+        yield from _nodes(each)
+
+
+def _names(parsed: Any) -> Iterator[str]:
+    """The names of tables, functions and common table expressions, each time that one occurs."""
+    for node in _nodes(parsed):
+        if node.get("type") == "BASE_TABLE":
+            yield str(node["table_name"]).lower()
+        if "function_name" in node:
+            yield str(node["function_name"]).lower()
+        for entry in (node.get("cte_map") or {}).get("map", ()):
+            yield str(entry["key"]).lower()
 
 
 def _source(node: Mapping[str, Any]) -> str:
-    """The table that a SELECT reads; the views of schema ``active`` read a table as a whole."""
+    """The table that a SELECT reads under its own columns; the views of schema ``active`` read a table as a whole."""
     source = node.get("from_table") or {}
     is_table = source.get("type") == "BASE_TABLE" and not source.get("schema_name")
-    return str(source.get("table_name")) if is_table else ""
+    is_changed = source.get("column_name_alias") or source.get("sample") or node.get("sample")
+    return str(source.get("table_name")) if is_table and not is_changed else ""
 
 
-def _understood(node: Any, table: Table) -> Predicate:
+def _understood(node: Any, columns: _Columns) -> Predicate:
     """The parts of a conjunction that are understood."""
     if not node:
         return all_of()
     if node["type"] == "CONJUNCTION_AND":
-        return all_of(*(_understood(child, table) for child in node["children"]))
+        return all_of(*(_understood(child, columns) for child in node["children"]))
     try:
-        return _predicate(node, table)
+        return _predicate(node, columns)
     except _Unclear:
         return all_of()
 
 
-def _predicate(node: Mapping[str, Any], table: Table) -> Predicate:
+def _predicate(node: Mapping[str, Any], columns: _Columns) -> Predicate:
     kind = node["type"]
     if kind == "CONJUNCTION_OR":
-        return Combination("or", tuple(_predicate(child, table) for child in node["children"]))
+        return Combination("or", tuple(_predicate(child, columns) for child in node["children"]))
     if kind == "CONJUNCTION_AND":
-        return all_of(*(_predicate(child, table) for child in node["children"]))
+        return all_of(*(_predicate(child, columns) for child in node["children"]))
     if kind == "COMPARE_BETWEEN":
-        column = _column(node["input"], table)
+        column = columns.name_of(node["input"])
         return all_of(
             Condition(column, ">=", _constant(node["lower"])), Condition(column, "<=", _constant(node["upper"]))
         )
@@ -84,21 +141,14 @@ def _predicate(node: Mapping[str, Any], table: Table) -> Predicate:
     op = _OPS[kind]
     if op in ("in", "is null", "is not null"):
         first, *others = node["children"]
-        return Condition(_column(first, table), op, _constants(others) or None)
-    return _comparison(node["left"], op, node["right"], table)
+        return Condition(columns.name_of(first), op, _constants(others) or None)
+    return _comparison(node["left"], op, node["right"], columns)
 
 
-def _comparison(left: Mapping[str, Any], op: Op, right: Mapping[str, Any], table: Table) -> Condition:
+def _comparison(left: Mapping[str, Any], op: Op, right: Mapping[str, Any], columns: _Columns) -> Condition:
     if left["type"] == "COLUMN_REF":
-        return Condition(_column(left, table), op, _constant(right))
-    return Condition(_column(right, table), _MIRRORED[op], _constant(left))
-
-
-def _column(node: Mapping[str, Any], table: Table) -> str:
-    name = str(node["column_names"][-1]) if node["type"] == "COLUMN_REF" else ""
-    if name not in table.arrow_schema.names:
-        raise _Unclear
-    return name
+        return Condition(columns.name_of(left), op, _constant(right))
+    return Condition(columns.name_of(right), _MIRRORED[op], _constant(left))
 
 
 def _constants(nodes: Sequence[Mapping[str, Any]]) -> list[Any]:

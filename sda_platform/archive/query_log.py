@@ -1,22 +1,24 @@
 """The queries by which a layout is judged: those that people ran, and generated ones where these are few.
 
-`sda query` records the conditions of each query, in ``<lake>/_queries.jsonl``; the newest 5,000 are kept. Generated
-queries have the coverage that published query logs show (DL3): a time window in 95 % of them, 0.7 to 3 % of the table's
-time; one object or sensor in 30 %; a condition on another numbered column in 15 %.
+`sda query` and `sda sql` record the conditions of each query, in ``<lake>/_queries.jsonl``; the newest 5,000 are kept.
+Those on Spark have the audit of their plan (`archive.plan_audit`).
+
+Generated queries have the coverage that published query logs show (DL3): a time window in 95 % of them, 0.7 to 3 % of
+the table's time; one object or sensor in 30 %; a condition on another numbered column in 15 %.
 """
 
 import json
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from upath import UPath
 
 from sda_platform.archive.pruning import Bounds, Condition, Predicate, all_of, predicate_of
 from sda_platform.lake import durable
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 MOST_RECORDED = 5_000
@@ -27,27 +29,29 @@ _OBJECTS = ("norad_id", "norad_id_1", "satellite_id")
 
 @dataclass(frozen=True)
 class LoggedQuery:
-    """The conditions of one query on one table, and where it comes from."""
+    """The conditions of one query on one table, where it comes from, and the audit of its plan as JSON has it."""
 
     table: str
     predicate: Predicate
     source: Literal["recorded", "generated"]
+    plan: Mapping[str, Any] | None = None
 
 
 class QueryLog:
     """The recorded queries of the lake at ``lake_uri``."""
 
     def __init__(self, lake_uri: str) -> None:
-        self._file = UPath(lake_uri) / "_queries.jsonl"
+        self._file = location(lake_uri) / "_queries.jsonl"
 
     def read(self) -> list[LoggedQuery]:
         """The recorded queries, oldest first; lines that are damaged are left out."""
         return list(self._entries())
 
-    def record(self, queries: Sequence[LoggedQuery]) -> None:
-        """Add ``queries``. Of two processes that record at once, one may lose its entry."""
-        newest = [*self._entries(), *queries][-MOST_RECORDED:]
-        lines = (json.dumps({"table": each.table, "predicate": each.predicate.to_dict()}) for each in newest)
+    def record(self, queries: Sequence[LoggedQuery], plan: Mapping[str, Any] | None = None) -> None:
+        """Add ``queries``, with the audit of the plan of all. Of two processes that record at once, one may lose its
+        entry."""
+        newest = [*self._entries(), *(replace(each, plan=plan) for each in queries)][-MOST_RECORDED:]
+        lines = (json.dumps(_to_dict(each)) for each in newest)
         durable.write(self._file, "".join(f"{line}\n" for line in lines).encode())
 
     def _entries(self) -> Iterator[LoggedQuery]:
@@ -58,9 +62,14 @@ class QueryLog:
         for line in lines:
             try:
                 facts = json.loads(line)
-                yield LoggedQuery(facts["table"], predicate_of(facts["predicate"]), "recorded")
+                yield LoggedQuery(facts["table"], predicate_of(facts["predicate"]), "recorded", facts.get("plan"))
             except (ValueError, KeyError, TypeError):
                 continue
+
+
+def _to_dict(query: LoggedQuery) -> dict[str, Any]:
+    facts = {"table": query.table, "predicate": query.predicate.to_dict()}
+    return facts if query.plan is None else {**facts, "plan": query.plan}
 
 
 def generated(table: Table, bounds: Bounds, count: int, seed: int = 1) -> list[LoggedQuery]:

@@ -3,12 +3,13 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from upath import UPath
 
 from sda_platform.archive.expiry import awaiting
+from sda_platform.archive.growth import yearly_bytes
 from sda_platform.archive.lifecycle import POLICY
 from sda_platform.archive.tags import Tags
 from sda_platform.clock import iso
@@ -16,6 +17,7 @@ from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import NEWEST_COMMITS
 from sda_platform.lake.retention import RETENTION
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.listing import changed_s
 from sda_platform.landing.zone import LandingZone
@@ -30,7 +32,7 @@ class Store:
     """A store: what it holds, how long, what removes it, and how many files and bytes there are (None: not local).
 
     ``most_days`` is the age at which its content is removed, ``oldest_days`` that of its oldest content; None where
-    another rule holds.
+    another rule holds. ``yearly_bytes``: growth of what is kept for ever, None where it is not measured.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Store:
     size_bytes: int | None
     most_days: float | None = None
     oldest_days: float | None = None
+    yearly_bytes: float | None = None
 
     @property
     def is_late(self) -> bool:
@@ -51,9 +54,10 @@ class Store:
 
 def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) -> Iterator[Store]:
     """Every store of the platform at ``home``, with its lake and its landing zones."""
-    at, days = UPath(lake.uri), RETENTION.data_files_h // 24
+    at, days = location(lake.uri), RETENTION.data_files_h // 24
     nightly, archive = "nightly maintenance", "for ever: they are the archive"
-    yield _measured("rows of tables", archive, "nothing", [at], lambda p: p.suffix == ".parquet" and _is_data(p))
+    rows = _measured("rows of tables", archive, "nothing", [at], lambda p: p.suffix == ".parquet" and _is_data(p))
+    yield replace(rows, yearly_bytes=yearly_bytes(lake.log(table) for table in tables))
     yield _journalled(lake, tables, f"{days} days after the last version, then {POLICY.journal_grace_h} h in a journal")
     logs = [at / table.name / "_delta_log" for table in tables]
     kept = f"{RETENTION.log_h // 24} days, the newest {NEWEST_COMMITS} commits, and what a consumer needs"
@@ -64,7 +68,9 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
         places = [zone.archive.places[number] for zone in zones]
         kept = f"{RETENTION.segments_days} days, then an empty mark of each"
         yield _measured(name, kept, nightly, places, most_days=RETENTION.segments_days)
-    yield _measured("dead letters", archive, "nothing", [at / "dead_letters"])
+    letters = _measured("dead letters", archive, "nothing", [at / "dead_letters"])
+    of_letters = (lake.log(table) for table in tables if table.name == "dead_letters")
+    yield replace(letters, yearly_bytes=yearly_bytes(of_letters))
     receipts = f"{RETENTION.receipts_days} days, and the newest {RETENTION.receipt_batches:,} batches"
     yield _measured("receipts of the SQLite subscriber", receipts, "each delivery", [UPath(home) / "subscriber.sqlite"])
     history = (
@@ -82,13 +88,18 @@ def stores(lake: Lake, tables: Sequence[Table], home: Path, landing_uri: str) ->
 def holds(lake: Lake) -> Iterator[str]:
     """The leases and tags of a lake, in words."""
     for lease in VersionLeases(lake.uri).active():
-        versions = ", ".join(f"{table}={version}" for table, version in sorted(lease.versions.items()))
+        versions = ", ".join(f"{table}={_span(held)}" for table, held in sorted(lease.versions.items()))
         yield f"lease of {lease.holder} ({lease.purpose}) until {iso(lease.until_ms * 1_000_000)}: {versions}"
     tags = Tags(lake.uri)
     for name in tags.names():
         tag = tags.read(name)
         until = f"until {iso(tag.until_ms * 1_000_000)}" if tag.until_ms is not None else "until it is removed"
         yield f"tag {name}, {until}: {tag.moment}"
+
+
+def _span(versions: Sequence[int]) -> str:
+    first, last = versions[0], versions[-1]
+    return str(first) if first == last else f"{first}…{last}"
 
 
 def _is_data(path: Path) -> bool:

@@ -19,7 +19,7 @@ from upath import UPath
 
 from sda_platform import failpoints
 from sda_platform.archive.errors import UnknownMoment
-from sda_platform.archive.pinned_view import pinned
+from sda_platform.archive.pinned_files import pinned_files
 from sda_platform.archive.version_vector import KeptTable, VersionVector
 from sda_platform.lake import durable
 from sda_platform.lake.errors import InvariantError
@@ -27,6 +27,7 @@ from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -62,7 +63,7 @@ class Tags:
     """The tags of the lake at ``lake_uri``."""
 
     def __init__(self, lake_uri: str) -> None:
-        self._directory = UPath(lake_uri) / "_tags"
+        self._directory = location(lake_uri) / "_tags"
         self._leases = VersionLeases(lake_uri)
 
     def names(self) -> list[str]:
@@ -95,7 +96,7 @@ class Tags:
         with self._leases.held(vector.snapshots.values(), _purpose(name)):
             for snapshot in vector.snapshots.values():
                 log = lake.log(tables[snapshot.table])
-                columns[snapshot.table] = list(pinned(log, snapshot)[1])
+                columns[snapshot.table] = list(pinned_files(log, snapshot).columns)
                 if log.table.replaces_rows and snapshot.sequence:
                     files[snapshot.table] = [self._copy(source, name, log) for source in _data_files(log, snapshot)]
             failpoints.hit("tag.copied", name)
@@ -203,7 +204,7 @@ def _purpose(name: str) -> str:
 
 def _data_files(log: TableLog, snapshot: TableSnapshot) -> list[UPath]:
     delta = log.open(snapshot.version)
-    return [UPath(uri) for uri in delta.file_uris()] if delta else []
+    return [location(uri) for uri in delta.file_uris()] if delta else []
 
 
 def _rows(file: UPath) -> int:

@@ -98,6 +98,9 @@ def snapshot_at(log: TableLog, version: int) -> TableSnapshot:
     newest = log.version()
     if version > newest:
         raise VersionExpired(log.table.name, f"version {version}", f"the newest is {newest}", newest)
+    nearest = next(log.commits_from(version), None)
+    if nearest is not None:
+        return TableSnapshot(log.table.name, nearest.version, nearest.sequence)
     return _newest(log, f"version {version}", lambda commit: commit.version <= version)
 
 

@@ -1,6 +1,9 @@
 """What is kept: leases and tags keep versions readable; files go in two phases, and each phase may be killed."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -24,7 +27,7 @@ from sda_platform.archive.tags import Tags
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import InvariantError
-from sda_platform.lake.holds import VersionLease, VersionLeases
+from sda_platform.lake.holds import LEASE_S, VersionLease, VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import TableSnapshot
@@ -35,6 +38,14 @@ from sda_platform_tests.unit.archive.lakes import EVENT, TABLES, add, decide, el
 
 HOUR_MS = 3_600_000
 NOTHING_KEPT = Retention(0, 0, 0)
+READER = """
+import sys, threading
+from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.manifest import TableSnapshot
+with VersionLeases(sys.argv[1]).held([TableSnapshot("orbital_catalog", 0, 1)], "replay"):
+    print("reads", flush=True)
+    threading.Event().wait()
+"""
 
 
 @pytest.fixture
@@ -99,6 +110,27 @@ def test_a_leased_version_keeps_its_files_and_its_log__DL4_I8_DL6_I9(lake: Lake)
         assert clean_log(log, [], verdict, now_ms=10**14, retention=RETENTION, held=held()) == 0
     for now_ms in (0, 25 * HOUR_MS):
         expire_files(log, held, now_ms=now_ms, retention=NOTHING_KEPT)
+    with pytest.raises(VersionExpired):
+        rows_then(lake)
+
+
+def test_the_lease_of_a_killed_reader_keeps_its_files_until_it_ends__DL4_I8(lake: Lake) -> None:
+    """The holder is a process of its own, and is killed with SIGKILL while it reads."""
+    log, now = lake.log(ORBITAL_CATALOG), [time.time_ns() // 1_000_000]
+    leases = VersionLeases(lake.uri, lambda: now[0])
+    held = partial(leases.versions_of, ORBITAL_CATALOG.name)
+    with subprocess.Popen([sys.executable, "-c", READER, lake.uri], stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"reads\n"
+        reader.kill()
+    assert reader.returncode == -signal.SIGKILL
+    for _ in range(2):  # the second pass deletes what the first has journalled
+        expire_files(log, held, now_ms=now[0], retention=NOTHING_KEPT, grace_h=0)
+        now[0] += round(0.4 * LEASE_S * 1000)
+    assert rows_then(lake) == [(7, 100), (8, 100)]
+    now[0] += round(LEASE_S * 1000)
+    assert leases.sweep() == 1
+    expire_files(log, held, now_ms=now[0], retention=NOTHING_KEPT, grace_h=0)
     with pytest.raises(VersionExpired):
         rows_then(lake)
 

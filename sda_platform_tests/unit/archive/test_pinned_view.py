@@ -14,7 +14,9 @@ from sda_platform.archive.errors import QueryRefused, VersionExpired
 from sda_platform.archive.explanation import explain_alert
 from sda_platform.archive.footers import table_layout
 from sda_platform.archive.moments import vector_of
-from sda_platform.archive.pinned_view import Limits, PinnedView, Projection
+from sda_platform.archive.pinned_files import Projection, pinned_files
+from sda_platform.archive.pinned_view import Limits, PinnedView
+from sda_platform.archive.pruning import Combination, Condition
 from sda_platform.archive.table_diff import table_diff
 from sda_platform.archive.version_vector import VersionVector, snapshot_at
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
@@ -122,6 +124,60 @@ def test_a_query_that_may_not_or_cannot_run_is_refused_with_the_reason(lake: Lak
     view = PinnedView(lake, TABLES, vector_of(lake, TABLES, EVENT), limits=Limits(memory_mb=64, timeout_s=0.2))
     with pytest.raises(QueryRefused, match=reason):
         view.rows(sql)
+
+
+TRICKY = (
+    "SELECT count(*) AS n FROM observations WHERE sensor_time_ns >= 20 AND sensor_time_ns < 30",
+    "SELECT count(*) n FROM observations o WHERE 21 > o.sensor_time_ns OR source_id = 'radar-3' OR record_number < 0",
+    "SELECT count(*) AS n FROM observations WHERE sensor_time_ns IN (11, 31) AND source_id IS NOT NULL",
+    "SELECT count(*) n FROM observations WHERE (sensor_time_ns < 99999999999999999999 OR range_m > 5) AND range_m > 3",
+    "SELECT count(*) AS n FROM observations WHERE source_id = 'radar''s' OR sensor_time_ns < '12'",
+    "SELECT count(*) AS n FROM observations WHERE sensor_time_ns < 15 UNION ALL SELECT count(*) FROM observations",
+    "SELECT count(*) AS n FROM observations a JOIN observations b USING (record_number) WHERE a.sensor_time_ns < 15",
+    """WITH observations AS (SELECT * FROM main.observations WHERE sensor_time_ns > 15)
+    SELECT count(*) AS n FROM observations WHERE sensor_time_ns < 25""",
+    """SELECT count(*) AS n FROM observations o
+    WHERE EXISTS (SELECT 1 FROM observations i WHERE o.sensor_time_ns < 15 AND i.sensor_time_ns = 33)""",
+    """SELECT count(*) AS n FROM observations WHERE sensor_time_ns < 15
+    UNION ALL SELECT count(*) FROM query_table('observations')""",
+    "SELECT sensor_time_ns + 20 AS sensor_time_ns FROM observations WHERE sensor_time_ns < 12 ORDER BY ALL",
+)
+
+
+@pytest.fixture(scope="module")
+def observed(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Four files of observations, the last of which came after the pinned commit."""
+    lake = lake_at(tmp_path_factory.mktemp("observed"))
+    for file in range(4):
+        rows = [
+            {"observation_id": f"{file}-{n}", "sensor_time_ns": 10 * file + n, "source_id": f"radar-{file}",
+             "record_number": n, "range_m": float("nan") if n == 4 else 1.0 + file}
+            for n in range(10)
+        ]  # fmt: skip
+        commit(lake, OBSERVATIONS, rows)
+    return lake
+
+
+@pytest.mark.parametrize("sql", TRICKY)
+def test_files_that_a_query_passes_over_hold_no_row_of_its_result__DL3_I1_DL3_I2(observed: Lake, sql: str) -> None:
+    tables = {"observations": OBSERVATIONS}
+    view = PinnedView(observed, tables, vector_of(observed, tables, "observations=2"))
+    with duckdb.connect() as plain:
+        everything = observed.log(OBSERVATIONS).rows_of((0, 3))
+        plain.register("everything", everything)
+        plain.execute("CREATE TABLE observations AS FROM everything")
+        expected = plain.sql(sql).to_arrow_table().to_pylist()
+    assert view.rows(sql).to_pylist() == expected
+    assert view.rows("SELECT count(*) AS n FROM observations").to_pylist() == [{"n": 30}], "the next has other files"
+
+
+def test_a_query_looks_only_at_files_that_its_conditions_keep(observed: Lake) -> None:
+    log = observed.log(OBSERVATIONS)
+    files = pinned_files(log, snapshot_at(log, 2), "current")
+    one = Combination("or", (Condition("sensor_time_ns", "<", 10),))
+    unclear = Combination("or", (*one.parts, Condition("range_m", "<", 0)))
+    kept = [len(list(files.dataset(each).get_fragments())) for each in (one, unclear, None)]
+    assert kept == [1, 4, 4]
 
 
 def test_a_result_comes_in_batches_whatever_its_size__DL4_F5(lake: Lake) -> None:

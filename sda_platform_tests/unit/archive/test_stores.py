@@ -1,14 +1,17 @@
 """Dagster's history ends, and every store is listed with its size."""
 
+import re
 import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from deltalake import DeltaTable
 
 from sda_platform.archive import dagster_history
 from sda_platform.archive import stores as stores_module
 from sda_platform.archive.dagster_history import purge_runs
+from sda_platform.archive.growth import yearly_bytes
 from sda_platform.archive.moments import vector_of
 from sda_platform.archive.process_logs import bound_logs
 from sda_platform.archive.stores import holds, stores
@@ -84,6 +87,24 @@ def test_every_store_has_a_retention_and_leases_and_tags_are_shown(tmp_path: Pat
     assert "(query) until" in lease
     assert "element_sets=0, orbital_catalog=0" in lease
     assert tag == "tag kept, until 1970-01-02T00:00:00.000Z: now"
+
+
+def test_the_growth_of_what_is_kept_for_ever_is_that_of_its_appends__DL6_F5(tmp_path: Path) -> None:
+    lake = lake_at(tmp_path)
+    log = lake.log(ELEMENT_SETS)
+    for number in range(3):
+        add(lake, ELEMENT_SETS, elements(7, number, str(number)))
+        add(lake, ORBITAL_CATALOG, elements(7, number, str(number)))
+    assert yearly_bytes([log]) is None, "all within an hour"
+    sizes = sorted(Path(log.uri).glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
+    for number, file in enumerate(sorted(Path(log.uri, "_delta_log").glob("*.json"))):
+        file.write_text(re.sub(r'"timestamp":\d+', f'"timestamp":{number * DAY_MS}', file.read_text()))
+    expected = pytest.approx(365.25 * sum(file.stat().st_size for file in sizes[1:]) / 2)
+    assert yearly_bytes([log]) == expected
+    DeltaTable(log.uri).optimize.compact()
+    assert yearly_bytes([log, lake.log(ORBITAL_CATALOG)]) == expected, "neither adds rows"
+    rows = next(stores(lake, tuple(TABLES.values()), tmp_path, str(tmp_path / "landing")))
+    assert rows.yearly_bytes == expected
 
 
 def test_the_maintenance_job_needs_no_engine_where_nothing_is_to_be_compacted(tmp_path: Path) -> None:

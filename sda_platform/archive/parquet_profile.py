@@ -1,0 +1,68 @@
+"""How compacted files encode each column: a class for each column, an encoding for each class (DL1).
+
+Compaction writes these files, so an append on the way to an alert costs what it did before. Byte-stream-split is not in
+the profile: the pinned Spark can neither write it nor read it (a pipeline test probes that). Delta encodings need data
+pages of version 2. The audit of encodings measures every alternative (`archive.encoding_audit`).
+"""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pyspark.sql import types as T
+
+from sda_platform.lake.table import Column, Table
+
+Encoding = Literal["PLAIN", "DICTIONARY", "DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"]
+UNREADABLE: frozenset[Encoding] = frozenset({"BYTE_STREAM_SPLIT"})
+"""Encodings that the pinned Spark does not read."""
+CODEC = "zstd"
+CODEC_LEVEL = 3
+ROW_GROUP_BYTES = 128 * 2**20
+"""Encoded bytes of a row group: the unit of a writer's memory, of pruning, and of parallel reading."""
+_DISTINCT_TEXT = ("object_name", "international_designator", "observation_id", "payload")
+_REPEATED_NUMBERS = ("sigma", "scale", "radius_m", "bound")
+_REPEATED_TIMES = ("received_time_ns",)
+_SETTING = "parquet.enable.dictionary"
+
+
+def candidates(column: Column) -> tuple[Encoding, ...]:
+    """The encodings that the type of a column allows; none for arrays, which keep the default."""
+    match column.data_type:
+        case T.StringType() | T.BinaryType():
+            return ("DICTIONARY", "PLAIN", "DELTA_BYTE_ARRAY")
+        case T.LongType() | T.IntegerType():
+            return ("DICTIONARY", "PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT")
+        case T.DoubleType() | T.FloatType():
+            return ("DICTIONARY", "PLAIN", "BYTE_STREAM_SPLIT")
+    return ()
+
+
+def encoding_of(table: Table, column: Column) -> Encoding:
+    """The encoding of a column in compacted files.
+
+    - Whole numbers (times, sequences, numbers of objects, counts) are near one another: deltas. The records of one
+      segment were received at few times, and their observations lie in another order: a dictionary.
+    - Text that differs from row to row is stored without what it has in common with the row before.
+    - Measured and estimated numbers hardly repeat: a dictionary would cost a third more than none.
+    - All else has a dictionary: kinds, sources, hashes of segments, the few sigmas of a sensor.
+    """
+    match column.data_type:
+        case T.LongType() if column.name not in _REPEATED_TIMES:
+            return "DELTA_BINARY_PACKED"
+        case T.StringType() | T.BinaryType() if table.key == (column.name,) or column.name in _DISTINCT_TEXT:
+            return "DELTA_BYTE_ARRAY"
+        case T.DoubleType() if not any(each in column.name for each in _REPEATED_NUMBERS):
+            return "PLAIN"
+    return "DICTIONARY"
+
+
+def writer_settings(table: Table) -> Mapping[str, str]:
+    """The settings of Spark's Parquet writer for ``table``, all of its columns: a session keeps earlier ones."""
+    settings = {
+        "parquet.writer.version": "PARQUET_2_0",
+        "parquet.block.size": str(ROW_GROUP_BYTES),
+        f"parquet.compression.codec.{CODEC}.level": str(CODEC_LEVEL),
+    }
+    for column in table.columns:
+        settings[f"{_SETTING}#{column.name}"] = str(encoding_of(table, column) == "DICTIONARY").lower()
+    return settings

@@ -1,0 +1,32 @@
+"""What the reports of the archive share in Dagster: the form of their assets, and of the outcome of their rules."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from sda_platform.spark.pools import Pool
+
+
+def report_asset(
+    key: dg.AssetKey, group: str, *, checks: Mapping[str, str], description: str
+) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
+    """Make a function the asset ``key`` with ``checks`` (name and description); it changes nothing in the lake."""
+    return dg.asset(
+        key=key,
+        group_name=group,
+        kinds={"python"},
+        pool=Pool.MAINTENANCE,
+        check_specs=[dg.AssetCheckSpec(name, asset=key, description=text) for name, text in checks.items()],
+        description=description,
+    )
+
+
+def rule_result(name: str, problems: Sequence[str]) -> dg.AssetCheckResult:
+    """The outcome of a rule of the archive: red, as a warning, where there are ``problems``."""
+    return dg.AssetCheckResult(
+        check_name=name,
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(problems) or None,
+    )

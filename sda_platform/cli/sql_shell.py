@@ -1,0 +1,83 @@
+"""The shell of `sda sql`: queries over several lines, and commands that begin with a dot."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TextIO
+
+from rich.console import Console
+
+from sda_platform.archive.errors import QueryRefused
+from sda_platform.archive.pinned_session import PinnedSession
+from sda_platform.archive.query_conditions import conditions_in
+from sda_platform.archive.query_log import QueryLog
+from sda_platform.cli.archive import print_rows
+from sda_platform.lake.errors import LakeError
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.table import Table
+
+
+def shell(
+    console: Console, source: TextIO, view: PinnedSession, lake: Lake, tables: Mapping[str, Table], limit: int
+) -> None:
+    """Run what ``source`` has until its end or ``.quit``. A query that fails is reported, and the next one is read."""
+    for text in _statements(source):
+        if text == ".quit":
+            return
+        if text.startswith("."):
+            for line in _command(text, view, tables):
+                console.print(line, markup=False)
+            continue
+        try:
+            print_rows(console, view, text, limit)
+            record(lake, tables, text, view)
+        except LakeError as error:
+            console.print(f"Error: {error}", markup=False)
+
+
+def record(lake: Lake, tables: Mapping[str, Table], sql: str, view: PinnedSession) -> None:
+    """Add a query and the audit of its plan to the query log."""
+    plan = view.plan.to_dict() if view.plan is not None else None
+    with suppress(OSError):  # a lake that only may be read
+        QueryLog(lake.uri).record(conditions_in(sql, tables), plan)
+
+
+def _statements(source: TextIO) -> Iterator[str]:
+    """Commands, each a line, and queries, each up to a semicolon at the end of a line."""
+    lines = list[str]()
+    while line := _line(source, "sda> " if not lines else "...> "):
+        text = line.strip()
+        if text.startswith(".") and not lines:
+            yield text
+            continue
+        lines += [text] if text else []
+        if text.endswith(";"):
+            yield "\n".join(lines)
+            lines.clear()
+    if lines:
+        yield "\n".join(lines)
+
+
+def _line(source: TextIO, prompt: str) -> str:
+    """The next line with its end; empty at the end of ``source``. A person gets a prompt and a history."""
+    if not source.isatty():
+        return source.readline()
+    with suppress(ImportError):
+        import readline  # noqa: F401
+    try:
+        return f"{input(prompt)}\n"
+    except EOFError:
+        return ""
+
+
+def _command(text: str, view: PinnedSession, tables: Mapping[str, Table]) -> Iterator[str]:
+    name, _, argument = text.partition(" ")
+    if name == ".tables":
+        yield from sorted(view.vector.snapshots)
+    elif name == ".columns" and argument in tables:
+        for column in tables[argument].columns:
+            unit = f", {column.unit}" if column.unit else ""
+            yield f"{column.name} {column.data_type.simpleString()}{unit}: {column.description}"
+    elif name == ".plan" and view.plan is not None:
+        yield from view.plan.lines()
+    else:
+        yield str(QueryRefused(f"{text}: there are .tables, .columns TABLE, .plan (after a query) and .quit"))

@@ -1,0 +1,182 @@
+"""SQL on Spark over one version vector: the same rows as without an engine, a plan that is audited, and limits."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+
+from sda_platform.archive.errors import QueryRefused
+from sda_platform.archive.moments import vector_of
+from sda_platform.archive.pinned_session import ACTIVE, PinnedSession, SqlLimits, pinned_session
+from sda_platform.archive.pinned_view import PinnedView
+from sda_platform.archive.query_log import QueryLog
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.cli.main import main
+from sda_platform.clock import MissionClock
+from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
+from sda_platform.ingest.tables import OBSERVATIONS
+from sda_platform.lake.holds import VersionLeases
+from sda_platform.lake.lake import Lake
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.unit.archive.lakes import EVENT, TABLES, add, approach, decide, elements
+
+QUERIES = (
+    "SELECT norad_id, max(epoch_time_ns) AS epoch FROM element_sets GROUP BY norad_id ORDER BY norad_id",
+    """SELECT a.risk, c.norad_id, c.epoch_time_ns FROM conjunction_alerts a
+    JOIN orbital_catalog c ON c.norad_id IN (a.norad_id_1, a.norad_id_2) ORDER BY ALL""",
+    "SELECT * FROM conjunction_alerts ORDER BY sequence, op",
+)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
+    """One decision, what became known after it, and three files of observations."""
+    uri = tmp_path_factory.mktemp("sql")
+    writer = lake_at(uri)
+    add(writer, ELEMENT_SETS, elements(7, 100), elements(8, 100, record=1))
+    add(writer, ORBITAL_CATALOG, elements(7, 100), elements(8, 100, record=1))
+    decide(writer, collision_probability=2e-4)
+    add(writer, ELEMENT_SETS, elements(7, 200, "late"))
+    add(writer, ORBITAL_CATALOG, elements(7, 200, "late"))
+    add(writer, CONJUNCTION_ALERTS, approach(op="retract"))
+    for hour in range(3):
+        rows = [
+            {"observation_id": f"{hour}-{n}", "sensor_time_ns": 3600 * hour + n, "source_id": "radar-1", "range_m": 1.0}
+            for n in range(100)
+        ]
+        commit(writer, OBSERVATIONS, rows)
+    return Lake(writer.uri, MissionClock(0, 0, 0.0), lambda: spark)
+
+
+def rows_of(view: PinnedView | PinnedSession, sql: str) -> list[dict[str, object]]:
+    return [row for batch in view.batches(sql) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("moment", ["now", EVENT])
+@pytest.mark.parametrize("columns", ["snapshot_time", "current"])
+def test_a_query_has_the_same_rows_on_spark_as_in_process__DL5_A4_DL5_A8(
+    spark: SparkSession, lake: Lake, moment: str, columns: str
+) -> None:
+    vector = vector_of(lake, TABLES, moment)
+    with pinned_session(spark, lake, TABLES, vector, projection=columns) as on_spark:
+        in_process = PinnedView(lake, TABLES, vector, columns)  # type: ignore[arg-type]  # the parameter of the test
+        for sql in QUERIES:
+            assert rows_of(on_spark, sql) == rows_of(in_process, sql) != []
+        active = "SELECT count(*) AS n FROM {}conjunction_alerts"
+        assert rows_of(on_spark, active.format(ACTIVE)) == rows_of(in_process, active.format("active."))
+
+
+def test_every_table_is_a_view_of_a_session_of_its_own_and_is_leased_meanwhile__DL5_A1_DL4_I8(
+    spark: SparkSession, lake: Lake
+) -> None:
+    leases, vector = VersionLeases(lake.uri), vector_of(lake, TABLES, "now")
+    setting = "spark.sql.runSQLOnFiles"
+    before = {each.name for each in spark.catalog.listTables()}, spark.conf.get(setting)
+    with pinned_session(spark, lake, TABLES, vector) as view, pinned_session(spark, lake, TABLES, vector) as other:
+        view.register()
+        names = {each.name for each in view.session.catalog.listTables()}
+        assert {name for name in names if not name.startswith(ACTIVE)} == set(TABLES)
+        assert other.session.catalog.listTables() == []
+        for lease in leases.active():
+            assert lease.versions[ORBITAL_CATALOG.name] == [vector.snapshots[ORBITAL_CATALOG.name].version]
+    assert leases.active() == []
+    assert ({each.name for each in spark.catalog.listTables()}, spark.conf.get(setting)) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("DROP VIEW observations", "Syntax error"),
+        ("INSERT INTO observations SELECT * FROM observations", "Syntax error"),
+        ("SELECT 1; SELECT 2", "Syntax error"),
+        ("SELECT * FROM nothing", "nothing"),
+        ("SELECT * FROM parquet.`/etc`", "parquet"),
+        ("SELECT reflect('java.lang.System', 'getProperty', 'user.home')", "methods of Java"),
+    ],
+)
+def test_what_is_no_query_of_the_tables_is_refused(spark: SparkSession, lake: Lake, sql: str, reason: str) -> None:
+    with (
+        pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view,
+        pytest.raises(QueryRefused, match=reason) as refused,
+    ):
+        rows_of(view, sql)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_plan_names_filters_residual_and_files__DL5_A2_DL5_A3(spark: SparkSession, lake: Lake) -> None:
+    with pinned_session(spark, lake, TABLES, vector_of(lake, TABLES, "now")) as view:
+        window = "sensor_time_ns >= 3600 AND sensor_time_ns < 3700"
+        assert rows_of(view, f"SELECT count(*) AS n FROM observations WHERE {window}") == [{"n": 100}]
+        plan = view.plan
+        assert plan is not None
+        (scan,) = plan.scans
+        assert (scan.table, scan.partition_filters, plan.residual) == ("observations", (), ())
+        assert set(scan.data_filters) >= {"(sensor_time_ns >= 3600)", "(sensor_time_ns < 3700)"}
+        assert set(scan.pushed_filters) >= {"GreaterThanOrEqual(sensor_time_ns,3600)"}
+        assert (plan.files_kept, plan.files_total) == (1, 3)
+        rows_of(view, "SELECT count(*) AS n FROM observations WHERE rand(7) < 0.5 AND sensor_time_ns < 3600")
+        assert view.plan is not None
+        assert any("rand(7)" in condition for condition in view.plan.residual)
+        assert (view.plan.files_kept, view.plan.files_total) == (1, 3)
+
+
+ENDLESS = "SELECT sum(hash(id)) FROM range(1000000000000)"
+
+
+@pytest.mark.parametrize(
+    ("limits", "sql", "reason"),
+    [
+        (SqlLimits(read_gb=1e-6), "SELECT * FROM observations", r"would read .* GB in 3 files, and may read 1e-06 GB"),
+        (SqlLimits(rows=10), "SELECT * FROM observations", "more than 10 rows"),
+        (SqlLimits(timeout_s=0.5), ENDLESS, r"took longer than 0\.5 s and was stopped"),
+    ],
+)
+def test_a_query_keeps_to_its_limits(spark: SparkSession, lake: Lake, limits: SqlLimits, sql: str, reason: str) -> None:
+    vector = vector_of(lake, TABLES, "now")
+    opened = pinned_session(spark, lake, TABLES, vector, limits=limits)
+    with opened as view, pytest.raises(QueryRefused, match=reason):
+        rows_of(view, sql)
+
+
+def test_a_notebook_has_several_moments_and_learns_what_a_query_spilled__DL5_A3_DL5_A4(
+    lake: Lake, address: str, tmp_path: Path
+) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "sda_platform_tests.support.notebook_on_spark",
+        address,
+        lake.uri,
+        str(tmp_path),
+        EVENT,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["counts"] == [3, 2, 3]
+    assert (report["rows"], report["after"]) == (300, [{"n": 3}])
+    assert report["spilled"] > 0
+    assert report["refused"] == "the query took longer than 2 s and was stopped"
+
+
+def test_the_command_answers_once_and_in_a_shell_and_records_plans(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(type(spark), "stop", lambda _session: None)  # the session is that of all tests
+    runner, options = CliRunner(), {"SDA_LAKE": lake.uri, "SDA_HOME": str(tmp_path), "SDA_SPARK_REMOTE": "local"}
+    sql = "SELECT count(*) AS n FROM observations WHERE sensor_time_ns < 3600"
+    once = runner.invoke(main, ["sql", sql, "--plan"], env=options)
+    assert once.exit_code == 0, once.output
+    assert "1 of 3 files kept" in once.output
+    newest = QueryLog(lake.uri).read()[-1]
+    assert newest.plan is not None
+    assert (str(newest.predicate), newest.plan["files_kept"]) == ("sensor_time_ns < 3600", 1)
+    typed = ".tables\nSELECT max(range_m) AS far\nFROM observations;\nSELECT nothing;\n.plan\n.columns tracks\n.quit\n"
+    shell = runner.invoke(main, ["sql"], input=typed, env=options)
+    assert shell.exit_code == 0, shell.output
+    for text in ("orbital_catalog", "far", "Error: ", "3 of 3 files kept", "norad_id bigint"):
+        assert text in shell.output

@@ -10,11 +10,14 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from upath import UPath
 
 from sda_platform.lake import durable, unsynced
+from sda_platform.lake.object_store import delta_options
+from sda_platform.lake.storage import location
 
 LAST_CHECKPOINT = "_last_checkpoint"
 
@@ -22,7 +25,7 @@ LAST_CHECKPOINT = "_last_checkpoint"
 @lru_cache
 def table_directory(uri: str) -> UPath:
     """The location of the table at ``uri``; cached, because every read of a version uses it."""
-    return UPath(uri)
+    return location(uri)
 
 
 def log_directory(uri: str) -> UPath:
@@ -38,17 +41,15 @@ def commit_file(uri: str, version: int) -> UPath:
 def newest_version(uri: str) -> int:
     """The newest version; -1 where there is no table.
 
-    On a local disk it is searched from Delta's checkpoint on, since listing a directory takes the longer the more
-    commits it holds. An object store lists from a name on, and delta-rs does so.
+    It is searched from Delta's checkpoint on, since listing a directory takes the longer the more commits it holds.
     """
-    if durable.is_synced_by_hand(table_directory(uri)):
-        version = checkpointed_version(uri)
-        while commit_file(uri, version + 1).exists():
-            version += 1
-        if version >= 0 and commit_file(uri, version).exists():
-            return version
+    version = checkpointed_version(uri)
+    while commit_file(uri, version + 1).exists():
+        version += 1
+    if version >= 0 and commit_file(uri, version).exists():
+        return version
     try:
-        return DeltaTable(uri).version()
+        return DeltaTable(uri, storage_options=delta_options(uri)).version()
     except TableNotFoundError:
         return -1
 
@@ -65,6 +66,31 @@ def checkpointed_version(uri: str) -> int:
         return int(json.loads((log_directory(uri) / LAST_CHECKPOINT).read_text())["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return -1
+
+
+def column_names(uri: str, version: int) -> list[str] | None:
+    """The columns of the table as of ``version``; None where the log's files do not show them that simply.
+
+    They are in the last ``metaData`` action up to ``version``, or in the checkpoint that replaces what came before. To
+    open a version takes longer the more files it has.
+    """
+    for number in range(version, -1, -1):
+        try:
+            text = commit_file(uri, number).read_text(errors="replace")
+        except FileNotFoundError:
+            return None
+        for _, metadata in actions(text, "metaData"):
+            return _names(metadata["schemaString"])
+        checkpoint = log_directory(uri) / f"{number:020d}.checkpoint.parquet"
+        if checkpoint.exists():
+            with checkpoint.open("rb") as stream:
+                found = pq.ParquetFile(stream).read(["metaData.schemaString"]).column("metaData").to_pylist()
+            return next((_names(row["schemaString"]) for row in found if row and row["schemaString"]), None)
+    return None
+
+
+def _names(schema: str) -> list[str]:
+    return [field["name"] for field in json.loads(schema)["fields"]]
 
 
 def timestamp_ms(text: str) -> int:

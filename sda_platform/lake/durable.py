@@ -16,10 +16,15 @@ from sda_platform import failpoints
 
 # What file systems answer that have no hard links; there `create` is not exclusive.
 _WITHOUT_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+# What an object store answers to a conditional put of an object that exists, or that another client is putting.
+_PRECONDITION_FAILED, _CONCURRENT_PUT = "PreconditionFailed", "ConditionalRequestConflict"
 
 
 def write(path: UPath, data: bytes) -> None:
     """Write ``data`` to ``path`` so that it is there whole or not at all, and there for good on return."""
+    if not is_synced_by_hand(path):
+        path.fs.pipe_file(path.path, data)
+        return
     partial = _partial(path, data)
     partial.rename(path)
     failpoints.hit("durable.renamed")
@@ -32,10 +37,10 @@ def create(path: UPath, data: bytes) -> bool:
     Of several processes that create one path at once, one gets True: a local link and an object store's conditional
     put are exclusive.
     """
+    if not is_synced_by_hand(path):
+        return put_if_absent(path, data)
     if path.exists():
         return False
-    if not is_synced_by_hand(path):
-        return _put_if_absent(path, data)
     partial = _partial(path, data)
     is_new = _give_new_name(partial, path)
     if partial.exists():
@@ -63,13 +68,30 @@ def _give_new_name(partial: UPath, path: UPath) -> bool:
     return True
 
 
-def _put_if_absent(path: UPath, data: bytes) -> bool:
-    make_directory(path.parent)
-    try:
-        path.fs.pipe_file(path.path, data, mode="create")
-    except FileExistsError:
-        return False
-    return True
+def put_if_absent(path: UPath, data: bytes) -> bool:
+    """Put an object where there is none at ``path`` (``If-None-Match: *``); False where there is one.
+
+    A put whose answer was lost is repeated by the client, and is then refused by itself: the caller compares the bytes.
+    """
+    while True:
+        try:
+            path.fs.pipe_file(path.path, data, mode="create")
+        except FileExistsError:
+            return False
+        except OSError as error:
+            code = _store_code(error)
+            if code == _PRECONDITION_FAILED:
+                return False
+            if code != _CONCURRENT_PUT:
+                raise
+        else:
+            return True
+
+
+def _store_code(error: OSError) -> str:
+    """The code with which an object store refused a request; s3fs raises it as the cause."""
+    answer = getattr(error.__cause__, "response", None) or {}
+    return str(answer.get("Error", {}).get("Code", ""))
 
 
 def _partial(path: UPath, data: bytes) -> UPath:
@@ -85,7 +107,9 @@ def _partial(path: UPath, data: bytes) -> UPath:
 
 
 def make_directory(path: UPath) -> None:
-    """Have the directory ``path``, there for good on return."""
+    """Have the directory ``path``, there for good on return. An object store has none: names of objects suffice."""
+    if not is_synced_by_hand(path):
+        return
     missing = list(takewhile(lambda p: not p.exists(), (path, *path.parents)))
     path.mkdir(parents=True, exist_ok=True)
     sync(folder.parent for folder in missing)

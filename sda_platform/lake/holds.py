@@ -1,4 +1,4 @@
-"""Leases on versions: the reader of an old version keeps the maintenance from removing files of that version.
+"""Leases on versions: the reader of old versions keeps the maintenance from removing files of these versions.
 
 A lease is a small file beside the tables. Its holder renews it; the lease of a holder that was killed ends by itself.
 The deletion of data files and the clean-up of logs obey every lease that has not ended (`archive.expiry`,
@@ -10,15 +10,18 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from upath import UPath
 
 from sda_platform.lake import durable
 from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.storage import location
 
 LEASE_S = 300.0
 """How long a lease lasts that is not renewed; a living holder renews it three times as often."""
@@ -30,12 +33,12 @@ def _wall_ms() -> int:
 
 @dataclass(frozen=True)
 class VersionLease:
-    """``versions``: by table the Delta version that must stay readable until ``until_ms`` (Unix time, wall clock)."""
+    """``versions``: by table the Delta versions that must stay readable until ``until_ms`` (Unix time, wall clock)."""
 
     lease_id: str
     purpose: str
     holder: str
-    versions: Mapping[str, int]
+    versions: Mapping[str, Sequence[int]]
     until_ms: int
 
 
@@ -43,12 +46,13 @@ class VersionLeases:
     """The leases of the lake at ``lake_uri``."""
 
     def __init__(self, lake_uri: str, now_ms: Callable[[], int] = _wall_ms) -> None:
-        self._directory = UPath(lake_uri) / "_leases"
+        self._directory = location(lake_uri) / "_leases"
         self._now_ms = now_ms
 
     def take(self, snapshots: Iterable[TableSnapshot], purpose: str, ttl_s: float = LEASE_S) -> VersionLease:
         """Hold these snapshots for ``ttl_s`` seconds; on disk on return."""
-        versions = {each.table: each.version for each in snapshots if each.version >= 0}
+        read = sorted({(each.table, each.version) for each in snapshots if each.version >= 0})
+        versions = {table: [version for _, version in each] for table, each in groupby(read, itemgetter(0))}
         holder = f"{os.uname().nodename}:{os.getpid()}"
         return self._written(VersionLease(str(uuid.uuid4()), purpose, holder, versions, 0), ttl_s)
 
@@ -86,7 +90,7 @@ class VersionLeases:
 
     def versions_of(self, table: str) -> list[int]:
         """The versions of ``table`` that are held. Raises as `active`."""
-        return sorted({each.versions[table] for each in self.active() if table in each.versions})
+        return sorted({version for each in self.active() for version in each.versions.get(table, ())})
 
     def sweep(self) -> int:
         """Remove the files of leases that have ended; returns how many. Raises as `active`."""

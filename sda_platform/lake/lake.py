@@ -12,7 +12,6 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from upath import UPath
 
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
@@ -27,6 +26,7 @@ from sda_platform.lake.manifest import CommitManifest, SegmentRef, Settings
 from sda_platform.lake.planning import Plan, plan_segments, plan_windows
 from sda_platform.lake.replacement import with_changes
 from sda_platform.lake.staging import Staging
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.lake.verdicts import Verdicts
 
@@ -135,7 +135,7 @@ class Lake:
 
     def _stored_logs(self, table: Table) -> Iterator[TableLog]:
         """The logs of all other tables in the lake, found by their directories; only the head of each may be read."""
-        root = UPath(self.uri)
+        root = location(self.uri)
         for directory in root.iterdir() if root.exists() else ():
             if directory.name != table.name and delta_log.log_directory(str(directory)).exists():
                 yield TableLog(replace(table, name=directory.name), str(directory))
@@ -171,6 +171,15 @@ class Lake:
         """Rows that the plan's own table, an append-only one, held before, as Arrow and without the engine."""
         before = ds.field(COMMIT_SEQUENCE) < plan.sequence
         return self.log(plan.table).rows(columns, before if where is None else before & where)
+
+    def snapshot_rows(
+        self, plan: Plan, source: Table, columns: Sequence[str] | None = None, where: ds.Expression | None = None
+    ) -> pa.Table:
+        """The rows of `snapshot` as Arrow, without the engine; ``where`` prunes files by their statistics."""
+        if source.name == plan.table.name:
+            return self.earlier_rows(plan, columns, where)
+        pinned = ds.field(COMMIT_SEQUENCE) <= plan.window(source).upto_sequence
+        return self.log(source).rows(columns, pinned if where is None else pinned & where)
 
     def current_rows(self, plan: Plan) -> pa.Table:
         """The plan's own table, one whose rows are replaced, as the plan pins it; Arrow, without the engine."""
@@ -218,13 +227,21 @@ class Lake:
         failpoints.hit("lake.committed", plan.table.name)
         return receipt
 
-    def replace(self, plan: Plan, changed: pa.Table, *, counts: Mapping[str, int] | None = None) -> CommitReceipt:
+    def replace(
+        self,
+        plan: Plan,
+        changed: pa.Table,
+        *,
+        removed: pa.Table | None = None,
+        counts: Mapping[str, int] | None = None,
+    ) -> CommitReceipt:
         """Commit ``changed`` rows (Arrow, one per key) in the place of the rows with their keys.
 
-        All other rows stay as they were, with the sequence that wrote them; see `lake.commit.overwrite`.
+        Rows with the keys of ``removed`` are left out; an earlier version of the table has them. All other rows stay as
+        they were, with the sequence that wrote them; see `lake.commit.overwrite`.
         """
         table = plan.table
-        content = with_changes(table, self.current_rows(plan), changed, plan.sequence)
+        content = with_changes(table, self.current_rows(plan), changed, plan.sequence, removed)
         failpoints.hit("lake.transformed", table.name)
         try:
             receipt = commit.overwrite(

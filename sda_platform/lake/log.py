@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from pyarrow import fs
 
 from sda_platform.lake import delta_log
 from sda_platform.lake.errors import InvariantError, VersionGone
 from sda_platform.lake.log_commits import Commit, Head, commit_in
 from sda_platform.lake.manifest import GENESIS, TableWindow
+from sda_platform.lake.object_store import delta_options, is_failure
+from sda_platform.lake.storage import arrow_directory
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
 
 # Default length of a list of commits.
@@ -244,18 +245,21 @@ class TableLog:
     def open(self, version: int | None = None) -> DeltaTable | None:
         """The stored table at ``version`` (default: the newest); None where there is none yet. Raises VersionGone."""
         try:
-            return DeltaTable(self.uri, version=version)
+            return DeltaTable(self.uri, version=version, storage_options=delta_options(self.uri))
         except TableNotFoundError:
             if version is None:
                 return None
             raise self.gone(version) from None
 
-    def dataset(self, delta: DeltaTable) -> ds.Dataset:
-        """The rows of an opened table; its statistics decide which files a filter reads."""
+    def dataset(self, delta: DeltaTable, where: str | None = None) -> ds.Dataset:
+        """The rows of an opened table; its statistics decide which files a filter reads.
+
+        ``where``: leave out files that surely hold no row for which this SQL is true. To describe all files of a long
+        log to Arrow takes longer than to read one.
+        """
         # Not delta-rs's default, which is written in Python: Arrow's threads call it after the last read too, and a
         # process that is ending just then is aborted ("terminate called without an active exception").
-        root, path = fs.FileSystem.from_uri(self.uri)
-        return delta.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(path, root))
+        return delta.to_pyarrow_dataset(filesystem=arrow_directory(self.uri), file_pruning_predicate=where)
 
     @contextmanager
     def _reading(self, version: int | None = None) -> Iterator[None]:
@@ -267,8 +271,8 @@ class TableLog:
                 raise
             raise self.gone(version) from error
         except (OSError, pa.ArrowInvalid) as error:  # the second for a file without its footer
-            if isinstance(error, OSError) and error.errno is not None:  # the system's, not the content's
-                raise
+            if (isinstance(error, OSError) and error.errno is not None) or is_failure(error):
+                raise  # the system's or the network's, not the content's
             raise InvariantError(
                 f"{self.table.name}: a data file is not as it was written ({error}); `sda verify --deep` names the "
                 "file, and docs/explanation/exactly-once.md describes the remedy"

@@ -9,11 +9,14 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 _ROW = "row"
 
 
-def with_changes(table: Table, current: pa.Table, changed: pa.Table, sequence: int) -> pa.Table:
+def with_changes(
+    table: Table, current: pa.Table, changed: pa.Table, sequence: int, removed: pa.Table | None = None
+) -> pa.Table:
     """The whole content of ``table`` once ``changed`` rows have taken the place of the ``current`` rows of their keys.
 
-    Changed rows get ``sequence``, all others keep theirs. Rows are in the order of their key, so that the result does
-    not depend on how the inputs were stored. Raises InvariantError where two changed rows have one key.
+    Rows with a key of ``removed`` are gone. Changed rows get ``sequence``, all others keep theirs. Rows are in the
+    order of their key, so that the result does not depend on how the inputs were stored. Raises InvariantError where
+    two changed rows have one key.
     """
     columns = [name for name in table.arrow_schema.names if name != COMMIT_SEQUENCE]
     stamped = changed.select(columns).append_column(
@@ -22,7 +25,8 @@ def with_changes(table: Table, current: pa.Table, changed: pa.Table, sequence: i
     keys = changed.select(table.key)
     if keys.group_by(list(table.key)).aggregate([]).num_rows != keys.num_rows:
         raise InvariantError(f"{table.name}: rows that change have a key ({', '.join(table.key)}) more than once")
-    parts = [_without(table, current, keys), stamped]
+    gone = keys if removed is None else pa.concat_tables([keys, removed.select(table.key).cast(keys.schema)])
+    parts = [_without(table, current, gone), stamped]
     whole = pa.concat_tables([part.select(table.arrow_schema.names).cast(table.arrow_schema) for part in parts])
     return whole.sort_by([(name, "ascending") for name in table.key])
 

@@ -13,6 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from upath import UPath
 
+from sda_platform.lake import durable
+from sda_platform.lake.storage import location
+
 _PLACE = "_staging"
 _STALE_S = 6 * 3600.0
 _ROWS_PER_GROUP = 65_536
@@ -22,12 +25,12 @@ class Staging:
     """Staged tables below the lake at ``uri``, of one run."""
 
     def __init__(self, uri: str) -> None:
-        self._place = UPath(uri) / _PLACE
+        self._place = location(uri) / _PLACE
         self._staged: list[UPath] = []
 
     def put(self, rows: pa.Table) -> str:
         """Write ``rows`` where the engine can read them; returns the file's address."""
-        self._place.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(self._place)
         self._sweep()
         path = self._place / f"{uuid.uuid4()}.parquet"
         self._staged.append(path)
@@ -49,7 +52,7 @@ class Staging:
             self._staged.pop().unlink(missing_ok=True)
 
     def _sweep(self) -> None:
-        for path in self._place.iterdir():
+        for path in self._place.iterdir() if self._place.exists() else ():
             with suppress(FileNotFoundError):  # its run has removed it meanwhile
                 if time.time() - path.stat().st_mtime > _STALE_S:
                     path.unlink(missing_ok=True)

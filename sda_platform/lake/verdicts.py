@@ -13,11 +13,10 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from upath import UPath
-
 from sda_platform.lake import durable
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.storage import location
 
 SCHEMA_VERSION = 1
 # Delta's VACUUM passes over names that begin with an underscore, and no table is named so.
@@ -112,7 +111,7 @@ class Verdicts:
     """The verdicts of the lake at ``uri``."""
 
     def __init__(self, uri: str) -> None:
-        self._directory = UPath(uri) / DIRECTORY
+        self._directory = location(uri) / DIRECTORY
 
     def read(self, log: TableLog) -> TableVerdict:
         """The verdict on the table of ``log``; of nothing, where there is none, or one on another table of that name.

@@ -22,6 +22,7 @@ from sda_platform.formats.cutting import split_stream
 from sda_platform.formats.registry import known_format
 from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake import durable
+from sda_platform.lake.storage import location
 from sda_platform.landing.contents import UnreadableContent, read_chunks
 from sda_platform.landing.partner_files import (
     Content,
@@ -113,7 +114,7 @@ class Lander:
         content = examine(file, is_complete=is_complete, report=partial(self._report, "checking"))
         failpoints.hit("lander.examined")
         # The same bytes as another feed's or another format's are another landing: the first may have been a mistake.
-        progress_path = UPath(self._root) / ".lander" / f"{content.sha256}-{file.feed}-{file.format}.json"
+        progress_path = location(self._root) / ".lander" / f"{content.sha256}-{file.feed}-{file.format}.json"
         progress = Progress.load(progress_path) or self._beginning(file, content)
         sealed: list[str] = []
         for data in () if progress.finished else self._segments_left(file, progress):

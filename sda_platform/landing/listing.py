@@ -64,7 +64,7 @@ def status(path: UPath) -> Any:
     try:
         found = path.lstat() if is_local(path) else path.stat()
     except OSError as error:
-        if error.errno in _NO_SUCH_FILE or isinstance(error, FileNotFoundError):
+        if _is_absent(path, error):
             return None
         raise
     return found if stat.S_ISREG(found.st_mode) else None
@@ -77,9 +77,14 @@ def bytes_at(path: UPath) -> bytes | None:
     try:
         return bytes(path.read_bytes())
     except OSError as error:
-        if error.errno in _NO_SUCH_FILE or isinstance(error, FileNotFoundError):
+        if _is_absent(path, error):
             return None
         raise
+
+
+def _is_absent(path: UPath, error: OSError) -> bool:
+    """Whether ``error`` means that there is no such file. A client of an object store uses these numbers otherwise."""
+    return isinstance(error, FileNotFoundError) or (is_local(path) and error.errno in _NO_SUCH_FILE)
 
 
 def changed_s(found: Any) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from upath import UPath
 
+from sda_platform.lake.storage import location
 from sda_platform.landing.consumed import META_SUFFIX
 from sda_platform.landing.listing import changed_s, is_local, shown_name, status
 from sda_platform.landing.segments import PendingSegment
@@ -66,7 +67,7 @@ def take_orphans(zone: LandingZone, before_s: float) -> list[PendingSegment]:
 
 def unknown_zones(root: str, feeds: Iterable[str]) -> list[Orphan]:
     """Directories below ``root`` that belong to no known feed: what lies there is never read, and must be reported."""
-    base, known = UPath(root), set(feeds)
+    base, known = location(root), set(feeds)
     if not base.exists():
         return []
     reason = f"unknown feed {{!r}}; known are {', '.join(sorted(known))}"

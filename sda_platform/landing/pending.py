@@ -6,6 +6,7 @@ from contextlib import suppress
 from upath import UPath
 
 from sda_platform.formats.segments import MetaError, parse_segment_meta
+from sda_platform.lake.storage import location
 from sda_platform.landing.consumed import META_SUFFIX
 from sda_platform.landing.listing import Listing, bytes_at, changed_s, list_directory, path_of, status
 from sda_platform.landing.segments import (
@@ -23,7 +24,7 @@ class PendingSegments:
 
     def __init__(self, root: str, feed: str) -> None:
         self.feed = feed
-        self.root = UPath(root) / feed
+        self.root = location(root) / feed
         self._pending = self.root / "pending"
 
     def pending(self) -> list[PendingSegment]:

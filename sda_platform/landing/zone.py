@@ -8,13 +8,14 @@ that a batch can be read again. A segment's identity is its bytes. A name belong
 under it; other bytes under that name are a conflict. This module decodes no records.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from upath import UPath
 
 from sda_platform import failpoints
-from sda_platform.formats.segments import SegmentMeta
+from sda_platform.formats.segments import SegmentMeta, describe_segment
 from sda_platform.lake import durable
 from sda_platform.lake.errors import NameUsed, SegmentConflict, SegmentLost
 from sda_platform.lake.manifest import SegmentRef
@@ -72,6 +73,17 @@ class LandingZone(PendingSegments):
             durable.write(data_path, data)
         failpoints.hit("landing.sealed")
         return True
+
+    def seal_at(self, sealed_time_ns: int, name: str, data: bytes, segment_format: str) -> bool:
+        """`seal` what was made just now, at mission time ``sealed_time_ns``, with the description that follows."""
+        meta = describe_segment(
+            data,
+            feed=self.feed,
+            segment_format=segment_format,
+            sealed_time_ns=sealed_time_ns,
+            sealed_wall_time_ns=time.time_ns(),
+        )
+        return self.seal(name, data, meta)
 
     def _is_held(self, name: str, data: bytes, segment_format: str) -> bool:
         """Whether a segment of this name with these bytes was consumed here."""

@@ -8,8 +8,10 @@ it; `spark.session` opens sessions. This module neither imports PySpark nor star
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from sda_platform.lake.object_store import is_object_store, spark_options
 from sda_platform.spark.jars import jar_paths, spark_jars_directory
 from sda_platform.spark.java import Java
 
@@ -40,11 +42,15 @@ _JAVA_OPENS = (
 """What Spark 4.1 opens when its own launcher starts it (org.apache.spark.launcher.JavaModuleOptions)."""
 
 
-def spark_conf() -> dict[str, str]:
-    """The configuration that the server and an in-process session share. Raises JarsMissing before set-up."""
+def spark_conf(lake_uri: str = "") -> dict[str, str]:
+    """The configuration that the server and an in-process session share, for the lake at ``lake_uri``.
+
+    Raises JarsMissing before set-up.
+    """
+    is_remote = is_object_store(lake_uri)
     partitions = str(min(max((os.cpu_count() or 2) // 2, 1), 16))
     return {
-        "spark.jars": ",".join(str(path) for path in jar_paths()),
+        "spark.jars": ",".join(str(path) for path in jar_paths(with_s3=is_remote)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Delta replays its log in 50 tasks by default, which costs seconds on a log of a few kilobytes.
@@ -70,18 +76,21 @@ def spark_conf() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": HOST,
         "spark.driver.bindAddress": HOST,
+        **(spark_options() if is_remote else {}),
     }
 
 
-def server_conf(directory: Path, port: int) -> dict[str, str]:
+def server_conf(directory: Path, port: int, lake_uri: str = "", host: str = HOST) -> dict[str, str]:
     """The server's configuration: `spark_conf`, its address, and its warehouse below ``directory``."""
     conf = {
-        **spark_conf(),
+        **spark_conf(lake_uri),
+        "spark.driver.host": host,
+        "spark.driver.bindAddress": host,
         # Twice as many slots as cores: a screening takes half of them, and whatever else comes finds one free.
         "spark.master": f"local[{2 * (os.cpu_count() or 2)}]",
         "spark.app.name": "sda-engine",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        "spark.connect.grpc.binding.address": HOST,
+        "spark.connect.grpc.binding.address": host,
         "spark.connect.grpc.binding.port": str(port),
         # A pool's session stays for the engine's life: its next run shall find it warm.
         "spark.connect.session.manager.defaultSessionTimeout": "-1",
@@ -90,9 +99,21 @@ def server_conf(directory: Path, port: int) -> dict[str, str]:
     return conf
 
 
-def server_command(java: Java, directory: Path, *, port: int, driver_memory: str) -> list[str]:
-    """The command line of the server. ``driver_memory`` in JVM notation; raises JarsMissing before set-up."""
-    class_path = [f"{spark_jars_directory()}/*", *map(str, jar_paths())]
+def server_command(
+    java: Java,
+    directory: Path,
+    *,
+    port: int,
+    driver_memory: str,
+    lake_uri: str = "",
+    host: str = HOST,
+    conf: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The command line of the server. ``driver_memory`` in JVM notation; ``conf`` replaces settings of `server_conf`.
+
+    It listens at ``host``, an address or name of this machine. Raises JarsMissing before set-up.
+    """
+    class_path = [f"{spark_jars_directory()}/*", *map(str, jar_paths(with_s3=is_object_store(lake_uri)))]
     options = [f"-Xmx{driver_memory}", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:+ExitOnOutOfMemoryError"]
     options += ["--add-modules=jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED"]
     options += [f"--add-opens={name}=ALL-UNNAMED" for name in _JAVA_OPENS]
@@ -101,18 +122,20 @@ def server_command(java: Java, directory: Path, *, port: int, driver_memory: str
         f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
         f"-Djava.io.tmpdir={directory / 'scratch'}",
     ]
-    options += [f"-D{name}={value}" for name, value in server_conf(directory, port).items()]
+    options += [
+        f"-D{name}={value}" for name, value in {**server_conf(directory, port, lake_uri, host), **(conf or {})}.items()
+    ]
     return [str(java.executable), *options, "-cp", os.pathsep.join(class_path), _SERVER_CLASS]
 
 
-def server_environment(directory: Path) -> dict[str, str]:
+def server_environment(directory: Path, host: str = HOST) -> dict[str, str]:
     """What the server's environment adds: its workers are this Python, and can import this package."""
     return {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": python_path(),
         "SPARK_HOME": str(spark_jars_directory().parent),
-        "SPARK_LOCAL_IP": HOST,
+        "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(directory / "scratch"),
     }
 
@@ -128,14 +151,19 @@ def remote_address(port: int) -> str:
 
 
 def session_url(remote: str, session_id: str) -> str:
-    """Where a client attaches to the session ``session_id`` (a UUID), making it if there is none."""
-    return f"{remote.rstrip('/')}/;session_id={session_id};user_id={USER_ID}"
+    """Where a client attaches to the session ``session_id`` (a UUID), making it if there is none.
+
+    ``remote`` may have parameters: ``sc://host:port/;use_ssl=true``.
+    """
+    address, _, parameters = remote.partition(";")
+    given = "".join(f";{each}" for each in parameters.split(";") if each)
+    return f"{address.rstrip('/')}/{given};session_id={session_id};user_id={USER_ID}"
 
 
-def is_listening(port: int, timeout_s: float = 1.0) -> bool:
-    """True when something on this machine accepts connections on ``port``; the server does when ready."""
+def is_listening(port: int, timeout_s: float = 1.0, host: str = HOST) -> bool:
+    """True when something accepts connections on ``port`` of ``host``; the server does when ready."""
     try:
-        with socket.create_connection((HOST, port), timeout=timeout_s):
+        with socket.create_connection((host, port), timeout=timeout_s):
             return True
     except OSError:
         return False

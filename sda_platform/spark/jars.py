@@ -1,6 +1,7 @@
-"""The two jars that teach Spark Delta Lake: which, how they are checked, where they are kept.
+"""The jars that teach Spark Delta Lake and S3: which, how they are checked, where they are kept.
 
-Set-up fetches them once per user (``python -m sda_platform.spark.jars``); the engine only looks. Stdlib only.
+Set-up fetches the two of Delta once per user (``python -m sda_platform.spark.jars``). Those for a lake in an object
+store have 640 MB and are fetched on request (``--s3``). The engine only looks. Stdlib only.
 The transport is the Ivy client inside PySpark's own jars, so a site's Java and Ivy settings apply.
 """
 
@@ -10,13 +11,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sda_platform.spark import log_store
 from sda_platform.spark.java import Java, JavaMissing, find_java
 
-_FETCH_TIMEOUT_S = 300
+_FETCH_TIMEOUT_S = 1_800
 
 
 class JarsMissing(RuntimeError):
@@ -54,6 +56,23 @@ DELTA_JARS = (
 )
 
 
+# Of the Hadoop version in PySpark's jars, and the SDK that it was built with.
+S3_JARS = (
+    Jar(
+        "org.apache.hadoop",
+        "hadoop-aws",
+        "3.4.2",
+        "d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9",
+    ),
+    Jar(
+        "software.amazon.awssdk",
+        "bundle",
+        "2.29.52",
+        "62638f33045690c6bc5e496b54b0b2e89a9ad38cbedacdf6e017fea6bc85f55c",
+    ),
+)
+
+
 def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
     """Where this user's jars are: ``$XDG_CACHE_HOME/sda-platform/jars``, by default in ``~/.cache``."""
     values = os.environ if environment is None else environment
@@ -61,14 +80,23 @@ def cache_directory(environment: Mapping[str, str] | None = None) -> Path:
     return Path(root) / "sda-platform" / "jars"
 
 
-def jar_paths(directory: Path | None = None) -> list[Path]:
-    """The Delta jars, ready for Spark. Raises JarsMissing; trusts the checksums that set-up verified."""
+def jar_paths(directory: Path | None = None, *, with_s3: bool = False) -> list[Path]:
+    """The jars, ready for Spark; for a lake in an object store also those ``with_s3``.
+
+    Raises JarsMissing; trusts the checksums that were verified when they were fetched.
+    """
     root = directory or cache_directory()
-    paths = [root / jar.file_name for jar in DELTA_JARS]
+    delta = [root / jar.file_name for jar in DELTA_JARS]
+    _require(delta, "Delta", "make setup")
+    s3 = [*(root / jar.file_name for jar in S3_JARS), root / log_store.jar_name()] if with_s3 else []
+    _require(s3, "S3", "python -m sda_platform.spark.jars --s3")
+    return [*delta, *s3]
+
+
+def _require(paths: Sequence[Path], name: str, remedy: str) -> None:
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
-        raise JarsMissing(f"Spark's Delta jars are not in {root} ({', '.join(missing)}): run `make setup`")
-    return paths
+        raise JarsMissing(f"Spark's {name} jars are not in {paths[0].parent} ({', '.join(missing)}): run `{remedy}`")
 
 
 def spark_jars_directory() -> Path:
@@ -79,21 +107,29 @@ def spark_jars_directory() -> Path:
     return Path(spec.origin).parent / "jars"
 
 
-def fetch(java: Java, directory: Path | None = None) -> list[Path]:
+def fetch(java: Java, directory: Path | None = None, *, with_s3: bool = False) -> list[Path]:
     """Bring every missing or damaged jar into the cache; returns those fetched. Safe to interrupt."""
     root = directory or cache_directory()
     root.mkdir(parents=True, exist_ok=True)
-    wanted = [jar for jar in DELTA_JARS if not _is_sound(root / jar.file_name, jar)]
+    jars = (*DELTA_JARS, *(S3_JARS if with_s3 else ()))
+    wanted = [jar for jar in jars if not _is_sound(root / jar.file_name, jar)]
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=root) as scratch:
         for jar in wanted:
             _retrieve(java, jar, Path(scratch))
             # Checked, then moved in one step: a jar under its final name is always whole.
             (Path(scratch) / jar.file_name).replace(root / jar.file_name)
-    return [root / jar.file_name for jar in wanted]
+    fetched = [root / jar.file_name for jar in wanted]
+    if with_s3 and not (root / log_store.jar_name()).is_file():
+        others = [root / jar.file_name for jar in jars]
+        fetched.append(log_store.compile_into(root, java, spark_jars_directory(), others))
+    return fetched
 
 
 def _is_sound(path: Path, jar: Jar) -> bool:
-    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == jar.sha256
+    if not path.is_file():
+        return False
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest() == jar.sha256
 
 
 def _retrieve(java: Java, jar: Jar, scratch: Path) -> None:
@@ -116,10 +152,10 @@ def _retrieve(java: Java, jar: Jar, scratch: Path) -> None:
 
 
 def main() -> int:
-    """Fetch missing jars and print the result. The exit code is 1 if the jars cannot be fetched."""
+    """Fetch missing jars, with ``--s3`` also those of S3, and print them; 1 if one cannot be fetched."""
     try:
-        fetched = fetch(find_java())
-    except (JarsMissing, JavaMissing) as problem:
+        fetched = fetch(find_java(), with_s3="--s3" in sys.argv[1:])
+    except (JarsMissing, JavaMissing, log_store.NotCompiled) as problem:
         sys.stderr.write(f"{problem}\n")
         return 1
     for path in fetched:

@@ -17,11 +17,11 @@ import grpc
 from dagster_pyspark import LazyPySparkResource
 from pydantic import Field, PrivateAttr
 from pyspark.sql import SparkSession
-from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.spark import engine, statements
+from sda_platform.spark.channel import open_channel
 from sda_platform.spark.pools import GIVING_WAY, WARM_POOLS
 from sda_platform.spark.priority import give_way
 
@@ -48,10 +48,14 @@ class SparkResource(LazyPySparkResource):
     _opening: threading.Lock = PrivateAttr(default_factory=threading.Lock)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Read the pool from the run's tags and lower the priority of less urgent ones; open nothing."""
+        """Read the pool from the run's tags and lower the priority of less urgent ones; open nothing.
+
+        A session that is closed after its run is that of the run: an engine does not open a closed one again.
+        """
         run = context.run
         if run is not None:
-            self._pool = run.tags.get(POOL_TAG, f"adhoc-{run.run_id}")
+            pool = run.tags.get(POOL_TAG, "adhoc")
+            self._pool = pool if pool in WARM_POOLS else f"{pool}-{run.run_id}"
         if self._pool in GIVING_WAY and self.remote != IN_PROCESS:
             give_way()
 
@@ -72,15 +76,19 @@ def attach(remote: str, pool: str, extra_conf: dict[str, Any] | None = None, *, 
     if remote == IN_PROCESS:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2]").appName("sda")
-        for name, value in {**engine.spark_conf(), **(extra_conf or {})}.items():
+        for name, value in {**engine.spark_conf(lake_uri), **(extra_conf or {})}.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
     if not remote:
         raise EngineUnavailable(
             "no Spark engine: start one with `sda up`, or set SDA_SPARK_REMOTE to sc://host:port or to 'local'"
         )
-    probe(remote)
-    session = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).getOrCreate()
+    try:
+        probe(remote)
+    except ValueError as error:
+        raise EngineUnavailable(str(error)) from None
+    # Not getOrCreate: that gives whichever session this process opened first, also one of another engine or lake.
+    session: SparkSession = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).create()
     cast("Any", session).client.set_retry_policies([RECONNECTING])
     for name, value in (extra_conf or {}).items():
         session.conf.set(name, value)
@@ -93,11 +101,13 @@ def session_id(pool: str, lake_uri: str) -> str:
 
 
 def probe(remote: str) -> None:
-    """Raise EngineUnavailable unless the engine at ``remote`` executes a trivial statement in time."""
+    """Raise EngineUnavailable unless the engine at ``remote`` executes a trivial statement in time.
+
+    Raises ValueError for what is no address of an engine.
+    """
     try:
-        builder = DefaultChannelBuilder(remote)
-        with builder.toChannel() as channel:
-            statements.ask(channel, _PROBE_TIMEOUT_S, builder.metadata())
+        with open_channel(remote) as channel:
+            statements.ask(channel, _PROBE_TIMEOUT_S)
     except grpc.RpcError as error:
         details = getattr(error, "details", lambda: None)() or error
         raise EngineUnavailable(

@@ -5,7 +5,7 @@ the protocol's own encoding, so that the supervisor need not import PySpark.
 """
 
 import uuid
-from typing import Any, Final
+from typing import Final
 
 import grpc
 
@@ -20,8 +20,12 @@ _USER_ID, _PLAN_ROOT, _RELATION_SQL, _SQL_QUERY = 1, 1, 10, 1
 _LENGTH_DELIMITED: Final = 2
 
 
-def ask(channel: grpc.Channel, deadline_s: float, metadata: Any = None) -> None:
-    """Have the engine behind ``channel`` execute ``SELECT 1`` within ``deadline_s`` seconds. Raises grpc.RpcError."""
+def ask(channel: grpc.Channel, deadline_s: float, token: str = "") -> None:
+    """Have the engine behind ``channel`` execute ``SELECT 1`` within ``deadline_s`` seconds. Raises grpc.RpcError.
+
+    ``token`` is sent as it is: for the engine of this machine only.
+    """
+    metadata = [("authorization", f"Bearer {token}")] if token else None
     execute = channel.unary_stream(_EXECUTE)
     for _answer in execute(select_one(), timeout=deadline_s, metadata=metadata):
         continue

@@ -2,7 +2,8 @@
 
     python -m sda_platform_tests.support.racing_writer <lake> <name> <commits> [<engine>]
 
-The engine is ``spark`` (default), ``delta-rs``, or the control ``unchecked``: delta-rs that ignores conflicts.
+The engine is ``spark`` (default), the address of a Spark Connect server, ``delta-rs``, ``conditional-put`` (delta-rs in
+an object store), or the control ``unchecked``: delta-rs that ignores conflicts. ``lake`` is a path or an address.
 
 What a batch holds follows from its sequence, as it does in the platform: a batch that landed twice shows as rows twice.
 Prints ``ready``, waits for a line, and prints the numbers of commits won and lost as JSON.
@@ -11,7 +12,6 @@ Prints ``ready``, waits for a line, and prints the numbers of commits won and lo
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,9 +21,14 @@ from sda_platform.lake.commit import Engine, append, with_spark
 from sda_platform.lake.errors import CommitConflict
 from sda_platform.lake.planning import plan_windows
 from sda_platform.lake.table import COMMIT_SEQUENCE
-from sda_platform_tests.support.delta_tables import lake_at, rows_of, unchecked, with_delta_rs
+from sda_platform_tests.support.delta_tables import by_conditional_put, lake_at, rows_of, unchecked, with_delta_rs
 
 ROWS_PER_BATCH = 3
+_DELTA_RS: dict[str, Engine] = {
+    "delta-rs": with_delta_rs,
+    "conditional-put": by_conditional_put,
+    "unchecked": unchecked,
+}
 
 
 def ids_of(sequence: int) -> list[str]:
@@ -38,7 +43,7 @@ def main() -> None:
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     sys.stdin.readline()
-    lake, told = lake_at(Path(root)), {"won": 0, "lost": 0}
+    lake, told = lake_at(root), {"won": 0, "lost": 0}
     log = lake.log(OBSERVATIONS)
     while (head := lake.head(OBSERVATIONS)).sequence < int(commits):
         plan = plan_windows(OBSERVATIONS, head, (), now_ns=0, run_id=name)
@@ -53,11 +58,14 @@ def main() -> None:
 
 def opened(engine: str, root: str, name: str) -> tuple[Engine, Callable[[pa.Table], Any]]:
     """The engine of this name, ready to write, and how it takes rows."""
-    if engine != "spark":
-        return {"delta-rs": with_delta_rs, "unchecked": unchecked}[engine], lambda rows: rows
+    if engine in _DELTA_RS:
+        return _DELTA_RS[engine], lambda rows: rows
     from sda_platform.spark.session import attach
 
-    session = attach("local", name, {"spark.sql.warehouse.dir": f"{root}/{name}-warehouse"})
+    if engine == "spark":
+        session = attach("local", name, {"spark.sql.warehouse.dir": f"{root}/{name}-warehouse"})
+    else:
+        session = attach(engine, name, lake_uri=root)
     session.range(1).count()
     return with_spark, session.createDataFrame
 

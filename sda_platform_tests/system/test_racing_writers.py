@@ -7,56 +7,20 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.recovery.verification import broken_chain
-from sda_platform.spark.engine import python_path
 from sda_platform_tests.support import injections
 from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.racing import answer, writer
 from sda_platform_tests.support.racing_writer import ids_of
 
-COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
+COMMITS = int(os.environ.get("RACE_COMMITS", "6"))
 WRITERS = 4
 _TIMEOUT_S = 240.0
-
-
-@contextmanager
-def writer(
-    root: Path,
-    name: str,
-    environment: Mapping[str, str] | None = None,
-    *,
-    commits: int = COMMITS,
-    engine: str = "spark",
-) -> Iterator[subprocess.Popen[str]]:
-    """A racing writer and its engine, ended on the way out."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sda_platform_tests.support.racing_writer", str(root), name, str(commits), engine],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=(root / f"{name}.log").open("w"),
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": python_path(), **(environment or {})},
-    )
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def answer(process: subprocess.Popen[str], question: str = "") -> str:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(question)
-    process.stdin.flush()
-    return process.stdout.readline().strip()
 
 
 def wait_until_stopped(process: subprocess.Popen[str]) -> None:
@@ -75,7 +39,10 @@ def test_two_engines_race_and_a_zombie_comes_back_spec_86_87_cp_27(tmp_path: Pat
     """One of them is stopped just before it sends its second commit, and continues when the other has done the rest."""
     order = tmp_path / "order"
     injections.Injection("commit.planned", "stop", nth=2).arm(order)
-    with writer(tmp_path, "zombie", injections.armed(order)) as zombie, writer(tmp_path, "other") as other:
+    with (
+        writer(tmp_path, "zombie", injections.armed(order), commits=COMMITS) as zombie,
+        writer(tmp_path, "other", commits=COMMITS) as other,
+    ):
         assert (answer(zombie), answer(other)) == ("ready", "ready")
         for process in (zombie, other):
             assert process.stdin is not None

@@ -54,6 +54,12 @@ def test_changed_rows_need_no_sequence_of_their_own() -> None:
     assert facts(with_changes(TRACKS, tracks((1, 3, 0.5)), changed, 4)) == [(1, 3, 0.5), (2, 4, 1.5)]
 
 
+def test_removed_keys_are_gone_unless_they_change__CS9() -> None:
+    current, removed = tracks((1, 3, 0.5), (2, 3, 0.5), (3, 3, 0.5)), tracks((2, 1, 0.0), (3, 1, 0.0), (9, 1, 0.0))
+    found = with_changes(TRACKS, current, tracks((3, 1, 1.5)), 4, removed.select(["norad_id"]))
+    assert facts(found) == [(1, 3, 0.5), (3, 4, 1.5)]
+
+
 def test_two_changes_of_one_key_are_an_invariant_error() -> None:
     with pytest.raises(InvariantError, match=r"tracks: rows that change have a key \(norad_id\) more than once"):
         with_changes(TRACKS, tracks(), tracks((1, 1, 0.5), (1, 1, 1.5)), 2)

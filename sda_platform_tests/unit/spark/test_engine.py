@@ -7,7 +7,7 @@ import pytest
 
 from sda_platform.definitions import default_resources
 from sda_platform.settings import Settings
-from sda_platform.spark import engine, jars
+from sda_platform.spark import engine, jars, log_store
 from sda_platform.spark.java import Java
 from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import RECONNECTING, session_id
@@ -51,6 +51,20 @@ def test_command_has_the_jars_on_its_class_path_and_the_heap_asked_for(tmp_path:
     class_path = command[command.index("-cp") + 1].split(":")
     assert class_path[1:] == [str(path) for path in jars.jar_paths()]
     assert command[-1].endswith("SparkConnectServer")
+
+
+def test_a_lake_in_an_object_store_adds_its_jars_and_its_log_store(_cached_jars: Path, tmp_path: Path) -> None:
+    lake = "s3://bucket/lake"
+    with pytest.raises(jars.JarsMissing, match="jars --s3"):
+        engine.spark_conf(lake)
+    added = [*(jar.file_name for jar in jars.S3_JARS), log_store.jar_name()]
+    for name in added:
+        (_cached_jars / name).write_bytes(b"a jar")
+    command = engine.server_command(JAVA, tmp_path, port=15002, driver_memory="2g", lake_uri=lake)
+    class_path = command[command.index("-cp") + 1].split(":")
+    assert [Path(path).name for path in class_path[3:]] == added
+    assert "-Dspark.delta.logStore.s3.impl=sda.platform.ConditionalPutLogStore" in command
+    assert not any("logStore" in name for name in engine.spark_conf())
 
 
 def test_session_url_carries_the_session_and_the_user() -> None:

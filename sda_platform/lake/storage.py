@@ -1,0 +1,62 @@
+"""Where the files of the lake and of the landing zones are: the one way from an address to a path or a file system.
+
+An address is a path of this machine or ``s3://bucket/prefix``. An object store must take conditional puts, because
+commits exclude each other by them alone.
+"""
+
+import uuid
+from functools import lru_cache
+
+from pyarrow import fs
+from upath import UPath
+
+from sda_platform.lake import durable
+from sda_platform.lake.errors import Misconfigured
+from sda_platform.lake.object_store import ATTEMPTS, arrow_options, endpoint, fsspec_options, is_object_store
+
+_PROBES = "_probes"
+_FOREIGN_SCHEMES = ("s3a://", "s3n://")
+
+
+def location(uri: str) -> UPath:
+    """The path at ``uri``."""
+    path: UPath = UPath(uri, **fsspec_options(uri))
+    return path
+
+
+def arrow_directory(uri: str) -> fs.FileSystem:
+    """Arrow's file system of the directory at ``uri``."""
+    if is_object_store(uri):
+        return fs.SubTreeFileSystem(uri.partition("://")[2], _arrow_store(endpoint()))
+    root, path = fs.FileSystem.from_uri(uri)
+    return fs.SubTreeFileSystem(path, root)
+
+
+@lru_cache
+def _arrow_store(_address: str | None) -> fs.FileSystem:
+    """One client per process and address: each has a pool of connections."""
+    return fs.S3FileSystem(**arrow_options(), retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS))
+
+
+def require_conditional_put(uri: str) -> None:
+    """Raise Misconfigured unless the object store at ``uri`` refuses a put of an object that exists.
+
+    A path of this machine is left as it is. A store that ignores ``If-None-Match`` would let two commits of one version
+    pass, and the second would replace the first.
+    """
+    if uri.startswith(_FOREIGN_SCHEMES):
+        raise Misconfigured(f"{uri}: write s3://…, which every part of the platform reads")
+    if not is_object_store(uri):
+        return
+    probe = location(uri) / _PROBES / str(uuid.uuid4())
+    try:
+        durable.put_if_absent(probe, b"1")
+        is_replaced = durable.put_if_absent(probe, b"2")
+        probe.unlink()
+    except Exception as error:  # of the network, of the credentials: each client has errors of its own
+        raise Misconfigured(f"{uri}: the object store cannot be used: {error}") from error
+    if is_replaced:
+        raise Misconfigured(
+            f"{uri}: the object store does not refuse a conditional put (If-None-Match) of an object that exists, so "
+            "commits would overwrite each other; use a store that does"
+        )

@@ -1,0 +1,53 @@
+"""Starts the Spark Connect server of a cluster, configured as the platform's own engine is:
+
+    python -m sda_platform.spark.connect_server spark://host:7077 DIRECTORY [--host ADDRESS] [--port 15002]
+        [--driver-memory 3g] [--conf NAME=VALUE]…
+
+It replaces this process. DIRECTORY holds its warehouse and scratch. ADDRESS is this machine's, as the cluster and the
+platforms reach it (default: loopback). Platforms attach with SDA_SPARK_REMOTE=sc://host:port.
+The executors run the Python that PYSPARK_PYTHON names (default: this one's path), which must have this package.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sda_platform.spark import engine
+from sda_platform.spark.java import find_java
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Become the server. Raises JavaMissing, JarsMissing."""
+    parser = argparse.ArgumentParser(prog="python -m sda_platform.spark.connect_server")
+    parser.add_argument("master")
+    parser.add_argument("directory", type=Path)
+    parser.add_argument("--host", default=engine.HOST)
+    parser.add_argument("--port", type=int, default=15002)
+    parser.add_argument("--driver-memory", default="3g")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE")
+    chosen = parser.parse_args(arguments)
+    directory = chosen.directory.absolute()
+    for name in ("warehouse", "scratch"):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    lake_uri = os.environ.get("SDA_LAKE", "")
+    added = dict(each.split("=", 1) for each in chosen.conf)
+    command = engine.server_command(
+        find_java(),
+        directory,
+        port=chosen.port,
+        driver_memory=chosen.driver_memory,
+        lake_uri=lake_uri,
+        host=chosen.host,
+        # Executors fetch the jars from the server.
+        conf={"spark.jars": engine.spark_conf(lake_uri)["spark.jars"], **added, "spark.master": chosen.master},
+    )
+    environment = {**os.environ, **engine.server_environment(directory, chosen.host)}
+    environment["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    os.chdir(directory)
+    os.execve(command[0], command, environment)  # noqa: S606 - a process manager then watches the server itself
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""A gRPC server that executes no statement and reports success, for tests without a JVM."""
+
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+from pyspark.sql.connect.proto import (
+    ExecutePlanRequest,
+    ExecutePlanResponse,
+    ReleaseSessionRequest,
+    ReleaseSessionResponse,
+)
+
+_SERVICE = "/spark.connect.SparkConnectService/"
+
+
+class StandInEngine(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
+    """Speaks Spark Connect; ``received`` has the plans that it was to execute."""
+
+    def __init__(self) -> None:
+        self.received: list[ExecutePlanRequest] = []
+
+    def service(self, details: Any) -> Any:
+        """The handler of a call."""
+        if details.method == f"{_SERVICE}ReleaseSession":
+            return grpc.unary_unary_rpc_method_handler(
+                lambda request, _: ReleaseSessionResponse(session_id=request.session_id),
+                ReleaseSessionRequest.FromString,
+                ReleaseSessionResponse.SerializeToString,
+            )
+        if details.method != f"{_SERVICE}ExecutePlan":
+            return None
+        return grpc.unary_stream_rpc_method_handler(
+            self._execute, ExecutePlanRequest.FromString, ExecutePlanResponse.SerializeToString
+        )
+
+    def _execute(self, request: ExecutePlanRequest, _context: Any) -> Iterator[ExecutePlanResponse]:
+        self.received.append(request)
+        yield ExecutePlanResponse(session_id=request.session_id)
+
+
+@contextmanager
+def serving(handler: grpc.GenericRpcHandler) -> Iterator[int]:
+    """Serve ``handler``; gives the port."""
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers((handler,))
+    port = int(server.add_insecure_port("127.0.0.1:0"))
+    server.start()
+    yield port
+    server.stop(None).wait()

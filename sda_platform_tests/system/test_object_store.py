@@ -1,0 +1,276 @@
+"""Lake and landing zones in a real object store: conditional puts exclude writers, and a lost answer loses nothing.
+
+``RACE_COMMITS`` sets for how many commits the engines race; `make soak RACE=5000` does so for thousands.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake import durable
+from sda_platform.lake.errors import Misconfigured
+from sda_platform.lake.staging import Staging
+from sda_platform.lake.storage import location, require_conditional_put
+from sda_platform.landing.orphans import find_orphans
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orchestration.dispositions import Disposition, disposition_of
+from sda_platform.recovery.examination import Depth
+from sda_platform.recovery.repair import recover
+from sda_platform.recovery.verification import broken_chain
+from sda_platform.registry import landing_zones
+from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform.spark.session import attach
+from sda_platform_tests.support.connect_server import connect_server
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.forgetful_proxy import forgetful_proxy
+from sda_platform_tests.support.object_store_server import (
+    BUCKET,
+    KEY,
+    OTHER_BUCKET,
+    ObjectStore,
+    object_store,
+)
+from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.racing import answer, writer
+from sda_platform_tests.support.racing_writer import ids_of
+from sda_platform_tests.support.segments import START_NS, described, radar_segment
+
+COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
+pytestmark = pytest.mark.timeout(900 + 5 * COMMITS)
+_ROUNDS, _WRITERS = 4, 6
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """A store that this process and those that it starts reach by their environment."""
+    with object_store(tmp_path_factory.mktemp("store")) as started, pytest.MonkeyPatch.context() as patch:
+        for name, value in started.environment.items():
+            patch.setenv(name, value)
+        yield started
+
+
+@pytest.fixture(scope="module")
+def network(store: ObjectStore) -> Iterator[CuttingProxy]:
+    """The network between the store and whoever is started with its address; it can be cut."""
+    with CuttingProxy(int(store.address.rpartition(":")[2])) as opened:
+        yield opened
+
+
+@pytest.fixture
+def beyond(network: CuttingProxy, monkeypatch: pytest.MonkeyPatch) -> CuttingProxy:
+    """The same, between the store and this process."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{network.port}")
+    return network
+
+
+@pytest.fixture
+def root(store: ObjectStore, request: pytest.FixtureRequest) -> str:
+    """A place of its own in the bucket for each test."""
+    assert store.address
+    return f"s3://{BUCKET}/{request.node.name}"
+
+
+def sealed(zone: LandingZone, name: str, records: int = 3) -> bytes:
+    data = radar_segment(records)
+    zone.seal(name, data, described(data))
+    return data
+
+
+def test_a_store_without_conditional_puts_is_refused_at_the_start(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_conditional_put(f"s3://{BUCKET}/lake")
+    with object_store(tmp_path / "open", is_open=True) as unguarded, forgetful_proxy(unguarded.address) as address:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        with pytest.raises(Misconfigured, match="does not refuse a conditional put"):
+            require_conditional_put(f"s3://{BUCKET}/lake")
+    with pytest.raises(Misconfigured, match="write s3://"):
+        require_conditional_put(f"s3a://{BUCKET}/lake")
+    assert store.address != address
+
+
+def test_the_platform_needs_rights_on_its_own_objects_only(store: ObjectStore, root: str) -> None:
+    """All tests of this module run with them; the policy is deploy/bucket-policy.json."""
+    zone = LandingZone(root, "radar")
+    sealed(zone, "a.radar")
+    other = location(f"s3://{OTHER_BUCKET}/lake")
+    with pytest.raises(PermissionError):
+        durable.put_if_absent(other / "a", b"1")
+    with pytest.raises(PermissionError):
+        (other / "a").read_bytes()
+    with pytest.raises(PermissionError):
+        other.fs.mkdir(f"{BUCKET}-made-now")
+    assert zone.pending_names() == ["a.radar"]
+    assert store.environment["AWS_ACCESS_KEY_ID"] == KEY
+
+
+def test_of_several_puts_of_one_object_one_succeeds(root: str) -> None:
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for number in range(_ROUNDS):
+            path = location(root) / str(number)
+            put = pool.map(lambda n, path=path: durable.put_if_absent(path, str(n).encode()), range(_WRITERS))
+            won = [n for n, is_mine in enumerate(put) if is_mine]
+            assert [str(n).encode() for n in won] == [path.read_bytes()]
+
+
+def test_a_segment_that_another_process_seals_is_listed(root: str) -> None:
+    """Clients keep their first listing by default: a sensor would never see a second segment."""
+    seen = LandingZone(root, "radar")
+    sealed(LandingZone(root, "radar"), "a.radar")
+    assert seen.pending_names() == ["a.radar"]
+    (location(root) / "radar" / "pending" / "").fs.invalidate_cache()
+    sealed(LandingZone(root, "radar"), "b.radar", 4)
+    assert seen.pending_names() == ["a.radar", "b.radar"]
+    assert find_orphans(seen, time.time() + 60) == []
+
+
+def test_a_listing_has_more_than_one_page(root: str) -> None:
+    zone = LandingZone(root, "radar")
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        names = [f"{number:05d}" for number in range(1_050)]
+        list(pool.map(lambda name: durable.write(zone.pending_path(name), b"1"), names))
+    assert sorted(zone.pending_files()) == names
+
+
+def test_a_put_whose_answer_was_lost_seals_once(root: str, beyond: CuttingProxy) -> None:
+    """The client repeats the put, and the store refuses the repetition: the segment is sealed nevertheless."""
+    zone, path = LandingZone(root, "radar"), location(root) / "lost"
+    for at in (0, 10):
+        beyond.cut(for_good=False)
+        beyond.cut_next("answer", at)
+        durable.put_if_absent(path, b"1")
+        assert path.read_bytes() == b"1"
+        beyond.cut(for_good=False)
+        beyond.cut_next("answer", at)
+        data = sealed(zone, f"after-{at}.radar", 3 + at)
+        assert zone.is_whole(f"after-{at}.radar")
+        assert zone.pending_path(f"after-{at}.radar").read_bytes() == data
+    assert beyond.cuts == [0, 0, 10, 10]
+
+
+def test_a_store_that_cannot_be_reached_fails_a_run_for_now_and_not_for_good(root: str, beyond: CuttingProxy) -> None:
+    """Otherwise a cut of the network would stop a table, or report its files as damaged."""
+    zone, log = LandingZone(root, "radar"), lake_at(root).log(OBSERVATIONS)
+    sealed(zone, "a.radar")
+    commit(lake_at(root), OBSERVATIONS, [{"observation_id": "1"}])
+    opened = log.open()
+    assert opened is not None
+    beyond.cut(for_good=True)
+    try:
+        for failing in (zone.pending_names, log.head, log.open, log.rows):
+            with pytest.raises(Exception) as failure:
+                failing()
+            assert disposition_of(failure.value) is Disposition.TRANSIENT, repr(failure.value)
+        with pytest.raises(Exception) as failure:
+            log.dataset(opened).to_table()
+        assert disposition_of(failure.value) is Disposition.TRANSIENT, repr(failure.value)
+    finally:
+        beyond.mend()
+    assert zone.pending_names() == ["a.radar"]
+    assert log.head().sequence == 1
+
+
+def test_a_staged_table_is_written_read_and_swept(root: str) -> None:
+    rows = pa.table({"number": list(range(1_000))})
+    for _ in range(2):
+        staging = Staging(root)
+        address = staging.put(rows)
+        assert address.startswith(f"{root}/_staging/")
+        staging.clear()
+        assert not location(address).exists()
+
+
+def raced(tmp_path: Path, root: str, engines: dict[str, str]) -> list[dict[str, int]]:
+    """Race ``engines`` for COMMITS commits after the first; what each won and lost."""
+    log = lake_at(root).log(OBSERVATIONS)
+    told = []
+    with ExitStack() as running:
+        writers = [
+            running.enter_context(writer(tmp_path, name, commits=COMMITS, engine=engine, lake=root))
+            for name, engine in engines.items()
+        ]
+        assert [answer(each) for each in writers] == ["ready"] * len(writers)
+        for each in writers:
+            assert each.stdin is not None
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        told = [json.loads(answer(each)) for each in writers]
+    commits = log.commits(None)
+    assert [each.sequence for each in commits] == list(range(COMMITS, 0, -1))
+    assert broken_chain(commits) == []
+    stored = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
+    assert stored == [name for sequence in range(1, COMMITS + 1) for name in ids_of(sequence)]
+    return told
+
+
+def test_two_writers_race_in_the_store_and_no_commit_is_doubled_spec_86_87(tmp_path: Path, root: str) -> None:
+    commit(lake_at(root), OBSERVATIONS, [{"observation_id": name} for name in ids_of(1)])
+    told = raced(tmp_path, root, {"one": "conditional-put", "other": "conditional-put"})
+    assert sum(each["won"] for each in told) == COMMITS - 1
+    assert sum(each["lost"] for each in told) >= 1, "they did race"
+
+
+@pytest.fixture(scope="module")
+def engine(network: CuttingProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark Connect server with the jars for S3."""
+    try:
+        jar_paths(with_s3=True)
+    except JarsMissing as missing:
+        pytest.skip(str(missing))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{network.port}")
+        with connect_server(tmp_path_factory.mktemp("engine"), lake_uri=f"s3://{BUCKET}/lake") as address:
+            yield address
+
+
+def test_spark_and_delta_rs_race_in_the_store_and_no_commit_is_doubled_spec_86_87(
+    engine: str, tmp_path: Path, root: str
+) -> None:
+    commit(lake_at(root), OBSERVATIONS, [{"observation_id": name} for name in ids_of(1)])
+    told = raced(tmp_path, root, {"spark": engine, "delta-rs": "conditional-put"})
+    assert sum(each["won"] for each in told) == COMMITS - 1
+
+
+def test_a_pass_becomes_observations_in_the_store_once(engine: str, tmp_path: Path, root: str) -> None:
+    session = attach(engine, "tests", lake_uri=f"{root}/lake")
+    platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
+    data = sealed(platform.zone("radar"), "a.radar")
+    chosen = [RAW_RECORDS.name, OBSERVATIONS.name]
+    platform.run("observations_to_alerts", only=chosen)
+    assert platform.rows(OBSERVATIONS, "observation_id").num_rows == 3
+    assert platform.zone("radar").pending_names() == []
+    platform.zone("radar").seal("again.radar", data, replace(described(data)))
+    sealed(platform.zone("radar"), "b.radar", 5)
+    platform.run("observations_to_alerts", only=chosen)
+    assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3 + 5
+    zones = landing_zones(platform.settings.landing_uri)
+    found = recover(platform.lake, [RAW_RECORDS, OBSERVATIONS], zones, depth=Depth.COLUMNS, repair=False)
+    assert [problem for each in found for problem in each.problems] == []
+
+
+def test_a_run_whose_engine_loses_the_store_is_repeated_and_nothing_is_doubled(
+    engine: str, network: CuttingProxy, tmp_path: Path, root: str
+) -> None:
+    session = attach(engine, "tests", lake_uri=f"{root}/lake")
+    platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
+    sealed(platform.zone("radar"), "a.radar")
+    network.cut(for_good=True)
+    try:
+        failed = platform.run("observations_to_alerts", must_succeed=False, only=[RAW_RECORDS.name])
+    finally:
+        network.mend()
+    assert not failed.success
+    assert platform.zone("radar").pending_names() == ["a.radar"]
+    platform.run("observations_to_alerts", only=[RAW_RECORDS.name])
+    assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3
+    assert platform.lake.log(RAW_RECORDS).head().sequence == 1

@@ -1,0 +1,135 @@
+"""The platform on a standalone Spark cluster: both workers do its work, and a killed part of it loses nothing."""
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
+from sda_platform.lake.commit import CommitReceipt, append
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import plan_windows
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.recovery.verification import broken_chain
+from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform.spark.session import attach
+from sda_platform_tests.support.delta_tables import lake_at, rows_of
+from sda_platform_tests.support.platform_run import Platform
+from sda_platform_tests.support.running_platform import eventually
+from sda_platform_tests.support.segments import START_NS, described, radar_segment
+from sda_platform_tests.support.spark_cluster import SparkCluster
+from sda_platform_tests.support.wheels import unpacked_wheel
+
+pytestmark = pytest.mark.timeout(900)
+_ROWS = 40
+_WAIT_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    """A master, two workers and a Connect server."""
+    try:
+        jar_paths()
+    except JarsMissing as missing:
+        pytest.skip(str(missing))
+    wheel = unpacked_wheel(tmp_path_factory.mktemp("wheel"))
+    with SparkCluster(tmp_path_factory.mktemp("cluster"), wheel).running() as started:
+        yield started
+
+
+class HeldCommit:
+    """A commit of rows that Python functions on two executors make, each of which waits until it is let go."""
+
+    def __init__(self, cluster: SparkCluster, lake: Lake, place: Path) -> None:
+        self.lake, self._place = lake, place
+        place.mkdir()
+        self._session = attach(cluster.remote, "tests", lake_uri=lake.uri)
+        self.receipt: CommitReceipt | None = None
+        self.failure: Exception | None = None
+        self._thread = Thread(target=self._commit, daemon=True)
+
+    def begin(self) -> "HeldCommit":
+        """Return when both tasks have begun."""
+        self._thread.start()
+        assert eventually(lambda: len(list(self._place.glob("task-*"))) >= 2 or self.failure is not None, _WAIT_S)
+        assert self.failure is None, self.failure
+        return self
+
+    def end(self) -> "HeldCommit":
+        """Let the tasks go on, and return when the commit is decided."""
+        (self._place / "go").touch()
+        self._thread.join(_WAIT_S)
+        assert not self._thread.is_alive(), "the commit hangs"
+        return self
+
+    def _commit(self) -> None:
+        head = self.lake.head(OBSERVATIONS)
+        plan = plan_windows(OBSERVATIONS, head, (), now_ns=0, run_id="held")
+        names = [f"{plan.sequence}-{number:03d}" for number in range(_ROWS)]
+        rows = rows_of(OBSERVATIONS, ({"observation_id": name} for name in names)).drop_columns([COMMIT_SEQUENCE])
+        try:
+            self.receipt = append(self.lake.log(OBSERVATIONS), plan, self._held(self._session.createDataFrame(rows)))
+        except Exception as error:
+            self.failure = error
+
+    def _held(self, frame: DataFrame) -> DataFrame:
+        place = self._place
+
+        def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            (place / f"task-{os.getpid()}").touch()
+            while not (place / "go").exists():
+                time.sleep(0.05)
+            yield from batches
+
+        return frame.repartition(2).mapInArrow(wait, frame.schema)
+
+
+def require_once(lake: Lake, commits: int) -> None:
+    log = lake.log(OBSERVATIONS)
+    found = log.commits(None)
+    assert [each.sequence for each in found] == list(range(commits, 0, -1))
+    assert broken_chain(found) == []
+    stored = sorted(log.rows(["observation_id"]).column("observation_id").to_pylist())
+    assert stored == [f"{sequence}-{number:03d}" for sequence in range(1, commits + 1) for number in range(_ROWS)]
+
+
+def test_the_pipeline_runs_on_the_cluster(cluster: SparkCluster, tmp_path: Path) -> None:
+    lake = f"{tmp_path}/lake"
+    platform = Platform(tmp_path, attach(cluster.remote, "tests", lake_uri=lake), START_NS, remote=cluster.remote)
+    data = radar_segment(30)
+    platform.zone("radar").seal("a.radar", data, described(data))
+    platform.run("observations_to_alerts", only=[RAW_RECORDS.name, OBSERVATIONS.name])
+    assert platform.rows(OBSERVATIONS, "observation_id").num_rows == 30
+
+
+def test_both_workers_work_and_the_death_of_an_executor_or_a_worker_loses_nothing(
+    cluster: SparkCluster, tmp_path: Path
+) -> None:
+    lake = lake_at(tmp_path / "lake")
+    HeldCommit(cluster, lake, tmp_path / "whole").begin().end()
+    require_once(lake, 1)
+    assert len({name for name, tasks in cluster.tasks_by_executor().items() if tasks and name != "driver"}) >= 2
+    held = HeldCommit(cluster, lake, tmp_path / "executor").begin()
+    os.kill(cluster.executors("worker-0")[0], signal.SIGKILL)
+    assert held.end().receipt is not None, held.failure
+    require_once(lake, 2)
+    held = HeldCommit(cluster, lake, tmp_path / "worker").begin()
+    cluster.kill("worker-1")
+    assert held.end().receipt is not None, held.failure
+    require_once(lake, 3)
+    cluster.start("worker-1")
+
+
+def test_the_death_of_the_master_during_a_commit_loses_nothing(cluster: SparkCluster, tmp_path: Path) -> None:
+    lake = lake_at(tmp_path / "lake")
+    held = HeldCommit(cluster, lake, tmp_path / "master").begin()
+    cluster.kill("master")
+    assert held.end().receipt is not None, held.failure
+    require_once(lake, 1)
+    cluster.start("master")

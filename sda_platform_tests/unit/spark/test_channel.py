@@ -1,0 +1,47 @@
+"""Addresses of engines: host, port and parameters; a token in an address is refused and not repeated."""
+
+import pytest
+
+from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port
+from sda_platform.spark.engine import session_url
+from sda_platform.spark.session import attach
+
+
+@pytest.mark.parametrize(
+    ("remote", "place"),
+    [
+        ("sc://host:443", ("host", 443)),
+        ("sc://host:443/;use_ssl=true", ("host", 443)),
+        ("sc://host", ("host", 15002)),
+        ("sc://[::1]:7/", ("::1", 7)),
+    ],
+)
+def test_an_address_has_a_host_and_a_port(remote: str, place: tuple[str, int]) -> None:
+    assert host_and_port(remote) == place
+
+
+@pytest.mark.parametrize("remote", ["local", "host:15002", "http://host", "sc://", ""])
+def test_what_is_no_address_is_refused(remote: str) -> None:
+    with pytest.raises(ValueError, match="is no address of an engine; write sc://host:port"):
+        host_and_port(remote)
+
+
+@pytest.mark.parametrize("remote", ["sc://host/;token=hidden", "sc://host/;use_ssl=true;token=hidden"])
+def test_a_token_in_an_address_is_refused_and_not_repeated(remote: str) -> None:
+    with pytest.raises(EngineUnavailable, match=f"set {TOKEN_VARIABLE}") as refusal:
+        attach(remote, "alerts")
+    assert "hidden" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("remote", "url"),
+    [
+        ("sc://host:1", "sc://host:1/;session_id=s;user_id=sda"),
+        ("sc://host:1/", "sc://host:1/;session_id=s;user_id=sda"),
+        ("sc://host:1/;use_ssl=true", "sc://host:1/;use_ssl=true;session_id=s;user_id=sda"),
+        ("sc://host:1/;use_ssl=true;", "sc://host:1/;use_ssl=true;session_id=s;user_id=sda"),
+    ],
+)
+def test_a_session_keeps_the_parameters_of_the_address(remote: str, url: str) -> None:
+    assert session_url(remote, "s") == url

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from upath import UPath
-
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.delivery.checks import disagreements
 from sda_platform.delivery.configured import chosen_subscriber
@@ -17,6 +15,7 @@ from sda_platform.lake.bypasses import bypasses
 from sda_platform.lake.errors import LakeError, NotReplayable
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.observability.audits.outcome import AuditOutcome, AuditScope
@@ -178,12 +177,12 @@ def _commits(scope: AuditScope, table: Table, past_ns: int) -> Iterator[Commit]:
 @contextmanager
 def _shadow(scope: AuditScope) -> Iterator[str]:
     """A directory next to the lake for the shadow; removed at the end, or by an audit a day after its process ended."""
-    lake = UPath(scope.lake.uri)
+    lake = location(scope.lake.uri)
     for left in lake.parent.glob(f"{lake.name}{_SHADOW}*"):
         made_ns = left.name.rpartition("-")[2]
         if made_ns.isdecimal() and int(made_ns) <= scope.day_ns - _DAY_NS:
             remove_shadow(left)
-    shadow = UPath(f"{scope.lake.uri}{_SHADOW}{scope.day_ns}")
+    shadow = location(f"{scope.lake.uri}{_SHADOW}{scope.day_ns}")
     try:
         yield str(shadow)
     finally:

@@ -120,7 +120,7 @@ def _text(reading: Reading) -> str | None:
 
 
 def _facts(reading: Reading) -> dict[str, str]:
-    return {"state": str(reading.state), **({"side_at_fault": reading.side} if reading.side else {})}
+    return {"state": str(reading.state), **({"side_at_fault": str(reading.side)} if reading.side else {})}
 
 
 def _shown(cursor: str | None) -> Mapping[str, Any]:

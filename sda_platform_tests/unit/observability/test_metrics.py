@@ -167,6 +167,13 @@ def test_dashboard_and_rules_name_metrics_and_labels_of_the_catalogue_only(place
         assert used <= {*METRICS[base].labels, "le"}, f"{place}: {used}"
 
 
+def test_every_alert_of_the_rules_has_a_test_that_it_fires_and_one_that_it_is_silent() -> None:
+    alerts = set(re.findall(r"- alert: (\w+)", (MONITORING / "rules.yml").read_text()))
+    tested = (MONITORING / "rules_test.yml").read_text()
+    assert alerts == set(re.findall(r"alertname: (\w+)\n\s+exp_alerts:\n", tested))
+    assert alerts == set(re.findall(r"alertname: (\w+), exp_alerts: \[\]", tested)) | {"SdaBudgetSpent"} & alerts
+
+
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool of Prometheus")
 def test_prometheus_accepts_the_rules_the_configuration_and_the_exposition(lake: Lake) -> None:
     followed = PlatformMetrics(lake, window_s=30)
@@ -174,6 +181,8 @@ def test_prometheus_accepts_the_rules_the_configuration_and_the_exposition(lake:
     followed.refresh(Facts(NOW_NS, disks=[DiskFacts("/lake", 1, 4)]), VitalHistory())
     for arguments in (["check", "rules", "rules.yml"], ["check", "config", "prometheus.yml"]):
         subprocess.run(["promtool", *arguments], cwd=MONITORING, check=True, capture_output=True)
+    tested = subprocess.run(["promtool", "test", "rules", "rules_test.yml"], cwd=MONITORING, capture_output=True)
+    assert tested.returncode == 0, tested.stderr.decode()
     checked = subprocess.run(["promtool", "check", "metrics"], input=followed.metrics.text(), capture_output=True)
     assert checked.returncode in (0, 3), checked.stderr  # 3: remarks on style, such as the names of the requirements
 

@@ -16,7 +16,7 @@ from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.observability.vitals import history
-from sda_platform.observability.vitals.assets import vitals_sensor
+from sda_platform.observability.vitals.assets import evaluation, vitals_sensor
 from sda_platform.observability.vitals.evaluation import VITALS, Reading, Side, VitalState, evaluate
 from sda_platform.observability.vitals.facts import (
     CollectorFacts,
@@ -28,7 +28,7 @@ from sda_platform.observability.vitals.facts import (
     RunFacts,
     WatermarkFacts,
 )
-from sda_platform.observability.vitals.history import VitalHistory
+from sda_platform.observability.vitals.history import Lasting, VitalHistory
 from sda_platform.observability.vitals.lake_facts import unconsumed_s, watermark_facts
 from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.watch import Watch
@@ -290,3 +290,10 @@ def test_the_sensor_notices_once_what_the_disk_does_not_take(
         for _ in range(2):
             sensor.evaluate_tick(dg.build_sensor_context(instance))
     assert [report["vital"] for _, report in webhook.received] == ["no_orphans_wait"]
+
+
+@pytest.mark.parametrize("side", [*Side, ""])
+def test_a_red_vital_that_was_just_evaluated_is_an_event_that_dagster_can_store(side: str) -> None:
+    event = evaluation(Lasting(Reading("disk_has_space", VitalState.RED, side, "full"), 1.0))
+    again = dg.deserialize_value(dg.serialize_value(event), dg.AssetCheckEvaluation)
+    assert again.metadata.get("side_at_fault", dg.TextMetadataValue("")) == dg.TextMetadataValue(str(side))

@@ -4,9 +4,12 @@ from typing import Any
 
 import dagster as dg
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
 
 from sda_platform.catalog import conflicts, decoding, edit_decoding, ephemeris_decoding, error_history, transforms
+from sda_platform.catalog.identity import identified_frame, identities_around, moved_entries
 from sda_platform.catalog.report import conflict_facts
 from sda_platform.catalog.tables import (
     CAME_INTO_FORCE,
@@ -14,6 +17,7 @@ from sda_platform.catalog.tables import (
     CATALOG_EDITS,
     EDITS_FEED,
     ELEMENT_SETS,
+    ELEMENTS,
     ELEMENTS_FEED,
     EPHEMERIDES,
     EPHEMERIDES_FEED,
@@ -30,6 +34,7 @@ from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.orchestration.zone_asset import zone_asset
+from sda_platform.protocols.identities import Identities
 
 element_zone = zone_asset(
     ELEMENTS_FEED,
@@ -88,9 +93,12 @@ def orbital_catalog(lake: LakeResource, leases: LeaseResource) -> dg.Materialize
 
     With it, how large the errors of the object's sets are, from their own history of 30 days before that epoch.
 
-    All sets stay in `element_sets`. The catalogue of any moment is an earlier version of this table. A set with a later
-    epoch comes into force with the first run after its epoch, at least hourly. The manifest of such a commit may have
-    an empty window; it counts the sets that came into force.
+    Edits decide which object a set is of: those of a merged satellite count for the one that it turned out to be, and
+    corrected ones for the right object (`sda catalog edit`).
+
+    All sets stay in `element_sets`, as they were published. The catalogue of any moment is an earlier version of this
+    table. A set with a later epoch comes into force with the first run after its epoch, at least hourly. The manifest
+    of such a commit may have an empty window; it counts the sets that came into force.
 
     Of several platforms the one that holds the lease merges; the table refuses a former holder.
     """
@@ -103,20 +111,29 @@ def _merged(store: Lake) -> dg.MaterializeResult[Any]:
     came_into_force = _came_into_force(store, plan)
     if plan.is_empty and not came_into_force:
         return nothing_new(store, plan)
-    candidates = transforms.in_play(
+    before, identities = identities_around(store, plan)
+    known, moved = moved_entries(store.current_rows(plan), identities, before)
+    current = store.frame(ORBITAL_CATALOG, known)
+    changed = transforms.improvements(
+        _candidates(store, plan, before, identities), current, as_of_ns=plan.as_of_ns
+    ).toArrow()
+    changed = error_history.with_error_scales(store, plan, changed, known, identities)
+    if plan.is_empty and not changed.num_rows:
+        return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
+    counts = {CAME_INTO_FORCE: came_into_force}
+    return materialized(store, store.replace(plan, changed, removed=moved, counts=counts), **counts)
+
+
+def _candidates(store: Lake, plan: Plan, before: Identities, identities: Identities) -> DataFrame:
+    """The element sets that the plan judges, under the numbers of the objects that they are of."""
+    sets = transforms.in_play(
         store.snapshot(plan, ELEMENT_SETS),
         after_sequence=plan.window(ELEMENT_SETS).after_sequence,
         previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
         as_of_ns=plan.as_of_ns,
+        again=identities.sources(identities.changed(before)),
     )
-    known = store.current_rows(plan)
-    current = store.frame(ORBITAL_CATALOG, known)
-    changed = transforms.improvements(candidates, current, as_of_ns=plan.as_of_ns).toArrow()
-    changed = error_history.with_error_scales(store, plan, changed, known)
-    if plan.is_empty and not changed.num_rows:
-        return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
-    counts = {CAME_INTO_FORCE: came_into_force}
-    return materialized(store, store.replace(plan, changed, counts=counts), **counts)
+    return identified_frame(sets, identities)
 
 
 @table_asset(CATALOG_EDITS, jobs=[CATALOG_TO_ALERTS], priority=-10)
@@ -143,22 +160,20 @@ def catalog_conflicts(lake: LakeResource) -> dg.MaterializeResult[Any]:
     came_into_force = _came_into_force(store, plan)
     if plan.is_empty and not came_into_force:
         return nothing_new(store, plan)
+    before, identities = identities_around(store, plan)
     current = store.current_rows(plan)
     edits = conflicts.edit_claims(store.new_rows(plan, CATALOG_EDITS), current)
-    candidates = transforms.in_play(
-        store.snapshot(plan, ELEMENT_SETS),
-        after_sequence=plan.window(ELEMENT_SETS).after_sequence,
-        previous_as_of_ns=plan.previous.as_of_ns if plan.previous else None,
-        as_of_ns=plan.as_of_ns,
-    )
+    is_of_elements = pc.equal(current["attribute"], ELEMENTS)
+    known, moved = moved_entries(current.filter(is_of_elements), identities, before)
+    candidates = _candidates(store, plan, before, identities)
     elements = conflicts.element_claims(
-        candidates, store.frame(CATALOG_CONFLICTS, current), as_of_ns=plan.as_of_ns
+        candidates, store.frame(CATALOG_CONFLICTS, known), as_of_ns=plan.as_of_ns
     ).toArrow()
     changed = pa.concat_tables([elements.cast(edits.schema), edits])
     if plan.is_empty and not changed.num_rows:
         return nothing_new(store, plan, "nothing new upstream, and no better set came into force")
     counts = {CAME_INTO_FORCE: came_into_force}
-    receipt = store.replace(plan, changed, counts=counts)
+    receipt = store.replace(plan, changed, removed=moved, counts=counts)
     return materialized(store, receipt, **counts, **conflict_facts(store.log(CATALOG_CONFLICTS)))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import MERGE_COLUMNS, best_sets
 from sda_platform.catalog.tables import (
     CATALOG_CONFLICTS,
@@ -36,13 +37,16 @@ MAX_EPHEMERIDES_AGE_S = 3 * 86_400.0
 def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every object with a usable element set in the consumed windows is in the catalogue.
 
-    It has the best of its sets as of the last commit. They are merged here again, by columns and without the engine.
+    It has the best of its sets as of the last commit, by the edits that this commit had consumed. The sets are merged
+    here again, by columns and without the engine.
     """
     landed = consumed_rows(store, commits, ELEMENT_SETS, [*MERGE_COLUMNS, "error_kind"])
     if not landed.num_rows:
         return []
-    usable = landed.filter(pc.is_null(landed.column("error_kind"))).select(MERGE_COLUMNS)
+    identities = identities_at(store, commits[0].manifest)
+    usable = identified(landed.filter(pc.is_null(landed.column("error_kind"))).select(MERGE_COLUMNS), identities)
     entries = log.rows(MERGE_COLUMNS)
+    merged = pc.sum(pc.is_in(entries["norad_id"], pa.array(sorted(identities.merges), pa.int64()))).as_py() or 0
     # Of equal sets the first counts, so that an entry is compared with the set that it copies.
     both = pa.concat_tables([entries, usable.cast(entries.schema)])
     best = best_sets(both, commits[0].manifest.as_of_ns)
@@ -51,6 +55,7 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
     problems = (
         (absent, "objects landed but are not in the catalogue"),
         (len(others) - absent, "entries are not the best set that landed"),
+        (merged, "entries are of satellites that edits merged into others"),
     )
     return [f"{count} {what}" for count, what in problems if count]
 
@@ -58,7 +63,8 @@ def catalog_balance(store: Lake, log: TableLog, commits: Sequence[Commit]) -> li
 def no_silent_winner(store: Lake, log: TableLog, commits: Sequence[Commit]) -> list[str]:
     """Every object and every edit of the consumed windows has its claim; of elements exactly one is in force, and an
     attribute whose edits are concurrent has none in force."""
-    sets = consumed_rows(store, commits, ELEMENT_SETS, ["norad_id", "error_kind"])
+    sets = consumed_rows(store, commits, ELEMENT_SETS, [*SET_KEY, "error_kind"])
+    sets = identified(sets, identities_at(store, commits[0].manifest if commits else None))
     edits = consumed_rows(store, commits, CATALOG_EDITS, ["edit_id", "error_kind"])
     claims = log.rows(["norad_id", "attribute", "claimant", "outcome"])
     of_elements = claims.filter(pc.equal(claims.column("attribute"), ELEMENTS))

@@ -4,14 +4,15 @@ import dagster as dg
 
 from sda_platform.catalog import assets, health, sensors, serving_index
 from sda_platform.catalog.checks import checks
+from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.settings import Settings
 
 POLICIES = {"catalog": GroupPolicy("team:catalogue", warn_h=24, fail_h=48)}
 
 
-def defs(_settings: Settings) -> dg.Definitions:
-    """Assets, checks, sensors and schedules of the package."""
+def defs(settings: Settings) -> dg.Definitions:
+    """Assets, checks, sensors and schedules of the package, and space weather as a resource."""
     return dg.Definitions(
         assets=[
             assets.element_zone,
@@ -28,4 +29,5 @@ def defs(_settings: Settings) -> dg.Definitions:
         asset_checks=[*checks, serving_index.index_is_current],
         sensors=[serving_index.index_sensor],
         schedules=[sensors.screening_refresh],
+        resources={"weather": SpaceWeatherResource(**settings.weather.model_dump())},
     )

@@ -1,16 +1,17 @@
 """Making edits of catalogue objects: each goes through the landing zone, as those of other sites do."""
 
 import hashlib
-import time
+from typing import Any
+
+import pyarrow.dataset as ds
 
 from sda_platform.catalog.edit_decoding import decode, edit_of
-from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED
+from sda_platform.catalog.tables import CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS
 from sda_platform.formats.edits import encode_edits
-from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.lake import Lake
 from sda_platform.landing.record_rows import pending_rows, usable_rows
 from sda_platform.landing.zone import LandingZone
-from sda_platform.protocols.edits import Edit, EditVerdict, next_edit, reconcile
+from sda_platform.protocols.edits import CORRECTION, BadEdit, Edit, EditVerdict, next_edit, reconcile
 
 _FORMAT = "edits-jsonl"
 
@@ -29,8 +30,13 @@ def known_edits(lake: Lake, landing_uri: str) -> list[Edit]:
 def make_edit(
     lake: Lake, landing_uri: str, *, norad_id: int, attribute: str, value: str, site: str, editor: str
 ) -> Edit:
-    """Make an edit at ``site`` that has seen every edit known here, and land it. Raises BadEdit."""
+    """Make an edit at ``site`` that has seen every edit known here, and land it. Raises BadEdit.
+
+    A ``correct_object`` may name a segment by its name; see `with_hashes`.
+    """
     known = known_edits(lake, landing_uri)
+    if attribute == CORRECTION:
+        value = with_hashes(lake, norad_id, value)
     edit = next_edit(
         known,
         norad_id=norad_id,
@@ -60,16 +66,35 @@ def resolve(
     )
 
 
+def with_hashes(lake: Lake, norad_id: int, value: str) -> str:
+    """A ``correct_object`` of object ``norad_id`` with segments by their hashes, where it has names or beginnings.
+
+    Raises BadEdit where it names no usable set that was published under that number, or more than one.
+    """
+    is_of_object = (ds.field("norad_id") == norad_id) & ds.field("error_kind").is_null()
+    columns = ["segment_name", "segment_sha256", "record_number"]
+    sets = lake.log(ELEMENT_SETS).rows(columns, is_of_object).to_pylist() if value.strip() else []
+    found = []
+    for each in value.split():
+        segment, record, right = ["", "", *each.rsplit(":", 2)][-3:]
+        of_record = [row for row in sets if str(row["record_number"]) == record]
+        named = {row["segment_sha256"] for row in of_record if _is_named(row, segment)}
+        if len(named) != 1:
+            raise BadEdit(
+                f"{each[:120]!r} names {len(named)} sets of object {norad_id}, must name one: "
+                "<segment>:<record>:<right catalogue number>"
+            )
+        found.append(f"{named.pop()}:{record}:{right}")
+    return " ".join(found)
+
+
+def _is_named(row: dict[str, Any], segment: str) -> bool:
+    return bool(segment) and (row["segment_name"] == segment or row["segment_sha256"].startswith(segment))
+
+
 def land_edits(lake: Lake, landing_uri: str, edits: list[Edit]) -> str:
     """Seal edits into the landing zone; the name of the segment follows from its content."""
     data = encode_edits(edits)
-    meta = describe_segment(
-        data,
-        feed=EDITS_FEED,
-        segment_format=_FORMAT,
-        sealed_time_ns=lake.clock.now_ns(),
-        sealed_wall_time_ns=time.time_ns(),
-    )
     name = f"edits-{hashlib.sha256(data).hexdigest()[:24]}.edits"
-    LandingZone(landing_uri, EDITS_FEED).seal(name, data, meta)
+    LandingZone(landing_uri, EDITS_FEED).seal_at(lake.clock.now_ns(), name, data, _FORMAT)
     return name

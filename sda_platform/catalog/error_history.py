@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.identity import SET_KEY, identified, published_as
 from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, HISTORY_COLUMNS, ORBITAL_CATALOG, OWN_ORIGINATOR
 from sda_platform.lake.arrow import arrays
@@ -17,24 +18,27 @@ from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.element_history import HISTORY_NS, newest_scales
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.protocols.identities import NO_IDENTITIES, Identities
 
 _COLUMNS = [*ELEMENT_COLUMNS, *RANK_COLUMNS]
 
 
-def with_error_scales(store: Lake, plan: Plan, changed: pa.Table, current: pa.Table) -> pa.Table:
+def with_error_scales(
+    store: Lake, plan: Plan, changed: pa.Table, current: pa.Table, identities: Identities = NO_IDENTITIES
+) -> pa.Table:
     """``changed`` entries with HISTORY_COLUMNS, and ``current`` ones whose history a late set has changed.
 
     The history of an entry are the consumed sets of its object up to its own epoch, whenever they arrived. Sets that
     this platform determined are left out: they are made from others.
     """
-    arrived = store.new_rows(plan, ELEMENT_SETS, ["norad_id", "error_kind"])
+    arrived = identified(store.new_rows(plan, ELEMENT_SETS, [*SET_KEY, "error_kind"]), identities)
     touched = pa.concat_tables(
         [arrived.filter(pc.is_null(arrived["error_kind"])).select(["norad_id"]), changed.select(["norad_id"])]
     )
     numbers = pc.unique(touched["norad_id"])
     is_other = pc.invert(pc.is_in(current["norad_id"], changed["norad_id"].combine_chunks()))
     others = current.filter(pc.and_(pc.is_in(current["norad_id"], numbers), is_other))
-    return rated(changed, others, _consumed_history(store, plan, changed, others))
+    return rated(changed, others, _consumed_history(store, plan, identities, changed, others))
 
 
 def rated(changed: pa.Table, others: pa.Table, history: pa.Table) -> pa.Table:
@@ -50,7 +54,7 @@ def rated(changed: pa.Table, others: pa.Table, history: pa.Table) -> pa.Table:
     return pa.concat_tables([rows.slice(0, changed.num_rows), known.filter(pc.invert(reduce(pc.and_, is_same)))])
 
 
-def _consumed_history(store: Lake, plan: Plan, *parts: pa.Table) -> pa.Table:
+def _consumed_history(store: Lake, plan: Plan, identities: Identities, *parts: pa.Table) -> pa.Table:
     """The usable sets that the plan has consumed, of the objects of the entries in ``parts``; none is missing of the
     HISTORY_NS before each entry's epoch.
 
@@ -62,14 +66,15 @@ def _consumed_history(store: Lake, plan: Plan, *parts: pa.Table) -> pa.Table:
     months = entries["epoch_time_ns"].to_numpy() // HISTORY_NS
     epoch = ds.field("epoch_time_ns")
     of_months = [
-        ds.field("norad_id").isin(entries["norad_id"].filter(pa.array(months == month)).combine_chunks())
+        published_as(identities, entries["norad_id"].filter(pa.array(months == month)).to_pylist())
         & (epoch > (month - 1) * HISTORY_NS)
         & (epoch < (month + 1) * HISTORY_NS)
         for month in np.unique(months).tolist()
     ]
     is_usable = ds.field("error_kind").is_null()
     is_usable &= ds.field(COMMIT_SEQUENCE) <= plan.window(ELEMENT_SETS).upto_sequence
-    return store.log(ELEMENT_SETS).rows(_COLUMNS, is_usable & reduce(or_, of_months, ds.scalar(value=False)))
+    found = store.log(ELEMENT_SETS).rows(_COLUMNS, is_usable & reduce(or_, of_months, ds.scalar(value=False)))
+    return identified(found, identities)
 
 
 def _scales(entries: pa.Table, history: pa.Table) -> dict[str, pa.Array]:

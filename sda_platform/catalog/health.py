@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.lookup import UnknownObject, coverage, with_orbits
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.lake.lake import Lake
@@ -115,7 +116,9 @@ def recent_jumps(store: Lake) -> tuple[list[dict[str, Any]], int]:
     """The jumps among the usable sets of the last JUMP_DAYS, the largest first, and how many sets were judged."""
     since_ns = store.clock.now_ns() - JUMP_DAYS * _DAY_NS
     recent = (ds.field("epoch_time_ns") >= since_ns) & ds.field("error_kind").is_null()
-    rows = store.log(ELEMENT_SETS).rows([*_COLUMNS, "object_name", "originator"], recent)
+    rows = store.log(ELEMENT_SETS).rows([*dict.fromkeys([*_COLUMNS, *SET_KEY]), "object_name", "originator"], recent)
+    newest = store.log(ORBITAL_CATALOG).head().commit
+    rows = identified(rows, identities_at(store, newest.manifest if newest else None))
     rows = rows.sort_by([("norad_id", "ascending"), ("epoch_time_ns", "ascending")])
     if not rows.num_rows:
         return [], 0

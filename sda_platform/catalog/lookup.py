@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.identity import identities_at
 from sda_platform.catalog.tables import CATALOG_CONFLICTS, CONCURRENT, ELEMENTS, IN_FORCE, LOST, ORBITAL_CATALOG
 from sda_platform.clock import iso
 from sda_platform.lake.arrow import arrays
@@ -66,12 +67,24 @@ def regimes(elements: ElementSets, perigee_km: Any, apogee_km: Any) -> list[str]
 
 
 def one_object(lake: Lake, norad_id: int) -> dict[str, Any]:
-    """The set in force of an object with its orbit, and the claims on it. Raises UnknownObject."""
+    """The set in force of an object with its orbit, the numbers merged into it, and the claims on it.
+
+    Raises UnknownObject.
+    """
     rows = with_orbits(lake, where=ds.field("norad_id") == norad_id).to_pylist()
+    newest = lake.log(ORBITAL_CATALOG).head().commit
+    merges = identities_at(lake, newest.manifest if newest else None).merges
+    if norad_id in merges:
+        raise UnknownObject(f"object {norad_id} is merged into {merges[norad_id]}, by an edit")
     if not rows:
         raise UnknownObject(f"the catalogue has no object {norad_id}")
+    merged = sorted(number for number, into in merges.items() if into == norad_id)
     claims = lake.log(CATALOG_CONFLICTS).rows(None, ds.field("norad_id") == norad_id)
-    return {**rows[0], "claims": claims.sort_by([("attribute", "ascending"), ("claimant", "ascending")]).to_pylist()}
+    return {
+        **rows[0],
+        "merged": merged,
+        "claims": claims.sort_by([("attribute", "ascending"), ("claimant", "ascending")]).to_pylist(),
+    }
 
 
 def found_objects(rows: pa.Table, text: str) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.decoding import ELEMENT_COLUMNS
+from sda_platform.catalog.identity import SET_KEY, identified, identities_at
 from sda_platform.catalog.merge import RANK_COLUMNS
 from sda_platform.catalog.tables import ELEMENT_SETS, ERROR_SCALES, ORBITAL_CATALOG
 from sda_platform.lake.arrow import arrays
@@ -21,6 +22,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.elements import ElementSets, IntArray
 from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms, terms_in_force
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.protocols.identities import NO_IDENTITIES, Identities
 
 ORBIT_COLUMNS = (*ELEMENT_COLUMNS, *ERROR_SCALES)
 """The columns of `orbital_catalog` that describe an orbit and its errors."""
@@ -94,7 +96,8 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
     commit = next(log.commits_from(version), None)
     if commit is None:
         return _catalogue(current.sort_by("norad_id"))
-    ahead = sets_ahead(store, ahead_columns, element_sets, commit.manifest.as_of_ns, until_ns)
+    identities = identities_at(store, commit.manifest)
+    ahead = sets_ahead(store, ahead_columns, element_sets, commit.manifest.as_of_ns, until_ns, identities=identities)
     ahead = ahead.filter(pc.is_in(ahead.column("norad_id"), current.column("norad_id").combine_chunks()))
     if not ahead.num_rows:
         return _catalogue(current.sort_by("norad_id"))
@@ -108,13 +111,31 @@ def catalogue_ahead(store: Lake, version: int, element_sets: TableSnapshot, unti
 
 
 def sets_ahead(
-    store: Lake, columns: list[str], element_sets: TableSnapshot, after_ns: int, until_ns: int, *, new_after: int = 0
+    store: Lake,
+    columns: list[str],
+    element_sets: TableSnapshot,
+    after_ns: int,
+    until_ns: int,
+    *,
+    new_after: int = 0,
+    identities: Identities = NO_IDENTITIES,
 ) -> pa.Table:
-    """Usable element sets that come into force in (after, until], of commits ``new_after`` and later."""
+    """Usable element sets that come into force in (after, until], of commits ``new_after`` and later.
+
+    They have the numbers that ``identities`` give them.
+    """
     epoch, sequence = ds.field("epoch_time_ns"), ds.field(COMMIT_SEQUENCE)
     is_ahead = (epoch > after_ns + EPOCH_TOLERANCE_NS) & (epoch <= until_ns + EPOCH_TOLERANCE_NS)
     is_read = (sequence > new_after) & (sequence <= element_sets.sequence)
-    return store.log(ELEMENT_SETS).rows(columns, is_ahead & is_read & ds.field("error_kind").is_null())
+    read = list(dict.fromkeys([*columns, *SET_KEY]))
+    found = store.log(ELEMENT_SETS).rows(read, is_ahead & is_read & ds.field("error_kind").is_null())
+    return identified(found, identities).select(columns)
+
+
+def identities_in(store: Lake, version: int) -> Identities:
+    """The identities by which a version of the catalogue was made."""
+    commit = next(store.log(ORBITAL_CATALOG).commits_from(version), None)
+    return identities_at(store, commit.manifest if commit else None)
 
 
 def _catalogue(rows: pa.Table, terms: Terms | None = None) -> Catalogue:

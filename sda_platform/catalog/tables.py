@@ -68,7 +68,7 @@ class LandedElementSet(Elements, LandingColumns):
 class CatalogEntry(Elements):
     """Of each object the set in force, by (epoch, source priority, set number, originator, segment, record)."""
 
-    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number.")
+    norad_id: T.LongType = pa.Field(ge=1, description="Catalogue number; by edits, another one than was published.")
     radial_error_scale: T.DoubleType = pa.Field(
         nullable=True, gt=0, description="Growth of the radial error, times that of its regime, by its own history."
     )
@@ -176,6 +176,14 @@ ELEMENT_SETS = Table(
     "received_time_ns",
     zones=(ELEMENTS_FEED,),
 )
+CATALOG_EDITS = Table(
+    "catalog_edits",
+    "catalog",
+    CatalogEdit,
+    ("segment_sha256", "record_number"),
+    "received_time_ns",
+    zones=(EDITS_FEED,),
+)
 ORBITAL_CATALOG = Table(
     "orbital_catalog",
     "catalog",
@@ -184,13 +192,14 @@ ORBITAL_CATALOG = Table(
     "epoch_time_ns",
     lineage={
         **{name: [("element_sets", name)] for name in _ELEMENTS},
+        "norad_id": [("element_sets", "norad_id"), ("catalog_edits", "value")],
         **{
             name: [("element_sets", c) for c in ("epoch_time_ns", "mean_motion_rev_per_day", "mean_anomaly_deg")]
             for name in HISTORY_COLUMNS
         },
     },
     replaces_rows=True,
-    consumes=(ELEMENT_SETS,),
+    consumes=(ELEMENT_SETS, CATALOG_EDITS),
 )
 
 EPHEMERIDES = Table(
@@ -202,14 +211,6 @@ EPHEMERIDES = Table(
     zones=(EPHEMERIDES_FEED,),
 )
 
-CATALOG_EDITS = Table(
-    "catalog_edits",
-    "catalog",
-    CatalogEdit,
-    ("segment_sha256", "record_number"),
-    "received_time_ns",
-    zones=(EDITS_FEED,),
-)
 CATALOG_CONFLICTS = Table(
     "catalog_conflicts",
     "catalog",

@@ -1,5 +1,7 @@
 """Transforms of package catalog: DataFrames in, a DataFrame out."""
 
+from collections.abc import Collection
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -34,9 +36,21 @@ def improvements(element_sets: DataFrame, current: DataFrame, *, as_of_ns: int) 
     return rows.where(~F.col("is_current")).select(*_COLUMNS)
 
 
-def in_play(element_sets: DataFrame, *, after_sequence: int, previous_as_of_ns: int | None, as_of_ns: int) -> DataFrame:
-    """The rows of `element_sets` that may change the catalogue: new ones, and those that came into force meanwhile."""
+def in_play(
+    element_sets: DataFrame,
+    *,
+    after_sequence: int,
+    previous_as_of_ns: int | None,
+    as_of_ns: int,
+    again: Collection[int] = (),
+) -> DataFrame:
+    """The rows of `element_sets` that may change the catalogue: new ones, and those that came into force meanwhile.
+
+    Of the numbers ``again`` all rows are: edits changed which object they are of.
+    """
     is_new = F.col(COMMIT_SEQUENCE) > after_sequence
+    if again:
+        is_new |= F.col("norad_id").isin(sorted(again))
     if previous_as_of_ns is None:
         return element_sets.where(is_new)
     epoch = F.col("epoch_time_ns")

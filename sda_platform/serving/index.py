@@ -30,7 +30,8 @@ class Binding:
     ``version`` is the Delta version of `orbital_catalog`, ``sequence`` its commit sequence and ``manifest_sha256`` the
     hash of that commit's manifest, which identifies it. ``elements_sequence`` is the last commit of `element_sets` that
     this commit had consumed. ``as_of_ns`` is its mission time, ``committed_wall_ms`` the time of the commit by the wall
-    clock. ``objects`` and ``sets`` count what the index holds.
+    clock. ``objects`` and ``sets`` count what the index holds. ``identities`` differs for versions whose edits have
+    different effects on which object a set is of.
     """
 
     version: int
@@ -41,6 +42,7 @@ class Binding:
     committed_wall_ms: int = 0
     objects: int = 0
     sets: int = 0
+    identities: str = ""
 
 
 class CatalogueIndex:

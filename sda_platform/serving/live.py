@@ -8,6 +8,8 @@ from heapq import merge
 from itertools import chain
 from typing import Any
 
+import pyarrow as pa
+
 from sda_platform.orbits.element_order import rank
 from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS
 from sda_platform.serving import keys
@@ -55,16 +57,17 @@ class LiveCatalogue:
             self._binding = self._index.verify() if self._index else None
         except DamagedIndex:
             self._index, self._binding = None, None
-        self._take_unconsumed()
         self.refresh()
 
     def refresh(self) -> bool:
         """Follow the catalogue and take in micro-segments of others; whether the served version changed."""
-        self._take_unconsumed()
         newest, served = self.source.newest(), self._binding
+        if newest is not None and served is not None and newest.identities != served.identities:
+            self.pending = self._waiting(served)
+        self._take_unconsumed()
         if newest is None or (served is not None and _is_same(newest, served)):
             return False
-        if self._index is None or served is None or newest.sequence < served.sequence or not self.source.holds(served):
+        if self._index is None or served is None or not self._is_continued(served, newest):
             # A reader may be at work in the old index; it is closed when the next one takes over.
             before, self._retired, self._index = self._retired, self._index, self._rebuilt(newest)
             if before is not None:
@@ -77,6 +80,10 @@ class LiveCatalogue:
         self._followed_after_s = self._wall_s() - newest.committed_wall_ms / 1000
         self.pending.drop(self._is_indexed)
         return True
+
+    def take(self, sha256: str, published: pa.Table) -> None:
+        """Serve the sets of a micro-segment, which is durable."""
+        self.pending.add(sha256, self.source.identified(published))
 
     def get(self, norad_id: int) -> StoredElements | None:
         """The set in force of an object, acknowledged ones included; None where it has none."""
@@ -159,6 +166,18 @@ class LiveCatalogue:
 
     def _rebuilt(self, newest: Binding) -> CatalogueIndex:
         return self._store.rebuild(newest, self.source.catalogue(newest), self.source.element_sets(newest))
+
+    def _is_continued(self, served: Binding, newest: Binding) -> bool:
+        """Whether the index can be updated; where sets have moved to other objects, it is loaded again."""
+        is_later = newest.sequence >= served.sequence and newest.identities == served.identities
+        return is_later and self.source.holds(served)
+
+    def _waiting(self, served: Binding) -> PendingSets:
+        """What waits, under the numbers that count now."""
+        pending = PendingSets()
+        for sha256, sets in self.source.unconsumed(served, ()).items():
+            pending.add(sha256, sets)
+        return pending
 
     def _take_unconsumed(self) -> None:
         for sha256, sets in self.source.unconsumed(self._binding, self.pending.segments).items():

@@ -7,20 +7,32 @@ import lmdb
 
 from sda_platform.serving.engine import Pair, ascending_only
 from sda_platform.serving.errors import DamagedIndex, ServingError
+from sda_platform.serving.file_checksum import FileChecksum
 
 # Bound of the file. The map is address space, not memory: pages come from the page cache, and the file is sparse.
 _MAP_BYTES = 64 * 2**30
 
 
 class LmdbEngine:
-    """See `serving.engine.Engine`. A value is read in place and copied once."""
+    """See `serving.engine.Engine`. A value is read in place and copied once.
+
+    LMDB does not checksum its pages: a flipped bit could hide keys, or end the process. The file is therefore compared
+    with its checksum before it is mapped.
+    """
 
     def __init__(self, directory: Path, *, map_bytes: int = _MAP_BYTES) -> None:
         self._directory = directory
+        data = directory / "data.mdb"
+        self._checksum = FileChecksum(data)
+        is_new = not data.exists()
+        if not is_new:
+            self._checksum.require()
         try:
             self._environment = lmdb.open(str(directory), map_size=map_bytes, readahead=False, max_readers=1024)
         except lmdb.Error as error:
             raise self._damaged(error) from error
+        if is_new:
+            self._checksum.record()
 
     def get(self, key: bytes) -> bytes | None:
         try:
@@ -82,6 +94,7 @@ class LmdbEngine:
                 cursor.putmulti(puts, append=append)
         except lmdb.MapFullError as error:
             raise ServingError(f"{self._directory}: the index has reached the bound of its file") from error
+        self._checksum.record()
 
     def _damaged(self, error: lmdb.Error) -> DamagedIndex:
         return DamagedIndex(f"{self._directory}: LMDB cannot read the index ({error}); rebuild it")

@@ -75,4 +75,4 @@ class Puts:
         data = micro_segment.encode(sets)
         received_time_ns = self._land(micro_segment.segment_name(data), data)
         rows = micro_segment.rows(data, received_time_ns=received_time_ns, priority=self._priority)
-        return lambda: self._live.pending.add(rows.column("segment_sha256")[0].as_py(), rows)
+        return lambda: self._live.take(rows.column("segment_sha256")[0].as_py(), rows)

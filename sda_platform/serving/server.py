@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as StarletteRoute
 
+from sda_platform.http_deadline import DeadlineProtocol
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.requests import answering
@@ -64,7 +65,8 @@ def serve(live: LiveCatalogue, puts: Puts, listening: socket.socket, announce: C
     """
     live.start()
     follower = Follower(live)
-    server = uvicorn.Server(uvicorn.Config(application(live, puts), log_level="warning", access_log=False))
+    config = uvicorn.Config(application(live, puts), http=DeadlineProtocol, log_level="warning", access_log=False)
+    server = uvicorn.Server(config)
     try:
         announce()
         server.run(sockets=[listening])

@@ -25,6 +25,9 @@ class CatalogueSource(Protocol):
     def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
         """The usable sets that ``binding`` had consumed, of commits after ``after_sequence``."""
 
+    def identified(self, sets: pa.Table) -> pa.Table:
+        """Published ``sets`` under the numbers of the objects that they are of, by the newest version's edits."""
+
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         """Acknowledged micro-segments that are not in the catalogue yet, by hash; those ``known`` are left out."""
 

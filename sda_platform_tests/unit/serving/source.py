@@ -51,6 +51,9 @@ class MemorySource:
         found = table(self.sets)
         return found.filter(pc.greater(found["commit_sequence"], after_sequence))
 
+    def identified(self, sets: pa.Table) -> pa.Table:
+        return sets
+
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         return {sha256: sets for sha256, sets in self.waiting.items() if sha256 not in set(known)}
 

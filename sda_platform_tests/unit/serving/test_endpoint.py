@@ -324,11 +324,17 @@ def test_celestraks_queries_are_answered(served: Served) -> None:
     assert "<NORAD_CAT_ID>41866<" in gp(served, "NAME=goes&FORMAT=XML")
     assert "NORAD_CAT_ID" in gp(served, "catnr=5&format=kvn")
     assert len(json.loads(gp(served, "GROUP=active&FORMAT=JSON"))) == 53
+    assert [each["NORAD_CAT_ID"] for each in json.loads(gp(served, "SPECIAL=GPZ&FORMAT=json"))] == [41866]
+    assert 41866 in [each["NORAD_CAT_ID"] for each in json.loads(gp(served, "special=gpz-plus&format=json"))]
+    assert "ISS (ZARYA)" in gp(served, "GROUP=Stations")
+    assert gp(served, "GROUP=analyst") == "No GP data found"
     assert gp(served, "CATNR=77777") == "No GP data found"
     assert gp(served, "NAME=NOTHING%20LIKE%20IT&FORMAT=JSON") == "No GP data found"
 
 
-@pytest.mark.parametrize("query", ["", "CATNR=abc", "GROUP=nonsense", "CATNR=5&FORMAT=doc", "CATNR=5&NAME=ISS"])
+@pytest.mark.parametrize(
+    "query", ["", "CATNR=abc", "GROUP=nonsense", "SPECIAL=x", "CATNR=5&FORMAT=doc", "CATNR=5&NAME=ISS"]
+)
 def test_a_query_that_celestrak_refuses_is_refused(served: Served, query: str) -> None:
     answer = served.get(f"/NORAD/elements/gp.php?{query}")
     assert (answer.status_code, answer.text.startswith("Invalid query")) == (400, True)

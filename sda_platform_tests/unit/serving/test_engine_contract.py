@@ -1,7 +1,10 @@
 """One contract for both engines of the serving index."""
 
 import random
+import shutil
 import struct
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -185,6 +188,100 @@ def test_a_flipped_bit_in_a_block_is_an_error_and_no_answer__PM2_PM3(tmp_path: P
     with pytest.raises(DamagedIndex, match="rebuild"):
         list(again.scan(key(0), key(2000)))
     again.close()
+
+
+def test_a_bit_flipped_anywhere_in_lmdbs_file_is_an_error__PM2_PM3(tmp_path: Path) -> None:
+    """Leaf, branch, overflow, free and meta pages: without the checksum some of these hide keys or end the process."""
+    engine = LmdbEngine(tmp_path)
+    engine.bulk_load((key(n), value(n)) for n in range(20_000))
+    engine.write([(key(7), bytes(9000))], [key(n) for n in range(1000, 3000)])
+    facts = engine.statistics()
+    assert facts["branch_pages"] > 1
+    engine.close()
+    file = tmp_path / "data.mdb"
+    sound = file.read_bytes()
+    chance = random.Random(7)
+    pages = len(sound) // facts["page_bytes"]
+    places = [chance.randrange(len(sound)) for _ in range(150)]
+    places += [page * facts["page_bytes"] + chance.randrange(40) for page in chance.sample(range(pages), 150)]
+    for place in places:
+        damaged = bytearray(sound)
+        damaged[place] ^= 1 << chance.randrange(8)
+        file.write_bytes(damaged)
+        with pytest.raises(DamagedIndex, match="rebuild"):
+            LmdbEngine(tmp_path)
+    file.write_bytes(sound[:-1])
+    with pytest.raises(DamagedIndex, match="rebuild"):
+        LmdbEngine(tmp_path)
+    file.write_bytes(sound)
+    again = LmdbEngine(tmp_path)
+    assert len(list(again.scan(b"", b"\xff"))) == 18_000
+    again.close()
+    (tmp_path / "data.mdb.crc32").unlink()
+    with pytest.raises(DamagedIndex, match="nothing was recorded"):
+        LmdbEngine(tmp_path)
+
+
+def test_a_bit_flipped_anywhere_in_rocksdbs_files_gives_no_wrong_answer__PM2_PM3(tmp_path: Path) -> None:
+    """An error, or every answer as it was written; the log of the map's work is not read."""
+    engine = RocksDbEngine(tmp_path / "sound", write_buffer_bytes=64 * 1024)
+    engine.bulk_load((key(n), value(n)) for n in range(3000))
+    engine.write([(key(n), value(n + 1)) for n in range(100)], [key(2999)])
+    engine.compact()
+    expected = list(engine.scan(b"", b"\xff"))
+    engine.close()
+    chance = random.Random(8)
+    files = [file.name for file in (tmp_path / "sound").iterdir() if not file.name.startswith(("LOG", "LOCK"))]
+    refused = 0
+    for number in range(60):
+        copy = tmp_path / str(number)
+        shutil.copytree(tmp_path / "sound", copy)
+        file = copy / files[number % len(files)]
+        data = bytearray(file.read_bytes() or b"\0")
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        file.write_bytes(data)
+        try:
+            again = RocksDbEngine(copy)
+            try:
+                assert list(again.scan(b"", b"\xff")) == expected, file.name
+                assert again.multi_get([found for found, _ in expected]) == [stored for _, stored in expected]
+                assert again.get(key(2999)) is None
+            finally:
+                again.close()
+        except DamagedIndex:
+            refused += 1
+        shutil.rmtree(copy)
+    assert refused >= 10
+
+
+_COMPACTING = """
+import struct, sys
+from pathlib import Path
+from sda_platform.serving.rocksdb_engine import RocksDbEngine
+engine = RocksDbEngine(Path(sys.argv[1]), write_buffer_bytes=64 * 1024)
+for version in range(10**6):
+    engine.write((struct.pack(">I", n), struct.pack("<I", version) * 20) for n in range(3000))
+    print(version, flush=True)
+    engine.compact()
+"""
+
+
+def test_a_process_killed_while_it_compacts_leaves_every_acknowledged_key__LS6_WL2(tmp_path: Path) -> None:
+    """Killed at once after a write was acknowledged: the compaction that follows is at work."""
+    for rounds in (1, 4, 9):
+        program = [sys.executable, "-c", _COMPACTING, str(tmp_path)]
+        with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            written = [int(next(process.stdout)) for _ in range(rounds)][-1]
+            process.kill()
+            written = max([written, *map(int, process.stdout.read().split())])
+        engine = RocksDbEngine(tmp_path)
+        stored = {found for _, found in engine.scan(b"", b"\xff")}
+        assert numbers(engine.scan(b"", b"\xff")) == list(range(3000))
+        assert len(stored) == 1, "a write is there whole or not at all"
+        assert written <= struct.unpack_from("<I", stored.pop())[0] <= written + 1
+        assert engine.statistics()["files"] > 0
+        engine.close()
 
 
 def test_a_file_that_is_no_index_is_refused__PM12_PM29(tmp_path: Path) -> None:

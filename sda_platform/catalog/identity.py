@@ -1,0 +1,86 @@
+"""The object that each element set is of, by the edits that a version of the catalogue had consumed.
+
+`element_sets` keeps the number under which a set was published. Reading it by object goes through this module.
+"""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from sda_platform.catalog.edit_decoding import edit_of
+from sda_platform.catalog.tables import CATALOG_EDITS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import CommitManifest
+from sda_platform.lake.planning import Plan
+from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.protocols.identities import IDENTIFYING, NO_IDENTITIES, Identities, identities_of
+
+SET_KEY = ("norad_id", "segment_sha256", "record_number")
+"""What identifies a set among those that corrections name."""
+
+
+def identities_at(store: Lake, manifest: CommitManifest | None) -> Identities:
+    """The identities by which a commit of `orbital_catalog` or `catalog_conflicts` was made."""
+    window = manifest.window(CATALOG_EDITS.name) if manifest else None
+    return _upto(store, window.upto_sequence if window else 0)
+
+
+def identities_around(store: Lake, plan: Plan) -> tuple[Identities, Identities]:
+    """The identities before ``plan``, and with the edits that it consumes.
+
+    A plan that repeats a commit of a version without edits consumes none.
+    """
+    window = next((each for each in plan.windows if each.table == CATALOG_EDITS.name), None)
+    if window is None:
+        return NO_IDENTITIES, NO_IDENTITIES
+    now = _upto(store, window.upto_sequence)
+    return (now if window.is_empty else _upto(store, window.after_sequence)), now
+
+
+def identified(sets: pa.Table, identities: Identities) -> pa.Table:
+    """``sets`` with the numbers of their objects; the table has SET_KEY."""
+    if not identities:
+        return sets
+    numbers = identities.sources(identities.merges.values()) | {key[0] for key in identities.corrections}
+    column = sets["norad_id"].combine_chunks()
+    touched = pc.fill_null(pc.is_in(column, pa.array(sorted(numbers), column.type)), False)
+    keys = zip(*(sets[name].filter(touched).to_pylist() for name in SET_KEY), strict=True)
+    found = pa.array([identities.of(*key) for key in keys], column.type)
+    return sets.set_column(
+        sets.column_names.index("norad_id"), "norad_id", pc.replace_with_mask(column, touched, found)
+    )
+
+
+def identified_frame(sets: DataFrame, identities: Identities) -> DataFrame:
+    """As `identified`, in the engine."""
+    if not identities:
+        return sets
+    session = sets.sparkSession
+    corrected = [(*key, number) for key, number in identities.corrections.items()]
+    merges = session.createDataFrame(list(identities.merges.items()), "norad_id long, survivor long")
+    exact = session.createDataFrame(corrected, "norad_id long, segment_sha256 string, record_number long, right long")
+    joined = sets.join(F.broadcast(exact), list(SET_KEY), "left").join(F.broadcast(merges), "norad_id", "left")
+    return joined.withColumn("norad_id", F.coalesce("right", "survivor", "norad_id")).select(*sets.columns)
+
+
+def published_as(identities: Identities, objects: Iterable[int]) -> ds.Expression:
+    """The condition on `element_sets` that selects every set of ``objects``, and some of others."""
+    return ds.field("norad_id").isin(sorted(identities.sources(objects)))
+
+
+def moved_entries(current: pa.Table, identities: Identities, before: Identities) -> tuple[pa.Table, pa.Table]:
+    """``current`` rows (Arrow, with norad_id) that hold, and those of objects that gained or lost sets by edits."""
+    moved = pc.is_in(current["norad_id"], pa.array(sorted(identities.changed(before)), pa.int64()))
+    return current.filter(pc.invert(moved)), current.filter(moved)
+
+
+def _upto(store: Lake, sequence: int) -> Identities:
+    if not sequence:
+        return NO_IDENTITIES
+    where = (ds.field(COMMIT_SEQUENCE) <= sequence) & ds.field("error_kind").is_null()
+    rows = store.log(CATALOG_EDITS).rows(None, where & ds.field("attribute").isin(IDENTIFYING))
+    return identities_of(map(edit_of, rows.to_pylist()))

@@ -1,0 +1,73 @@
+"""Space weather as a Dagster resource: a file or constants; commits record the days that their rows depend on."""
+
+import math
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field
+from typing_extensions import override
+
+from sda_platform.clock import NANOSECONDS_PER_SECOND
+from sda_platform.orbits.dynamics.numerical import Dynamics
+from sda_platform.orbits.dynamics.space_weather import (
+    CONSTANT_WEATHER,
+    DEFAULT_AP,
+    DEFAULT_F107,
+    SpaceWeather,
+    read_space_weather,
+)
+from sda_platform.orchestration.recorded_settings import RecordedResource
+from sda_platform.setting_sections import SpaceWeatherSettings
+
+_DAY_NS = 86_400 * NANOSECONDS_PER_SECOND
+_QUANTITIES = ("f107", "f107_mean", "ap")
+# Tracks reach back by hours and forward by a day, after a manoeuvre by the horizon of a screening.
+_DAYS_BEFORE, _DAYS_AFTER = 4, 9
+
+
+class SpaceWeatherResource(SpaceWeatherSettings, RecordedResource["SpaceWeatherResource"]):
+    """The density of the air depends on it. Commits record values, so a file that grows changes no replay."""
+
+    _UNRECORDED = ("space_weather",)
+
+    days: dict[str, dict[str, float]] | None = Field(
+        default=None,
+        description="F10.7, its 81-day mean and Ap by day, as far as they are known; null: those of the file.",
+    )
+
+    @override
+    def recorded(self) -> dict[str, Any]:
+        """The days; take those of a commit with `near` first."""
+        return {"days": self.days or {}}
+
+    def near(self, time_ns: int) -> Self:
+        """This resource with the days that propagation near ``time_ns`` needs.
+
+        Raises SpaceWeatherError where the file cannot be used.
+        """
+        if self.days is not None:
+            return self
+        weather = read_space_weather(Path(self.space_weather)) if self.space_weather else CONSTANT_WEATHER
+        today = date(1970, 1, 1) + timedelta(days=time_ns // _DAY_NS)
+        span = (today + timedelta(days=n) for n in range(-_DAYS_BEFORE, _DAYS_AFTER + 1))
+        days = {day.isoformat(): _known(weather.on(day)) for day in span}
+        return self.as_recorded({"days": {day: values for day, values in days.items() if values}})
+
+    def dynamics(self) -> Dynamics:
+        """The numerical model in the weather of the days."""
+        days = {
+            date.fromisoformat(day): tuple(values.get(name, math.nan) for name in _QUANTITIES)
+            for day, values in (self.days or {}).items()
+        }
+        return Dynamics(SpaceWeather.of_days(days)) if days else Dynamics()
+
+    def stated(self) -> str:
+        """What density depends on, for a person."""
+        if not self.days:
+            return f"F10.7 {DEFAULT_F107:g}, Ap {DEFAULT_AP:g} (constant)"
+        return f"{self.space_weather or 'a file'}: {len(self.days)} days from {min(self.days)} to {max(self.days)}"
+
+
+def _known(values: tuple[float, ...]) -> dict[str, float]:
+    return {name: value for name, value in zip(_QUANTITIES, values, strict=True) if not math.isnan(value)}

@@ -13,6 +13,7 @@ from typing import Any
 from sda_platform.clock import MissionClock
 from sda_platform.edge.bottleneck import Occupancy
 from sda_platform.edge.config import CollectorConfig, ServiceConfig
+from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.kernels import compile_kernels
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
@@ -53,8 +54,15 @@ class Collector:
         state_directory = home / "collector"
         state_directory.mkdir(parents=True, exist_ok=True)
         self.services = Services(
-            clock, self.ledger, log, self.entry, landing_root, self._file_executor, state_directory
-        )  # fmt: skip
+            clock,
+            self.ledger,
+            log,
+            self.entry,
+            landing_root,
+            self._file_executor,
+            state_directory,
+            HostLimits(state_directory),
+        )
 
     async def start(self, config: CollectorConfig) -> None:
         """Start the sources of ``config``; what is compiled is compiled before the first socket is open."""

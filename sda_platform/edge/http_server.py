@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from sda_platform.edge.address import Address
+from sda_platform.http_deadline import HEADERS_S, with_deadline
 
 
 class _Quiet(uvicorn.Server):
@@ -22,13 +23,22 @@ class _Quiet(uvicorn.Server):
 
 
 class HttpServer:
-    """Serves ``app`` at ``bind`` while the context lasts; connections are bounded and idle ones closed."""
+    """Serves ``app`` at ``bind`` while the context lasts; connections are bounded, idle and slow ones closed."""
 
-    def __init__(self, app: ASGIApp, bind: Address, *, max_connections: int = 64, grace_s: int = 2) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        bind: Address,
+        *,
+        max_connections: int = 64,
+        grace_s: int = 2,
+        headers_s: float = HEADERS_S,
+    ) -> None:
         self._bind = bind
         self._server = _Quiet(
             uvicorn.Config(
                 app,
+                http=with_deadline(headers_s),
                 log_config=None,
                 access_log=False,
                 lifespan="off",

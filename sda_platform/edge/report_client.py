@@ -16,17 +16,32 @@ class NoReport(Exception):
 
 def fetch_report(control: str) -> dict[str, Any]:
     """The report of the collector at ``control`` (host:port). Raises NoReport."""
-    token = os.environ.get(TOKEN_VARIABLE, "")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        answer = httpx.get(f"http://{control}/sources", headers=headers, timeout=_TIMEOUT_S)
-        answer.raise_for_status()
-        report = dict(answer.json())
+        report = dict(_answer(control, "/sources").json())
         if not {"sources", "problems"} <= report.keys():
             raise ValueError("another program may have its port")
         return report
+    except (TypeError, ValueError) as error:
+        raise _silent(control, error) from None
+
+
+def fetch_metrics(control: str) -> str:
+    """What the collector at ``control`` (host:port) exports, in Prometheus' text format. Raises NoReport."""
+    return _answer(control, "/metrics").text
+
+
+def _answer(control: str, path: str) -> httpx.Response:
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        answer = httpx.get(f"http://{control}{path}", headers=headers, timeout=_TIMEOUT_S)
+        return answer.raise_for_status()
     except httpx.HTTPStatusError as error:
         hint = f"; set {TOKEN_VARIABLE}" if error.response.status_code == HTTPStatus.UNAUTHORIZED else ""
         raise NoReport(f"the collector at {control} answered {error.response.status_code}{hint}") from None
-    except (httpx.HTTPError, TypeError, ValueError) as error:
-        raise NoReport(f"the collector at {control} does not answer: {error}") from None
+    except httpx.HTTPError as error:
+        raise _silent(control, error) from None
+
+
+def _silent(control: str, error: Exception) -> NoReport:
+    return NoReport(f"the collector at {control} does not answer: {error}")

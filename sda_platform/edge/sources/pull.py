@@ -3,7 +3,9 @@
 CelesTrak: conditional requests (ETag, If-Modified-Since), two hours between two of them unless configured otherwise.
 Space-Track: a session by login; user and password come from the environment. A request is sent once. After a failure
 that may pass the next one comes five minutes later, or when the server asks for it (Retry-After, up to a day); after a
-refusal (403) it comes after the interval. All of this survives restarts, so that a restart repeats no request.
+refusal (403) it comes after the interval. The sources of one host share its limit (`edge.host_limits`): their requests
+are apart, and a pause that the server asks for holds for all of them. All of this survives restarts, so that a restart
+repeats no request.
 """
 
 import json
@@ -71,6 +73,7 @@ class PullSource(Source):
         self.zone = zone
         self._url, self._format, self._interval_s = url, segment_format, interval_s
         self._login, self._bounds = login, bounds
+        self._host = urlsplit(url).hostname or ""
         self._client: HttpClient | None = None
         self._state_path = UPath(services.state_directory / f"{name}.pull.json")
 
@@ -89,7 +92,8 @@ class PullSource(Source):
         self._client = client = HttpClient(self._bounds)
         try:
             while not self.stopping.is_set():
-                left_s = self._asked_s() + self._interval_s - time.time()
+                now_s = time.time()
+                left_s = max(self._asked_s() + self._interval_s - now_s, self.services.hosts.wait_s(self._host, now_s))
                 if left_s > 0:
                     self.state = SourceState.RETRYING if self.detail else SourceState.RUNNING
                     if await self.pause(min(left_s, 3600.0)):
@@ -110,9 +114,12 @@ class PullSource(Source):
         self.detail = str(failure)
         self.log.warning("request repeated later", in_s=wait_s, reason=self.detail)
         self._hold({**self._held(), "asked_s": time.time() + wait_s - self._interval_s})
+        if failure.retry_after_s:
+            self.services.hosts.put_off(self._host, time.time(), failure.retry_after_s)
 
     async def _pull(self, client: HttpClient) -> None:
         held = self._held()
+        self.services.hosts.take(self._host, time.time(), requests=2 if self._login else 1)
         self._hold({**held, "asked_s": time.time()})  # before the request: one that kills us is not repeated at once
         if self._login is not None:
             parts = urlsplit(self._url)

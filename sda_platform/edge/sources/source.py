@@ -15,6 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from sda_platform.clock import MissionClock
+from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.ledger import Ledger
 from sda_platform.edge.logs import Log
 from sda_platform.edge.packets import PacketProcessor
@@ -54,6 +55,7 @@ class Services:
     landing_root: str
     executor: Executor
     state_directory: Path
+    hosts: HostLimits
     recent_samples: RecentSamples = field(default_factory=RecentSamples)
     packets: PacketProcessor = field(default_factory=PacketProcessor)
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import socket
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sda_platform.cli import feeder as feeder_module
 from sda_platform.cli.feeder import BURST, Feeder, ObservationArchive, feed
 from sda_platform.edge.address import Address
 from sda_platform.edge.control import control_plane
@@ -86,6 +88,23 @@ def test_what_is_sent_is_what_is_sealed_and_a_burst_is_redundant(tmp_path: Path)
 def test_a_collector_without_the_sources_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(PlatformError, match="no collector runs"):
         Feeder(tmp_path, str(tmp_path))
+
+
+def test_a_connection_that_the_collector_ended_for_its_silence_is_opened_again_F4_16(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = segment("isl", "isl-frames", pack_records(beacons(4), [0] * 4), 1)
+    expected = b"".join(len(frame).to_bytes(4, "little") + frame for frame in beacons(4))
+    with socket.create_server(("127.0.0.1", 0)) as collector:
+        ours = f"127.0.0.1:{collector.getsockname()[1]}"
+        kinds = {"radar": ours, "isl": ours, "optical": "http://127.0.0.1/records"}
+        sources = [{"kind": kind, "address": address} for kind, address in kinds.items()]
+        monkeypatch.setattr(feeder_module, "read_report", lambda _home: {"sources": sources})
+        with Feeder(tmp_path, str(tmp_path), ObservationArchive()).connected() as feeder:
+            collector.accept()[0].close()
+            feeder.send(sent)
+            with collector.accept()[0] as opened_again:
+                assert opened_again.recv(len(expected), socket.MSG_WAITALL) == expected
 
 
 def test_the_archive_answers_in_order_of_time_whatever_it_was_given() -> None:

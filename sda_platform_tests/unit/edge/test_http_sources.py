@@ -12,6 +12,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from sda_platform.edge.host_limits import HostLimits
 from sda_platform.edge.http_client import HttpBounds, HttpClient, HttpFailed, HttpRefused
 from sda_platform.edge.sources.optical import OpticalSource
 from sda_platform.edge.sources.source import Source, SourceState
@@ -223,6 +224,7 @@ def test_a_catalogue_is_asked_conditionally_and_not_again_after_a_restart(tmp_pa
             assert len(remote.asked) == 1
             state = tmp_path / "collector" / "sets.pull.json"
             state.write_text(json.dumps({**json.loads(state.read_text()), "asked_s": 0.0}))  # two hours later
+            (tmp_path / "collector" / "hosts.json").unlink()
             async with collecting(tmp_path, pull(remote.url)):
                 await until(lambda: len(remote.asked) == 2)
             assert remote.asked[1].headers["If-Modified-Since"] == "Fri, 01 Nov 2024 00:00:00 GMT"
@@ -251,6 +253,39 @@ def test_a_catalogue_that_asks_for_a_pause_has_it_across_restarts__F4_41(tmp_pat
             assert held["asked_s"] + 3_600 == pytest.approx(began_s + 7_200, abs=30)
 
     asyncio.run(scenario())
+
+
+def test_sources_of_one_host_share_its_limit_across_restarts__F4_41(tmp_path: Path) -> None:
+    """The pause that the server asks of one source holds for the other one, which has never asked."""
+
+    async def scenario() -> None:
+        refuse = serving(lambda request: Response(status_code=429, headers={"Retry-After": "7200"}))
+        async with refuse as remote:
+            first = pull(remote.url)
+            second = {
+                "messages": {**first["sets"], "url": f"{remote.url}/cdm", "zone": "messages", "format": "cdm-kvn"}
+            }
+            async with collecting(tmp_path, first) as collector:
+                await until(partial(is_waiting, collector.supervised["sets"].source))
+            async with collecting(tmp_path, {**first, **second}) as collector:
+                await until(partial(is_waiting, collector.supervised["messages"].source))
+            assert len(remote.asked) == 1
+
+    asyncio.run(scenario())
+
+
+def test_the_requests_to_a_host_are_apart_and_other_hosts_are_not_held__F4_41(tmp_path: Path) -> None:
+    limits = HostLimits(tmp_path, spacing_s=12.0)
+    assert limits.wait_s("a", 1_000.0) == 0.0
+    limits.take("a", 1_000.0, requests=2)
+    assert HostLimits(tmp_path).wait_s("a", 1_004.0) == 20.0
+    assert limits.wait_s("b", 1_004.0) == 0.0
+    limits.put_off("a", 1_004.0, 7_200.0)
+    limits.put_off("a", 1_005.0, 5.0)  # a shorter pause does not end a longer one
+    assert limits.wait_s("a", 1_004.0) == 7_200.0
+    assert limits.wait_s("a", -1e9) == 86_400.0
+    (tmp_path / "hosts.json").write_text("{")
+    assert limits.wait_s("a", 1_004.0) == 0.0
 
 
 def test_a_login_comes_first_and_its_secrets_from_the_environment(

@@ -1,0 +1,107 @@
+"""Headers of HTTP requests have a deadline: a peer who sends them slowly holds no connection (slowloris)."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from sda_platform.edge.address import Address
+from sda_platform.edge.http_server import HttpServer
+
+_REQUEST = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"
+_LATE = b"HTTP/1.1 408 Request Timeout"
+
+
+async def _answer(request: Request) -> Response:
+    await request.body()
+    return PlainTextResponse("yes")
+
+
+def _server(*, headers_s: float, max_connections: int = 64) -> HttpServer:
+    app = Starlette(routes=[Route("/", _answer, methods=["GET", "POST"])])
+    return HttpServer(app, Address("127.0.0.1", 0), headers_s=headers_s, max_connections=max_connections)
+
+
+async def _connected(server: HttpServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, _, port = server.address.rpartition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def _until_closed(server: HttpServer, parts: Sequence[bytes]) -> bytes:
+    """Send ``parts``, then nothing; what the server answered until it closed."""
+    reader, writer = await _connected(server)
+    for part in parts:
+        writer.write(part)
+        await asyncio.sleep(0.01)
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        ([], [_LATE]),
+        ([b"GE", b"T / HTTP/1.1\r\n", b"host: "], [_LATE]),
+        ([_REQUEST, b"GET / HTTP/1.1\r\nslow: "], [b"HTTP/1.1 200 OK", _LATE]),
+    ],
+    ids=["no request", "headers", "headers of a later request"],
+)
+def test_a_connection_with_slow_headers_is_closed_at_its_deadline__F1(sent: list[bytes], answers: list[bytes]) -> None:
+    async def scenario() -> bytes:
+        async with asyncio.timeout(30), _server(headers_s=0.2) as server:
+            return await _until_closed(server, sent)
+
+    found = asyncio.run(scenario())
+    assert re.findall(rb"HTTP/1\.1 [^\r]+", found) == answers
+
+
+def test_bytes_that_trickle_in_do_not_extend_the_deadline__F1() -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(30), _server(headers_s=0.2) as server:
+            reader, writer = await _connected(server)
+            writer.write(b"GET / HTTP/1.1\r\nslow: ")
+            while not reader.at_eof() and reader.exception() is None:
+                writer.write(b"x")
+                await asyncio.sleep(0.02)
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_slow_peers_take_no_place_from_others_and_their_number_is_bounded__F1() -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(30), _server(headers_s=0.5, max_connections=8) as server:
+            slow = [await _connected(server) for _ in range(40)]
+            for _, writer in slow:
+                writer.write(b"GET / HTTP/1.1\r\n")
+            ends = await asyncio.gather(*(reader.read() for reader, _ in slow), return_exceptions=True)
+            late = [end for end in ends if isinstance(end, bytes) and end.startswith(_LATE)]
+            assert len(late) == 16  # twice the requests at once; the others were closed at once
+            reader, writer = await _connected(server)
+            writer.write(_REQUEST)
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            for _, each in (*slow, (reader, writer)):
+                each.close()
+
+    asyncio.run(scenario())
+
+
+def test_complete_headers_end_the_deadline__F1() -> None:
+    """A body has as long as its handler gives it."""
+
+    async def scenario() -> None:
+        async with asyncio.timeout(30), _server(headers_s=0.3) as server:
+            reader, writer = await _connected(server)
+            writer.write(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\n\r\n")
+            await asyncio.sleep(0.4)
+            writer.write(b"x")
+            assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
+            writer.close()
+
+    asyncio.run(scenario())

@@ -1,14 +1,17 @@
-# The platform in a container: docker build -t sda . && docker run --rm -p 3000:3000 -v sda:/data sda demo
+# The platform in a container: docker build -t sda-platform . && docker run --rm -p 3000:3000 -v sda:/data sda-platform sda demo
+# No entry point: Dagster's Helm chart starts `dagster` in the same image.
 FROM python:3.11-slim-bookworm
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless make git procps \
- && rm -rf /var/lib/apt/lists/*
+ && rm -rf /var/lib/apt/lists/* \
+ && useradd --uid 10001 --create-home sda \
+ && install -d -o sda -g sda /app /data
+USER sda
 WORKDIR /app
-COPY . .
+COPY --chown=sda:sda . .
 # Also fetches Spark's Delta jars and compiles the numerical kernels: a container starts without a network.
-RUN make setup && rm -rf /root/.cache/uv /root/.cache/pip
-ENV PATH=/app/.venv/bin:$PATH SDA_HOME=/data SDA_WEBSERVER_HOST=0.0.0.0
+RUN make setup && rm -rf ~/.cache/uv ~/.cache/pip
+ENV PATH=/app/.venv/bin:$PATH SDA_HOME=/data SDA_WEBSERVER_HOST=0.0.0.0 PYTHONDONTWRITEBYTECODE=1
 VOLUME /data
 EXPOSE 3000
-ENTRYPOINT ["sda"]
-CMD ["up"]
+CMD ["sda", "up"]

@@ -1,23 +1,23 @@
 """The catalogue of a lake as the source of the serving index; read without an engine."""
 
 import hashlib
-import time
 from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.catalog.identity import identified, identities_at
 from sda_platform.catalog.sources import source_priority
-from sda_platform.catalog.tables import ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.conjunction.acknowledging import known_acknowledgements
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS, CONJUNCTION_ASSESSMENTS
-from sda_platform.formats.segments import describe_segment
 from sda_platform.lake.gate import readable_of
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 from sda_platform.landing.listing import bytes_at
 from sda_platform.landing.zone import LandingZone
+from sda_platform.protocols.identities import NO_IDENTITIES
 from sda_platform.recovery.verification import current_keys
 from sda_platform.serving import micro_segment
 from sda_platform.serving.index import Binding
@@ -35,6 +35,7 @@ class LakeSource:
         self._lake = lake
         self._zone = LandingZone(landing_uri, ELEMENTS_FEED)
         self._hashes: dict[str, str] = {}
+        self._edits_sequence, self._identities = 0, NO_IDENTITIES
 
     def newest(self) -> Binding | None:
         log = self._lake.log(ORBITAL_CATALOG)
@@ -44,6 +45,10 @@ class LakeSource:
         if head.commit is None:
             return None
         manifest = head.commit.manifest
+        edits = manifest.window(CATALOG_EDITS.name)
+        if (edits.upto_sequence if edits else 0) != self._edits_sequence:
+            self._identities = identities_at(self._lake, manifest)
+            self._edits_sequence = edits.upto_sequence if edits else 0
         consumed = manifest.window(ELEMENT_SETS.name)
         return Binding(
             version=head.commit_version,
@@ -52,6 +57,7 @@ class LakeSource:
             elements_sequence=consumed.upto_sequence if consumed else 0,
             as_of_ns=manifest.as_of_ns,
             committed_wall_ms=head.commit.timestamp_ms,
+            identities=self._identities.digest,
         )
 
     def holds(self, binding: Binding) -> bool:
@@ -64,6 +70,9 @@ class LakeSource:
 
     def element_sets(self, binding: Binding, *, after_sequence: int = 0) -> pa.Table:
         return self._usable(after_sequence, binding.elements_sequence)
+
+    def identified(self, sets: pa.Table) -> pa.Table:
+        return identified(sets, self._identities)
 
     def unconsumed(self, binding: Binding | None, known: Iterable[str]) -> dict[str, pa.Table]:
         known_hashes = set(known)
@@ -103,19 +112,13 @@ class LakeSource:
     def land(self, name: str, data: bytes) -> int:
         """Make a micro-segment durable in the landing zone, and return the mission time of its sealing."""
         now_ns = self._lake.clock.now_ns()
-        meta = describe_segment(
-            data,
-            feed=ELEMENTS_FEED,
-            segment_format=micro_segment.FORMAT,
-            sealed_time_ns=now_ns,
-            sealed_wall_time_ns=time.time_ns(),
-        )
-        self._zone.seal(name, data, meta)
+        self._zone.seal_at(now_ns, name, data, micro_segment.FORMAT)
         return now_ns
 
     def _usable(self, after_sequence: int, upto_sequence: int, *more_columns: str) -> pa.Table:
         written = (ds.field(COMMIT_SEQUENCE) > after_sequence) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
-        return self._lake.log(ELEMENT_SETS).rows([*COLUMNS, *more_columns], written & ds.field("error_kind").is_null())
+        usable = written & ds.field("error_kind").is_null()
+        return self.identified(self._lake.log(ELEMENT_SETS).rows([*COLUMNS, *more_columns], usable))
 
     def _waiting_segment(self, name: str) -> dict[str, pa.Table]:
         data, described = bytes_at(self._zone.pending_path(name)), self._zone.describe(name)
@@ -126,7 +129,8 @@ class LakeSource:
             return {}
         self._hashes[name] = sha256
         received_ns = described.meta.sealed_time_ns
-        return {sha256: micro_segment.rows(data, received_time_ns=received_ns, priority=source_priority)}
+        rows = micro_segment.rows(data, received_time_ns=received_ns, priority=source_priority)
+        return {sha256: self.identified(rows)}
 
     def _current(self, table: Table, by: str, order: str, where: ds.Expression | None = None) -> Rows:
         return _current_rows(self._lake, table, by, order, where)

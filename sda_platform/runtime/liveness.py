@@ -21,6 +21,7 @@ from sda_platform.published import CATALOGUE, COLLECTOR, published
 from sda_platform.runtime import worker_socket
 from sda_platform.runtime.processes import Service
 from sda_platform.spark import statements
+from sda_platform.spark.channel import open_channel
 
 MISSES = 3
 # Dagster's daemon writes its heartbeat that often.
@@ -97,14 +98,13 @@ class Liveness:
         return self.misses if self._has_answered else max(self.misses, math.ceil(self.start_s / self.period_s))
 
 
-def engine_answers(remote: str) -> Question:
-    """Whether the engine of this machine at ``remote`` (sc://host:port) executes a statement."""
-    address = remote.removeprefix("sc://")
+def engine_answers(remote: str, token: str = "") -> Question:
+    """Whether the engine at ``remote`` executes a statement; ``token``: that of an engine of this machine."""
 
     def ask(deadline_s: float) -> bool:
         try:
-            with grpc.insecure_channel(address) as channel:
-                statements.ask(channel, deadline_s)
+            with open_channel(remote) as channel:
+                statements.ask(channel, deadline_s, token)
         except grpc.RpcError:
             return False
         return True

@@ -1,4 +1,4 @@
-"""A small HTTP server on loopback for pages that a process makes on request. Stdlib only."""
+"""A small HTTP server for pages that a process makes on request. Stdlib only."""
 
 import logging
 import socketserver
@@ -9,8 +9,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 from types import TracebackType
 from typing import Self
-
-from sda_platform.spark.engine import HOST
 
 _REQUEST_WITHIN_S = 10.0
 
@@ -28,12 +26,12 @@ Page = Callable[[], PageAnswer]
 
 
 class Pages(socketserver.ThreadingMixIn, HTTPServer):
-    """Serves ``pages``, by path, on loopback at ``port`` (0: any) while the context lasts."""
+    """Serves ``pages``, by path, at ``host`` and ``port`` (0: any) while the context lasts."""
 
     daemon_threads = True
 
-    def __init__(self, port: int, pages: Mapping[str, Page]) -> None:
-        super().__init__((HOST, port), _Exchange)
+    def __init__(self, host: str, port: int, pages: Mapping[str, Page]) -> None:
+        super().__init__((host, port), _Exchange)
         self.pages = pages
 
     @property

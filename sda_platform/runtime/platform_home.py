@@ -6,18 +6,23 @@ killed. Stdlib only.
 
 import fcntl
 import json
-import os
 import re
+import uuid
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
+from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.lake_lock import take_lake_lock
 
 STATE_FILE = "platform.json"
 LOCK_FILE = "platform.lock"
 POSTGRES_VARIABLE = "SDA_DAGSTER_POSTGRES_URL"
-_POSTGRES_BLOCK = f"\nstorage:\n  postgres:\n    postgres_url: {{env: {POSTGRES_VARIABLE}}}\n"
+POSTGRES_SCHEME = "postgresql+psycopg2://"
+"""How the setting begins. Without a driver's name, SQLAlchemy takes one that Dagster's library does not install."""
+_POSTGRES: dict[str, Any] = {"postgres": {"postgres_url": {"env": POSTGRES_VARIABLE}}}
+_SQLITE = {"module": "sda_platform.runtime.sqlite_storage", "class": "SqliteStorage"}
 
 
 class AlreadyRunning(RuntimeError):
@@ -89,16 +94,23 @@ def dagster_home(home: Path) -> Path:
     return home / "dagster"
 
 
-def prepare(home: Path, code_server_port: int, *, with_postgres: bool) -> Path:
-    """Lay out ``home`` and write Dagster's two files; returns the workspace file."""
+def prepare(home: Path, code_server: str, environment: Mapping[str, str]) -> Path:
+    """Lay out ``home`` and write Dagster's two files; returns the workspace file.
+
+    ``code_server`` is its address (host:port). ``environment`` decides where Dagster's records are. Raises
+    PlatformError for a Postgres address without its driver.
+    """
+    postgres = environment.get(POSTGRES_VARIABLE, "")
+    if postgres and not postgres.startswith(POSTGRES_SCHEME):
+        raise PlatformError(f"{POSTGRES_VARIABLE} must begin with {POSTGRES_SCHEME}")
     instance = dagster_home(home)
     for directory in (instance, home / "logs", home / "engine" / "scratch"):
         directory.mkdir(parents=True, exist_ok=True)
-    _write(
-        instance / "dagster.yaml",
-        _instance_file().read_text() + (_POSTGRES_BLOCK if with_postgres else ""),
-    )
-    server = {"host": "127.0.0.1", "port": code_server_port, "location_name": "sda_platform"}
+    sqlite = {"custom": {**_SQLITE, "config": {"base_dir": str(instance.absolute())}}}
+    storage = json.dumps({"storage": _POSTGRES if postgres else sqlite})[1:-1]
+    _write(instance / "dagster.yaml", f"{_instance_file().read_text()}\n{storage}\n")
+    host, _, port = code_server.rpartition(":")
+    server = {"host": host, "port": int(port), "location_name": "sda_platform"}
     workspace = instance / "workspace.yaml"
     _write(workspace, json.dumps({"load_from": [{"grpc_server": server}]}) + "\n")  # JSON is YAML
     return workspace
@@ -122,6 +134,6 @@ def _instance_file() -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.tmp")  # in containers, process ids are equal
     partial.write_text(text)
     partial.replace(path)

@@ -117,10 +117,12 @@ def reserve_pools(instance: dg.DagsterInstance) -> None:
     """Set up the pools before the first run names one.
 
     Dagster sets up a pool when a queued run first names it, but counts it only at the next look at the queue. Two runs
-    that are queued together at the very start would both be let in.
+    that are queued together at the very start would both be let in. Pools that exist are left out, because on Postgres
+    Dagster fails to set up a pool twice.
     """
-    for pool in WARM_POOLS:
-        instance.event_log_storage.initialize_concurrency_limit_to_default(pool)
+    storage = instance.event_log_storage
+    for pool in set(WARM_POOLS) - set(storage.get_concurrency_keys()):
+        storage.initialize_concurrency_limit_to_default(pool)
 
 
 def end_abandoned_runs(instance: dg.DagsterInstance) -> list[str]:

@@ -11,6 +11,7 @@ from rich.console import Console
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.delivery.configured import chosen_subscriber
 from sda_platform.edge.config import load_config
+from sda_platform.orbits.dynamics.space_weather import read_space_weather
 from sda_platform.orbits.sensing.sensors import sensor_network
 from sda_platform.runtime.services import Addresses
 from sda_platform.runtime.supervisor import Platform
@@ -38,6 +39,8 @@ def running(settings: Settings, say: Callable[[str], None]) -> Iterator[tuple[Pl
         load_config(settings.collect_path)
     if settings.fusion.sensors:
         sensor_network(Path(settings.fusion.sensors))
+    if settings.weather.space_weather:
+        read_space_weather(Path(settings.weather.space_weather))
     chosen = settings.environment()
     platform = Platform(
         settings.home,

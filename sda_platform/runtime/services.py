@@ -21,7 +21,7 @@ _LOOK_S = 5.0
 _PROVEN_AT_START = ("code-server", "run-workers", "collector", "webserver", "engine", "catalogue-server", "watchdog")
 # Each landing sensor occupies one while it waits for segments; the webserver and the other sensors need some too.
 _CODE_SERVER_THREADS = 24
-_SCRIPTS = Path(sysconfig.get_path("scripts"))
+SCRIPTS = Path(sysconfig.get_path("scripts"))
 
 
 @dataclass(frozen=True)
@@ -35,21 +35,30 @@ class Addresses:
     watchdog: str = ""
 
 
-def engine_service(home: Path, environment: Mapping[str, str], port: int, driver_memory: str) -> Service:
+def engine_service(
+    home: Path, environment: Mapping[str, str], port: int, driver_memory: str, host: str = engine.HOST
+) -> Service:
     """The Spark Connect server. Raises JavaMissing or JarsMissing."""
     directory = home / "engine"
-    command = engine.server_command(find_java(environment), directory, port=port, driver_memory=driver_memory)
-    complete = {**environment, **engine.server_environment(directory)}
-    return Service(
-        "engine", command, complete, directory, home / "logs" / "engine.log", lambda: engine.is_listening(port)
+    command = engine.server_command(
+        find_java(environment),
+        directory,
+        port=port,
+        driver_memory=driver_memory,
+        lake_uri=environment.get("SDA_LAKE", ""),
+        host=host,
     )
+    complete = {**environment, **engine.server_environment(directory, host)}
+    log = home / "logs" / "engine.log"
+    return Service("engine", command, complete, directory, log, lambda: engine.is_listening(port, host=host))
 
 
-def code_server_service(home: Path, environment: Mapping[str, str], port: int, module: str) -> Service:
-    """Dagster's code server, which serves the definitions of ``module``."""
+def code_server_service(home: Path, environment: Mapping[str, str], address: str, module: str) -> Service:
+    """Dagster's code server, which serves the definitions of ``module`` at ``address`` (host:port)."""
+    host, _, port = address.rpartition(":")
     serve = ["-m", "dagster", "api", "grpc", "-m", module, "--location-name", "sda_platform"]
-    listening = ["-h", engine.HOST, "-p", str(port), "--max-workers", str(_CODE_SERVER_THREADS)]
-    answers = liveness.code_server_answers(f"{engine.HOST}:{port}")
+    listening = ["-h", host, "-p", port, "--max-workers", str(_CODE_SERVER_THREADS)]
+    answers = liveness.code_server_answers(address)
     return _python("code-server", [*serve, *listening], home, environment, lambda: bool(answers(_LOOK_S)))
 
 
@@ -72,7 +81,7 @@ def webserver_service(
 
 def daemon_service(home: Path, environment: Mapping[str, str], workspace: Path) -> Service:
     """Dagster's daemon."""
-    command = [str(_SCRIPTS / "dagster-daemon"), "run", "-w", str(workspace)]
+    command = [str(SCRIPTS / "dagster-daemon"), "run", "-w", str(workspace)]
     return _python("daemon", command, home, environment, lambda: True)
 
 
@@ -91,10 +100,10 @@ def catalogue_service(home: Path, environment: Mapping[str, str]) -> Service:
     return _python("catalogue-server", command, home, environment, lambda: bool(answers(_LOOK_S)))
 
 
-def watchdog_service(home: Path, environment: Mapping[str, str], url: str, port: int) -> Service:
-    """The watchdog, which evaluates the vitals and answers at ``url``."""
+def watchdog_service(home: Path, environment: Mapping[str, str], url: str) -> Service:
+    """The watchdog, which evaluates the vitals and answers at ``url`` (http://host:port)."""
     answers = liveness.page_answers(f"{url}/health")
-    arguments = ["-m", "sda_platform.runtime.watchdog", str(port)]
+    arguments = ["-m", "sda_platform.runtime.watchdog", url.removeprefix("http://")]
     return _python("watchdog", arguments, home, environment, lambda: bool(answers(_LOOK_S)))
 
 

@@ -32,6 +32,7 @@ from sda_platform.runtime.processes import free_port
 from sda_platform.runtime.service_group import ServiceGroup
 from sda_platform.runtime.services import Addresses
 from sda_platform.spark import engine
+from sda_platform.spark.channel import TOKEN_VARIABLE
 from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import JavaMissing
 
@@ -66,6 +67,8 @@ class Platform:
     ) -> None:
         self.home = home.absolute()
         self._inherited = dict(os.environ if environment is None else environment)
+        if not spark_remote:  # the token belongs to a remote engine
+            self._inherited.pop(TOKEN_VARIABLE, None)
         self._webserver_host, self._webserver_port, self._engine_port = webserver_host, webserver_port, engine_port
         self._driver_memory, self._spark_remote, self._module = driver_memory, spark_remote, module
         self._collect, self._with_catalogue = collect, with_catalogue
@@ -156,15 +159,15 @@ class Platform:
     def _bring_up(self) -> None:
         self._sweep_left_overs()
         code_port, webserver_port = free_port(0), free_port(self._webserver_port)
-        with_postgres = bool(self._inherited.get(platform_home.POSTGRES_VARIABLE))
-        workspace = platform_home.prepare(self.home, code_port, with_postgres=with_postgres)
+        code_server = f"{engine.HOST}:{code_port}"
+        workspace = platform_home.prepare(self.home, code_server, self._inherited)
         self._start_guardian()
         if self._collect is not None:  # first: sensors do not repeat what they send now
             self._services.add(services.collector_service(self.home, self._environment(), self._collect))
         self._verifying = start_tasks.begin_verification(self.home, self._environment())
         remote = self._spark_remote or self._start_engine(free_port(self._engine_port))
-        self._services.addresses = Addresses(f"http://127.0.0.1:{webserver_port}", f"127.0.0.1:{code_port}", remote)
-        self._services.add(services.code_server_service(self.home, self._environment(), code_port, self._module))
+        self._services.addresses = Addresses(f"http://127.0.0.1:{webserver_port}", code_server, remote)
+        self._services.add(services.code_server_service(self.home, self._environment(), code_server, self._module))
         self._services.add(services.run_workers_service(self.home, self._environment()))
         if "engine" in self._services:
             self._services.await_ready("engine", services.ENGINE_READY_S)
@@ -210,7 +213,7 @@ class Platform:
         port = free_port(self._health_port)
         url = f"http://127.0.0.1:{port}"
         self._services.addresses = replace(self.addresses, watchdog=url)
-        self._services.add(services.watchdog_service(self.home, self._environment(), url, port))
+        self._services.add(services.watchdog_service(self.home, self._environment(), url))
         self._services.await_ready("watchdog", services.DAGSTER_READY_S)
 
     def _move_webserver(self, taken: int, port: int) -> None:

@@ -11,13 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from upath import UPath
-
 from sda_platform.clock import MissionClock
 from sda_platform.lake import durable
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.lake.retention import RETENTION
+from sda_platform.lake.storage import location, require_conditional_put
 from sda_platform.observability.red_tables import review_unverified
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth
@@ -73,10 +72,12 @@ def main() -> int:
     settings = Settings()
     try:
         RETENTION.require_covers(platform_home.longest_run_h())
+        for uri in (settings.lake_uri, settings.landing_uri):
+            require_conditional_put(uri)
     except Misconfigured as error:
         sys.stdout.write(f"{error}\n")
         return 1
-    is_ours = durable.is_synced_by_hand(UPath(settings.lake_uri))
+    is_ours = durable.is_synced_by_hand(location(settings.lake_uri))
     findings = verify(settings, Depth.PRESENCE if is_ours else Depth.NEWEST, repair=is_ours)
     for line in lines(findings):
         sys.stdout.write(line + "\n")

@@ -1,6 +1,6 @@
 """The watchdog of `sda up`: evaluates the vitals outside Dagster, notifies, answers `/health` and `/metrics`.
 
-    python -m sda_platform.runtime.watchdog PORT
+    python -m sda_platform.runtime.watchdog HOST:PORT
 
 A daemon that stopped, a pool that is stuck or a full disk cannot be reported by what they stop. This process needs none
 of them: it reads logs, directories and Dagster's records.
@@ -25,7 +25,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock, iso
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.landing.zone import LandingZone
+from sda_platform.metric_history.tables import METRICS_FEED
 from sda_platform.observability.metrics.exporter import PlatformMetrics
+from sda_platform.observability.metrics.recording import MetricsRecorder, collector_metrics
 from sda_platform.observability.vitals import history
 from sda_platform.observability.vitals.evaluation import Reading, evaluate
 from sda_platform.observability.vitals.facts import DaemonFacts, Facts
@@ -34,6 +37,7 @@ from sda_platform.observability.vitals.observing import observe
 from sda_platform.observability.vitals.process_facts import processes_of
 from sda_platform.observability.vitals.watch import Watch
 from sda_platform.orchestration.report_webhook import ReportWebhook
+from sda_platform.published import COLLECTOR, published
 from sda_platform.runtime import liveness, platform_home
 from sda_platform.runtime.pages import Page, PageAnswer, Pages
 from sda_platform.settings import Settings
@@ -111,6 +115,7 @@ class Watchdog:
         self._settings, self._home = settings, settings.home.absolute()
         self._watch = Watch(self._home, ReportWebhook(settings.failure_webhook), _print)
         self._metrics: PlatformMetrics | None = None
+        self._recorder: MetricsRecorder | None = None
         self._text = b""
         self._found = history.load(self._home)
 
@@ -144,6 +149,25 @@ class Watchdog:
                 self._metrics.count_failed_round()
         if self._metrics:
             self._text = self._metrics.metrics.text()
+            self._record(self._metrics)
+
+    def _record(self, metrics: PlatformMetrics) -> None:
+        """Seal a sample of all metrics where one is due; a failure hides nothing."""
+        if self._recorder is None:
+            self._recorder = MetricsRecorder(
+                LandingZone(self._settings.landing_uri, METRICS_FEED),
+                MissionClock.load(self._home),
+                {
+                    "watchdog": lambda: self._text.decode(),
+                    COLLECTOR: lambda: collector_metrics(published(self._home, COLLECTOR)),
+                },
+                self._settings.vitals.metrics_interval_s,
+            )
+        try:
+            self._recorder.round(time.monotonic())
+        except (LakeError, OSError) as error:
+            _print(f"the metrics could not be recorded: {error}")
+            metrics.count_failed_round()
 
     def _refresh_metrics(self, facts: Facts, found: VitalHistory) -> None:
         if self._metrics is None:
@@ -152,11 +176,12 @@ class Watchdog:
         self._metrics.refresh(facts, found)
 
 
-def main(port: int) -> int:
-    """Serve at ``port`` and watch until this process is ended."""
+def main(address: str) -> int:
+    """Serve at ``address`` (host:port) and watch until this process is ended."""
+    host, _, port = address.rpartition(":")
     settings = Settings()
     watchdog = Watchdog(settings)
-    with Pages(port, watchdog.pages()), suppress(KeyboardInterrupt):  # the supervisor ends it by SIGINT
+    with Pages(host, int(port), watchdog.pages()), suppress(KeyboardInterrupt):  # the supervisor ends it by SIGINT
         _print(f"watching {settings.home.absolute()} every {settings.vitals.interval_s:g} s (process {os.getpid()})")
         watchdog.keep_watching(threading.Event())
     return 0
@@ -168,4 +193,4 @@ def _print(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
+    sys.exit(main(sys.argv[1]))

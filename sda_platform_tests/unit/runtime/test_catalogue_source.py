@@ -1,12 +1,18 @@
 """The lake as the source of the serving index: verified versions only, and what was acknowledged next to them."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.catalog.edit_decoding import facts_of
+from sda_platform.catalog.tables import CATALOG_EDITS, ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.formats.element_set import ElementSet
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.manifest import TableWindow
+from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
+from sda_platform.protocols.edits import Edit
 from sda_platform.recovery.review import review
 from sda_platform.runtime.catalogue_source import LakeSource
 from sda_platform.serving import micro_segment
@@ -37,6 +43,12 @@ def put(live: LiveCatalogue) -> None:
     puts = Puts(live, source.land, lambda originator: 20)
     puts.put([PUT]).result(10)
     puts.close()
+
+
+def genesis_window(lake: Lake, table: Table) -> TableWindow:
+    """The window of a first commit that consumes all of ``table``."""
+    head = lake.log(table).head()
+    return TableWindow(table.name, 0, head.sequence, -1, head.commit_version, head.manifest_sha256)
 
 
 def test_the_index_is_bound_to_the_newest_verified_version(tmp_path: Path) -> None:
@@ -120,3 +132,33 @@ def test_micro_segments_of_other_processes_are_taken_in(tmp_path: Path) -> None:
     assert len(live.pending) == 1
     live.close()
     other.close()
+
+
+def test_sets_of_a_merged_satellite_are_served_under_the_number_that_survives__CS9(tmp_path: Path) -> None:
+    """The index is loaded again where edits move sets; what was put for the merged number waits under the other."""
+    lake = small_catalogue(tmp_path, IDS)
+    live = served(tmp_path)
+    assert [each.norad_id for each in live.objects()] == IDS
+    edit = Edit(25544, "merged_into", "11", "north", 1, {"north": 1})
+    commit(lake, CATALOG_EDITS, [{**facts_of(edit), "error_kind": None, "error": None}])
+    put(live)
+    found = live.get(25544)
+    assert found is not None
+    assert found.object_name == "ISS"
+    catalogue_uri = Path(lake.log(ORBITAL_CATALOG).uri)
+    shutil.rmtree(catalogue_uri)
+    kept = [row for row in sets_of(IDS) if row["norad_id"] != 25544]
+    commit(
+        lake, ORBITAL_CATALOG, kept, windows=[genesis_window(lake, ELEMENT_SETS), genesis_window(lake, CATALOG_EDITS)]
+    )
+    review(lake, ORBITAL_CATALOG)
+    assert live.refresh()
+    assert [each.norad_id for each in live.objects()] == [5, 11]
+    assert live.get(25544) is None
+    waiting = live.get(11)
+    assert waiting is not None
+    assert (waiting.norad_id, waiting.object_name) == (11, "ISS")
+    assert len(live.history(11)) == 3, "its own set, the one of the merged satellite, and the put one"
+    put(live)
+    assert live.history(25544) == []
+    live.close()

@@ -9,20 +9,18 @@ from collections.abc import Iterator, Sequence
 from concurrent import futures
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from pyspark.sql.connect.proto import ExecutePlanRequest, ExecutePlanResponse
+from pyspark.sql.connect.proto import ExecutePlanRequest
 
 from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.runtime import liveness
 from sda_platform.runtime.liveness import Liveness
 from sda_platform.runtime.processes import Service
 from sda_platform.spark import session, statements
-
-EXECUTE = "/spark.connect.SparkConnectService/ExecutePlan"
+from sda_platform_tests.support.stand_in_engine import StandInEngine, serving
 
 
 @pytest.fixture
@@ -110,22 +108,10 @@ def test_a_run_does_not_wait_for_an_engine_that_never_answers_D8(
 
 
 def test_the_engine_is_asked_in_spark_connects_own_protocol_D8() -> None:
-    received: list[ExecutePlanRequest] = []
-
-    class Engine(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has no types
-        def service(self, details: Any) -> Any:
-            def answer(request: ExecutePlanRequest, _context: Any) -> Iterator[ExecutePlanResponse]:
-                received.append(request)
-                yield ExecutePlanResponse(session_id=request.session_id)
-
-            if details.method != EXECUTE:
-                return None
-            return grpc.unary_stream_rpc_method_handler(
-                answer, ExecutePlanRequest.FromString, ExecutePlanResponse.SerializeToString
-            )
-
-    with serving(Engine()) as port:
+    engine = StandInEngine()
+    with serving(engine) as port:
         assert liveness.engine_answers(f"sc://127.0.0.1:{port}")(10.0) is True
+    received = engine.received
     expected = ExecutePlanRequest(session_id=received[0].session_id)
     expected.user_context.user_id = "sda"
     expected.plan.root.sql.query = "SELECT 1"
@@ -170,19 +156,3 @@ def test_the_daemon_works_while_its_heartbeats_change_D8() -> None:
         found += [ask(10.0), ask(10.0)]
         server.shutdown()
     assert found == [True, False, True, False]
-
-
-class serving:  # noqa: N801
-    """A gRPC server with one handler, as a context manager; gives its port."""
-
-    def __init__(self, handler: grpc.GenericRpcHandler) -> None:
-        self._server = grpc.server(futures.ThreadPoolExecutor(1))
-        self._server.add_generic_rpc_handlers((handler,))
-
-    def __enter__(self) -> int:
-        port = int(self._server.add_insecure_port("127.0.0.1:0"))
-        self._server.start()
-        return port
-
-    def __exit__(self, *_: object) -> None:
-        self._server.stop(None)

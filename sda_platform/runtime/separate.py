@@ -1,0 +1,155 @@
+"""`sda service NAME`: one process of the platform alone, for a container or a process manager.
+
+`sda up` starts all processes as its children. Here each is started by its own command. They share the settings and
+SDA_HOME, which may be a volume. Each listens where the others look for it, so one address serves both sides:
+
+    engine        SDA_SPARK_REMOTE        code-server   SDA_CODE_SERVER
+    webserver     SDA_WEBSERVER_HOST      watchdog      SDA_HEALTH_HOST
+    run-workers   a socket in SDA_HOME    daemon        nothing
+
+``verification`` ends. Collectors and the lookup endpoint have commands of their own, `sda collect` and `sda serve`.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from sda_platform.runtime import guardian, liveness, platform_home, services
+from sda_platform.runtime.errors import PlatformError
+from sda_platform.runtime.lake_lock import take_lake_lock
+from sda_platform.runtime.processes import Service
+from sda_platform.runtime.services import Addresses
+from sda_platform.settings import Settings
+from sda_platform.spark import engine
+from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port
+from sda_platform.spark.jars import JarsMissing
+from sda_platform.spark.java import JavaMissing
+
+DEFINITIONS: Final = "sda_platform.definitions"
+_ENGINE_WITHIN_S: Final = 15.0
+_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened at
+
+
+def _engine(settings: Settings, environment: Mapping[str, str]) -> Service:
+    try:
+        host, port = host_and_port(settings.spark_remote)
+    except ValueError as error:
+        raise PlatformError(f"SDA_SPARK_REMOTE says where the engine listens: {error}") from None
+    try:
+        service = services.engine_service(settings.home.absolute(), environment, port, settings.driver_memory, host)
+    except (JavaMissing, JarsMissing) as problem:
+        raise PlatformError(str(problem)) from None
+    works = liveness.engine_answers(settings.spark_remote, environment.get(TOKEN_VARIABLE, ""))
+    service.is_ready = lambda: bool(works(_ENGINE_WITHIN_S))
+    return service
+
+
+def _code_server(settings: Settings, environment: Mapping[str, str]) -> Service:
+    return services.code_server_service(settings.home.absolute(), environment, settings.code_server, DEFINITIONS)
+
+
+def _run_workers(settings: Settings, environment: Mapping[str, str]) -> Service:
+    return services.run_workers_service(settings.home.absolute(), environment)
+
+
+def _webserver(settings: Settings, environment: Mapping[str, str]) -> Service:
+    host, port, home = settings.webserver_host, settings.webserver_port, settings.home.absolute()
+    url = f"http://{_reachable(host)}:{port}"
+    return services.webserver_service(home, environment, _workspace(settings), host, url, port)
+
+
+def _daemon(settings: Settings, environment: Mapping[str, str]) -> Service:
+    service = services.daemon_service(settings.home.absolute(), environment, _workspace(settings))
+    service.is_ready = lambda: _daemon_beats(environment)
+    return service
+
+
+def _watchdog(settings: Settings, environment: Mapping[str, str]) -> Service:
+    url = f"http://{settings.health_host}:{settings.health_port}"
+    return services.watchdog_service(settings.home.absolute(), environment, url)
+
+
+def _verification(settings: Settings, environment: Mapping[str, str]) -> Service:
+    command = [sys.executable, "-m", "sda_platform.runtime.verification"]
+    home = settings.home.absolute()
+    return Service("verification", command, environment, home, home / "logs" / "verification.log", lambda: False)
+
+
+SERVICES: Final[Mapping[str, Callable[[Settings, Mapping[str, str]], Service]]] = MappingProxyType(
+    {
+        "verification": _verification,
+        "engine": _engine,
+        "code-server": _code_server,
+        "run-workers": _run_workers,
+        "daemon": _daemon,
+        "webserver": _webserver,
+        "watchdog": _watchdog,
+    }
+)
+"""What `sda service` starts, in the order of a start."""
+_WRITERS: Final = ("verification", "run-workers")
+
+
+def separate_service(name: str, settings: Settings) -> Service:
+    """The service ``name`` of the platform that ``settings`` describe, not started. Raises PlatformError."""
+    if name not in SERVICES:
+        raise PlatformError(f"there is no service {name!r}: choose {', '.join(SERVICES)}")
+    return SERVICES[name](settings, _environment(settings))
+
+
+def become(name: str, settings: Settings) -> NoReturn:
+    """Replace this process by the service ``name``.
+
+    What writes to the lake holds the locks of home and lake until it ends. Raises PlatformError, AlreadyRunning and
+    LakeInUse.
+    """
+    home = settings.home.absolute()
+    service = separate_service(name, settings)
+    platform_home.prepare(home, settings.code_server, os.environ)
+    if name in _WRITERS:
+        _hold_locks(home, settings.lake_uri)
+    if name == "run-workers":
+        address = f"http://{_reachable(settings.webserver_host)}:{settings.webserver_port}"
+        addresses = Addresses(settings.ui_url or address, settings.code_server, settings.spark_remote)
+        platform_home.write_state(home, {"schema_version": 1, "pid": os.getpid(), "addresses": asdict(addresses)})
+    os.chdir(service.directory)
+    os.execve(service.command[0], service.command, dict(service.environment))  # noqa: S606
+
+
+def _hold_locks(home: Path, lake_uri: str) -> None:
+    """Take both locks for as long as this process lives, also as another program."""
+    for lock in (platform_home.take_lock(home), take_lake_lock(lake_uri, home)):
+        if lock is not None:
+            os.set_inheritable(os.dup(lock.fileno()), True)  # a copy that no one closes
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    chosen, home = settings.environment(), settings.home.absolute()
+    inherited = {name: value for name, value in os.environ.items() if name.upper() not in chosen}
+    own = {
+        guardian.MARK: "separate",  # the run launcher starts no worker host of its own
+        "DAGSTER_HOME": str(platform_home.dagster_home(home)),
+        "PYTHONPATH": engine.python_path(),
+        "PYTHONUNBUFFERED": "1",
+    }
+    return {**inherited, **chosen, **own}
+
+
+def _workspace(settings: Settings) -> Path:
+    return platform_home.dagster_home(settings.home.absolute()) / "workspace.yaml"
+
+
+def _reachable(host: str) -> str:
+    """The address by which this machine reaches a server that listens at ``host``."""
+    return engine.HOST if host in _ANY_ADDRESS else host
+
+
+def _daemon_beats(environment: Mapping[str, str]) -> bool:
+    """Whether every part of the daemon has written a heartbeat in time, by Dagster's own command."""
+    command = [str(services.SCRIPTS / "dagster-daemon"), "liveness-check"]
+    return subprocess.run(command, env=dict(environment), capture_output=True, check=False).returncode == 0

@@ -1,0 +1,104 @@
+"""Dagster's records in a real Postgres server, by the ``dagster.yaml`` of a start: kept over restarts and cuts."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from sda_platform.runtime import platform_home
+from sda_platform.runtime.errors import PlatformError
+from sda_platform.runtime.supervisor import Platform
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_with_empty_database
+
+pytestmark = pytest.mark.timeout(300)
+_CURSOR = {"sensor": "42"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_with_empty_database() as started:
+        yield started
+
+
+@pytest.fixture
+def network(server: PostgresServer) -> Iterator[CuttingProxy]:
+    """The network between Dagster and the server."""
+    with CuttingProxy(int(server.url.rpartition(":")[2].partition("/")[0])) as opened:
+        yield opened
+
+
+@pytest.fixture
+def instance(
+    server: PostgresServer, network: CuttingProxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dg.DagsterInstance]:
+    """The instance of a platform whose start has found the setting."""
+    address = f"127.0.0.1:{network.port}"
+    at = server.url.rpartition("@")[2].partition("/")[0]
+    monkeypatch.setenv(platform_home.POSTGRES_VARIABLE, with_driver(server).replace(at, address))
+    platform_home.prepare(tmp_path, "127.0.0.1:1", os.environ)
+    with dg.DagsterInstance.from_config(str(platform_home.dagster_home(tmp_path))) as opened:
+        yield opened
+    written = (platform_home.dagster_home(tmp_path) / "dagster.yaml").read_text()
+    assert os.environ[platform_home.POSTGRES_VARIABLE] not in written, "the password stays in the environment"
+
+
+def with_driver(server: PostgresServer) -> str:
+    """The server's address as the setting has it."""
+    return server.url.replace("postgresql://", platform_home.POSTGRES_SCHEME)
+
+
+def run(instance: dg.DagsterInstance, network: CuttingProxy | None = None) -> str:
+    """Materialize an asset; where there is a ``network``, it is cut while the asset is made. Returns the run's id."""
+
+    @dg.asset
+    def made() -> None:
+        if network is not None:
+            network.cut(for_good=False)
+
+    result = dg.materialize([made], instance=instance)
+    assert result.success
+    return result.run_id
+
+
+def materialized_by(instance: dg.DagsterInstance) -> str | None:
+    event = instance.get_latest_materialization_event(dg.AssetKey("made"))
+    return event.run_id if event else None
+
+
+def test_runs_events_and_cursors_survive_the_death_of_the_server(
+    instance: dg.DagsterInstance, server: PostgresServer
+) -> None:
+    assert "Postgres" in type(instance.event_log_storage).__name__
+    earlier = {record.run_id for record in instance.get_runs()}
+    first = run(instance)
+    instance.run_storage.set_cursor_values(_CURSOR)
+    server.stop("immediate")
+    server.start()
+    assert {record.run_id for record in instance.get_runs()} - earlier == {first}
+    assert instance.run_storage.get_cursor_values(set(_CURSOR)) == _CURSOR
+    second = run(instance)
+    assert {record.run_id: record.status for record in instance.get_runs() if record.run_id not in earlier} == {
+        first: dg.DagsterRunStatus.SUCCESS,
+        second: dg.DagsterRunStatus.SUCCESS,
+    }
+    assert materialized_by(instance) == second
+
+
+def test_a_connection_that_is_cut_during_a_run_loses_no_event(
+    instance: dg.DagsterInstance, network: CuttingProxy
+) -> None:
+    cut = run(instance, network)
+    assert materialized_by(instance) == cut
+    found = instance.get_run_by_id(cut)
+    assert found is not None and found.status is dg.DagsterRunStatus.SUCCESS
+
+
+def test_an_address_without_a_driver_is_refused_at_the_start(tmp_path: Path) -> None:
+    """SQLAlchemy 2.1 would take a driver that the extra does not install."""
+    environment = {**os.environ, platform_home.POSTGRES_VARIABLE: f"postgresql://me:{PASSWORD}@host/db"}
+    with pytest.raises(PlatformError, match=r"must begin with postgresql\+psycopg2://") as refusal:
+        Platform(tmp_path, environment=environment).start()
+    assert PASSWORD not in str(refusal.value)

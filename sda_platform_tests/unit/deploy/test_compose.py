@@ -1,0 +1,146 @@
+"""The Compose file: what it names exists in this repository and in the code, and Compose accepts it where it is."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from sda_platform.cli.main import main
+from sda_platform.edge.address import Address
+from sda_platform.runtime.platform_home import POSTGRES_SCHEME, POSTGRES_VARIABLE
+from sda_platform.runtime.separate import SERVICES, separate_service
+from sda_platform.settings import Settings, require_known_variables
+from sda_platform.spark.channel import host_and_port
+from sda_platform.spark.jars import JarsMissing, jar_paths
+
+ROOT = Path(__file__).parents[3]
+COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
+CONTAINERS: Mapping[str, dict[str, Any]] = COMPOSE["services"]
+OWN = {name: each for name, each in CONTAINERS.items() if each["image"] == "sda-platform"}
+PASSWORD = "of-the-test"
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The settings of the containers, with ports on this machine."""
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    return Settings()
+
+
+def environment() -> dict[str, str]:
+    given = COMPOSE["x-platform"]["environment"]
+    return {name: re.sub(r"\$\{POSTGRES_PASSWORD[^}]*\}", PASSWORD, value) for name, value in given.items()}
+
+
+def test_every_service_of_the_platform_has_a_container_and_starts_by_its_own_command() -> None:
+    started = {name: each["command"] for name, each in OWN.items()}
+    assert {command[2] for command in started.values() if command[1] == "service"} == set(SERVICES)
+    for name, (program, verb, *rest) in started.items():
+        assert program == "sda"
+        assert verb in main.commands
+        assert rest == ([name] if verb == "service" else [])
+
+
+def test_a_health_check_asks_the_service_of_its_container() -> None:
+    asked = {name: each["healthcheck"]["test"] for name, each in OWN.items() if "healthcheck" in each}
+    assert asked == {name: ["CMD", "sda", "service", name, "--check"] for name in SERVICES if name != "verification"}
+
+
+def test_its_variables_are_settings_and_its_passwords_come_from_the_environment() -> None:
+    require_known_variables(environment())
+    assert environment()[POSTGRES_VARIABLE].startswith(POSTGRES_SCHEME)
+    for name, value in COMPOSE["x-platform"]["environment"].items():
+        if "://" in value and "@" in value:
+            assert re.search(r"://sda:\$\{POSTGRES_PASSWORD[^}]*\}@postgres/", value), name
+
+
+def test_each_address_is_a_container_that_listens_there(settings: Settings) -> None:
+    assert host_and_port(settings.spark_remote)[0] == "engine"
+    assert Address.parse(settings.code_server).host == "code-server"
+    listening = {"webserver": settings.webserver_host, "watchdog": settings.health_host}
+    assert listening == {name: name for name in listening}
+    assert settings.serving_host == "catalogue"
+    ports = {
+        "webserver": settings.webserver_port,
+        "watchdog": settings.health_port,
+        "catalogue": settings.serving_port,
+    }
+    published = {name: each["ports"] for name, each in OWN.items() if "ports" in each}
+    assert published == {name: [f"127.0.0.1:{port}:{port}"] for name, port in ports.items()}, "loopback: no login"
+
+
+def test_each_command_can_be_made_from_the_settings(settings: Settings) -> None:
+    try:
+        jar_paths()
+    except JarsMissing as missing:
+        pytest.skip(str(missing))
+    made = {name: separate_service(name, settings) for name in SERVICES}
+    assert "-Dspark.connect.grpc.binding.address=engine" in made["engine"].command
+    code_server, webserver = " ".join(made["code-server"].command), " ".join(made["webserver"].command)
+    assert "-h code-server -p 4000" in code_server
+    assert "-h webserver -p 3000 -w /data/dagster/workspace.yaml" in webserver
+    assert made["watchdog"].command[-1] == "watchdog:3001"
+    for service in made.values():
+        assert service.environment["DAGSTER_HOME"] == "/data/dagster"
+        assert not [part for part in service.command if PASSWORD in part]
+
+
+def test_what_it_waits_for_exists_and_can_become_true() -> None:
+    for name, each in CONTAINERS.items():
+        for other, wanted in each.get("depends_on", {}).items():
+            can = "healthcheck" in CONTAINERS[other] if wanted["condition"] == "service_healthy" else True
+            assert can, f"{name} waits for the health of {other}, which has no check"
+
+
+def test_its_files_and_volumes_exist_and_its_secrets_are_kept_out_of_git() -> None:
+    for each in CONTAINERS.values():
+        for volume in each.get("volumes", []):
+            source = volume.partition(":")[0]
+            assert (ROOT / source).is_file() if source.startswith("./") else source in COMPOSE["volumes"]
+    files = {secret["file"] for secret in COMPOSE["secrets"].values()}
+    assert {file.split("/")[1] for file in files} == {"secrets"}
+    for ignoring in (".gitignore", ".dockerignore"):
+        assert "secrets" in {line.strip("/") for line in (ROOT / ignoring).read_text().splitlines()}
+    assert set(CONTAINERS["proxy"]["secrets"]) == set(COMPOSE["secrets"])
+
+
+def test_the_proxy_gets_every_variable_of_its_template_and_no_other() -> None:
+    template = (ROOT / "deploy/nginx.conf.template").read_text()
+    assert set(re.findall(r"\$\{(\w+)\}", template)) == set(CONTAINERS["proxy"]["environment"])
+    for secret in COMPOSE["secrets"]:
+        assert f"${{PROXY_SECRETS}}/{secret};" in template
+
+
+def test_the_image_has_no_entry_point_and_no_root() -> None:
+    """Dagster's chart gives arguments that begin with ``dagster``."""
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    assert not [line for line in lines if line.startswith("ENTRYPOINT")]
+    assert [line for line in lines if line.startswith("USER")] == ["USER sda"]
+    assert all(each.get("user") == "sda" and each["cap_drop"] == ["ALL"] for each in OWN.values())
+
+
+def test_compose_accepts_it() -> None:
+    command = compose_command()
+    done = subprocess.run(
+        [*command, "-f", str(ROOT / "compose.yaml"), "--profile", "public", "config"],
+        env={**os.environ, "POSTGRES_PASSWORD": PASSWORD},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(yaml.safe_load(done.stdout)["services"]) == set(CONTAINERS)
+
+
+def compose_command() -> list[str]:
+    for command in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(command[0]) and not subprocess.run([*command, "version"], capture_output=True).returncode:
+            return command
+    pytest.skip("no Compose here (Debian, Ubuntu: apt install docker-compose)")

@@ -47,6 +47,17 @@ class FleetFile(SettingsSection):
     )
 
 
+class SpaceWeatherSettings(SettingsSection):
+    """Solar flux and geomagnetic activity, on which the density of the air depends."""
+
+    space_weather: str = setting(
+        "",
+        "Daily F10.7 and Ap, a CSV in CelesTrak's form (SW-All.csv); empty: F10.7 150 and Ap 15 at all times.",
+        "SPACE_WEATHER",
+        is_file=True,
+    )
+
+
 class Parallelism(SettingsSection):
     """How much of the engine a search uses."""
 
@@ -86,6 +97,12 @@ class VitalsSettings(BacklogAge):
     """How often the platform's vitals are evaluated, and from when on each is red."""
 
     interval_s: float = setting(60.0, "Time between two evaluations of the vitals, seconds.", "VITALS_INTERVAL_S", ge=1)
+    metrics_interval_s: float = setting(
+        600.0,
+        "Time between two samples of metrics for table `pipeline_metrics`, seconds.",
+        "METRICS_INTERVAL_S",
+        ge=1,
+    )
     watermark_stall_s: float = setting(
         60.0,
         "Longest mission time without an advance of the watermark, or with unread observations, seconds (DP3-G3).",

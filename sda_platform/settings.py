@@ -27,6 +27,7 @@ from sda_platform.setting_sections import (
     SchedulingSettings,
     ScreeningSettings,
     SettingsSection,
+    SpaceWeatherSettings,
     VitalsSettings,
 )
 
@@ -52,8 +53,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
     home: Path = Field(Path("var"), description="Home directory: everything that the platform stores on this machine.")
-    lake: str = Field("", description="URI of the lake (path, s3://, abfs://, gs://); empty: <home>/lake.")
-    landing: str = Field("", description="URI of the landing zones; empty: <home>/landing.")
+    lake: str = Field("", description="Place of the lake: a path or s3://bucket/prefix; empty: <home>/lake.")
+    landing: str = Field("", description="Place of the landing zones, likewise; empty: <home>/landing.")
     spark_remote: str = Field(
         "",
         description="The engine: empty = the local server that `sda up` runs; sc://host:port = a remote one; "
@@ -90,8 +91,12 @@ class Settings(BaseSettings):
     )
     webserver_port: int = Field(3000, description="Port of the Dagster UI; if it is busy, a free one is used.")
     health_port: int = Field(
-        3001,
-        description="Port of `/health` and `/metrics` of `sda up`, on loopback; if it is busy, a free one is used.",
+        3001, description="Port of `/health` and `/metrics`; if it is busy, `sda up` uses a free one, on loopback."
+    )
+    health_host: str = Field("127.0.0.1", description="Address of the same of `sda service watchdog`; it has no login.")
+    code_server: str = Field(
+        "127.0.0.1:4000",
+        description="Where `sda service code-server` listens and its peers find it (host:port); it has no login.",
     )
     site: str = Field("main", description="Name of this site in edits of the catalogue; each site needs its own.")
     serving: bool = Field(True, description="Whether `sda up` serves the catalogue, as `sda serve` does.")
@@ -123,9 +128,17 @@ class Settings(BaseSettings):
         (), description='Addresses of etcd for leases, as JSON: ["http://host:2379"]; empty: this is the only site.'
     )
 
+    station_state: tuple[str, ...] = Field(
+        (),
+        repr=False,  # they may hold passwords
+        description="Servers of the replicated station state, leader and followers, as JSON: "
+        '["postgresql://user:password@host/database", …]; empty: none.',
+    )
+
     intake: IntakeSettings = IntakeSettings()
     growth: GrowthSettings = GrowthSettings()
     fusion: FusionSettings = FusionSettings()
+    weather: SpaceWeatherSettings = SpaceWeatherSettings()
     screening: ScreeningSettings = ScreeningSettings()
     alerting: AlertSettings = AlertSettings()
     scheduling: SchedulingSettings = SchedulingSettings()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from rich.markup import escape
@@ -105,10 +106,10 @@ def trace_lines(trace: Trace) -> Iterator[str]:
         yield f"  candidate {row['op']} {row['sequence']}: miss {row['miss_distance_km']:.3f} km by both element sets"
     for row in trace.elements:
         yield f"  elements of {row['norad_id']}: epoch {iso(row['epoch_time_ns'])}, {_where(row)}"
-    for row in (r for r in trace.tracks if r["op"] == "insert"):
+    for row in sorted((r for r in trace.tracks if r["op"] == INSERT), key=itemgetter("epoch_time_ns")):
         kinds = f"{row['radar_count']} radar, {row['optical_count']} optical, {row['isl_count']} ISL"
         yield f"  track of {row['norad_id']} at {iso(row['epoch_time_ns'])}, entry {row['sequence']}: {kinds}"
-    for row in trace.observations:
+    for row in sorted(trace.observations, key=itemgetter("sensor_time_ns")):
         yield f"    {row['source_id']} {iso(row['sensor_time_ns'])}: {_where(row)}"
     for each in trace.acknowledgements:
         remark = f": {each['comment']}" if each["comment"] else ""

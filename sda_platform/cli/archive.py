@@ -4,17 +4,18 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, Protocol
 
+import pyarrow as pa
 from rich.console import Console
 from rich.table import Table as Grid
 
+from sda_platform.archive.encoding_audit import TableAudit
 from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.explanation import Explanation, Known, as_of_dict
 from sda_platform.archive.footers import TableLayout
 from sda_platform.archive.impact import Impact
 from sda_platform.archive.layout_report import LayoutJudgement
-from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.archive.stores import Store
 from sda_platform.archive.table_diff import RowChange
 from sda_platform.archive.version_vector import VersionVector
@@ -47,7 +48,17 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def rows_as_json(view: PinnedView, sql: str) -> Iterator[str]:
+class PinnedRows(Protocol):
+    """What runs SQL over one version vector: `PinnedView` in this process, or `PinnedSession` on Spark."""
+
+    vector: VersionVector
+
+    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """The result, at least one batch."""
+        ...
+
+
+def rows_as_json(view: PinnedRows, sql: str) -> Iterator[str]:
     """The result as one JSON document, in parts: the state, the columns, and the rows as objects."""
     batches = view.batches(sql)
     names = json.dumps(next(batches).schema.names)
@@ -60,7 +71,7 @@ def rows_as_json(view: PinnedView, sql: str) -> Iterator[str]:
     yield "]}\n"
 
 
-def print_rows(console: Console, view: PinnedView, sql: str, limit: int) -> None:
+def print_rows(console: Console, view: PinnedRows, sql: str, limit: int) -> None:
     """The first ``limit`` rows as a table, under the moment that they belong to."""
     batches = view.batches(sql)
     grid = Grid(*next(batches).schema.names, box=None)
@@ -122,7 +133,7 @@ def impact_lines(found: Impact) -> Iterator[str]:
         pair, revisions = f"{rows[0]['norad_id_1']} – {rows[0]['norad_id_2']}", _ranges(row["sequence"] for row in rows)
         last = f"last {rows[-1]['risk']} as of {iso(rows[-1]['as_of_ns'])}"
         yield f"  {event_id[:8]}  {pair}  revisions {revisions}, {last}"
-    yield "commits that read it, directly or through other tables; to compute them again:"
+    yield "commits that read it, directly or through other tables; to verify them:"
     for each in found.tables:
         yield f"  {each.table}: {_ranges(each.sequences)}; {each.replay_command}"
 
@@ -155,6 +166,29 @@ def layout_grid(found: TableLayout) -> Grid:
     return grid
 
 
+def audit_line(found: TableAudit) -> str:
+    """The measured sizes of a table in one line, and what breaks a rule."""
+    sizes = (found.profile_bytes, found.default_bytes, found.json_bytes)
+    profile, default, lines = (f"{size / 1e3:,.1f}" for size in sizes)
+    problems = "; ".join(["", *found.choice_problems, *found.reading_problems])
+    return (
+        f"{found.table}: {found.rows:,} rows in {profile} KB, by the writer's defaults {default} KB, as gzipped JSON "
+        f"lines {lines} KB ({found.gain:.1f} times){problems}"
+    )
+
+
+def audit_grid(found: TableAudit) -> Grid:
+    """The measured KB of each column with each encoding; the profile's choice and the best that the engine reads."""
+    encodings = sorted({encoding for each in found.columns for encoding in each.sizes})
+    grid = Grid("column", "profile", "best", *encodings, box=None)
+    for column in grid.columns[3:]:
+        column.justify = "right"
+    for each in sorted(found.columns, key=lambda column: -column.sizes[column.chosen]):
+        sizes = (f"{each.sizes[name] / 1e3:,.1f}" if name in each.sizes else "" for name in encodings)
+        grid.add_row(each.name, each.chosen, each.best, *sizes)
+    return grid
+
+
 def judgement_grid(judged: Sequence[LayoutJudgement]) -> Grid:
     """How much of each table its queries read, and what breaks a rule."""
     grid = Grid("table", "files", "queries", "recorded", "files kept", "row groups kept", "≤ 10 %", "problem", box=None)
@@ -170,14 +204,15 @@ def judgement_grid(judged: Sequence[LayoutJudgement]) -> Grid:
 
 def store_grid(stores: Sequence[Store]) -> Grid:
     """Every store in one table."""
-    grid = Grid("store", "kept", "removed by", "files", "MB", "oldest", box=None)
+    grid = Grid("store", "kept", "removed by", "files", "MB", "MB a year", "oldest", box=None)
     for column in grid.columns[3:]:
         column.justify = "right"
     for each in stores:
         size = "" if each.size_bytes is None else f"{each.size_bytes / 1e6:,.1f}"
         files = "" if each.files is None else f"{each.files:,}"
         age = "" if each.oldest_days is None else f"{each.oldest_days:,.1f} days{', LATE' if each.is_late else ''}"
-        grid.add_row(each.name, each.kept, each.removed_by, files, size, age)
+        growth = "" if each.yearly_bytes is None else f"{each.yearly_bytes / 1e6:,.1f}"
+        grid.add_row(each.name, each.kept, each.removed_by, files, size, growth, age)
     return grid
 
 

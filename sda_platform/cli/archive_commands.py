@@ -13,7 +13,25 @@ import click
 from sda_platform.cli.people import console, for_people, lake_of
 from sda_platform.settings import Settings
 
-_MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…), a tag (tag:NAME) or a .json file of versions"  # noqa: E501
+MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…), a tag (tag:NAME) or a .json file of versions"  # noqa: E501
+_LIMIT = "Rows to show; --json has all."
+
+
+def options_of_a_query(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that every query has: the moment, the columns that tables have, and how many rows are shown."""
+    for option in (
+        click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help=_LIMIT),
+        click.option(
+            "--columns",
+            type=click.Choice(["snapshot_time", "current"]),
+            default="snapshot_time",
+            show_default=True,
+            help="Columns of each table: those that it had then, or those of today (null where they came later).",
+        ),
+        click.option("--as-of", default="now", show_default=True, help=f"The moment: {MOMENT}."),
+    ):
+        command = option(command)
+    return command
 
 
 def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -36,15 +54,7 @@ def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command(short_help="Run SQL on all tables as of one moment.")
 @click.argument("sql")
-@click.option("--as-of", default="now", show_default=True, help=f"The moment: {_MOMENT}.")
-@click.option(
-    "--columns",
-    type=click.Choice(["snapshot_time", "current"]),
-    default="snapshot_time",
-    show_default=True,
-    help="Columns of each table: those that it had then, or those of today (null where they came later).",
-)
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Rows to show; --json has all.")
+@options_of_a_query
 @click.option("--memory-mb", type=click.IntRange(64), default=1024, show_default=True, help="Memory of the query.")
 @click.option(
     "--timeout-s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, help="Time."
@@ -92,7 +102,7 @@ def query(
 @click.argument("table")
 @click.argument("before")
 @click.argument("after", default="now")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="Rows to show; --json has all.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help=_LIMIT)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people
@@ -145,7 +155,7 @@ def impact(settings: Settings, source: str, as_json: bool) -> None:
 
 @click.command(short_help="Show what was known when an alert was decided, and what is known now.")
 @click.argument("alert")
-@click.option("--as-of", default="", help=f"Another moment than the decision: {_MOMENT}.")
+@click.option("--as-of", default="", help=f"Another moment than the decision: {MOMENT}.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people
@@ -192,7 +202,7 @@ def retention(context: click.Context, as_json: bool) -> None:
 
 @retention.command(short_help="Keep a state of all tables under a name.")
 @click.argument("name")
-@click.option("--as-of", default="now", show_default=True, help=f"The state: {_MOMENT}.")
+@click.option("--as-of", default="now", show_default=True, help=f"The state: {MOMENT}.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long (default: until it is removed).")
 @click.pass_obj
 @for_people
@@ -237,21 +247,33 @@ def verify_tags(settings: Settings) -> None:
 @click.command(short_help="Show how a table lies on disk: files, row groups, encodings.")
 @click.argument("table")
 @click.option("--queries", type=click.IntRange(1), help="Plan as many queries, and show how many files they keep.")
+@click.option("--encodings", is_flag=True, help="Measure rows of the latest week with each possible encoding.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people
-def layout(settings: Settings, table: str, queries: int | None, as_json: bool) -> None:
+def layout(settings: Settings, table: str, queries: int | None, encodings: bool, as_json: bool) -> None:
     """Show how TABLE (or all) lies on disk, by the footers of its largest files: sizes, row groups, columns.
 
     With --queries, recorded queries of `sda query` are planned by the bounds in the log, and generated ones where there
     are too few.
     """
+    from sda_platform.archive.encoding_audit import audit_encodings
     from sda_platform.archive.footers import table_layout
     from sda_platform.archive.layout_report import judge_layouts
-    from sda_platform.cli.archive import judgement_grid, layout_grid, layout_line, plain
+    from sda_platform.cli.archive import audit_grid, audit_line, judgement_grid, layout_grid, layout_line, plain
     from sda_platform.registry import tables_named
 
     lake = lake_of(settings)
+    if encodings:
+        audited = list(audit_encodings(lake, tables_named(table)))
+        if as_json:
+            click.echo(json.dumps([each.to_dict() for each in audited], indent=2))
+            return
+        for audit in audited:
+            console.print(audit_line(audit), markup=False)
+        if len(audited) == 1:
+            console.print(audit_grid(audited[0]))
+        return
     if queries:
         judged = list(judge_layouts(lake, tables_named(table), queries))
         if as_json:

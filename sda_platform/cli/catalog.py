@@ -47,6 +47,8 @@ def show(settings: Settings, norad_id: int, as_json: bool) -> None:
     console.print(f"{norad_id} {found['object_name'] or ''} {found['international_designator'] or ''}", markup=False)
     for attribute, value in annotations(found["claims"]).items():
         console.print(f"  {attribute}: {value}", markup=False)
+    if found["merged"]:
+        console.print(f"  with the sets of {', '.join(map(str, found['merged']))}, which edits merged into it")
     console.print(f"  epoch {iso(found['epoch_time_ns'])}, {found['age_days']:.2f} days old, {found['regime']}")
     console.print(f"  {found['perigee_km']:.1f} x {found['apogee_km']:.1f} km, {found['inclination_deg']:.4f} deg")
     console.print(
@@ -149,7 +151,11 @@ def conflicts(settings: Settings, sources: bool, as_json: bool) -> None:
 @click.pass_obj
 @for_people
 def edit(settings: Settings, norad_id: int, attribute: str, value: str, editor: str) -> None:
-    """Set ATTRIBUTE (name, tag, merged_into, correct_object, remark) of an object to VALUE; "" removes it."""
+    """Set ATTRIBUTE (name, tag, merged_into, correct_object, remark) of an object to VALUE; "" removes it.
+
+    merged_into: the catalogue number of the object that this one turned out to be. correct_object: sets that were
+    published under this number by mistake, each as SEGMENT:RECORD:NUMBER with the right number.
+    """
     from sda_platform.catalog.editing import make_edit
 
     facts: dict[str, Any] = {"norad_id": norad_id, "attribute": attribute, "value": value}

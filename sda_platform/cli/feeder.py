@@ -5,6 +5,7 @@ URL that the collector polls, which must be on this machine. Everything else tha
 """
 
 import json
+import select
 import socket
 import threading
 import time
@@ -108,9 +109,12 @@ class Feeder:
         with (
             nullcontext() if self._is_served else self._archive.serving(self._archive_at),
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as self._datagrams,
-            socket.create_connection(self._links) as self._stream,
         ):
-            yield self
+            self._stream = socket.create_connection(self._links)
+            try:
+                yield self
+            finally:
+                self._stream.close()
 
     def send(self, segment: SimulatedSegment, *, copies: int = 1) -> None:
         """Send what the sensors of one segment sent; of radar frames ``copies`` of each."""
@@ -118,7 +122,7 @@ class Feeder:
         if segment.feed == "radar":
             self._send_datagrams([payload for payload in payloads for _ in range(copies)])
         elif segment.feed == "isl":
-            self._stream.sendall(b"".join(len(frame).to_bytes(4, "little") + frame for frame in payloads))
+            self._open_stream().sendall(b"".join(len(frame).to_bytes(4, "little") + frame for frame in payloads))
         elif segment.feed == "optical":
             self._archive.add(payloads)
         else:
@@ -126,6 +130,14 @@ class Feeder:
             seal(segment.data, meta, self._landing_root, stem=f"{segment.feed}-{segment.available_time_ns}")
             return
         self.sent[segment.feed] += len(payloads) * (copies if segment.feed == "radar" else 1)
+
+    def _open_stream(self) -> socket.socket:
+        """The connection for beacons, opened again if the collector has ended it: it ends those that are silent."""
+        has_ended, _, _ = select.select([self._stream], [], [], 0)  # the collector sends nothing, only the end
+        if has_ended:
+            self._stream.close()
+            self._stream = socket.create_connection(self._links)
+        return self._stream
 
     def _send_datagrams(self, payloads: Sequence[bytes]) -> None:
         """Send them no faster than a receive buffer of the usual size takes them."""

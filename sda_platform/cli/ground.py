@@ -8,7 +8,9 @@ from typing import Any
 import click
 from rich.table import Table as Grid
 
+from sda_platform.cli.fleet import fleet
 from sda_platform.cli.people import console, for_people, lake_of
+from sda_platform.cli.station_state import station_state
 from sda_platform.settings import Settings
 
 
@@ -74,11 +76,20 @@ def list_commands(settings: Settings, station: str, as_json: bool) -> None:
     show_default=True,
     help="How heartbeats behave on the way to the station.",
 )
-@click.option("--failback-s", type=float, default=120.0, show_default=True, help="Sustained health before failback.")
+@click.option(
+    "--failback-s",
+    type=float,
+    default=120.0,
+    show_default=True,
+    help="Sustained health before failback; not with SDA_ETCD.",
+)
+@click.option("--serf", help="RPC address of the local Serf agent; the uplinks' agents are named STATION-NAME.")
 @click.pass_obj
 @for_people
-def uplink(settings: Settings, name: str, station: str, url: str, path: str, failback_s: float) -> None:
-    """Run the primary or the backup uplink until it is interrupted."""
+def uplink(
+    settings: Settings, name: str, station: str, url: str, path: str, failback_s: float, serf: str | None
+) -> None:
+    """Run the primary or the backup uplink until it is interrupted. With SDA_ETCD the active one holds a lease."""
     import httpx
 
     from sda_platform.ground_segment.log import CommandLog
@@ -87,14 +98,33 @@ def uplink(settings: Settings, name: str, station: str, url: str, path: str, fai
 
     path_class = {"intra-region": INTRA_REGION, "cross-region": CROSS_REGION}[path]
     lake = lake_of(settings)
+    # Who holds a lease keeps it while it can: the other one takes over when it fails.
+    failback_after_s = None if settings.etcd else failback_s
     running = Uplink(
-        UplinkSettings(name, path_class, failback_after_s=failback_s),
+        UplinkSettings(name, path_class, failback_after_s=failback_after_s),
         CommandLog(lake, settings.landing_uri, station),
         httpx.Client(base_url=url, timeout=TIMEOUT_S),
         lake.clock.now_ns,
+        lease=_lease(settings, f"{settings.site}/{name}", station),
     )
+    if serf:
+        from sda_platform.membership.serf import SerfAgent, SerfWatch
+
+        watch = SerfWatch(SerfAgent(serf))
+        running.reported = lambda other: watch.status(f"{station}-{other}")
     console.print(f"uplink {name} of {station} runs; Ctrl-C stops it")
     _until_interrupted(running, STEP_S)
+
+
+def _lease(settings: Settings, holder: str, station: str) -> Any:
+    """The lease of the station's uplinks, where the platform has an etcd."""
+    if not settings.etcd:
+        return None
+    from sda_platform.ground_segment.uplink import TIMEOUT_S
+    from sda_platform.ground_segment.uplink_lease import UplinkLease
+    from sda_platform.orchestration.leases import EtcdLeases
+
+    return UplinkLease(EtcdLeases(settings.etcd, holder, timeout_s=TIMEOUT_S), station, time.monotonic)
 
 
 def _until_interrupted(running: Any, interval_s: float) -> None:
@@ -125,3 +155,7 @@ def station(state: Path, port: int) -> None:
         server.serve_forever()
     except KeyboardInterrupt:
         return
+
+
+ground.add_command(station_state)
+ground.add_command(fleet)

@@ -13,6 +13,7 @@ from sda_platform.cli import analysis_commands, archive_commands, audit_commands
 from sda_platform.cli.alert import alert
 from sda_platform.cli.catalog import catalog
 from sda_platform.cli.ground import ground
+from sda_platform.cli.sql import sql
 from sda_platform.cli.whatif import whatif
 from sda_platform.settings import Settings, UnknownSetting
 
@@ -38,6 +39,7 @@ _COMMANDS = (
     catalog,
     ground,
     platform_commands.up,
+    platform_commands.service,
     platform_commands.serve,
     platform_commands.demo,
     platform_commands.collect,
@@ -65,6 +67,7 @@ _COMMANDS = (
     analysis_commands.pc,
     analysis_commands.cdm,
     archive_commands.query,
+    sql,
     archive_commands.diff,
     archive_commands.explain,
     archive_commands.impact,

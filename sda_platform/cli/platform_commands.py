@@ -25,6 +25,24 @@ def up(settings: Settings) -> None:
     run_platform(settings, console)
 
 
+@click.command(short_help="Run one process of the platform, for containers.")
+@click.argument("name")
+@click.option("--check", is_flag=True, help="Only ask whether the running one answers: exit code 0, or 1.")
+@click.pass_obj
+@for_people
+def service(settings: Settings, name: str, check: bool) -> None:
+    """Run one process of the platform in the foreground; `sda up` runs all of them.
+
+    NAME is engine, code-server, run-workers, daemon, webserver or watchdog. They share the settings and the home.
+    `verification` verifies and repairs the lake before they start, and ends.
+    """
+    from sda_platform.runtime.separate import become, separate_service
+
+    if check:
+        sys.exit(0 if separate_service(name, settings).is_ready() else 1)
+    become(name, settings)
+
+
 @click.command(short_help="Serve the catalogue over HTTP.")
 @click.option("--host", help="Address of the server, which has no login (default: SDA_SERVING_HOST, or 127.0.0.1).")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port (default: SDA_SERVING_PORT, or 3100).")
@@ -79,13 +97,13 @@ def collect(settings: Settings, config: Path | None) -> None:
 @for_people
 def sources(settings: Settings, as_json: bool) -> None:
     """List the sources of the running collector: state, rate, last record, dropped records."""
-    from sda_platform.cli.sources import read_report, source_grid
+    from sda_platform.cli.sources import agents_of, read_report, source_grid
 
     report = read_report(settings.home)
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
-        console.print(source_grid(report))
+        console.print(source_grid(report, agents_of(settings)))
 
 
 @click.command(short_help="List tables, landing zones, dead letters and red vitals.")

@@ -10,6 +10,8 @@ from sda_platform.ground_segment.tables import GROUND_EVENTS
 from sda_platform.ingest.tables import RAW_RECORDS, TELEMETRY_FRAMES
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Provenance, Table
+from sda_platform.membership.tables import MEMBERSHIP_OBSERVATIONS
+from sda_platform.metric_history.tables import PIPELINE_METRICS
 from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
 BRONZE = (
@@ -21,6 +23,8 @@ BRONZE = (
     RECEIVED_CDMS,
     ALERT_ACKNOWLEDGEMENTS,
     TELEMETRY_FRAMES,
+    PIPELINE_METRICS,
+    MEMBERSHIP_OBSERVATIONS,
 )
 """The tables that hold every record as it landed; a record with an error becomes a dead letter."""
 

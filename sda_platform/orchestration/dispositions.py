@@ -17,6 +17,7 @@ import grpc
 from pyspark.errors import PySparkException
 
 from sda_platform.failpoints import InjectedFault
+from sda_platform.lake import object_store
 from sda_platform.lake.errors import (
     CommitConflict,
     EngineUnavailable,
@@ -195,6 +196,7 @@ _OF_THE_MACHINE: Final = frozenset(
         errno.EROFS,
         errno.EIO,
         errno.EAGAIN,
+        errno.EBUSY,  # an object store that asks for fewer requests
         errno.EMFILE,
         errno.ENFILE,
         errno.ESTALE,
@@ -213,6 +215,8 @@ _CONDITIONS: Final = (
 )
 # Failures of the engine's machine or of its workers have no condition of their own, only these words.
 _OF_THE_ENGINE: Final = ("No space left on device", "Read-only file system", "Python worker exited unexpectedly")
+# The same of Hadoop's client of an object store.
+_OF_THE_STORE: Final = ("AWSClientIOException", "AWSServiceIOException", "SdkClientException", "ConnectTimeout")
 _OF_THE_CONNECTION: Final = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -228,7 +232,7 @@ def disposition_of(error: BaseException) -> Disposition:
     """What ``error`` means for a run. An unforeseen error is permanent: repeating a defect only hides it."""
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
         return Disposition.TRANSIENT
-    if is_of_engine(error) and _may_pass(error):
+    if object_store.is_failure(error) or (is_of_engine(error) and _may_pass(error)):
         return Disposition.TRANSIENT
     found = (_OF_EXCEPTION[kind] for kind in type(error).__mro__ if kind in _OF_EXCEPTION)
     return next(found, Disposition.PERMANENT)
@@ -242,7 +246,8 @@ def is_of_engine(error: BaseException) -> bool:
 def _may_pass(error: BaseException) -> bool:
     code = getattr(error, "getGrpcStatusCode", getattr(error, "code", lambda: None))()
     text = str(error)
-    return code in _OF_THE_CONNECTION or any(words in text for words in _OF_THE_ENGINE) or _has_condition(error, text)
+    words = (*_OF_THE_ENGINE, *_OF_THE_STORE)
+    return code in _OF_THE_CONNECTION or any(each in text for each in words) or _has_condition(error, text)
 
 
 def _has_condition(error: BaseException, text: str) -> bool:

@@ -50,16 +50,28 @@ TELEMETRY_TO_FRAMES = Job(
     "telemetry_to_frames", Pool.MAINTENANCE, "Telemetry frames from their landing zone to their table, in one run."
 )
 GROUND_SEGMENT = Job(
-    "ground_segment", Pool.MAINTENANCE, "Events of ground commands and uplinks, and the state of each command."
+    "ground_segment",
+    Pool.MAINTENANCE,
+    "Events of ground commands and uplinks, the state of each command, and membership.",
+)
+PLATFORM_METRICS = Job(
+    "platform_metrics", Pool.MAINTENANCE, "Sampled metrics from their landing zone to their table, in one run."
+)
+PROTOCOL_CAMPAIGN = Job(
+    "protocol_campaign",
+    Pool.MAINTENANCE,
+    "Seeded schedules of the protocol models: consensus, leases, uplinks, gossip.",
 )
 SCHEDULED_JOBS = (ORBIT_DETERMINATION, SENSOR_TASKING)
-"""Jobs that a schedule starts; unconsumed commits start the others."""
+"""Jobs over inputs that a schedule starts; unconsumed commits start the others. `PROTOCOL_CAMPAIGN` has no inputs."""
 JOBS = (
     OBSERVATIONS_TO_ALERTS,
     CATALOG_TO_ALERTS,
     ALERTS_TO_SUBSCRIBER,
     TELEMETRY_TO_FRAMES,
     GROUND_SEGMENT,
+    PLATFORM_METRICS,
+    PROTOCOL_CAMPAIGN,
     *SCHEDULED_JOBS,
 )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,8 +49,15 @@ class Lease:
 class EtcdLeases:
     """Grants, renews and releases leases at the first of the ``endpoints`` (http://host:2379) that answers."""
 
-    def __init__(self, endpoints: list[str], holder: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clients = [httpx.Client(base_url=each, timeout=_TIMEOUT_S) for each in endpoints]
+    def __init__(
+        self,
+        endpoints: Sequence[str],
+        holder: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        self._clients = [httpx.Client(base_url=each, timeout=timeout_s) for each in endpoints]
         self._holder, self._clock = holder, clock
 
     def acquire(self, name: str, ttl_s: int) -> Lease:

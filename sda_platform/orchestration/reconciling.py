@@ -8,7 +8,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.restoration import remove_strays, restore_rows
 from sda_platform.lake.table import Table
-from sda_platform.orchestration.replaying import Progress, make_again
+from sda_platform.orchestration.replaying import Progress, leased, make_again
 from sda_platform.replay.comparison import compare, count_strays
 from sda_platform.replay.differences import differences
 from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
@@ -53,8 +53,9 @@ def reconcile(
     for table in tables:
         replayed = history(live.log(table), span)
         if replayed is not None:
-            shadow = make_again(live, table, shadow_uri, replayed, resources, report)
-            found.append(_reconciled(live, table, shadow, replayed, apply=apply))
+            with leased(live, table, replayed):
+                shadow = make_again(live, table, shadow_uri, replayed, resources, report)
+                found.append(_reconciled(live, table, shadow, replayed, apply=apply))
     return found
 
 

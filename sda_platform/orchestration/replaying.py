@@ -5,18 +5,21 @@ There is one runner: the body that `table_asset` declares. Dagster calls it on t
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from inspect import signature
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from upath import UPath
 
 from sda_platform.lake.errors import NotReplayable
+from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.manifest import TableSnapshot
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.orchestration.table_asset import StandIns, declared
@@ -43,16 +46,22 @@ def replay_lake(
     A table without a commit in ``span`` is skipped. ``resources`` are those of the definitions; nothing is delivered
     to a subscriber. Raises NotReplayable when an input is gone, SegmentLost when it is an archived segment.
     """
-    if UPath(shadow_uri).exists():
+    if location(shadow_uri).exists():
         raise NotReplayable(f"{shadow_uri} exists already: a shadow needs a place of its own")
     found = []
     for table in tables:
         replayed = history(live.log(table), span)
         if replayed is None:
             continue
-        shadow = make_again(live, table, shadow_uri, replayed, resources, report)
-        found.append(compare(live.log(table), shadow, replayed))
+        with leased(live, table, replayed):
+            shadow = make_again(live, table, shadow_uri, replayed, resources, report)
+            found.append(compare(live.log(table), shadow, replayed))
     return found
+
+
+def leased(live: Lake, table: Table, replayed: History) -> AbstractContextManager[object]:
+    """A lease on all that a replay reads and compares: versions, logs and segments stay until its end."""
+    return VersionLeases(live.uri).held(_read_again(table, replayed), "replay")
 
 
 def make_again(
@@ -80,6 +89,24 @@ def make_again(
                 break  # the comparison reports it; later commits would depend on the missing one
     report(table, of, of)
     return shadow
+
+
+def _read_again(table: Table, replayed: History) -> Iterator[TableSnapshot]:
+    """The inputs of each commit, each commit itself, and the one before the first.
+
+    Of a table whose rows stay, the oldest version suffices: rows are read from the newest, and the log from there on.
+    """
+    replacing = {each.name for each in (table, *table.inputs) if each.replaces_rows}
+    oldest: dict[str, TableSnapshot] = {}
+    for commit in filter(None, (replayed.before, *replayed.commits)):
+        own = TableSnapshot(table.name, commit.version, commit.sequence)
+        inputs = commit.manifest.inputs() if commit is not replayed.before else ()
+        for read in (*inputs, own):
+            if read.table in replacing:
+                yield read
+            elif read.version >= 0:
+                oldest[read.table] = min(read, oldest.get(read.table, read), key=attrgetter("version"))
+    yield from oldest.values()
 
 
 def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dict[str, Any]:

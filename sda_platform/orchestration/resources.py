@@ -6,10 +6,10 @@ from pathlib import Path
 
 import dagster as dg
 from pydantic import Field, PrivateAttr
-from upath import UPath
 
 from sda_platform.clock import MissionClock
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.landing.table_zones import TableZones
 from sda_platform.landing.zone import LandingZone
@@ -64,7 +64,7 @@ class LandingResource(IntakeSettings, dg.ConfigurableResource["LandingResource"]
 
     def zones_of(self, table: Table) -> TableZones:
         """The zones of ``table``, as its asset empties them."""
-        attempts = UPath(self.root) / ".decoding" / f"{table.name}.json"
+        attempts = location(self.root) / ".decoding" / f"{table.name}.json"
         return TableZones(
             self.zones(table.zones),
             self.max_segments,

@@ -15,12 +15,12 @@ from typing import Any
 from urllib.parse import unquote
 
 from deltalake.exceptions import DeltaError
-from upath import UPath
 
 from sda_platform.lake import delta_log, durable, properties, unsynced
 from sda_platform.lake.errors import InvariantError, OtherSchemaVersion, UnreadableManifest
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Head, commit_in
+from sda_platform.lake.storage import location
 from sda_platform.recovery.file_content import ContentDamaged, rows_by_columns, rows_by_footer
 from sda_platform.recovery.log_files import LogFiles, is_json
 from sda_platform.recovery.verification import broken_chain
@@ -236,7 +236,7 @@ def _newest_additions(files: LogFiles, first: int) -> dict[str, tuple[int, dict[
 
 
 def _file_problem(uri: str, add: dict[str, Any], depth: Depth, names: frozenset[str]) -> str | None:
-    path = UPath(uri) / unquote(add["path"])
+    path = location(uri) / unquote(add["path"])
     try:
         size = path.stat().st_size
     except FileNotFoundError:

@@ -6,11 +6,11 @@ Columns are read, never only statistics: ``count()`` would answer even when a da
 from collections.abc import Sequence
 from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from sda_platform.lake.correction_rows import current_rows
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
@@ -41,13 +41,21 @@ def joined_keys(rows: pa.Table, columns: Sequence[str]) -> pa.ChunkedArray:
 
 
 def broken_chain(commits: Sequence[Commit]) -> list[str]:
-    """Gaps and forks in a table's manifests, and upstream commits skipped or consumed twice; newest first."""
+    """Gaps and forks in a table's manifests, commits of former holders of its lease, and upstream commits skipped or
+    consumed twice; newest first.
+    """
     problems = []
     for newer, older in pairwise(c.manifest for c in commits):
         if newer.sequence != older.sequence + 1:
             problems.append(f"sequence {newer.sequence} follows {older.sequence}")
         elif newer.previous_sha256 != older.sha256:
             problems.append(f"sequence {newer.sequence} names another predecessor than sequence {older.sequence}")
+        if older.fencing_token is not None and (newer.fencing_token or 0) < older.fencing_token:
+            mine = f"token {newer.fencing_token}" if newer.fencing_token is not None else "no token"
+            problems.append(
+                f"sequence {newer.sequence} was committed under {mine}, after sequence {older.sequence} under token "
+                f"{older.fencing_token}: leases overlapped"
+            )
         for window in newer.windows:
             before = older.window(window.table)
             expected = before.upto_sequence if before else 0
@@ -131,7 +139,4 @@ def current_keys(
     """
     key = log.table.key[0]
     entries = log.rows([key, "sequence", "op", *columns], where, version)
-    ordered = entries.sort_by([(key, "ascending"), ("sequence", "ascending"), ("op", "ascending")])
-    keys = ordered.column(key).to_numpy()
-    is_last = np.append(keys[1:] != keys[:-1], True)[: len(keys)]
-    return ordered.filter(pc.and_(is_last, pc.equal(ordered.column("op"), "insert"))).drop_columns(["sequence"])
+    return current_rows(entries, key).drop_columns(["sequence"])

@@ -6,11 +6,13 @@ from contextlib import contextmanager
 
 from upath import UPath
 
+from sda_platform.lake.storage import location
+
 
 @contextmanager
 def temporary_shadow(lake_uri: str, purpose: str, *, keep: bool = False) -> Iterator[str]:
     """A free place next to the lake, with ``purpose`` in its name; removed at the end, unless it is to be kept."""
-    place = UPath(f"{lake_uri}.{purpose}-{uuid.uuid4().hex[:8]}")
+    place = location(f"{lake_uri}.{purpose}-{uuid.uuid4().hex[:8]}")
     try:
         yield str(place)
     finally:

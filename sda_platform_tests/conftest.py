@@ -14,12 +14,19 @@ _KINDS = ("unit", "pipeline", "system")
 # They use the fixture `lived`, whose platform takes a minute: one worker makes it once, and begins with it.
 _SHARE_A_HISTORY = ("test_replay.py", "test_tracks.py")
 _WITH_HISTORY = "history"
+# Statements of tests are small and few: to compile them once, quickly, costs less than to optimise them.
+_SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # No timed unit tests: on a busy machine a deadline fails what is right. A test that needs more examples states so;
 # `--hypothesis-profile soak` tries many more of all others.
 settings.register_profile("platform", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("soak", settings.get_profile("platform"), max_examples=1000)
 settings.load_profile("platform")
+
+
+def pytest_configure() -> None:
+    """Every Java process of the tests is short-lived; a value that the environment has is kept."""
+    os.environ.setdefault("JDK_JAVA_OPTIONS", _SHORT_LIVED_JAVA)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

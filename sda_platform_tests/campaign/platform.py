@@ -17,7 +17,14 @@ from sda_platform.lake.errors import InvariantError
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.attempts import unfinished_run
-from sda_platform.orchestration.jobs import ALERTS_TO_SUBSCRIBER, SCHEDULED_JOBS, TELEMETRY_TO_FRAMES
+from sda_platform.orchestration.jobs import (
+    ALERTS_TO_SUBSCRIBER,
+    GROUND_SEGMENT,
+    PLATFORM_METRICS,
+    PROTOCOL_CAMPAIGN,
+    SCHEDULED_JOBS,
+    TELEMETRY_TO_FRAMES,
+)
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform.runtime import platform_home
@@ -51,8 +58,10 @@ SETTINGS: Mapping[str, str] = {
     "SDA_HUNG_AFTER_S": "900",
 }
 # What comes forward when something lands; in what is determined by the clock victim and twin would differ by right.
-# Telemetry, on which nothing rests but its dead letters, is landed by the same code as the other bronze tables.
-_NOT_FED = [table for job in (*SCHEDULED_JOBS, TELEMETRY_TO_FRAMES) for table in tables_of(job)]
+# Telemetry, ground events and sampled metrics are landed by the same code as the other bronze tables; no alert rests on
+# them. The campaign over the protocol models has no inputs.
+UNFED_JOBS = (TELEMETRY_TO_FRAMES, GROUND_SEGMENT, PLATFORM_METRICS, PROTOCOL_CAMPAIGN)
+_NOT_FED = [table for job in (*SCHEDULED_JOBS, *UNFED_JOBS) for table in tables_of(job)]
 FED_TABLES = tuple(table for table in TABLES if table not in _NOT_FED)
 _POLL_S = 0.25
 

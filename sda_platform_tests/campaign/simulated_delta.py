@@ -125,7 +125,7 @@ class SimulatedLog(TableLog):
         delta = SimulatedDelta(self._disk, path, version, self.table.arrow_schema)
         return delta if delta.version() >= 0 else None
 
-    def dataset(self, delta: Any) -> Any:
+    def dataset(self, delta: Any, where: str | None = None) -> Any:  # the reader filters the rows
         return delta.rows()
 
 

@@ -272,7 +272,7 @@ class Year:
 
     def _end_query(self, lease: VersionLease, rows: int) -> None:
         """The reader of an old version still finds all of its files, and releases it."""
-        held = self.lake().log(LANDED).rows(["segment_sha256"], version=lease.versions[LANDED.name]).num_rows
+        held = self.lake().log(LANDED).rows(["segment_sha256"], version=lease.versions[LANDED.name][0]).num_rows
         if held != rows:
             self.found.problems.append(f"the held version has {held} rows, not {rows}")
         VersionLeases(self.lake().uri).release(lease)

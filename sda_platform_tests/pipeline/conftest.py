@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from sda_platform.spark.engine import python_path
 from sda_platform.spark.session import attach
+from sda_platform_tests.support.connect_server import connect_server
 from sda_platform_tests.support.lived import platform_with_history
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.segments import START_NS
@@ -23,6 +24,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = attach("local", "tests", {"spark.sql.warehouse.dir": str(warehouse)})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark Connect server, as `sda up` starts it, for clients in processes of their own."""
+    with connect_server(tmp_path_factory.mktemp("engine")) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,11 @@
 """The merge of several sources, and edits made apart, through Spark and the tables: equal to the oracles."""
 
+import csv
+import hashlib
+import io
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,7 @@ from sda_platform.catalog.tables import (
 from sda_platform.formats.edits import encode_edits
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orbits.element_order import merge_sorted_sources, rank, reason_against
+from sda_platform.orchestration.replaying import replay_lake
 from sda_platform.protocols.edits import Edit, next_edit
 from sda_platform_tests.support.delta_tables import rows_of
 from sda_platform_tests.support.platform_run import Platform, correctness
@@ -96,9 +101,9 @@ def _replaced(spark: SparkSession, table: Any, frame: Any, changed: list[dict[st
     return spark.createDataFrame(rows_of(table, rows.values()), table.schema)
 
 
-def edit(known: list[Edit], origin: str, value: str, attribute: str = "name") -> Edit:
+def edit(known: list[Edit], origin: str, value: str, attribute: str = "name", norad_id: int = 25544) -> Edit:
     return next_edit(
-        known, norad_id=25544, attribute=attribute, value=value, origin=origin, editor="me", edited_time_ns=0
+        known, norad_id=norad_id, attribute=attribute, value=value, origin=origin, editor="me", edited_time_ns=0
     )
 
 
@@ -132,3 +137,85 @@ def test_edits_made_apart_are_a_conflict_until_a_person_decides__CS8_CS9(tmp_pat
     of_elements = [row for row in claims if row["attribute"] == ELEMENTS]
     assert {row["norad_id"] for row in of_elements} == set(catalogue_ids()[:20])
     assert {row["outcome"] for row in of_elements} == {IN_FORCE}
+
+
+def published(number: int, name: str, hours: float) -> bytes:
+    """A real set, published under ``number`` and ``name``, with an epoch so many hours after the start."""
+    (row,) = csv.DictReader(io.StringIO(catalogue_of([catalogue_ids()[0]]).decode()))
+    epoch = datetime.fromisoformat("2024-11-01T00:00:00") + timedelta(hours=hours)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, row, lineterminator="\n")
+    writer.writeheader()
+    writer.writerow({**row, "NORAD_CAT_ID": number, "OBJECT_NAME": name, "EPOCH": epoch.isoformat()})
+    return out.getvalue().encode()
+
+
+def entries(platform: Platform) -> dict[int, str]:
+    """The name of the set in force of each object; each is the best by the check's own merge."""
+    rows = platform.rows(ORBITAL_CATALOG, "norad_id", "object_name").to_pylist()
+    return {row["norad_id"]: row["object_name"] for row in rows}
+
+
+def claims_of_elements(platform: Platform) -> set[tuple[int, str]]:
+    rows = platform.rows(CATALOG_CONFLICTS).to_pylist()
+    return {(row["norad_id"], row["segment_name"]) for row in rows if row["attribute"] == ELEMENTS}
+
+
+FIVE, ELEVEN, TBA_1, TBA_2 = 5, 11, 90001, 90002
+SETS = {
+    "a.csv": published(FIVE, "FIVE", -9),
+    "b.csv": published(TBA_1, "TBA 1", -3),
+    "c.csv": published(TBA_2, "TBA 2", -5),
+    "d.csv": published(ELEVEN, "ELEVEN", -8),
+    "e.csv": published(ELEVEN, "FIVE AS ELEVEN", -1),
+}
+MERGED = edit([], "north", str(FIVE), "merged_into", TBA_1)
+CHAINED = edit([], "south", str(TBA_1), "merged_into", TBA_2)
+CORRECTED = edit([], "north", f"{hashlib.sha256(SETS['e.csv']).hexdigest()}:0:{FIVE}", "correct_object", ELEVEN)
+
+
+def consumed(platform: Platform, minute: int, sets: Mapping[str, bytes], edits: Iterable[Edit] = ()) -> dict[int, str]:
+    """The names in force after a run with what landed; all checks of the tables must pass."""
+    platform.at(after(60.0 * minute))
+    for name, data in sets.items():
+        assert land(platform.zone("elements"), name, data, seconds=1.0)
+    if edits:
+        assert land(platform.zone("edits"), f"{minute}.edits", encode_edits(list(edits)), seconds=2.0)
+    assert all(correctness(platform.run("catalog_to_alerts", only=STEPS)).values())
+    return entries(platform)
+
+
+def test_merges_and_corrections_decide_which_object_a_set_is_of_and_are_undone__CS8_CS9(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Two analyst satellites turn out to be object 5, and a set of 5 was published under 11 by mistake."""
+    platform = Platform(tmp_path, spark, START_NS)
+    assert consumed(platform, 1, SETS) == {5: "FIVE", 11: "FIVE AS ELEVEN", 90001: "TBA 1", 90002: "TBA 2"}
+    assert consumed(platform, 2, {}, [MERGED, CORRECTED, CHAINED]) == {5: "FIVE AS ELEVEN", 11: "ELEVEN"}
+    assert {number for number, _ in claims_of_elements(platform)} == {5, 11}
+    later = {"f.csv": published(TBA_2, "TBA 2 LATER", -0.5)}
+    apart = [edit([MERGED], "north", "", "merged_into", TBA_1), edit([MERGED], "south", "11", "merged_into", TBA_1)]
+    undecided = {5: "FIVE AS ELEVEN", 11: "ELEVEN", 90001: "TBA 2 LATER"}
+    assert consumed(platform, 3, later, apart) == undecided, "the merge is undone, and neither of two acts"
+    decided = edit(apart, "north", str(FIVE), "merged_into", TBA_1)
+    assert consumed(platform, 4, {}, [decided]) == {5: "TBA 2 LATER", 11: "ELEVEN"}
+    published_as = {(row["norad_id"], row["segment_name"]) for row in platform.rows(ELEMENT_SETS).to_pylist()}
+    assert published_as == {
+        (5, "a.csv"), (90001, "b.csv"), (90002, "c.csv"), (11, "d.csv"), (11, "e.csv"), (90002, "f.csv"),
+    }, "the published numbers stay"  # fmt: skip
+
+
+def test_a_rebuild_and_a_replay_give_the_catalogue_that_edits_made__CS9(tmp_path: Path, spark: SparkSession) -> None:
+    """In one commit and another order; and commit by commit."""
+    platform, rebuilt = Platform(tmp_path / "one", spark, START_NS), Platform(tmp_path / "two", spark, START_NS)
+    first = {name: SETS[name] for name in ("a.csv", "b.csv", "d.csv")}
+    others = {name: data for name, data in SETS.items() if name not in first}
+    consumed(platform, 1, first, [MERGED])
+    expected = consumed(platform, 2, others, [CORRECTED, CHAINED])
+    assert consumed(rebuilt, 2, {**others, **first}, [CHAINED, CORRECTED, MERGED]) == expected
+    columns = [name for name in ORBITAL_CATALOG.content_schema.names if name != "received_time_ns"]
+    one, two = (each.rows(ORBITAL_CATALOG, *columns).sort_by("norad_id") for each in (platform, rebuilt))
+    assert one.to_pylist() == two.to_pylist()
+    assert claims_of_elements(platform) == claims_of_elements(rebuilt)
+    again = replay_lake(platform.lake, str(tmp_path / "again"), {}, tables=[ORBITAL_CATALOG, CATALOG_CONFLICTS])
+    assert [each.differences for each in again] == [(), ()]

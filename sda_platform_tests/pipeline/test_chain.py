@@ -118,9 +118,9 @@ def unread(platform: Platform) -> set[str]:
     return {name for table in readers for name in unconsumed_commits(table, heads)}
 
 
-def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
+def test_from_real_orbits_to_delivered_alerts__spec_115(platform: Platform) -> None:
     with_catalogue(platform)
-    assert unread(platform) == set(), "a catalogue alone gives nobody else work"
+    assert unread(platform) == set(), "a catalogue alone gives no other job work"
     candidates = platform.rows(CONJUNCTION_CANDIDATES)
     found = sorted(
         (
@@ -135,6 +135,8 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     assert all(
         abs(f[2] - e[2]) < 10_000_000 and abs(f[3] - e[3]) < 0.01 for f, e in zip(found, sorted(events()), strict=True)
     )
+
+    _older_sets_move_no_alert(platform)
 
     platform.land(simulated())
     platform.at(after(85))
@@ -170,10 +172,41 @@ def test_from_real_orbits_to_delivered_alerts(platform: Platform) -> None:
     assert platform.versions(ALL) == before, "a job without work commits nothing"
     assert platform.subscriber.receipts() == receipts
 
+    _a_second_delivery_changes_no_row_and_is_counted(platform)
+
     lose_rows(platform.lake, OBSERVATIONS, "record_number = 5")
     red = platform.run("observations_to_alerts", must_succeed=False)
     assert correctness(red)["observations:exactly_once"] is False
     assert not red.success, "a table that lost rows does not flow on"
+
+
+def _older_sets_move_no_alert(platform: Platform) -> None:
+    """A catalogue that lands again with older sets."""
+    held = current_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
+    older = catalogue().replace(b"2024-11-01", b"2024-10-30").replace(b"2024-10-31", b"2024-10-29")
+    assert land(platform.zone("elements"), "older.csv", older)
+    result = platform.run("catalog_to_alerts")
+    assert written(result)["orbital_catalog"] == 0
+    assert written(result)["conjunction_candidates"] == 0
+    assert all(correctness(result).values()), correctness(result)
+    again = current_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
+    assert pc.all(pc.is_in(again.column("event_id"), held.column("event_id"))).as_py()
+
+
+def _a_second_delivery_changes_no_row_and_is_counted(platform: Platform) -> None:
+    """The same segments again, under other names, after everything was consumed."""
+    segments = [s for s in simulated() if s.feed == "isl"][:2]
+    before = {table.name: platform.lake.log(table).row_count() for table in ALL}
+    for n, segment in enumerate(segments):
+        zone = platform.zone(segment.feed)
+        put(zone, f"copy {n}", segment.data)
+        put(zone, f"copy {n}.meta.json", segment.meta.to_json().encode())
+    assert set(written(platform.run("observations_to_alerts")).values()) == {0}
+    assert {table.name: platform.lake.log(table).row_count() for table in ALL} == before
+    commit = platform.lake.head(RAW_RECORDS).commit
+    assert commit is not None
+    assert commit.manifest.counts["duplicate_segments"] == len(segments)
+    assert platform.zone("isl").pending_names() == []
 
 
 def _others_speak(platform: Platform, alert: str) -> None:
@@ -295,25 +328,6 @@ def _orphans(result: Any) -> list[str]:
     return [line.partition(": ")[2].partition(";")[0] for line in data.metadata["files"].value]
 
 
-def test_a_second_delivery_of_all_changes_no_row_and_is_counted__spec_115(platform: Platform) -> None:
-    """The same segments again, under other names, after everything was consumed."""
-    segments = [s for s in simulated() if s.feed == "isl"][:2]
-    platform.land(segments)
-    platform.at(after(77))
-    platform.run("observations_to_alerts")
-    before = {table.name: platform.lake.log(table).row_count() for table in ALL}
-    for n, segment in enumerate(segments):
-        zone = platform.zone(segment.feed)
-        put(zone, f"copy {n}", segment.data)
-        put(zone, f"copy {n}.meta.json", segment.meta.to_json().encode())
-    assert set(written(platform.run("observations_to_alerts")).values()) == {0}
-    assert {table.name: platform.lake.log(table).row_count() for table in ALL} == before
-    commit = platform.lake.head(RAW_RECORDS).commit
-    assert commit is not None
-    assert commit.manifest.counts["duplicate_segments"] == len(segments)
-    assert platform.zone("isl").pending_names() == []
-
-
 def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Platform) -> None:
     platform.subscriber.path.mkdir()  # no database can be opened there
     assert land(platform.zone("elements"), "catalogue.csv", catalogue())
@@ -339,17 +353,3 @@ def test_a_subscriber_that_is_away_holds_up_nothing_but_its_alerts(platform: Pla
     assert written(back) == {"alert_deliveries": platform.rows(CONJUNCTION_ALERTS, "event_id").num_rows}
     assert correctness(back)["alert_deliveries:subscriber_agrees"]
     assert len(platform.subscriber.receipts()) == written(back)["alert_deliveries"] >= waiting
-
-
-@pytest.mark.parametrize("feed", ["elements"])
-def test_a_re_landed_catalogue_with_older_sets_moves_no_alert(platform: Platform, feed: str) -> None:
-    with_catalogue(platform)
-    standing = current_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
-    older = catalogue().replace(b"2024-11-01", b"2024-10-30").replace(b"2024-10-31", b"2024-10-29")
-    assert land(platform.zone(feed), "older.csv", older)
-    result = platform.run("catalog_to_alerts")
-    assert written(result)["orbital_catalog"] == 0
-    assert written(result)["conjunction_candidates"] == 0
-    assert all(correctness(result).values()), correctness(result)
-    again = current_keys(platform.lake.log(CONJUNCTION_CANDIDATES))
-    assert pc.all(pc.is_in(again.column("event_id"), standing.column("event_id"))).as_py()

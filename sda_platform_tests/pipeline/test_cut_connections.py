@@ -8,7 +8,6 @@ import pytest
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.recovery.verification import broken_chain
-from sda_platform_tests.support.connect_server import connect_server
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.engine_client import TABLES, Client, row_of
@@ -16,13 +15,6 @@ from sda_platform_tests.support.engine_client import TABLES, Client, row_of
 pytestmark = pytest.mark.timeout(600)
 TABLE = TABLES["append"]
 FIRST = 1
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server, as `sda up` starts it."""
-    with connect_server(tmp_path_factory.mktemp("engine")) as started:
-        yield started
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from deltalake import DeltaTable, TableFeatures
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.recovery.verification import broken_chain
-from sda_platform_tests.support.connect_server import connect_server
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.engine_client import TABLES, Client, Write, row_of
 from sda_platform_tests.support.running_platform import eventually
@@ -18,13 +17,6 @@ from sda_platform_tests.support.running_platform import eventually
 pytestmark = pytest.mark.timeout(600)
 FIRST = 1
 Start = Callable[..., Client]
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server, as `sda up` starts it."""
-    with connect_server(tmp_path_factory.mktemp("engine")) as started:
-        yield started
 
 
 @pytest.fixture(params=["append", "overwrite"])
@@ -145,11 +137,12 @@ def test_two_platforms_on_one_engine_write_only_their_own_manifests__D1(
 
 
 @pytest.mark.parametrize(
-    ("change", "condition"),
+    ("write", "change", "condition"),
     [
-        (lambda table: table.alter.set_table_properties({"sda.note": "x"}, False), "DELTA_METADATA_CHANGED"),
-        (lambda table: table.alter.add_feature(TableFeatures.AppendOnly, True), "DELTA_PROTOCOL_CHANGED"),
+        ("append", lambda table: table.alter.set_table_properties({"sda.note": "x"}, False), "DELTA_METADATA_CHANGED"),
+        ("overwrite", lambda table: table.alter.add_feature(TableFeatures.AppendOnly, True), "DELTA_PROTOCOL_CHANGED"),
     ],
+    indirect=["write"],
     ids=["properties", "protocol"],
 )
 def test_a_change_of_the_table_next_to_a_write_is_a_reason_to_try_again__D22(

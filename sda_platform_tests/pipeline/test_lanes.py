@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-_TASKS = 200
+_TASKS = 100
 
 
 def test_a_small_job_does_not_wait_for_the_last_task_of_a_large_one(spark: SparkSession, tmp_path: Path) -> None:

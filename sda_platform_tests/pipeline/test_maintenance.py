@@ -2,13 +2,18 @@
 
 import time
 from pathlib import Path
+from typing import Any, get_args
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from sda_platform.archive.encoding_audit import write_encoded
+from sda_platform.archive.footers import table_layout
 from sda_platform.archive.lifecycle import POLICY
-from sda_platform.archive.maintenance import maintain_all
+from sda_platform.archive.maintenance import compact, maintain_all
+from sda_platform.archive.parquet_profile import UNREADABLE, Encoding, candidates
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import properties
@@ -17,7 +22,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.retention import RETENTION
 from sda_platform.recovery.examination import Depth, examine
 from sda_platform_tests.pipeline.test_commits import ids, observations, planned
-from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.delta_tables import commit, rows_of
 
 DAY_MS = 24 * 3_600_000
 
@@ -63,6 +68,57 @@ def test_small_files_are_compacted_once_and_an_idle_table_is_left_alone_spec_53_
     assert log.version() == maintained
     append(log, planned(log), observations(spark, "c"))
     assert (log.head().sequence, log.row_count()) == (POLICY.small_files + 2, POLICY.small_files + 2)
+
+
+def test_compacted_files_have_the_encodings_of_the_profile__DL1_A5(spark: SparkSession, lake: Lake) -> None:
+    log = lake.log(OBSERVATIONS)
+    for number in range(4):
+        rows = [observation(number * 1_000 + each) for each in range(1_000)]
+        commit(lake, OBSERVATIONS, rows)
+    before = log.rows().sort_by("observation_id")
+    compact(lake, OBSERVATIONS)
+    columns = {column.name: column.encodings for column in table_layout(log).columns}
+    for name in ("sensor_time_ns", "commit_sequence", "record_number"):
+        assert columns[name] == {"DELTA_BINARY_PACKED"}
+    assert columns["observation_id"] == {"DELTA_BYTE_ARRAY"}
+    assert "RLE_DICTIONARY" in columns["source_id"]
+    assert log.rows().sort_by("observation_id").equals(before)
+    assert (
+        spark.read.format("delta").load(log.uri).select("observation_id", "sensor_time_ns").distinct().count() == 4_000
+    )
+
+
+@pytest.mark.parametrize("encoding", sorted(get_args(Encoding)))
+def test_the_pinned_engine_reads_every_encoding_but_those_that_the_profile_leaves_out__DL1_I8(
+    spark: SparkSession, tmp_path: Path, encoding: Encoding
+) -> None:
+    """If this fails for one that was left out, Spark reads it now: measure, and add it to the profile."""
+    readable = set()
+    for column in OBSERVATIONS.columns:
+        if encoding not in candidates(column) or column.data_type.simpleString() in readable:
+            continue
+        rows = rows_of(OBSERVATIONS, [observation(n) for n in range(100)]).select([column.name])
+        file = tmp_path / f"{column.name}.parquet"
+        write_encoded(rows, str(file), {column.name: encoding})
+        if _engine_reads(spark, file, rows):
+            readable.add(column.data_type.simpleString())
+    assert bool(readable) == (encoding not in UNREADABLE)
+
+
+def _engine_reads(spark: SparkSession, file: Path, rows: pa.Table) -> bool:
+    try:
+        found = spark.read.parquet(str(file)).collect()
+    except Exception as error:
+        assert "Unsupported encoding" in str(error), error
+        return False
+    return [row[0] for row in found] == list(rows.column(0).to_pylist())
+
+
+def observation(number: int) -> dict[str, Any]:
+    return {
+        "observation_id": f"observation-{number:06d}", "source_id": f"radar-{number % 3}", "sensor_time_ns": number,
+        "record_number": number, "range_m": 7.0 * number,
+    }  # fmt: skip
 
 
 def test_the_engine_works_on_with_a_log_that_was_cut_spec_46_53(spark: SparkSession, lake: Lake) -> None:

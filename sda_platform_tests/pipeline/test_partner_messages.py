@@ -1,12 +1,14 @@
-"""What partners send, from its landing zones to tables: ephemerides, tracking data and telemetry."""
+"""From their landing zones to tables: ephemerides, tracking data and telemetry of partners, and sampled metrics."""
 
 import pytest
 
 from sda_platform.catalog.tables import EPHEMERIDES
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.formats.framing.container import pack_records
+from sda_platform.formats.metric_values import MetricValue, encode_metric_values
 from sda_platform.formats.telemetry import INVALID_FLAG
 from sda_platform.ingest.tables import OBSERVATIONS, TELEMETRY_FRAMES
+from sda_platform.metric_history.tables import PIPELINE_METRICS
 from sda_platform_tests.support.collectors import telemetry
 from sda_platform_tests.support.ephemerides_of_operators import oem_of
 from sda_platform_tests.support.messages import MESSAGES
@@ -42,6 +44,14 @@ def test_ephemerides_and_tracking_data_land_and_what_is_unusable_becomes_dead_le
     assert written(received) == {"telemetry_frames": 4}
     assert all(correctness(received).values())
     assert platform.rows(TELEMETRY_FRAMES, "frame_sequence").column("frame_sequence").to_pylist() == [0, 1, 2, None]
+
+    value = MetricValue("watchdog", "commits_total", "commits_total", {"table": "tracks"}, 3.0, after(1))
+    sampled = encode_metric_values([value])
+    assert platform.zone("metrics").seal("metrics", sampled, described(sampled, "metrics"))
+    kept = platform.run("platform_metrics")
+    assert written(kept) == {"pipeline_metrics": 1}
+    assert all(correctness(kept).values())
+    assert platform.rows(PIPELINE_METRICS, "labels").column("labels").to_pylist() == ['{"table": "tracks"}']
 
     letters = platform.rows(DEAD_LETTERS, "error").column("error").to_pylist()
     assert len(letters) == 17

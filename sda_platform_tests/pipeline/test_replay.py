@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
+from sda_platform.conjunction import assets as conjunction
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import (
     CONJUNCTION_ALERTS,
@@ -22,8 +23,10 @@ from sda_platform.conjunction.tables import (
 )
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
+from sda_platform.fusion import small_windows
 from sda_platform.fusion.resource import FusionResource
 from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
+from sda_platform.ingest import assets as ingest
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import VersionGone
 from sda_platform.lake.lake import Lake
@@ -77,9 +80,11 @@ def the_history(lake: Lake, table: Table) -> History:
 
 
 def test_every_table_is_what_follows_from_its_inputs__F_replay_O5(
-    lived: Platform, copied: Lake, tmp_path: Path
+    lived: Platform, copied: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On another day, over rewritten files, in another number of partitions."""
+    """On another day, over rewritten files, in another number of partitions, and small windows on the engine too."""
+    for module, bound in ((conjunction, "MOST_EVENTS"), (ingest, "MOST_RECORDS"), (small_windows, "MOST_OBSERVATIONS")):
+        monkeypatch.setattr(module, bound, -1)
     for table in TABLES:
         if copied.log(table).version() >= 0:
             DeltaTable(copied.log(table).uri).optimize.compact()

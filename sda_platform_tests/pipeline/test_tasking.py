@@ -4,13 +4,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pytest
 from pyspark.sql import SparkSession
 
 from sda_platform.conjunction.resource import ScreeningResource
 from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS
 from sda_platform.formats.ground_events import GroundEvent
+from sda_platform.formats.membership_events import MembershipEvent, encode_membership_events
+from sda_platform.ground_segment import consensus_assets
 from sda_platform.ground_segment.log import CommandLog
-from sda_platform.ground_segment.tables import GROUND_COMMANDS
+from sda_platform.ground_segment.tables import CONSENSUS_CAMPAIGN, GROUND_COMMANDS
+from sda_platform.membership.reporting import change_registry
+from sda_platform.membership.tables import FLEET_MEMBERSHIP
 from sda_platform.recovery.verification import current_keys
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 from sda_platform_tests.support.lived import MET_ID, ONCOMING_ID, oncoming
@@ -72,4 +77,32 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
         row["command_id"]: (row["state"], row["executions"]) for row in platform.rows(GROUND_COMMANDS).to_pylist()
     }
     assert states == {"a": ("acknowledged", 1), "b": ("issued", 0)}
+    # The agents of its stations report who is alive.
+    change_registry(platform.zone("membership"), START_NS, "ann", ["atlantic", "pacific"], admits=True)
+    views = [
+        MembershipEvent("atlantic", name, "alive", START_NS, 1, number) for number, name in enumerate(("atlantic", "x"))
+    ]
+    platform.zone("membership").seal_at(
+        START_NS, "views.membership", encode_membership_events(views), "membership-jsonl"
+    )
+    outcome = platform.run("ground_segment")
+    warned = {name for name, passed in correctness(outcome).items() if not passed}
+    assert warned == {f"fleet_membership:members_are_{what}" for what in ("alive", "registered")}
+    columns = ["member", "status", "is_registered"]
+    fleet = {tuple(row[name] for name in columns) for row in platform.rows(FLEET_MEMBERSHIP).to_pylist()}
+    assert fleet == {("atlantic", "alive", True), ("pacific", None, True), ("x", "alive", False)}
     assert set(written(platform.run("ground_segment")).values()) == {0}
+
+
+def test_a_campaign_has_new_seeds_each_time_and_finds_every_planted_bug__OR30(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform = Platform(tmp_path, spark, START_NS)
+    monkeypatch.setattr(consensus_assets, "SCHEDULES", 3)
+    for count in (1, 2):
+        outcome = platform.run("protocol_campaign")
+        assert all(correctness(outcome).values()), correctness(outcome)
+        rows = platform.rows(CONSENSUS_CAMPAIGN).to_pylist()
+        seeds = {row["seed"] for row in rows if not row["planted_bug"] and row["model"] == "raft"}
+        assert seeds == set(range(3 * count))
+        assert [row for row in rows if (row["violations"] is not None) != (row["planted_bug"] != "")] == []

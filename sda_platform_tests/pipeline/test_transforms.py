@@ -5,6 +5,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
 from sda_platform.dead_letters.rejected import rejected_records
+from sda_platform.ingest.small_windows import first_deliveries
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.ingest.transforms import new_observations
 from sda_platform.lake.correction_log import content, corrections, current_rows
@@ -79,12 +80,16 @@ def test_an_observation_is_kept_once_however_often_in_whatever_order_it_came(spa
         ("c", "s1", 2, "bad"),
     ]
     known = raw(spark, ("b", "s0", 0, None))
+    ids = known.toArrow().column("observation_id")
     found = []
     for order, partitions in ((rows, 1), (rows[::-1], 3), (rows[2:] + rows[:2], 5)):
         kept = new_observations(raw(spark, *order).repartition(partitions), known)
-        found.append([(r["observation_id"], r["segment_sha256"], r["record_number"]) for r in kept.collect()])
-    assert found == [[("a", "s1", 3)]] * 3
-    assert list(kept.columns) == [c.name for c in OBSERVATIONS.columns if c.name != "commit_sequence"]
+        found.append(kept.toArrow())
+        found.append(first_deliveries(raw(spark, *order).toArrow(), ids))
+    facts = ["observation_id", "segment_sha256", "record_number"]
+    assert [[tuple(row.values()) for row in each.select(facts).to_pylist()] for each in found] == [[("a", "s1", 3)]] * 6
+    columns = [c.name for c in OBSERVATIONS.columns if c.name != "commit_sequence"]
+    assert [each.column_names for each in found] == [columns] * 6
 
 
 def test_every_error_and_nothing_else_is_a_dead_letter(spark: SparkSession) -> None:

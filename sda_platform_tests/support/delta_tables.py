@@ -21,6 +21,7 @@ from sda_platform.lake.delta_log import hadoop_checksum
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
 from sda_platform.lake.manifest import GENESIS, CommitManifest, SegmentRef, TableWindow
+from sda_platform.lake.object_store import delta_options
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.properties import table_properties
 from sda_platform.lake.table import COMMIT_SEQUENCE, Column, Table
@@ -32,7 +33,7 @@ def no_engine() -> Any:
     raise AssertionError("this needs no engine")
 
 
-def lake_at(root: Path, *, now_ns: int = START_NS, reads_unverified: bool = True) -> Lake:
+def lake_at(root: Path | str, *, now_ns: int = START_NS, reads_unverified: bool = True) -> Lake:
     """The lake below ``root``, its mission clock at ``now_ns``; most tests commit without running checks."""
     lake = Lake(str(root), MissionClock(now_ns, 0, 0.0), no_engine)
     lake.reads_unverified = reads_unverified
@@ -95,6 +96,21 @@ def with_delta_rs(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Call
     return write
 
 
+def by_conditional_put(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
+    """How delta-rs writes Arrow rows into an object store, whose conditional put alone excludes other writers.
+
+    A commit that was refused is not tried again upon the next version: only a new plan may do that.
+    """
+    declared = stamped(plan, rows) if mode == "append" else rows
+
+    def write(checkpoint: CommitManifest) -> None:
+        stored = log.open()
+        if stored is None or (stored.transaction_version(plan.table.app_id) or 0) < plan.sequence:
+            _write(stored or log.uri, plan.table, declared, checkpoint, mode, max_commit_retries=0)
+
+    return write
+
+
 def unchecked(log: TableLog, plan: Plan, rows: pa.Table, mode: Mode) -> Callable[[CommitManifest], None]:
     """An engine that commits whatever was committed meanwhile: a control, which must be found out."""
     declared = stamped(plan, rows) if mode == "append" else rows
@@ -122,14 +138,22 @@ def stamped(plan: Plan, rows: pa.Table) -> pa.Table:
 
 
 def _write(
-    target: DeltaTable | str, table: Table, rows: pa.Table, checkpoint: CommitManifest, mode: Mode = "append"
+    target: DeltaTable | str,
+    table: Table,
+    rows: pa.Table,
+    checkpoint: CommitManifest,
+    mode: Mode = "append",
+    *,
+    max_commit_retries: int | None = None,
 ) -> None:
     write_deltalake(
         target,
         rows.cast(table.arrow_schema),
         mode=mode,
         configuration=table_properties(table),
+        storage_options=delta_options(target) if isinstance(target, str) else None,
         commit_properties=CommitProperties(
+            max_commit_retries=max_commit_retries,
             custom_metadata={"userMetadata": checkpoint.to_json()},
             app_transactions=[Transaction(table.app_id, checkpoint.sequence)],
         ),

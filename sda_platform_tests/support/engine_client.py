@@ -10,11 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
@@ -40,6 +41,8 @@ Write = Literal["append", "overwrite"]
 TABLES: dict[str, Table] = {"append": OBSERVATIONS, "overwrite": ORBITAL_CATALOG}
 _SESSION = "catalog"
 _TIMEOUT_S = 180.0
+# As `spark.session.RECONNECTING`, in seconds instead of minutes: each call of a run tries so often.
+_RECONNECTING = DefaultPolicy(max_retries=6, max_backoff=1_000)
 
 
 class Client:
@@ -140,6 +143,7 @@ def main(arguments: Sequence[str]) -> int:
     """Write, once more after a conflict, and say what came of it."""
     address, uri, run_id, write, place, *ids = arguments
     session = attach(address, _SESSION, lake_uri=uri)
+    cast("Any", session).client.set_retry_policies([_RECONNECTING])
     lake = Lake(uri, MissionClock(START_NS, 0, 0.0), lambda: session, run_id)
     lake.engine = held_by(Path(place))
     numbers = [int(number) for number in ids]

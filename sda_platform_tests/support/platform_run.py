@@ -18,26 +18,41 @@ from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
 from sda_platform.settings import Settings
 from sda_platform.simulation.segments import SimulatedSegment
+from sda_platform.spark.pools import Pool
+from sda_platform.spark.session import POOL_TAG
 
 _QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class Platform:
-    """The platform below ``home``; mission time is stopped until `at` moves it."""
+    """The platform below ``home``; mission time is stopped until `at` moves it.
+
+    Lake and landing zones are there too, or below the address ``store``; ``session`` is of the engine at ``remote``.
+    """
 
     def __init__(
-        self, home: Path, session: SparkSession, now_ns: int, screening: ScreeningResource | None = None
+        self,
+        home: Path,
+        session: SparkSession,
+        now_ns: int,
+        screening: ScreeningResource | None = None,
+        *,
+        remote: str = "local",
+        store: str = "",
     ) -> None:
         self.home = home
         self._session = session
         # The scenes are small and short: telescopes may see nothing in them, and high risks are rare.
         settings = Settings(
             home=home,
-            spark_remote="local",
+            spark_remote=remote,
+            lake=f"{store}/lake" if store else "",
+            landing=f"{store}/landing" if store else "",
             intake={"orphan_grace_s": 0.0},
             fusion={"sources": ["radar", "isl"]},
             alerting={"yellow_pc": 1e-7},
         )
+        self.settings = settings
         self.definitions = build_defs({"screening": screening or ScreeningResource(horizon_h=2.0)}, settings)
         self.instance = dg.DagsterInstance.ephemeral()
         self.subscriber = SqliteSubscriber(home / "subscriber.sqlite")
@@ -51,11 +66,11 @@ class Platform:
     @property
     def lake(self) -> Lake:
         """The tables."""
-        return Lake(str(self.home / "lake"), self.clock, lambda: self._session, "test")
+        return Lake(self.settings.lake_uri, self.clock, lambda: self._session, "test")
 
     def zone(self, feed: str) -> LandingZone:
         """The landing zone of one feed."""
-        return LandingZone(str(self.home / "landing"), feed)
+        return LandingZone(self.settings.landing_uri, feed)
 
     def land(self, segments: Iterable[SimulatedSegment]) -> None:
         """Seal simulated segments into their zones, named by when they were sealed; repeats are welcome."""
@@ -70,7 +85,7 @@ class Platform:
         result = self.definitions.resolve_job_def(job).execute_in_process(
             instance=self.instance,
             raise_on_error=False,
-            tags={"sda/pool": job},
+            tags={POOL_TAG: Pool.ALERTS},  # a warm one: an engine does not open a closed session again
             run_config={**_QUIET, **({"ops": ops} if ops else {})},
             asset_selection=[dg.AssetKey(name) for name in only] or None,
         )

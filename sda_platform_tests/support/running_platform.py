@@ -62,7 +62,8 @@ class RunningPlatform:
             "SDA_SERVING_PORT": "0",
             "SDA_SCREENING_HORIZON_H": "24",
             "SDA_ALERT_YELLOW_PC": "1e-7",  # higher risks are rare in a small scene
-            "SDA_FUSION_REFRESH": "false",  # they come by the clock, and would run next to any test
+            "SDA_FUSION_REFRESH": "false",  # these jobs come by the clock, and would run next to any test
+            "SDA_TASKING": "false",
             "SDA_ORPHAN_GRACE_S": "1",
             **(environment or {}),
         }

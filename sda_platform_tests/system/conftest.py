@@ -18,6 +18,13 @@ _PATIENCE_S = 20.0
 
 
 @pytest.fixture(scope="module", autouse=True)
+def _classic_sessions_stay_possible() -> Iterator[None]:
+    """PySpark marks a process that had a remote session, by a variable that its children inherit."""
+    yield
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _no_process_is_left() -> Iterator[None]:
     """What a module started, directly or not, ends with it; a process that does not is killed and named."""
     if not Path("/proc/self/environ").exists():

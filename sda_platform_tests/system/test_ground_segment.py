@@ -1,5 +1,6 @@
 """Real uplinks as processes: one is stopped while it sends, the other takes over, and no command is executed twice."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from sda_platform.ground_segment.links import stale_executions, terms
 from sda_platform.ground_segment.log import CommandLog
 from sda_platform_tests.support.delta_tables import lake_at
+from sda_platform_tests.support.etcd_server import etcd_binary, etcd_server
 
 COMMANDS = 200
 
@@ -21,14 +24,15 @@ COMMANDS = 200
 class Processes:
     """`sda ground` processes over one home."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    def __init__(self, home: Path, etcd: str) -> None:
+        self.home, self.etcd = home, etcd
         self.running: dict[str, subprocess.Popen[str]] = {}
 
     def start(self, name: str, *arguments: str) -> str:
         """Start one, and return its first line."""
         command = [sys.executable, "-u", "-m", "sda_platform.cli.main", "--home", str(self.home), "ground", *arguments]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        leases = {"SDA_ETCD": json.dumps([self.etcd])} if self.etcd else {}
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **leases}
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=self.home)
         self.running[name] = process
         assert process.stdout is not None
@@ -38,9 +42,16 @@ class Processes:
         self.running[name].send_signal(number)
 
 
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    found = Processes(tmp_path)
+@pytest.fixture(params=["etcd", "station"], ids=["tokens of leases", "tokens of the station"])
+def processes(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Processes]:
+    """Uplinks under leases of a real etcd where it is installed, else as the station alone orders them."""
+    with ExitStack() as running:
+        if (request.param == "etcd") != (etcd_binary() is not None):
+            pytest.skip("the other one is tested here: leases need `etcd`")
+        yield from ended(Processes(tmp_path, running.enter_context(etcd_server(tmp_path)) if etcd_binary() else ""))
+
+
+def ended(found: Processes) -> Iterator[Processes]:
     yield found
     for process in found.running.values():
         process.send_signal(signal.SIGCONT)
@@ -55,7 +66,7 @@ def wait(until: Callable[[], bool], what: str, seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def test_a_stopped_uplink_is_replaced_within_thirty_seconds_and_nothing_is_executed_twice__GF9_GF20_GF23_GF24(
+def test_a_stopped_uplink_is_replaced_within_thirty_seconds_and_nothing_is_executed_twice__GF20_GF23_GF24_ML5(
     processes: Processes, tmp_path: Path
 ) -> None:
     memory = tmp_path / "station.sqlite"

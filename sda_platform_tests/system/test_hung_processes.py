@@ -1,6 +1,7 @@
 """A process of the platform that is stopped (SIGSTOP) lives, listens and never answers: it is ended and replaced.
 
-What no other process would report, the watchdog reports: collectors and a daemon that stopped, and their recovery.
+What no other process would report, the watchdog reports: collectors and a daemon that stopped, a pool whose run hangs,
+a full disk; and their recovery.
 """
 
 import os
@@ -10,6 +11,8 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,8 @@ from sda_platform.runtime.processes import Service
 from sda_platform.runtime.services import Addresses, watched
 from sda_platform.spark.engine import python_path
 from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform.spark.session import POOL_TAG
+from sda_platform_tests.campaign import small_disk
 from sda_platform_tests.support.failure_webhook import FailureWebhook, failure_webhook
 from sda_platform_tests.support.running_platform import eventually
 
@@ -30,10 +35,36 @@ HUNG_AFTER_S = 15.0
 # To notice it (a question may have just been answered), and to start it again on a busy machine.
 REPLACED_WITHIN_S = 2 * HUNG_AFTER_S + 120.0
 
-DEFINITIONS = "import dagster as dg\ndefs = dg.Definitions()\n"
+# A run that hangs for as long as the file is there that started it.
+DEFINITIONS = f"""
+import os, time
+from pathlib import Path
+import dagster as dg
+
+HANGS = Path(os.environ["HANGS"])
+
+@dg.op
+def hang():
+    while HANGS.exists():
+        time.sleep(0.2)
+
+@dg.job(tags={{"{POOL_TAG}": "alerts"}}, executor_def=dg.in_process_executor)
+def hanging():
+    hang()
+
+@dg.sensor(job=hanging, minimum_interval_seconds=2, default_status=dg.DefaultSensorStatus.RUNNING)
+def hangs():
+    return dg.RunRequest(run_key="once") if HANGS.exists() else dg.SkipReason("nothing hangs")
+
+defs = dg.Definitions(jobs=[hanging], sensors=[hangs])
+"""
 COLLECT = '[sources.x-band]\nkind = "radar"\nbind = "127.0.0.1:0"\n'
 # The heartbeat's limit is below the time after which the supervisor ends the daemon, so that both are seen.
-VITALS = {"SDA_VITALS_INTERVAL_S": "2", "SDA_HEARTBEAT_MAX_S": "36", "SDA_DISK_MIN_FREE": "0"}
+VITALS = {
+    "SDA_VITALS_INTERVAL_S": "2", "SDA_HEARTBEAT_MAX_S": "36", "SDA_DISK_MIN_FREE": "0.001", "SDA_RUN_MAX_S": "5"
+}  # fmt: skip
+# The watchdog looks every two seconds; a run takes a while to start on a busy machine.
+RED_WITHIN_S, RUN_RED_WITHIN_S = 30.0, 120.0
 VITAL_OF = {"daemon": "daemon_beats", "collector": "collectors_answer"}
 RUNNER = """
 import sys
@@ -55,10 +86,13 @@ class Supervised:
         self.webhook = webhook
         self.home, self._output = directory / "home", directory / "output"
         self._questions: dict[str, Question] = {}
+        self.landing, self.hangs = directory / "landing", directory / "hangs"
+        self.landing.mkdir()
         (directory / "stand_in.py").write_text(DEFINITIONS)
         (directory / "collect.toml").write_text(COLLECT)
         path = {"PYTHONPATH": os.pathsep.join([str(directory), python_path()])}
-        environment = {**os.environ, **path, **VITALS, "SDA_FAILURE_WEBHOOK": webhook.url}
+        own = {"SDA_FAILURE_WEBHOOK": webhook.url, "SDA_LANDING": str(self.landing), "HANGS": str(self.hangs)}
+        environment = {**os.environ, **path, **VITALS, **own}
         with self._output.open("w") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", RUNNER, str(self.home), str(HUNG_AFTER_S), str(directory / "collect.toml")],
@@ -92,6 +126,10 @@ class Supervised:
             self._questions[name] = asked.question
         return bool(self._questions[name](10.0))
 
+    def is_replaced(self, name: str, pid: int) -> bool:
+        """Whether another process than ``pid`` works under the name."""
+        return self.pid(name) != pid and self.works(name)
+
     def health(self) -> int:
         """The status that `/health` of the watchdog answers."""
         try:
@@ -103,6 +141,10 @@ class Supervised:
     def notices(self, vital: str) -> list[str]:
         """The states of ``vital`` that the webhook was reported, in their order."""
         return [report["state"] for _, report in self.webhook.received if report["vital"] == vital]
+
+    def has_recovered(self, vital: str) -> bool:
+        """Whether ``vital`` was reported red, and then green."""
+        return len(self.notices(vital)) == 2
 
 
 @pytest.fixture(scope="module")
@@ -120,15 +162,51 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Supervised]:
     assert eventually(lambda: not guardian.marked(mark), 20)
 
 
-@pytest.mark.parametrize("name", ["engine", "code-server", "run-workers", "webserver", "daemon", "collector"])
-def test_a_stopped_process_is_replaced_within_its_bound_and_reported_D8(platform: Supervised, name: str) -> None:
-    assert eventually(lambda: platform.works(name), 60), "it works before"
-    stopped = platform.pid(name)
-    os.kill(stopped, signal.SIGSTOP)
-    bound_s = REPLACED_WITHIN_S + (HEARTBEAT_S if name == "daemon" else 0.0)
-    assert eventually(lambda: platform.pid(name) != stopped and platform.works(name), bound_s), platform.output
-    assert f"{name} has not answered for" in platform.output
-    if vital := VITAL_OF.get(name):
-        assert eventually(lambda: len(platform.notices(vital)) == 2, bound_s), platform.webhook.received
-        assert platform.notices(vital) == ["red", "green"]
+# The webserver is stopped alone, because the supervisor reads the daemon's heartbeat from it.
+@pytest.mark.parametrize("names", [("engine", "code-server", "run-workers", "daemon", "collector"), ("webserver",)])
+def test_stopped_processes_are_replaced_within_their_bounds_and_reported_D8(
+    platform: Supervised, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        assert eventually(partial(platform.works, name), 60), "it works before"
+    stopped = {name: platform.pid(name) for name in names}
+    for pid in stopped.values():
+        os.kill(pid, signal.SIGSTOP)
+    for name, pid in stopped.items():
+        bound_s = REPLACED_WITHIN_S + (HEARTBEAT_S if name == "daemon" else 0.0)
+        assert eventually(partial(platform.is_replaced, name, pid), bound_s), platform.output
+        assert f"{name} has not answered for" in platform.output
+        if vital := VITAL_OF.get(name):
+            assert eventually(partial(platform.has_recovered, vital), bound_s), platform.webhook.received
+            assert platform.notices(vital) == ["red", "green"]
+    if VITAL_OF.keys() & set(names):
         assert eventually(lambda: platform.health() == 200, 60)
+
+
+def test_a_pool_whose_run_hangs_is_red_within_its_bound_and_recovers__DP3_G3(platform: Supervised) -> None:
+    platform.hangs.touch()
+    try:
+        assert eventually(lambda: platform.notices("pools_move") == ["red"], RUN_RED_WITHIN_S), (
+            platform.webhook.received
+        )
+        assert platform.health() == 503
+    finally:
+        platform.hangs.unlink()
+    assert eventually(lambda: platform.notices("pools_move") == ["red", "green"], RED_WITHIN_S)
+    (red, _) = [report for _, report in platform.webhook.received if report["vital"] == "pools_move"]
+    assert red["side"] == "platform" and "pool alerts" in red["text"] and "of hanging has been started" in red["text"]
+
+
+@pytest.mark.skipif(not small_disk.is_allowed(), reason="this user may not mount a disk")
+def test_a_full_disk_is_red_within_its_bound_and_recovers__DP3_G3(platform: Supervised) -> None:
+    with small_disk.mounted(platform.landing, 256):
+        filler = platform.landing / "filler"
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        assert eventually(lambda: platform.notices("disk_has_space") == ["red"], RED_WITHIN_S)
+        assert platform.health() == 503
+        filler.unlink()
+        assert eventually(lambda: platform.notices("disk_has_space") == ["red", "green"], RED_WITHIN_S)
+    red = next(report for _, report in platform.webhook.received if report["vital"] == "disk_has_space")
+    assert (red["side"], str(platform.landing) in red["text"]) == ("machine", True)

@@ -7,21 +7,25 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sda_platform.lake.errors import StaleToken, Unavailable
 from sda_platform.lake.lake import Lake
-from sda_platform.orchestration.leases import EtcdLeases, LeaseLost, LeaseResource, LeaseTaken
+from sda_platform.orchestration.leases import EtcdLeases, Lease, LeaseLost, LeaseResource, LeaseTaken
+from sda_platform.protocols.lease_model import FencedStore
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.etcd_server import etcd_binary, etcd_server
+from sda_platform_tests.support.running_platform import eventually
 
 pytestmark = pytest.mark.skipif(
     etcd_binary() is None, reason="no etcd here: `make setup-test` installs it where it may"
 )
 
+ROUNDS = 3
 # A holder in a process of its own: acquires, prints a line, waits for one, and plans a commit under its token.
 HOLDER = """
 import sys
@@ -29,6 +33,7 @@ from pathlib import Path
 import sda_platform.definitions
 from sda_platform.lake.errors import StaleToken
 from sda_platform.orchestration.leases import EtcdLeases
+from sda_platform.protocols.lease_model import FencedStore
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform_tests.support.delta_tables import lake_at
 leases = EtcdLeases([sys.argv[1]], "paused")
@@ -112,3 +117,36 @@ def test_a_holder_that_was_stopped_beyond_its_lease_is_refused_at_the_table__ML2
     lake.fencing_token = None
     with pytest.raises(StaleToken, match="no lease"):
         lake.plan(PASS_SCHEDULE)
+
+
+def test_holders_that_pause_beyond_their_leases_never_write_stale__ML2_ML5_ML7(etcd: str) -> None:
+    stores = {checks: FencedStore(checks) for checks in (True, False)}
+
+    def write(token: int, holder: str) -> None:
+        for store in stores.values():
+            store.write(token, holder)
+
+    for number in range(ROUNDS):
+        slow, quick = EtcdLeases([etcd], f"slow-{number}"), EtcdLeases([etcd], f"quick-{number}")
+        stale = slow.acquire("sampled", 2)
+        assert slow.is_held(stale), "it looks at its clock, and then pauses until another one holds the lease"
+        found: list[Lease] = []
+        assert eventually(partial(_acquires, quick, found), 30)
+        (lease,) = found
+        write(lease.token, "quick")
+        write(stale.token, "slow")
+        write(lease.token, "quick")
+        quick.release(lease)
+    fenced, trusting = stores[True], stores[False]
+    assert fenced.stale_writes == 0
+    assert len(fenced.accepted) == 2 * ROUNDS
+    assert fenced.refused == trusting.stale_writes == ROUNDS
+
+
+def _acquires(leases: EtcdLeases, found: list[Lease]) -> bool:
+    """Whether the lease was free; it is in ``found`` then."""
+    try:
+        found.append(leases.acquire("sampled", 30))
+    except LeaseTaken:
+        return False
+    return True

@@ -1,7 +1,8 @@
 """The whole platform, by its front doors: files land, sensors fire, alerts arrive, people look, and nothing hurts it.
 
-One platform is up for the module (a cold engine takes half a minute); the tests run in the order they stand in, each on
-what the ones before it have landed. Where there is no browser, only the tests of the UI's pages skip.
+One platform is up for the module (a cold engine takes half a minute). It goes through stages, which are fixtures:
+element sets land, observations land, bad input lands, a worker is killed. A test asks for the stage that it is about.
+So the tests run in any order and alone. Where there is no browser, only the tests of the pages of the UI skip.
 """
 
 import csv
@@ -9,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ import pytest
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.catalog.tables import ORBITAL_CATALOG
+from sda_platform.cli.alerts import CurrentAlert
 from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.conjunction.planning import SCREENED_FROM
@@ -32,6 +35,8 @@ from sda_platform.orchestration.jobs import (
     CATALOG_TO_ALERTS,
     GROUND_SEGMENT,
     OBSERVATIONS_TO_ALERTS,
+    PLATFORM_METRICS,
+    PROTOCOL_CAMPAIGN,
     SCHEDULED_JOBS,
     TELEMETRY_TO_FRAMES,
 )
@@ -55,7 +60,15 @@ TRUTH = Path(__file__).parents[1] / "data/screening/fleet_events_24h_5km_2024-11
 # A bound for a machine that is busy with other work; `benchmarks/latency.py` measures how fast the platform is.
 TIMEOUT_S = 300.0
 DAY_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
-FEEDS = ("radar", "optical", "isl", "elements")
+LETTERS = {
+    ("torn.radar", -1),
+    ("altered.radar", -1),
+    ("unsealed.radar", -1),
+    ("night", 0),
+    ("night", 1),
+    ("refused", 0),
+}
+"""Segment, by the beginning of its name, and record number of what lands badly."""
 
 
 @cache
@@ -99,8 +112,10 @@ def platform(tmp_path_factory: pytest.TempPathFactory, reports: FailureWebhook) 
         {"SDA_FAILURE_WEBHOOK": reports.url, "SDA_SERVING": "true"},
     )
     yield running
+    status, left = running.interrupt(within_s=20), running.processes()
     running.kill()
-    assert eventually(lambda: not running.processes(), 10)
+    assert (status, left) == (0, set()), f"Ctrl-C ends it and leaves no process; {running.output}"
+    assert "no process is left" in running.output
 
 
 @pytest.fixture(scope="module")
@@ -109,19 +124,127 @@ def page(platform: RunningPlatform) -> Iterator[Page]:
         yield tab
 
 
-def test_element_sets_that_land_become_alerts_at_the_subscriber(platform: RunningPlatform, tmp_path: Path) -> None:
-    catalogue = tmp_path / "partner.csv"
-    catalogue.write_bytes(catalogue_of(objects()))
+@dataclass(frozen=True)
+class Stage:
+    """What a stage left behind, recorded at its end."""
+
+    runs: set[tuple[str, dg.DagsterRunStatus]]
+    """The job and the status of every run so far."""
+    alerts: dict[str, CurrentAlert]
+    """The active alerts at the subscriber, by id."""
+    journal: set[str]
+    """Ids of the alerts that hold by the table."""
+    raw: pa.Table
+    """The key of each row of `raw_records`."""
+    observed: list[str]
+    """The ids of `observations`."""
+
+    @classmethod
+    def of(cls, platform: RunningPlatform) -> "Stage":
+        """Wait until nothing is left to do, and record."""
+        assert eventually(platform.is_idle, TIMEOUT_S)
+        return cls(
+            {(run.job_name, run.status) for run in platform.runs()},
+            {alert.alert_id: alert for alert in platform.alerts()},
+            set(current_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist()),
+            platform.rows(RAW_RECORDS, "segment_sha256", "record_number"),
+            platform.rows(OBSERVATIONS, "observation_id").column("observation_id").to_pylist(),
+        )
+
+    def require_each_record_once(self, until_s: float) -> None:
+        """Every record of the world so far is a raw record; every sound one's observation is there, once."""
+        landed = [s.meta.sha256 for s in segments(0, until_s) for _ in range(s.meta.records)]
+        raw = self.raw.filter(pc.is_in(self.raw.column("segment_sha256"), pa.array(set(landed))))
+        assert raw.num_rows == len(landed)
+        assert raw.group_by(raw.column_names).aggregate([]).num_rows == len(landed)
+        assert len(self.observed) == len(set(self.observed))
+        assert set(self.observed) == valid_ids(until_s)
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("partner") / "partner.csv"
+    path.write_bytes(catalogue_of(objects()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def screened(platform: RunningPlatform, catalogue: Path) -> Stage:
+    """Element sets have landed, and their alerts are at the subscriber."""
     assert f"{len(objects())} records" in platform.sda("land", catalogue)
     assert eventually(lambda: len(platform.alerts()) > 0, TIMEOUT_S)
-    assert eventually(platform.is_idle, TIMEOUT_S)
-    assert {(run.job_name, run.status) for run in platform.runs()} == {
-        ("catalog_to_alerts", dg.DagsterRunStatus.SUCCESS)
-    }
-    assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
+    return Stage.of(platform)
+
+
+@pytest.fixture(scope="module")
+def observed(platform: RunningPlatform, screened: Stage) -> Stage:
+    """Radars and links have observed these objects."""
+    assert screened.alerts
+    platform.observe(segments(0, 70))
+    assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), TIMEOUT_S)
+    return Stage.of(platform)
+
+
+@pytest.fixture(scope="module")
+def harmed(platform: RunningPlatform, observed: Stage, tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    """Broken segments, a file of nonsense and an impossible orbit have landed."""
+    assert observed.alerts
+    known = platform.rows(DEAD_LETTERS, "error").num_rows
+    sound = radar_segment(20, first_track=900, seconds=20)
+    radar = platform.zone("radar")
+    land(radar, "torn.radar", sound[:-31], bytes=len(sound), records=20)
+    land(radar, "altered.radar", sound + radar_segment(1, seconds=21), sha256="0" * 64)
+    (radar.root / "pending" / "unsealed.radar").write_bytes(sound)
+    (platform.home / "landing" / "lidar").mkdir()
+    place = tmp_path_factory.mktemp("bad")
+    (place / "night.jsonl").write_text('{"obs_id": nonsense}\n{"obs_id": "1", "timestamp_ns": 1}\n')
+    platform.sda("land", place / "night.jsonl")
+    (place / "refused.csv").write_bytes(decayed_element_set())
+    platform.sda("land", place / "refused.csv")
+    assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(LETTERS), TIMEOUT_S)
+    return Stage.of(platform)
+
+
+@dataclass(frozen=True)
+class Killed:
+    """The run whose worker was killed, and what the platform then made of it."""
+
+    run_id: str
+    reports: list[tuple[str, dict[str, Any]]]
+    """Key and content of what the failure webhook received about runs."""
+    others: set[dg.DagsterRunStatus]
+    """Statuses of all other runs."""
+    stage: Stage
+
+
+@pytest.fixture(scope="module")
+def killed(platform: RunningPlatform, harmed: Stage, reports: FailureWebhook) -> Killed:
+    """A worker was killed after the first commit of its run."""
+    assert harmed.alerts
+    earlier = {run.run_id for run in platform.runs()}
+    platform.observe(segments(70, 120))
+    victim = within(TIMEOUT_S, lambda: first_new_run(platform, "observations_to_alerts", earlier))
+    worker = within(TIMEOUT_S, lambda: worker_of(platform, victim, "raw_records"))
+    assert worker in platform.processes()
+    os.kill(worker, signal.SIGKILL)
+    assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, TIMEOUT_S)
+    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(120)), TIMEOUT_S)
+    # Changes of vitals are posted to the same receiver; they have keys of their own.
+    assert eventually(lambda: victim in dict(reports.received), TIMEOUT_S)
+    of_runs = [(key, report) for key, report in reports.received if "vital" not in report]
+    stage = Stage.of(platform)
+    return Killed(victim, of_runs, {run.status for run in platform.runs() if run.run_id != victim}, stage)
+
+
+def test_element_sets_that_land_become_alerts_at_the_subscriber(
+    platform: RunningPlatform, screened: Stage, catalogue: Path
+) -> None:
+    assert screened.runs == {("catalog_to_alerts", dg.DagsterRunStatus.SUCCESS)}
+    assert screened.alerts.keys() == screened.journal
     assert "nothing to do" in platform.sda("land", catalogue)
 
 
+@pytest.mark.usefixtures("screened")
 def test_the_catalogue_is_served_as_it_was_committed(platform: RunningPlatform) -> None:
     address = published(platform.home, CATALOGUE)
     assert address is not None
@@ -134,6 +257,7 @@ def test_the_catalogue_is_served_as_it_was_committed(platform: RunningPlatform) 
         assert eventually(lambda: instance.get_latest_materialization_event(key) is not None, TIMEOUT_S)
 
 
+@pytest.mark.usefixtures("screened")
 def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: RunningPlatform) -> None:
     log = platform.lake.log(CONJUNCTION_CANDIDATES)
     commit = log.head().commit
@@ -151,26 +275,27 @@ def test_the_fleets_candidates_are_the_approaches_that_were_published(platform: 
     assert max(abs(f[3] - e[3]) for f, e in zip(found, expected, strict=True)) < 0.005
 
 
-def test_observations_of_an_object_change_its_alerts(platform: RunningPlatform) -> None:
-    before = {alert.alert_id: alert for alert in platform.alerts()}
-    platform.observe(segments(0, 70))
-    assert eventually(lambda: any(alert.from_tracks for alert in platform.alerts()), TIMEOUT_S)
-    assert eventually(platform.is_idle, TIMEOUT_S)
-    assert_all_landed_once(platform, until_s=70)
+def test_observations_of_an_object_change_its_alerts(
+    platform: RunningPlatform, screened: Stage, observed: Stage
+) -> None:
+    observed.require_each_record_once(until_s=70)
     assert platform.rows(FUSED_TRACKS, "fit_id").num_rows > 0
-    updated = [alert for alert in platform.alerts() if alert.from_tracks and alert.alert_id in before]
+    updated = [alert for alert in observed.alerts.values() if alert.from_tracks and alert.alert_id in screened.alerts]
     assert updated
-    assert all(alert.sequence > before[alert.alert_id].sequence for alert in updated)
-    assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
+    assert all(alert.sequence > screened.alerts[alert.alert_id].sequence for alert in updated)
+    assert observed.alerts.keys() == observed.journal
 
 
 def test_the_lineage_page_shows_every_table_and_landing_zone(page: Page) -> None:
-    groups = {table.group for table in TABLES}
-    page.goto("/asset-groups?expanded=" + ",".join(f"global@global:{group}" for group in sorted(groups)))
-    page.sees(*(table.name for table in TABLES), *FEEDS)
+    # One group at a time: of the whole graph, the page draws only what the window shows.
+    for group in sorted({table.group for table in TABLES}):
+        members = [table for table in TABLES if table.group == group]
+        page.goto(f"/asset-groups?expanded=global@global:{group}")
+        page.sees(*(table.name for table in members), *(zone for table in members for zone in table.zones))
     assert page.dialogs == 0
 
 
+@pytest.mark.usefixtures("observed")
 def test_the_page_of_the_alerts_shows_what_was_consumed_and_written(platform: RunningPlatform, page: Page) -> None:
     page.goto(f"/assets/conjunction_alerts?view=events&time={last_write_ms(platform, 'conjunction_alerts')}")
     page.sees("Materialized in run", "consumed", "conjunction_assessments v", "rows_written", "dagster/row_count")
@@ -178,55 +303,37 @@ def test_the_page_of_the_alerts_shows_what_was_consumed_and_written(platform: Ru
     assert page.dialogs == 0
 
 
+@pytest.mark.usefixtures("observed")
 def test_the_page_of_the_alerts_shows_checks_that_passed(page: Page) -> None:
     page.goto("/assets/conjunction_alerts?view=checks")
     page.sees("exactly_once", "contract", "data_is_fresh", "Passed")
     assert "Failed" not in page.text
 
 
-def test_whatever_lands_badly_is_reported_and_harms_nothing_else(platform: RunningPlatform, tmp_path: Path) -> None:
-    known = platform.rows(DEAD_LETTERS, "error").num_rows
-    sound = radar_segment(20, first_track=900, seconds=20)
-    radar = platform.zone("radar")
-    land(radar, "torn.radar", sound[:-31], bytes=len(sound), records=20)
-    land(radar, "altered.radar", sound + radar_segment(1, seconds=21), sha256="0" * 64)
-    (radar.root / "pending" / "unsealed.radar").write_bytes(sound)
-    (platform.home / "landing" / "lidar").mkdir()
-    text = tmp_path / "night.jsonl"
-    text.write_text('{"obs_id": nonsense}\n{"obs_id": "1", "timestamp_ns": 1}\n')
-    platform.sda("land", text)
-    refused = tmp_path / "refused.csv"
-    refused.write_bytes(decayed_element_set())
-    platform.sda("land", refused)
-
-    letters = {
-        ("torn.radar", -1),
-        ("altered.radar", -1),
-        ("unsealed.radar", -1),
-        ("night", 0),
-        ("night", 1),
-        ("refused", 0),
-    }
-    assert eventually(lambda: platform.rows(DEAD_LETTERS, "error").num_rows >= known + len(letters), TIMEOUT_S)
-    assert eventually(platform.is_idle, TIMEOUT_S)
+def test_whatever_lands_badly_is_reported_and_harms_nothing_else(platform: RunningPlatform, harmed: Stage) -> None:
     rows = platform.rows(DEAD_LETTERS, "segment_name", "record_number", "error_kind", "error").to_pylist()
     told = {(r["segment_name"].partition("-")[0], r["record_number"]): r for r in rows}
-    assert letters <= told.keys()
+    assert told.keys() >= LETTERS
     assert "truncated" in told["torn.radar", -1]["error"]
     assert "checksum" in told["altered.radar", -1]["error"]
     assert "data without metadata" in told["unsealed.radar", -1]["error"]
     assert told["night", 0]["error_kind"] == "bad_json"
     assert told["night", 1]["error_kind"] == "missing_field"
     assert told["refused", 0]["error_kind"] == "propagation_refused"
+    assert {status for _, status in harmed.runs} == {dg.DagsterRunStatus.SUCCESS}
 
+
+@pytest.mark.usefixtures("harmed")
+def test_the_status_counts_what_landed_badly_and_nothing_waits(platform: RunningPlatform) -> None:
+    assert eventually(platform.is_idle, TIMEOUT_S)
     status = platform.status()
-    assert status["tables"]["dead_letters"]["rows"] == len(rows)
+    assert status["tables"]["dead_letters"]["rows"] == platform.rows(DEAD_LETTERS, "error").num_rows
     assert [orphan for orphan in status["orphans"] if "lidar" in orphan and "unknown feed" in orphan]
     assert all(zone["backlog"]["segments"] == 0 for zone in status["zones"].values())
     assert all(table["backlog"] == 0 for table in status["tables"].values()), status["tables"]
-    assert {run.status for run in platform.runs()} == {dg.DagsterRunStatus.SUCCESS}
 
 
+@pytest.mark.usefixtures("harmed")
 def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> None:
     with platform.instance as instance:
         states = [s for s in instance.all_instigator_state() if s.instigator_type.value == "SENSOR"]
@@ -239,7 +346,8 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
         OBSERVATIONS_TO_ALERTS: RAW_RECORDS.zones,
         CATALOG_TO_ALERTS: ("elements", "ephemerides", "edits", "messages", "acknowledgements"),
         TELEMETRY_TO_FRAMES: ("telemetry",),
-        GROUND_SEGMENT: ("ground",),
+        GROUND_SEGMENT: ("ground", "membership"),
+        PLATFORM_METRICS: ("metrics",),
     }
     assert ticks.keys() == {*own, *map(landing_sensor_name, zones)}
     for job, feeds in zones.items():
@@ -251,9 +359,11 @@ def test_each_sensor_says_why_it_started_nothing(platform: RunningPlatform) -> N
     assert not [tick for tick in every if tick.status.value == "SKIPPED" and not tick.skip_reason]
 
 
+@pytest.mark.usefixtures("harmed")
 def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) -> None:
     outcomes = check_outcomes(platform)
-    unfed = {table.name for job in (*SCHEDULED_JOBS, TELEMETRY_TO_FRAMES, GROUND_SEGMENT) for table in tables_of(job)}
+    jobs = (*SCHEDULED_JOBS, TELEMETRY_TO_FRAMES, GROUND_SEGMENT, PLATFORM_METRICS, PROTOCOL_CAMPAIGN)
+    unfed = {table.name for job in jobs for table in tables_of(job)}
     assert {name for name, blocks, _ in outcomes if blocks} == {
         f"{table.name}:{check}" for table in TABLES if table.name not in unfed for check in ("exactly_once", "contract")
     }
@@ -263,32 +373,15 @@ def test_every_check_that_blocks_has_always_passed(platform: RunningPlatform) ->
 
 
 def test_a_worker_killed_after_its_first_commit_costs_neither_the_pool_nor_a_record(
-    platform: RunningPlatform, reports: FailureWebhook
+    platform: RunningPlatform, killed: Killed
 ) -> None:
-    earlier = {run.run_id for run in platform.runs()}
-    platform.observe(segments(70, 120))
-    victim = within(TIMEOUT_S, lambda: first_new_run(platform, "observations_to_alerts", earlier))
-    worker = within(TIMEOUT_S, lambda: worker_of(platform, victim, "raw_records"))
-    assert worker in platform.processes()
-    os.kill(worker, signal.SIGKILL)
-
-    assert eventually(lambda: status_of(platform, victim) == dg.DagsterRunStatus.FAILURE, TIMEOUT_S)
-    assert eventually(lambda: platform.rows(OBSERVATIONS, "observation_id").num_rows == len(valid_ids(120)), TIMEOUT_S)
-    assert eventually(platform.is_idle, TIMEOUT_S)
-    assert {r.status for r in platform.runs() if r.run_id != victim} == {dg.DagsterRunStatus.SUCCESS}
-    # Changes of vitals are posted to the same receiver; they have keys of their own.
-    assert eventually(lambda: victim in dict(reports.received), TIMEOUT_S)
-    of_runs = [(key, report) for key, report in reports.received if "vital" not in report]
-    assert [(key, report["url"]) for key, report in of_runs] == [(victim, f"{platform.url}/runs/{victim}")]
-    assert_all_landed_once(platform, until_s=120)
+    assert killed.others == {dg.DagsterRunStatus.SUCCESS}
+    assert [(key, report["url"]) for key, report in killed.reports] == [
+        (killed.run_id, f"{platform.url}/runs/{killed.run_id}")
+    ]
+    killed.stage.require_each_record_once(until_s=120)
     assert [name for name, blocks, passed in check_outcomes(platform) if blocks and not passed] == []
-    assert {alert.alert_id for alert in platform.alerts()} == alerts_in_the_journal(platform)
-
-
-def test_ctrl_c_ends_it_and_leaves_no_process(platform: RunningPlatform) -> None:
-    assert platform.interrupt(within_s=20) == 0, platform.output
-    assert platform.processes() == set()
-    assert "no process is left" in platform.output
+    assert killed.stage.alerts.keys() == killed.stage.journal
 
 
 def as_found(event: dict[str, str]) -> tuple[int, int, int, float]:
@@ -305,22 +398,6 @@ def valid_ids(until_s: float) -> set[str]:
     """Ids of the observations that sound records landed so far carry."""
     ids = {i for s in segments(0, until_s) for i in s.truth.column("observation_id").to_pylist()}
     return ids - {None}
-
-
-def assert_all_landed_once(platform: RunningPlatform, until_s: float) -> None:
-    """Every record of the world so far is a raw record; every sound one's observation is there, once."""
-    landed = [s.meta.sha256 for s in segments(0, until_s) for _ in range(s.meta.records)]
-    raw = platform.rows(RAW_RECORDS, "segment_sha256", "record_number")
-    raw = raw.filter(pc.is_in(raw.column("segment_sha256"), pa.array(set(landed))))
-    assert raw.num_rows == len(landed)
-    assert raw.group_by(raw.column_names).aggregate([]).num_rows == len(landed)
-    observed = platform.rows(OBSERVATIONS, "observation_id").column("observation_id").to_pylist()
-    assert len(observed) == len(set(observed))
-    assert set(observed) == valid_ids(until_s)
-
-
-def alerts_in_the_journal(platform: RunningPlatform) -> set[str]:
-    return set(current_keys(platform.lake.log(CONJUNCTION_ALERTS)).column("event_id").to_pylist())
 
 
 def decayed_element_set() -> bytes:

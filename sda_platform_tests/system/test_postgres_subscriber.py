@@ -1,6 +1,5 @@
 """Postgres as the subscriber: the real server, the contract, and kill -9 on either side of the connection."""
 
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier, Thread
@@ -11,21 +10,14 @@ from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.subscriber import Outcome, SubscriberMisconfigured, SubscriberUnavailable
 from sda_platform_tests.support.delivery_rounds import ALERTS, DELIVERY_POINTS, deliver, empty, killed_delivery, report
 from sda_platform_tests.support.delta_tables import lake_at
-from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_binaries, running_postgres
+from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_with_empty_database
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    binaries = postgres_binaries()
-    if binaries is None:
-        pytest.skip("no Postgres server here (Debian, Ubuntu: apt install postgresql)")
-    # Not below pytest's own directory, which only its owner may enter.
-    with (
-        tempfile.TemporaryDirectory(prefix="sda-postgres-") as directory,
-        running_postgres(binaries, Path(directory)) as running,
-    ):
-        yield running
+    with postgres_with_empty_database() as started:
+        yield started
 
 
 @pytest.fixture

@@ -9,11 +9,13 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
 from sda_platform.runtime import guardian, platform_home
 from sda_platform.runtime.lake_lock import LakeInUse, take_lake_lock
 from sda_platform.runtime.processes import LONGEST_PAUSE_S, Service, free_port, stop_all
+from sda_platform.runtime.sqlite_storage import SqliteStorage
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -155,8 +157,12 @@ def test_a_busy_port_is_replaced_by_a_free_one() -> None:
         assert free_port(busy) not in (0, busy)
 
 
-def test_postgres_is_one_setting(tmp_path: Path) -> None:
-    plain = platform_home.prepare(tmp_path / "a", 4000, with_postgres=False).with_name("dagster.yaml").read_text()
-    chosen = platform_home.prepare(tmp_path / "b", 4000, with_postgres=True).with_name("dagster.yaml").read_text()
-    assert chosen.startswith(plain)
-    assert "postgres_url: {env: SDA_DAGSTER_POSTGRES_URL}" in chosen.removeprefix(plain)
+def test_the_storage_of_dagster_is_one_setting(tmp_path: Path) -> None:
+    address = {platform_home.POSTGRES_VARIABLE: f"{platform_home.POSTGRES_SCHEME}me@host/db"}
+    chosen = platform_home.prepare(tmp_path / "a", "127.0.0.1:4000", address).with_name("dagster.yaml").read_text()
+    assert chosen.endswith('"storage": {"postgres": {"postgres_url": {"env": "SDA_DAGSTER_POSTGRES_URL"}}}\n')
+    platform_home.prepare(tmp_path / "b", "127.0.0.1:4000", {})
+    with dg.DagsterInstance.from_config(str(tmp_path / "b" / "dagster")) as instance:
+        storage = instance.get_ref().storage_data
+        assert storage is not None
+        assert storage.class_name == SqliteStorage.__name__

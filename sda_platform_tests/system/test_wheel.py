@@ -3,25 +3,17 @@
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from sda_platform_tests.support.wheels import unpacked_wheel
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The contents of the wheel, in a directory that takes precedence over the checkout."""
-    work = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(work)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    (wheel,) = work.glob("sda_platform-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(work / "site")
-    return work / "site"
+    return unpacked_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 def _python(installed: Path, home: Path, *arguments: str) -> str:

@@ -31,7 +31,7 @@ from sda_platform_tests.support.segments import land
 SNAPSHOT = Path(__file__).parents[1] / "data" / "asset_graph.json"
 # Numbers that count, number, rank or identify, and pure ratios: they have no unit.
 UNITLESS = {
-    COMMIT_SEQUENCE, "record_number", "sequence", "schema_version", "norad_id", "norad_id_1", "norad_id_2",
+    COMMIT_SEQUENCE, "record_number", "sequence", "value", "schema_version", "norad_id", "norad_id_1", "norad_id_2",
     "element_set_number", "source_priority", "eccentricity", "chi_square", "degrees_of_freedom", "radar_count",
     "optical_count", "isl_count", "rejected_count", "mahalanobis_distance", "collision_probability",
     "maximum_probability", "probability_2d", "probability_standard_error", "maximum_sigma_scale", "reprocess_count",
@@ -40,7 +40,8 @@ UNITLESS = {
     "priority_class", "satellite_id", "frame_sequence", "station_id", "information_gain", "expected_probability",
     "radial_error_scale", "in_track_error_scale", "cross_track_error_scale", "history_differences",
     "held_back_windows", "held_back_rms", "published_held_back_rms",
-    "revision", "token", "number", "priority", "executions",
+    "revision", "token", "number", "priority", "executions", "campaign", "seed", "operations", "faults",
+    "generation", "alive_views", "other_views",
 }  # fmt: skip
 
 

@@ -1,12 +1,17 @@
 """The documentation names what exists: pages, headings, modules, tests, commands and settings."""
 
 import re
+import runpy
+import socket
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sda_platform.cli.main import main
+from sda_platform.formats.optical_columns import decode_optical_records
+from sda_platform.formats.radar import RADAR_FRAME, decode_radar_frames
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
 
 ROOT = Path(__file__).parents[2]
@@ -14,11 +19,10 @@ DOCS = ROOT / "docs"
 PAGES = sorted((*ROOT.glob("*.md"), *DOCS.rglob("*.md")))
 NAMED = [page for page in PAGES if page.name != "CHANGELOG.md"]
 """The changelog names things by the names that they had."""
-GENERATED = {"cli.md", "settings.md", "tables.md", "orchestration.md", "formats.md"}
-"""Pages of docs/reference that docs/site/reference.py writes when the site is built."""
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _FILE = re.compile(r"`([\w./-]+\.(?:py|csv|yaml|xml|toml))`")
+_EXAMPLES = ("python", "json", "toml")
 _COMMAND = re.compile(r"`(?:\$ )?sda ((?!-)[a-z]+)")
 
 
@@ -40,8 +44,6 @@ def broken_links(page: Path) -> Iterator[str]:
             continue
         path, _, anchor = target.partition("#")
         linked = (page.parent / path).resolve() if path else page
-        if linked.parent == DOCS / "reference" and linked.name in GENERATED:
-            continue
         if not linked.exists() or (anchor and anchor not in anchors_of(linked)):
             yield target
 
@@ -84,11 +86,33 @@ def test_named_commands_and_settings_exist(page: Path) -> None:
 def test_the_navigation_names_pages_that_exist() -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     listed = re.findall(r": (\S+\.md)$", navigation, re.MULTILINE)
-    made = {f"reference/{page}" for page in GENERATED} | {"changelog.md", "contributing.md"}
+    made = {"changelog.md", "contributing.md"}
     assert [page for page in listed if page not in made and not (DOCS / page).exists()] == []
+
+
+def test_the_reference_pages_are_what_follows_from_the_code() -> None:
+    pages = runpy.run_path(str(DOCS / "site" / "reference.py"))["PAGES"]
+    outdated = [path for path, text in pages.items() if (DOCS / path).read_text() != text()]
+    assert outdated == [], "`make docs` writes them"
 
 
 def test_the_architecture_shows_every_package() -> None:
     shown = set(re.findall(r"`(\w+)/`", (DOCS / "explanation" / "architecture.md").read_text()))
     packages = {path.parent.name for path in (ROOT / "sda_platform").glob("*/__init__.py")}
     assert packages - shown == set()
+
+
+def test_the_examples_of_sensors_records_are_read_as_the_page_states() -> None:
+    page = (DOCS / "how-to" / "add-a-sensor.md").read_text()
+    program, record, source = (page.partition(f"```{kind}\n")[2].partition("```")[0] for kind in _EXAMPLES)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        port = tomllib.loads(source)["sources"]["radar-tenerife"]["bind"].partition(":")[2]
+        exec(program.replace(port, str(receiver.getsockname()[1])), {})
+        frame = receiver.recv(1_000)
+    radar, telescope = decode_radar_frames([frame]), decode_optical_records([record.encode()])
+    assert (radar.errors, telescope.errors) == ({}, {})
+    assert [*radar.source_id.to_pylist(), *telescope.source_id.to_pylist()] == ["radar-31", "optical-teide"]
+    assert all(f"`{name}" in page for name in RADAR_FRAME.names or () if name != "reserved")
+    offsets = [int(offset) for offset in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)]
+    assert offsets == [field[1] for field in (RADAR_FRAME.fields or {}).values()]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
+from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.cli.main import main
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.dead_letters.growth import GrowthResource
@@ -84,6 +85,7 @@ SECTIONS = {
     "screening": ScreeningResource,
     "alerting": AlertingResource,
     "scheduling": TaskingResource,
+    "weather": SpaceWeatherResource,
 }
 VARIABLES = {
     "SDA_ALERT_DILUTION_RED_PC",
@@ -118,6 +120,7 @@ VARIABLES = {
     "SDA_SCREENING_VOLUMES",
     "SDA_SENSORS",
     "SDA_SOURCES",
+    "SDA_SPACE_WEATHER",
     "SDA_TASKING_HORIZON_H",
     "SDA_TASKING_SCOPE",
     "SDA_WINDOW_S",
@@ -127,6 +130,7 @@ VARIABLES = {
     "SDA_RUN_MAX_S",
     "SDA_SUBSCRIBER_LAG_S",
     "SDA_VITALS_INTERVAL_S",
+    "SDA_METRICS_INTERVAL_S",
     "SDA_WATERMARK_STALL_S",
 }
 

@@ -9,10 +9,11 @@ from click.testing import CliRunner, Result
 
 from sda_platform.catalog.conflicts import edit_claims
 from sda_platform.catalog.edit_decoding import decode
-from sda_platform.catalog.tables import CATALOG_CONFLICTS, CATALOG_EDITS, EDITS_FEED
+from sda_platform.catalog.tables import CATALOG_CONFLICTS, CATALOG_EDITS, EDITS_FEED, ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.cli.main import main
 from sda_platform.clock import MissionClock
 from sda_platform.formats.element_sets import decode_element_sets
+from sda_platform.lake.manifest import TableWindow
 from sda_platform.landing.zone import LandingZone
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.segments import START_NS, catalogue_of
@@ -112,6 +113,23 @@ def test_edits_made_at_two_sites_are_shown_until_one_is_chosen__CS8(home: Path) 
     consume_edits(home)
     assert sda(home, "conflicts").exit_code == 0
     assert "name: ISS (ZARYA)" in sda(home, "show", "25544").output
+
+
+def test_a_merged_satellite_is_traced_and_a_correction_names_its_set__CS9(home: Path) -> None:
+    assert "5 is merged into 5" not in sda(home, "show", "5").output
+    assert "must be the catalogue number of another object" in sda(home, "edit", "5", "merged_into", "5").output
+    assert sda(home, "edit", "5", "merged_into", "11").exit_code == 0
+    assert "names 0 sets of object 25544" in sda(home, "edit", "25544", "correct_object", "other.csv:2:5").output
+    number = answer(home, "show", "25544")["record_number"]
+    assert sda(home, "edit", "25544", "correct_object", f"catalogue.csv:{number}:11").exit_code == 0
+    consume_edits(home)
+    lake = lake_at(home / "lake")
+    heads = {table.name: lake.log(table).head() for table in (ELEMENT_SETS, CATALOG_EDITS)}
+    windows = [TableWindow(name, 0, head.sequence, -1, head.commit_version) for name, head in heads.items()]
+    commit(lake, ORBITAL_CATALOG, windows=windows)  # the merge itself needs the engine
+    assert "object 5 is merged into 11, by an edit" in sda(home, "show", "5").output
+    assert answer(home, "show", "11")["merged"] == [5]
+    assert "with the sets of 5, which edits merged into it" in sda(home, "show", "11").output
 
 
 @pytest.mark.parametrize("name", ["csv", "json", "tle"])

@@ -1,6 +1,7 @@
 """Replay of the tables whose bodies need no engine but for the commit, which delta-rs makes here instead."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import RAW_RECORDS
 from sda_platform.lake import restoration
 from sda_platform.lake.errors import NotReplayable, SegmentLost
+from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 from sda_platform.landing.zone import LandingZone
@@ -31,6 +33,7 @@ from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.comparison import Comparison
 from sda_platform.replay.digest import digest
 from sda_platform.replay.history import EVERY_COMMIT, Span, history
+from sda_platform.replay.recorded_zones import RecordedZones
 from sda_platform.settings import Settings
 from sda_platform.tasking.tables import PASS_SCHEDULE
 from sda_platform_tests.support.delta_tables import commit, genesis_window, no_engine, with_delta_rs
@@ -92,6 +95,20 @@ def test_records_and_deliveries_are_made_again_from_archive_and_journal__F_repla
         ("raw_records", 22, ()), ("alert_deliveries", 4, ()),
     ]  # fmt: skip
     assert (subscriber.held(), sorted(home.glob("landing/**/*"))) == before
+
+
+def test_a_replay_holds_what_it_reads__DL4_I8(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leases, held = VersionLeases(str(home / "lake")), list[dict[str, Sequence[int]]]()
+    taken = RecordedZones.take
+
+    def take(self: RecordedZones, *given: Any, **named: Any) -> Any:
+        held.extend(dict(lease.versions) for lease in leases.active())
+        return taken(self, *given, **named)
+
+    monkeypatch.setattr(RecordedZones, "take", take)
+    assert not any(each.differences for each in replayed(home, "shadow"))
+    assert held == [{"raw_records": [0]}] * 2
+    assert leases.active() == []
 
 
 def test_two_replays_of_one_history_have_one_digest__F_replay(home: Path) -> None:

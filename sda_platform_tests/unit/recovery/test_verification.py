@@ -88,6 +88,17 @@ def test_a_fork_is_seen(lake: Lake) -> None:
     assert chain(lake) == ["sequence 2 names another predecessor than sequence 1"]
 
 
+@pytest.mark.parametrize(("token", "mine"), [(42, "token 42"), (None, "no token")])
+def test_a_commit_of_a_former_holder_of_the_lease_is_seen__ML2(lake: Lake, token: int | None, mine: str) -> None:
+    for held in (43, 43, 44):
+        commit(lake, OBSERVATIONS, fencing_token=held)
+    assert broken_chain(lake.log(OBSERVATIONS).commits()) == []
+    commit(lake, OBSERVATIONS, fencing_token=token)
+    assert broken_chain(lake.log(OBSERVATIONS).commits()) == [
+        f"sequence 4 was committed under {mine}, after sequence 3 under token 44: leases overlapped"
+    ]
+
+
 def test_a_beginning_that_is_none_is_seen(lake: Lake) -> None:
     commit(lake, OBSERVATIONS, previous_sha256="of a lost history")
     assert chain(lake) == ["sequence 1 is not the first of its chain"]

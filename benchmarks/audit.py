@@ -4,8 +4,11 @@
 
 Stages with confidence intervals at several batch sizes, allocations per batch of 1,000 frames (memray), the widest
 stacks and a flame graph under load (py-spy), and one paired comparison: the chain of kernels with the same written
-with an object for each frame. With ``--against`` the stages of another revision are measured in turns with this one;
-the exit code is 1 if a stage has become slower by 15 % or more with p < 0.05.
+with an object for each frame. Times are processor time, except of sealing, which waits for the disk.
+
+With ``--against`` the stages of another revision are measured in turns with this one, in processes of their own. The
+median of a process is one sample, because what slows a process slows all that it measures. The exit code is 1 if a
+stage has become slower by 15 % or more with p < 0.05.
 """
 
 import argparse
@@ -19,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
 import memray
 import numpy as np
@@ -30,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 PAGE, FLAMES = ROOT / "docs" / "reference" / "performance-audit.md", ROOT / "docs" / "images" / "collector-flame.svg"
 BATCH = 1_000
 SLOWER, SIGNIFICANT = 1.15, 0.05
-ROUNDS = 4
+ROUNDS = 6
 Samples = Mapping[str, Mapping[str, Sequence[float]]]
 
 
@@ -92,17 +96,17 @@ def _profiled(seconds: float) -> list[tuple[str, float]]:
 
 
 def _compared(revision: str) -> int:
-    """Measure this version and ``revision`` in turns; 1 if a stage is slower."""
+    """Measure this version and ``revision`` in turns, each first in every other turn; 1 if a stage is slower."""
     with tempfile.TemporaryDirectory() as directory:
         other = Path(directory) / "other"
         subprocess.run(["git", "-C", str(ROOT), "worktree", "add", "--detach", str(other), revision], check=True)
         try:
-            rounds = [(_measured(ROOT, "--size", "1000"), _measured(other, "--size", "1000")) for _ in range(ROUNDS)]
+            rounds = [_turn((ROOT, other) if number % 2 else (other, ROOT)) for number in range(ROUNDS)]
         finally:
             subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(other)], check=True)
     slower = 0
-    for stage in rounds[0][0]:
-        ours, theirs = ([value for each in rounds for value in each[side][stage]["1000"]] for side in (0, 1))
+    for stage in rounds[0][ROOT]:
+        ours, theirs = ([median(each[root][stage]["1000"]) for each in rounds] for root in (ROOT, other))
         effect, p = _effect(theirs, ours)
         is_slower = effect >= SLOWER and p < SIGNIFICANT
         slower += is_slower
@@ -111,8 +115,12 @@ def _compared(revision: str) -> int:
     return 1 if slower else 0
 
 
+def _turn(roots: Iterable[Path]) -> dict[Path, Samples]:
+    return {root: _measured(root, "--size", "1000") for root in roots}
+
+
 def _effect(before: Iterable[float], after: Iterable[float]) -> tuple[float, float]:
-    """Ratio of medians, after to before, and the p-value of the Mann-Whitney test."""
+    """Ratio of medians, after to before, and the p-value of the Mann-Whitney test (exact for few samples)."""
     one, other = np.array(list(before)), np.array(list(after))
     return float(np.median(other) / np.median(one)), float(mannwhitneyu(one, other).pvalue)
 
@@ -147,7 +155,7 @@ Time per batch of {BATCH:,}: {effect:.3f} of the version before (p = {p:.2g}, Ma
 Allocations: {allocations["the same, an object a frame"]:,} before, {allocations["cut, classify, pack"]:,} after.
 
 `python benchmarks/audit.py --against REVISION` measures two versions in turns. It fails if a stage is slower by 15 % or
-more with p < 0.05.
+more with p < 0.05, by the medians of {ROUNDS} processes of each.
 {_flames(widest)}"""
 
 

@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: add the generated reference, decisions, the changelog and the contributor's page to the site."""
+"""Hooks of MkDocs: add decisions, the changelog and the contributor's page to the site."""
 
 import os
 import re
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
-from reference import PAGES  # MkDocs loads hooks with their directory on the path
 
 ROOT = Path(__file__).parents[2]
 ROOT_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
@@ -22,9 +21,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that are not committed below docs/."""
-    for path, text in PAGES.items():
-        files.append(File.generated(config, path, content=text()))
+    """Add the pages that are not below docs/."""
     for source, page in ROOT_PAGES.items():
         text_of = (ROOT / source).read_text().replace("](docs/", "](")
         files.append(File.generated(config, page, content=text_of))

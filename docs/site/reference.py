@@ -1,6 +1,10 @@
-"""The reference pages as Markdown, derived from the code: commands, settings, tables, orchestration and formats."""
+"""The reference pages as Markdown, derived from the code: commands, settings, tables, orchestration and formats.
+
+`make docs` runs this file as a script, which writes the pages. A test fails while they are not current.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
@@ -185,5 +189,15 @@ def _grid(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def write_pages() -> None:
+    """Write every page below docs/."""
+    for path, text in PAGES.items():
+        (Path(__file__).parents[1] / path).write_text(text())
+
+
 def _cell(value: Any) -> str:
     return " ".join(str(value if value is not None else "").split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    write_pages()

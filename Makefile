@@ -1,6 +1,6 @@
 # The verbs of this repository. Everything runs inside .venv, which `setup` makes and keeps in step with the lock.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test demo up test soak audit check docs screenshots coverage format lock clean
+.PHONY: help setup setup-test demo up test soak audit check docs screenshots coverage format lock sbom clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -29,8 +29,12 @@ else
 	@$(BIN)/python -m pytest $(TESTS) $(ARGS)
 endif
 
-soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation
-	@$(BIN)/python -m sda_platform_tests.campaign$(if $(YEAR),.year,$(if $(SAMPLE), --sample)) $(ARGS)
+soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; T3=1 a real etcd cluster
+ifdef RACE
+	@RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k race
+else
+	@$(BIN)/python -m sda_platform_tests.campaign$(if $(YEAR),.year,$(if $(T3),.tier3,$(if $(SAMPLE), --sample))) $(ARGS)
+endif
 
 audit: setup  ## time, profile and count the allocations of the collector; writes docs/reference/performance-audit.md
 	@$(BIN)/python benchmarks/audit.py $(ARGS)
@@ -42,7 +46,8 @@ check: setup  ## lint, format, types, layers, definitions
 	$(BIN)/lint-imports
 	VIRTUAL_ENV=$(CURDIR)/.venv DAGSTER_DISABLE_TELEMETRY=yes $(BIN)/dg check defs
 
-docs: setup  ## the documentation as a site in build/site; warnings are errors
+docs: setup  ## the reference pages, and the documentation as a site in build/site; warnings are errors
+	@PYTHONPATH=. $(BIN)/python docs/site/reference.py
 	@PYTHONPATH=. NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "build/site/index.html"
 
@@ -59,6 +64,12 @@ format: setup  ## format the code
 lock: setup  ## resolve pyproject.toml anew into requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --output-file requirements.lock
+
+sbom: setup  ## the software bill of materials of the lock (CycloneDX) in build/sbom.cdx.json
+	@mkdir -p build
+	@$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock \
+	    --pyproject pyproject.toml --output-reproducible --output-file build/sbom.cdx.json
+	@echo "build/sbom.cdx.json"
 
 clean:  ## caches and build products; the environment and var/ stay
 	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

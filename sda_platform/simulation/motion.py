@@ -85,7 +85,8 @@ class Motion:
         wanted_pairs = list(zip(row.tolist(), number.tolist(), strict=True))
         found = np.array([self.kept[pair] for pair in wanted_pairs])
         least = min(number.tolist())
-        for each, before in [pair for pair in self.kept if 0 < pair[1] < least]:
+        # The newest state of a row stays, however old: the row's next state follows from it.
+        for each, before in [pair for pair in self.kept if 0 < pair[1] < min(least, self.newest[pair[0]])]:
             del self.kept[each, before]
         return found
 

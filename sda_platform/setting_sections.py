@@ -11,11 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field
 PREFIX: Final = "SDA_"
 VARIABLE: Final = "variable"
 IS_FILE: Final = "is_file"
+SHOWN_DEFAULT: Final = "shown_default"
 
 
-def setting(default: Any, description: str, variable: str, *, is_file: bool = False, **constraints: Any) -> Any:
-    """A field that the environment variable ``SDA_<variable>`` sets; ``is_file``: it may be a path on this machine."""
-    facts: dict[str, Any] = {VARIABLE: PREFIX + variable, IS_FILE: is_file}
+def setting(
+    default: Any, description: str, variable: str, *, is_file: bool = False, shown_default: str = "", **constraints: Any
+) -> Any:
+    """A field that the environment variable ``SDA_<variable>`` sets.
+
+    ``is_file``: it may be a path on this machine. ``shown_default``: the documented default, where machines differ.
+    """
+    facts: dict[str, Any] = {VARIABLE: PREFIX + variable, IS_FILE: is_file, SHOWN_DEFAULT: shown_default}
     return Field(default, description=description, json_schema_extra=facts, **constraints)
 
 
@@ -63,8 +69,9 @@ class Parallelism(SettingsSection):
 
     at_once: int = setting(
         os.cpu_count() or 2,
-        "Number of concurrent tasks of a screening or a search for passes: the number of the engine's cores.",
+        "Number of Spark tasks of a screening or a search for passes; on a cluster, set twice the number of its cores.",
         "SCREENING_AT_ONCE",
+        shown_default="the machine's cores",
         ge=1,
     )
 

@@ -5,39 +5,34 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import dagster as dg
 
 from sda_platform.cli.main import main
 from sda_platform.definitions import defs
+from sda_platform.edge.address import Address
+from sda_platform.edge.config import ServiceConfig, SourceConfig
 from sda_platform.formats.conversion import targets_of
-from sda_platform.formats.registry import FORMATS
+from sda_platform.formats.registry import FORMATS, ZONES
+from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES
+from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
 
 
 def cli() -> str:
     """Every command of `sda` with its arguments and options."""
-    group = click.Context(main, info_name="sda")
+    top = click.Context(main, info_name="sda")
     parts = [
         "# Commands\n",
         f"{main.help}\n",
         "Options of `sda` itself come before the command:\n",
         _options(main.params),
+        *_commands(top, level=2),
     ]
-    for name in main.list_commands(group):
-        command = main.commands[name]
-        usage = click.Context(command, parent=group, info_name=name).command_path
-        pieces = command.collect_usage_pieces(click.Context(command, parent=group, info_name=name))
-        parts += [
-            f"## sda {name}\n",
-            f"    {usage} {' '.join(pieces)}\n",
-            f"{command.help}\n",
-            _options(command.params),
-        ]
     return "\n".join(parts)
 
 
@@ -60,7 +55,13 @@ def settings() -> str:
 
 def tables() -> str:
     """Every table with its key, inputs, jobs and columns."""
-    parts = ["# Tables\n", "Tables are listed in the order in which data flows.\n"]
+    by_rows = {kind: ", ".join(f"[`{t.name}`](#{t.name})" for t in TABLES if _rows(t) == kind) for kind in _KINDS}
+    parts = (
+        "# Tables\n",
+        "Each table is listed after the tables that it consumes or reads; feedback is left out of this order.\n",
+        "## How rows change\n",
+        _grid(("Rows", "A commit", "Tables"), [(f"**{kind}**", _KINDS[kind], by_rows[kind]) for kind in _KINDS]),
+    )
     return "\n".join((*parts, *(_table(table) for table in TABLES)))
 
 
@@ -110,12 +111,41 @@ def formats() -> str:
     )
 
 
+def collectors() -> str:
+    """Every key of the collector's configuration, by kind of source, and the formats of each landing zone."""
+    sections: list[tuple[str, str, Any]] = [("`[collector]`", "Keys of the whole process.", ServiceConfig)]
+    for model in get_args(get_args(SourceConfig)[0]):
+        kinds = ", ".join(f"`{kind}`" for kind in get_args(model.model_fields["kind"].annotation))
+        sections.append((f"kind = {kinds}", model.__doc__ or "", model))
+    parts = [
+        "# Keys of the collector\n",
+        "`collect.toml` has a section `[collector]`, and a section `[sources.<name>]` for each source.",
+        "A name has up to 40 lower-case letters, digits and hyphens.",
+        "[Run collectors](../how-to/run-collectors.md) has an example.\n",
+    ]
+    for title, meaning, model in sections:
+        rows = [
+            (f"`{name}`", _key_type(field), "required" if field.is_required() else _default(field), field.description)
+            for name, field in model.model_fields.items()
+            if name != "kind"
+        ]
+        parts += [f"## {title}\n", f"{meaning}\n", _grid(("Key", "Type", "Default", "Meaning"), rows)]
+    zones = [(f"`{zone}`", " ".join(f"`{name}`" for name in names)) for zone, names in ZONES.items()]
+    parts += [
+        "## Formats of the landing zones\n",
+        "An upload names the zone, and the format where the file's name does not determine it.\n",
+        _grid(("Zone", "Formats"), zones),
+    ]
+    return "\n".join(parts)
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "reference/cli.md": cli,
     "reference/settings.md": settings,
     "reference/tables.md": tables,
     "reference/orchestration.md": orchestration,
     "reference/formats.md": formats,
+    "reference/collectors.md": collectors,
 }
 """Page below docs/ → the function that writes it."""
 
@@ -138,7 +168,7 @@ def _table(table: Table) -> str:
         ("Reads as a snapshot", _names(table.reads)),
         ("Feedback", _names(table.feedback())),
         ("Landing zones", ", ".join(f"`landing/{zone}`" for zone in table.zones)),
-        ("Rows", "one per key; replaced" if table.replaces_rows else "appended, never changed"),
+        ("Rows", f"[{_rows(table)}](#how-rows-change)"),
     ]
     columns = [
         (f"`{c.name}`", f"`{c.data_type.simpleString()}`", c.unit or "", "yes" if c.nullable else "", c.description)
@@ -152,6 +182,37 @@ def _table(table: Table) -> str:
             _grid(("Column", "Type", "Unit", "Nullable", "Meaning"), columns),
         )
     )
+
+
+_KINDS: Mapping[str, str] = {
+    "appended": "adds rows, which never change; a key occurs once",
+    "correction log": "adds inserts and retracts, with a revision for each entry of a key; "
+    "a row holds now if the last entry of its key is an insert",
+    "one per key, replaced": "writes the whole table again; rows that do not change keep their `commit_sequence`",
+}
+"""How the rows of a table change → what a commit does."""
+
+
+def _rows(table: Table) -> str:
+    appended, log, replaced = _KINDS
+    if table.replaces_rows:
+        return replaced
+    return log if issubclass(table.model, CorrectionLogModel) else appended
+
+
+def _commands(parent: click.Context, level: int) -> Iterator[str]:
+    """Each command of a group with its options, then its own commands one level below."""
+    group = parent.command
+    assert isinstance(group, click.Group)
+    for name in group.list_commands(parent):
+        command = group.commands[name]
+        context = click.Context(command, parent=parent, info_name=name)
+        yield f"{'#' * level} {context.command_path}\n"
+        yield f"    {context.command_path} {' '.join(command.collect_usage_pieces(context))}\n"
+        yield f"{command.help}\n"
+        yield _options(command.params)
+        if isinstance(command, click.Group):
+            yield from _commands(context, level + 1)
 
 
 _SPECS = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
@@ -177,9 +238,19 @@ def _type_name(annotation: Any) -> str:
     return f"`{annotation.__name__ if isinstance(annotation, type) else annotation}`".replace("typing.", "")
 
 
+def _key_type(field: Any) -> str:
+    annotation = field.annotation
+    if annotation is Address:
+        return "`host:port`"
+    choices = get_args(annotation)
+    if choices and all(isinstance(each, str) for each in choices):
+        return ", ".join(f'`"{each}"`' for each in choices)
+    return _type_name(annotation)
+
+
 def _default(field: Any) -> str:
-    if field.default_factory is not None and field.is_required() is False:
-        return "by the machine"
+    if shown := (field.json_schema_extra or {}).get(SHOWN_DEFAULT):
+        return str(shown)
     return f"`{field.default}`" if field.default not in ("", None) else ""
 
 

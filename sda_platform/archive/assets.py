@@ -91,6 +91,7 @@ def _regular(how_often: str, job: Any, cron: str) -> dg.ScheduleDefinition:
         name=f"{how_often}_{job.name}",
         job=job,
         cron_schedule=cron,
+        description=f"Starts `{job.name}`.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
 

@@ -205,5 +205,6 @@ def nightly(job: dg.JobDefinition) -> dg.ScheduleDefinition:
         name="nightly_maintenance",
         job=job,
         cron_schedule="0 3 * * *",
+        description="Starts `maintenance`, when the disk is least busy.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )

@@ -109,7 +109,7 @@ checks = [
     table_checks(
         CATALOG_EDITS,
         balance=[unbalanced_segments],
-        freshness=DataFreshness("edits are consumed", MAX_ELEMENTS_AGE_S, never_stale),
+        freshness=DataFreshness("edits follow no schedule", MAX_ELEMENTS_AGE_S, never_stale),
     ),
     table_checks(
         CATALOG_CONFLICTS,

@@ -174,7 +174,7 @@ checks = [
     table_checks(
         ALERT_ACKNOWLEDGEMENTS,
         balance=[unbalanced_segments, miscounted_segments],
-        freshness=DataFreshness("acknowledgements are consumed", MAX_MESSAGES_AGE_S, never_stale),
+        freshness=DataFreshness("people acknowledge when they want to", MAX_MESSAGES_AGE_S, never_stale),
     ),
     backlog_check(ALERT_ACKNOWLEDGEMENTS, [ACKNOWLEDGEMENTS_FEED]),
     landing_balance_check(ALERT_ACKNOWLEDGEMENTS, [ACKNOWLEDGEMENTS_FEED]),

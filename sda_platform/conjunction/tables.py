@@ -109,7 +109,8 @@ class Assessment(Approach):
     )
     is_screening_only: T.BooleanType = pa.Field(
         nullable=True,
-        description="Whether a covariance is the model of element sets by age and regime: no Pc to manoeuvre by.",
+        description="Whether a covariance is the model of element-set errors (orbit, age, own history): "
+        "no Pc to manoeuvre by.",
     )
     risk: T.StringType = pa.Field(
         isin=["red", "yellow", "green"],

@@ -8,7 +8,7 @@
     kind = "radar"
     bind = "127.0.0.1:7001"
 
-Each kind of source is a model here; docs/how-to/run-collectors.md lists their options. Secrets are not in the file: it
+Each kind of source is a model here; docs/reference/collectors.md lists their options. Secrets are not in the file: it
 names the environment variables that hold them.
 """
 
@@ -50,8 +50,8 @@ class RadarConfig(_Model):
     """Radar frames over UDP."""
 
     kind: Literal["radar"]
-    bind: HostAndPort
-    receive_buffer_bytes: int = Field(4 * 2**20, gt=0)
+    bind: HostAndPort = Field(description="Address at which it listens.")
+    receive_buffer_bytes: int = Field(4 * 2**20, gt=0, description="Size of the socket's receive buffer.")
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
@@ -62,9 +62,9 @@ class FramedConfig(_Model):
     """Links or telemetry over TCP, from senders that connect."""
 
     kind: Literal["isl", "telemetry"]
-    bind: HostAndPort
-    acknowledge: bool = False
-    max_connections: int = Field(256, gt=0, le=4096)
+    bind: HostAndPort = Field(description="Address at which it listens.")
+    acknowledge: bool = Field(False, description="Whether the sender gets acknowledgements of synced frames.")
+    max_connections: int = Field(256, gt=0, le=4096, description="Largest number of senders at once.")
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
@@ -76,10 +76,10 @@ class StationConfig(_Model):
     """A ground station that is called."""
 
     kind: Literal["station"]
-    address: HostAndPort
-    elements_url: str = ""
-    norad_id: int | None = None
-    refresh_s: float = Field(600.0, ge=60.0)
+    address: HostAndPort = Field(description="Address of the station.")
+    elements_url: str = Field("", description="Service with `/tle/<norad_id>`, the element set; empty: none.")
+    norad_id: int | None = Field(None, description="The satellite whose set is requested, and landed.")
+    refresh_s: float = Field(600.0, ge=60.0, description="Time between two requests of that set, seconds.")
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
@@ -93,10 +93,10 @@ class OpticalConfig(_Model):
     """An optical archive over HTTP."""
 
     kind: Literal["optical"]
-    url: str
-    poll_interval_s: float = Field(5.0, gt=0.0)
-    wait_ms: int = Field(0, ge=0, le=60_000)
-    overlap_s: float = Field(60.0, ge=0.0, le=86_400.0)
+    url: str = Field(description="The archive; it is requested with `?since=<ns>`.")
+    poll_interval_s: float = Field(5.0, gt=0.0, description="Pause between two requests, seconds.")
+    wait_ms: int = Field(0, ge=0, le=60_000, description="How long the archive may hold a request; 0: no long polling.")
+    overlap_s: float = Field(60.0, ge=0.0, le=86_400.0, description="Time that is requested again, seconds.")
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
@@ -108,9 +108,9 @@ class FolderConfig(_Model):
     """A folder that partners copy files to."""
 
     kind: Literal["folder"]
-    path: Path
-    interval_s: float = Field(1.0, gt=0.0)
-    settle_s: float = Field(2.0, ge=0.0)
+    path: Path = Field(description="The folder.")
+    interval_s: float = Field(1.0, gt=0.0, description="Time between two scans, seconds.")
+    settle_s: float = Field(2.0, ge=0.0, description="How long a file must be unchanged before it lands, seconds.")
 
     def build(self, name: str, services: Services) -> Source:
         """The source that this describes."""
@@ -121,9 +121,9 @@ class UploadConfig(_Model):
     """HTTP uploads; beyond loopback a token is needed."""
 
     kind: Literal["upload"]
-    bind: HostAndPort
-    token_variable: str = ""
-    max_bytes: int = Field(2**30, gt=0)
+    bind: HostAndPort = Field(description="Address at which it listens.")
+    token_variable: str = Field("", description="Environment variable with the token; required beyond loopback.")
+    max_bytes: int = Field(2**30, gt=0, description="Largest upload.")
 
     @model_validator(mode="after")
     def _has_token(self) -> "UploadConfig":
@@ -140,11 +140,11 @@ class PullConfig(_Model):
     """A public catalogue that is requested periodically."""
 
     kind: Literal["pull"]
-    url: str
-    zone: Literal["elements", "messages"] = "elements"
-    format: str
-    interval_s: float = Field(7_200.0, ge=LEAST_INTERVAL_S)
-    login: Literal["", "space-track"] = ""
+    url: str = Field(description="What is requested.")
+    zone: Literal["elements", "messages"] = Field("elements", description="Landing zone of the answer.")
+    format: str = Field(description="Format of the answer, one of the zone's.")
+    interval_s: float = Field(7_200.0, ge=LEAST_INTERVAL_S, description="Time between two requests, seconds.")
+    login: Literal["", "space-track"] = Field("", description="Form that opens a session; empty: none.")
 
     @model_validator(mode="after")
     def _format_fits(self) -> "PullConfig":
@@ -170,13 +170,13 @@ SourceConfig = Annotated[
 class ServiceConfig(_Model):
     """What concerns all sources."""
 
-    control: HostAndPort = Address("127.0.0.1", 9100)
-    token_variable: str = ""
-    seal_after_s: float = Field(1.0, gt=0.0, le=60.0)
-    deferred_seal_after_s: float = Field(5.0, gt=0.0, le=300.0)
-    segment_max_bytes: int = Field(64 * 2**20, ge=64 * 2**10, le=64 * 2**20)
-    backlog_max_bytes: int = Field(512 * 2**20, gt=0)
-    backlog_max_segments: int = Field(4_096, gt=0)
+    control: HostAndPort = Field(Address("127.0.0.1", 9100), description="Address of `/health`, `/metrics` and others.")
+    token_variable: str = Field("", description="Environment variable with their token; required beyond loopback.")
+    seal_after_s: float = Field(1.0, gt=0.0, le=60.0, description="Longest wait of a record for its segment, seconds.")
+    deferred_seal_after_s: float = Field(5.0, gt=0.0, le=300.0, description="The same for deferred records, seconds.")
+    segment_max_bytes: int = Field(64 * 2**20, ge=64 * 2**10, le=64 * 2**20, description="Largest segment.")
+    backlog_max_bytes: int = Field(512 * 2**20, gt=0, description="Pending bytes of a zone that defer low priority.")
+    backlog_max_segments: int = Field(4_096, gt=0, description="Pending segments of a zone that defer low priority.")
 
     @model_validator(mode="after")
     def _has_token(self) -> "ServiceConfig":

@@ -58,6 +58,7 @@ SERVICE_LEVELS_SCHEDULE = dg.ScheduleDefinition(
     name="daily_service_levels",
     job=SERVICE_LEVELS_JOB,
     cron_schedule="58 23 * * *",
+    description="Starts `service_levels` at the end of the day (UTC).",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 """Two minutes before midnight (UTC), so that its materializations are the days. The job shows the day so far."""

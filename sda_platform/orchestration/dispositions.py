@@ -161,7 +161,7 @@ RECORD_KINDS: Final[Mapping[str, RecordKind]] = MappingProxyType(
             "A source was cut off and caught up, its clock runs behind, or a collector deferred redundant samples.",
             "How late, and is it one source? A constant lag is a clock, a burst is an outage. "
             "Compare those of radars with `records_deferred` of the collector.",
-            "A slow source: raise its lateness bound. A clock: have it repaired. "
+            "A slow source: raise `SDA_ALLOWED_LATENESS_S`, for all sources. A clock: have it repaired. "
             "Deferred samples: find out why the lake fell behind.",
             "Yes, once the source has caught up: its closed windows are then computed again.",
         ),

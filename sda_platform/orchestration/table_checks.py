@@ -17,6 +17,7 @@ from sda_platform.lake.log import TableLog
 from sda_platform.lake.log_commits import Commit
 from sda_platform.lake.table import Table
 from sda_platform.lake.verdicts import TableVerdict
+from sda_platform.orchestration.freshness import never_stale
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.recovery import repair_record
 from sda_platform.recovery.examination import Depth, examine
@@ -33,6 +34,13 @@ class DataFreshness:
     meaning: str
     max_lag_s: float
     newest_ns: Callable[[Lake, TableLog], int | None]
+
+    @property
+    def rule(self) -> str:
+        """What the check verifies, as a sentence."""
+        if self.newest_ns is never_stale:
+            return f"Always passes: {self.meaning}."
+        return f"By the mission clock, {self.meaning}."
 
 
 def table_checks(
@@ -58,7 +66,7 @@ def table_checks(
             asset=table.name,
             description="Every commit since Delta's checkpoint can be read; every live data file exists and opens.",
         ),
-        dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=f"In mission time, {freshness.meaning}."),
+        dg.AssetCheckSpec("data_is_fresh", asset=table.name, description=freshness.rule),
     ]
 
     @dg.multi_asset_check(name=f"{table.name}_checks", specs=specs)
@@ -128,7 +136,7 @@ def _fresh(store: Lake, log: TableLog, freshness: DataFreshness) -> dg.AssetChec
         check_name="data_is_fresh",
         passed=lag_s is not None and lag_s <= freshness.max_lag_s,
         severity=dg.AssetCheckSeverity.WARN,
-        description=freshness.meaning,
+        description=freshness.rule,
         metadata={
             "mission_time": iso(now),
             "newest": "no data yet" if newest is None else iso(newest),

@@ -71,7 +71,7 @@ AUDIT_JOBS = [
         selection=dg.AssetSelection.assets(dg.AssetKey(["audit", audit.name])),
         tags={POOL_TAG: Pool.MAINTENANCE},
         executor_def=dg.in_process_executor,
-        description=audit.description,
+        description=f"Verifies: {audit.description[0].lower()}{audit.description[1:]}",
     )
     for audit in AUDITS
 ]
@@ -80,12 +80,13 @@ NIGHTLY_AUDITS = dg.define_asset_job(
     selection=dg.AssetSelection.groups(GROUP),
     tags={POOL_TAG: Pool.MAINTENANCE},
     executor_def=dg.in_process_executor,
-    description="Every audit, one after the other. They change nothing.",
+    description="Runs every audit, one after the other. It changes nothing.",
 )
 AUDIT_SCHEDULE = dg.ScheduleDefinition(
     name="nightly_audits",
     job=NIGHTLY_AUDITS,
     cron_schedule="0 4 * * *",
+    description="Starts `audits`, an hour after the maintenance.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 """After the maintenance, which begins at three."""

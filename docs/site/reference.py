@@ -119,7 +119,7 @@ def collectors() -> str:
         sections.append((f"kind = {kinds}", model.__doc__ or "", model))
     parts = [
         "# Keys of the collector\n",
-        "`collect.toml` has a section `[collector]`, and a section `[sources.<name>]` for each source.",
+        "`<home>/collect.toml` has a section `[collector]`, and a section `[sources.<name>]` for each source.",
         "A name has up to 40 lower-case letters, digits and hyphens.",
         "[Run collectors](../how-to/run-collectors.md) has an example.\n",
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 from sda_platform.orchestration.dispositions import RECORD_KINDS
 
 RUNBOOK = Path(__file__).parents[2] / "docs/how-to/dead-letters.md"
-_HEADING = "## Kinds\n"
+_HEADING = "## Each kind, with cause and remedy\n"
 
 
 def rendered() -> str:

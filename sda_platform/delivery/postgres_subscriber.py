@@ -13,7 +13,6 @@ from sda_platform.delivery.sql_subscriber import SCHEMA, SqlSubscriber, Transact
 from sda_platform.delivery.subscriber import DIGEST_MASK, SubscriberMisconfigured, SubscriberUnavailable
 
 _ANSWER_WITHIN_S = 10
-# SQLSTATE classes that pass by themselves: connection lost, transaction rolled back, resources, operator, system.
 _DIGEST = "('x' || substr(md5(alert_id || ':' || sequence || ':' || op), 1, 15))::bit(60)::bigint"
 _TRIGGERS = (
     f"""CREATE OR REPLACE FUNCTION sda_keep_marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -37,7 +36,9 @@ _TRIGGERS = (
     "CREATE TRIGGER digest_dropped BEFORE UPDATE ON alerts FOR EACH ROW EXECUTE FUNCTION sda_drop_digest()",
 )
 _SCHEMA_LOCK = 0x5DA_A1E27
-_PASSING = ("08", "40", "53", "55", "57", "58")
+# SQLSTATEs, or their classes, that pass by themselves: connection lost, read-only (a standby that has not taken over
+# yet), transaction rolled back, resources, object in use, operator, system.
+_PASSING = ("08", "25006", "40", "53", "55", "57", "58")
 
 
 class PostgresSubscriber(SqlSubscriber):

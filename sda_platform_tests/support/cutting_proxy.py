@@ -47,6 +47,10 @@ class CuttingProxy:
         """Let connections pass again."""
         self._is_refusing = False
 
+    def redirect(self, port: int) -> None:
+        """Lead connections that are opened from now on to another port of this machine."""
+        self._target = ("127.0.0.1", port)
+
     def __enter__(self) -> "CuttingProxy":
         Thread(target=self._accept, daemon=True).start()
         return self

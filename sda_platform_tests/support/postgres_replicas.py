@@ -35,6 +35,11 @@ class PostgresReplicas:
             self.start(number)
 
     @property
+    def ports(self) -> list[int]:
+        """The ports in the order of their names."""
+        return list(self._ports)
+
+    @property
     def urls(self) -> list[str]:
         """The addresses in the order of their names."""
         return [f"postgresql://sda@127.0.0.1:{port}/postgres" for port in self._ports]
@@ -51,6 +56,13 @@ class PostgresReplicas:
         """End as a power loss does."""
         self._as_owner("pg_ctl", "-D", self._data(number), "-m", "immediate", "-w", "stop")
         self._running.discard(number)
+
+    def promote(self, number: int) -> None:
+        """Make a follower the leader, which waits for no follower of its own."""
+        alone = f"echo \"synchronous_standby_names = ''\" >> {self._data(number)}/postgresql.conf"
+        self._as_owner("sh", "-c", alone, is_own=False)
+        self._as_owner("pg_ctl", "-D", self._data(number), "reload")
+        self._as_owner("pg_ctl", "-D", self._data(number), "-w", "-t", str(_START_S), "promote")
 
     def stop(self) -> None:
         """End all."""

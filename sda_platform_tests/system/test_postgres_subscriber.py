@@ -1,17 +1,42 @@
-"""Postgres as the subscriber: the real server, the contract, and kill -9 on either side of the connection."""
+"""Postgres as the subscriber: the real server, the contract, and kill -9 on either side of the connection.
 
+Also a network that is cut at any byte of a delivery, and a leader that dies in the middle of one.
+"""
+
+import tempfile
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Barrier, Thread
 
 import pytest
 
+from sda_platform import failpoints
 from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
 from sda_platform.delivery.subscriber import Outcome, SubscriberMisconfigured, SubscriberUnavailable
-from sda_platform_tests.support.delivery_rounds import ALERTS, DELIVERY_POINTS, deliver, empty, killed_delivery, report
+from sda_platform.orchestration.dispositions import Disposition, disposition_of
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.delivery_rounds import (
+    ALERTS,
+    DELIVERY_POINTS,
+    deliver,
+    empty,
+    killed_delivery,
+    report,
+    undelivered_or_doubled,
+)
 from sda_platform_tests.support.delta_tables import lake_at
-from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_with_empty_database
+from sda_platform_tests.support.postgres_replicas import postgres_replicas
+from sda_platform_tests.support.postgres_server import (
+    PASSWORD,
+    PostgresServer,
+    postgres_with_empty_database,
+    required_binaries,
+)
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
+
+_CUTS = 8
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +120,71 @@ def test_a_server_that_is_down_and_back_gets_what_waited_once__F_sink(
         server.start()
     assert deliver(lake, subscriber)["outcomes"] == {"applied": 2}
     assert standing(subscriber) == [(ALERTS[1], 0)]
+
+
+def test_a_connection_cut_at_any_byte_of_a_batch_costs_and_doubles_nothing__F_sink(
+    server: PostgresServer, subscriber: PostgresSubscriber
+) -> None:
+    """Also between commit and answer: the sender cannot know, sends again, and gets the first answer."""
+    port = port_of(server.url)
+    with CuttingProxy(port) as network:
+        through = PostgresSubscriber(server.url.replace(f":{port}/", f":{network.port}/"))
+        assert through.apply("whole", [entry(0, alert_id=alert) for alert in ALERTS[:3]]) == ["applied"] * 3
+        lengths = dict(network.passed)
+        cuts = [(way, round(length * part / _CUTS)) for way, length in lengths.items() for part in range(_CUTS)]
+        cuts += [("answer", lengths["answer"] - before) for before in range(1, 30, 7)]
+        kept = 0
+        for number, (way, at) in enumerate(cuts, start=1):
+            batch = [entry(number, alert_id=alert) for alert in ALERTS[:3]]
+            network.cut_next(way, at)
+            with suppress(SubscriberUnavailable):
+                through.apply(f"cut-{number}", batch)
+            kept += subscriber.answer(f"cut-{number}") is not None
+            assert through.apply(f"cut-{number}", batch) == ["applied"] * 3, (way, at)
+        assert network.cuts == [at for _, at in cuts]
+    assert 0 < kept < len(cuts), "some cuts came before the commit, some after it"
+    received = Counter((alert, sequence) for alert, sequence, *_ in subscriber.receipts())
+    assert received == Counter((alert, sequence) for alert in ALERTS[:3] for sequence in range(len(cuts) + 1))
+
+
+def test_a_leader_that_dies_during_a_delivery_is_followed_by_its_standby_and_nothing_is_lost_or_doubled__F_sink(
+    tmp_path: Path,
+) -> None:
+    """It dies in the transaction of the second group, after it has committed the first. The standby is synchronous, and
+    an address that moves with the leader stands before the two.
+    """
+    lake, written = lake_at(tmp_path / "lake"), list[str]()
+    struck: list[str] = []
+    with ExitStack() as stack:
+        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="sda-postgres-"))
+        servers = stack.enter_context(postgres_replicas(required_binaries(), Path(place), 2))
+        address = stack.enter_context(CuttingProxy(servers.ports[0]))
+        setting = servers.urls[0].replace(str(servers.ports[0]), str(address.port))
+        subscriber = PostgresSubscriber(setting)
+        report(lake, (ALERTS[0], 0, "insert"))
+        deliver(lake, subscriber)
+        report(lake, (ALERTS[0], 0, "retract"), *((alert, 0, "insert") for alert in ALERTS[1:]))
+
+        def fail_over(reached: str) -> None:
+            written.extend([reached] if reached == "delivery.written" else [])
+            if len(written) == 2 and not struck:
+                struck.append(reached)
+                servers.crash(0)
+                address.redirect(servers.ports[1])
+                with pytest.raises((SubscriberUnavailable, SubscriberMisconfigured)) as refused:
+                    subscriber.apply("too-early", [entry(0)])
+                assert disposition_of(refused.value) is Disposition.TRANSIENT, "a standby takes no writes yet"
+                servers.promote(1)
+
+        stack.callback(failpoints.watch, None)
+        failpoints.watch(fail_over)
+        with suppress(SubscriberUnavailable):
+            deliver(lake, subscriber)
+        deliver(lake, subscriber)
+        assert struck == ["delivery.written"]
+        received = [(alert, sequence, op) for alert, sequence, op, *_ in subscriber.receipts()]
+        assert undelivered_or_doubled(lake, subscriber, received) == []
+
+
+def port_of(url: str) -> int:
+    return int(url.rpartition(":")[2].partition("/")[0])

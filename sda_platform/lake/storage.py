@@ -21,6 +21,8 @@ _FOREIGN_SCHEMES = ("s3a://", "s3n://")
 def location(uri: str) -> UPath:
     """The path at ``uri``."""
     path: UPath = UPath(uri, **fsspec_options(uri))
+    if is_object_store(uri):
+        path.fs.retries = 1  # its client below repeats already: a store that is slow would hold a run for an hour
     return path
 
 

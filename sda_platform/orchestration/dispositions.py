@@ -197,6 +197,7 @@ _OF_THE_MACHINE: Final = frozenset(
         errno.EIO,
         errno.EAGAIN,
         errno.EBUSY,  # an object store that asks for fewer requests
+        getattr(errno, "EREMOTEIO", errno.EIO),  # an object store that failed inside
         errno.EMFILE,
         errno.ENFILE,
         errno.ESTALE,

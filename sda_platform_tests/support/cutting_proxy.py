@@ -1,8 +1,12 @@
-"""A TCP proxy that cuts a connection at a chosen byte, in a chosen direction, or all of them at a chosen moment."""
+"""A TCP proxy that cuts a connection at a chosen byte, in a chosen direction, or all of them at a chosen moment.
+
+Before an object store it can also answer requests with an error of the store, and delay all answers.
+"""
 
 import socket
 from contextlib import suppress
-from threading import Lock, Thread
+from http.client import parse_headers
+from threading import Event, Lock, Thread
 from typing import Literal
 
 Direction = Literal["request", "answer"]
@@ -18,6 +22,8 @@ class CuttingProxy:
         self._lock = Lock()
         self._ends: list[socket.socket] = []
         self._is_refusing = False
+        self._error: tuple[int, str] | None = None
+        self._delay_s = 0.0
         self.passed = {"request": 0, "answer": 0}
         self.cuts: list[int] = []
 
@@ -43,9 +49,18 @@ class CuttingProxy:
         for end in ends:
             _shut(end)
 
+    def answer_with(self, status: int, code: str) -> None:
+        """Answer each request from now on with this HTTP status and this code of S3, until `mend`."""
+        self._error = status, code
+        self.cut(for_good=False)
+
+    def delay(self, seconds: float) -> None:
+        """Let each piece of an answer wait for so long, until `mend`."""
+        self._delay_s = seconds
+
     def mend(self) -> None:
-        """Let connections pass again."""
-        self._is_refusing = False
+        """Let connections pass again, and at once."""
+        self._is_refusing, self._error, self._delay_s = False, None, 0.0
 
     def redirect(self, port: int) -> None:
         """Lead connections that are opened from now on to another port of this machine."""
@@ -65,6 +80,9 @@ class CuttingProxy:
                 if self._is_refusing:
                     client.close()
                     continue
+                if self._error is not None:
+                    Thread(target=_answer_error, args=(client, *self._error), daemon=True).start()
+                    continue
                 order, self._order = self._order, None
                 self.passed = dict.fromkeys(self.passed, 0)
                 server = socket.create_connection(self._target)
@@ -81,12 +99,26 @@ class CuttingProxy:
                 data = source.recv(left)
                 if not data:
                     break
+                if self._delay_s and direction == "answer":
+                    Event().wait(self._delay_s)
                 sink.sendall(data)
                 self.passed[direction] += len(data)
             else:
                 self.cuts.append(cut_at)
         for end in (source, sink):
             _shut(end)
+
+
+def _answer_error(client: socket.socket, status: int, code: str) -> None:
+    """Read one request and refuse it."""
+    with suppress(OSError), client, client.makefile("rb") as request:
+        method = request.readline().partition(b" ")[0]
+        headers = parse_headers(request)
+        if headers.get("Expect") is None:
+            request.read(int(headers.get("Content-Length", 0)))
+        body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
+        head = f"HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\nConnection: close\r\n"
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + (b"" if method == b"HEAD" else body))
 
 
 def _shut(end: socket.socket) -> None:

@@ -5,11 +5,13 @@
 
 import json
 import os
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pytest
 
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import durable
+from sda_platform.lake import object_store as object_store_options
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.storage import location, require_conditional_put
@@ -77,7 +80,7 @@ def beyond(network: CuttingProxy, monkeypatch: pytest.MonkeyPatch) -> CuttingPro
 def root(store: ObjectStore, request: pytest.FixtureRequest) -> str:
     """A place of its own in the bucket for each test."""
     assert store.address
-    return f"s3://{BUCKET}/{request.node.name}"
+    return f"s3://{BUCKET}/{re.sub('[^a-z0-9_]+', '-', request.node.name)}"
 
 
 def sealed(zone: LandingZone, name: str, records: int = 3) -> bytes:
@@ -158,22 +161,33 @@ def test_a_put_whose_answer_was_lost_seals_once(root: str, beyond: CuttingProxy)
     assert beyond.cuts == [0, 0, 10, 10]
 
 
-def test_a_store_that_cannot_be_reached_fails_a_run_for_now_and_not_for_good(root: str, beyond: CuttingProxy) -> None:
+FAULTS: Mapping[str, Callable[[CuttingProxy], None]] = {
+    "cut off": lambda network: network.cut(for_good=True),
+    "failing": lambda network: network.answer_with(500, "InternalError"),
+    "overloaded": lambda network: network.answer_with(503, "SlowDown"),
+    "slower than the time-outs": lambda network: network.delay(3.0),
+}
+"""What a store can be, seen through its network."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_store_that_does_not_work_fails_a_run_for_now_and_not_for_good(
+    root: str, beyond: CuttingProxy, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
     """Otherwise a cut of the network would stop a table, or report its files as damaged."""
+    monkeypatch.setattr(object_store_options, "_REQUEST_S", 1)
     zone, log = LandingZone(root, "radar"), lake_at(root).log(OBSERVATIONS)
     sealed(zone, "a.radar")
     commit(lake_at(root), OBSERVATIONS, [{"observation_id": "1"}])
     opened = log.open()
     assert opened is not None
-    beyond.cut(for_good=True)
+    FAULTS[fault](beyond)
     try:
-        for failing in (zone.pending_names, log.head, log.open, log.rows):
+        seal = partial(durable.put_if_absent, location(root) / "new", b"1")
+        for failing in (zone.pending_names, seal, log.head, log.open, log.rows, log.dataset(opened).to_table):
             with pytest.raises(Exception) as failure:
                 failing()
             assert disposition_of(failure.value) is Disposition.TRANSIENT, repr(failure.value)
-        with pytest.raises(Exception) as failure:
-            log.dataset(opened).to_table()
-        assert disposition_of(failure.value) is Disposition.TRANSIENT, repr(failure.value)
     finally:
         beyond.mend()
     assert zone.pending_names() == ["a.radar"]

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import ClientError
+from s3fs.errors import translate_boto_error
 
 from sda_platform.lake import object_store
 from sda_platform.lake.errors import Misconfigured
@@ -67,8 +69,30 @@ def test_another_scheme_of_s3_is_refused_with_the_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Generic S3 error: Error performing GET", "AWS Error NETWORK_CONNECTION during HeadObject operation"]
+    "text",
+    [
+        "Generic S3 error: Error performing GET",
+        "AWS Error NETWORK_CONNECTION during HeadObject operation",
+        "AWS Error UNKNOWN (HTTP status 503) during HeadObject operation: No response body.",
+        "AWS Error INTERNAL_FAILURE (HTTP status 500) during GetObject operation",
+    ],
 )
 def test_a_failed_request_is_transient_and_no_damage(text: str) -> None:
     assert disposition_of(OSError(text)) is Disposition.TRANSIENT
-    assert disposition_of(OSError("another")) is Disposition.PERMANENT
+
+
+@pytest.mark.parametrize("text", ["another", "AWS Error UNKNOWN (HTTP status 400) during HeadObject operation"])
+def test_a_refused_request_is_not(text: str) -> None:
+    assert disposition_of(OSError(text)) is Disposition.PERMANENT
+
+
+@pytest.mark.parametrize("code", ["InternalError", "SlowDown", "ServiceUnavailable", "500", "503"])
+def test_what_s3fs_makes_of_an_error_inside_the_store_is_transient(code: str) -> None:
+    error = translate_boto_error(ClientError({"Error": {"Code": code, "Message": code}}, "PutObject"))
+    assert disposition_of(error) is Disposition.TRANSIENT, repr(error)
+
+
+def test_a_request_is_repeated_by_one_layer_of_a_client_only() -> None:
+    """s3fs repeats five times what botocore repeated three times."""
+    assert location(LAKE).fs.retries == 1
+    assert (location(LAKE) / "x").fs.retries == 1

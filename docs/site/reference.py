@@ -15,12 +15,14 @@ from sda_platform.definitions import defs
 from sda_platform.edge.address import Address
 from sda_platform.edge.config import ServiceConfig, SourceConfig
 from sda_platform.formats.conversion import targets_of
+from sda_platform.formats.framing.container import MAX_PAYLOAD_BYTES, RECORD_HEADER
 from sda_platform.formats.registry import FORMATS, ZONES
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.table import Table
 from sda_platform.registry import TABLES
 from sda_platform.setting_sections import SHOWN_DEFAULT
 from sda_platform.settings import OTHER_VARIABLES, declared_settings
+from sda_platform.spark.session import POOL_TAG
 
 
 def cli() -> str:
@@ -68,7 +70,11 @@ def tables() -> str:
 def orchestration() -> str:
     """Every job, sensor, schedule and asset check of the Dagster code location."""
     repository = defs.get_repository_def()
-    jobs = [(f"`{job.name}`", job.description) for job in repository.get_all_jobs() if not job.name.startswith("__")]
+    jobs = [
+        (f"`{job.name}`", {**job.tags, **job.run_tags}.get(POOL_TAG, ""), job.description)
+        for job in repository.get_all_jobs()
+        if not job.name.startswith("__")
+    ]
     sensors = [(f"`{each.name}`", each.description) for each in repository.sensor_defs]
     schedules = [(f"`{each.name}`", f"`{each.cron_schedule}`", each.description) for each in repository.schedule_defs]
     specs = sorted(_check_specs(), key=lambda spec: (spec.asset_key.to_user_string(), spec.name))
@@ -80,7 +86,8 @@ def orchestration() -> str:
         (
             "# Jobs, sensors and checks\n",
             "## Jobs\n",
-            _grid(("Job", "What it does"), jobs),
+            "The runs of one pool exclude each other; a job without a pool excludes none.\n",
+            _grid(("Job", "Pool", "What it does"), jobs),
             "## Sensors\n",
             _grid(("Sensor", "What it does"), sensors),
             "## Schedules\n",
@@ -108,6 +115,16 @@ def formats() -> str:
     return (
         "# File formats\n\n[Land partner files](../how-to/land-files.md) explains how a file becomes segments.\n\n"
         + _grid(("Format", "Title", "Content", "Landing zone", "File endings", "Converts to"), rows)
+        + "\n## The container of binary frames\n\nA container is a sequence of frames to the end of the file, "
+        "little-endian without padding. Each frame follows a header of 12 bytes.\n\n"
+        + _grid(
+            ("Offset", "Field", "Type"),
+            (
+                ("0", f"length of the frame in bytes, at most {MAX_PAYLOAD_BYTES:,}", "u32"),
+                ("4", "time of reception, ns since 1970 UTC", "u64"),
+                (str(RECORD_HEADER.size), "the frame", "bytes"),
+            ),
+        )
     )
 
 

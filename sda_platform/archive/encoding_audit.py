@@ -28,7 +28,7 @@ MOST_LOSS = 0.05
 """What a choice may cost, as a share of its table, before the audit reports it."""
 LEAST_GAIN = 1.0
 """Bytes of gzipped JSON lines over those of the profile, for the same rows. The criterion's five times needs numbers of
-few digits or many nulls; `docs/how-to/operate.md` has what tables reach."""
+few digits or many nulls; `docs/reference/storage.md` has what tables reach."""
 _WEEK_MS = 7 * 86_400_000
 
 

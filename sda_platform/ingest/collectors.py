@@ -70,7 +70,10 @@ def _ask(context: dg.SensorEvaluationContext) -> list[ExternalState]:
 
 
 sources_sensor = external_sensor(
-    "collector_sources", "Reports the collector's sources when one fails or recovers.", _INTERVAL_S, _ask
+    "collector_sources",
+    "Reports the collector's sources every ten minutes, and at once when one fails or recovers.",
+    _INTERVAL_S,
+    _ask,
 )
 
 

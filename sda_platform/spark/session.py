@@ -21,7 +21,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.spark import engine, statements
-from sda_platform.spark.channel import open_channel
+from sda_platform.spark.channel import TOKEN_VARIABLE, open_channel
 from sda_platform.spark.pools import GIVING_WAY, WARM_POOLS
 from sda_platform.spark.priority import give_way
 
@@ -110,6 +110,12 @@ def probe(remote: str) -> None:
             statements.ask(channel, _PROBE_TIMEOUT_S)
     except grpc.RpcError as error:
         details = getattr(error, "details", lambda: None)() or error
+        if getattr(error, "code", lambda: None)() is grpc.StatusCode.UNAUTHENTICATED:
+            state = "does not hold the engine's token" if os.environ.get(TOKEN_VARIABLE) else "is not set"
+            raise EngineUnavailable(
+                f"the Spark engine at {remote} refuses this process ({details}): {TOKEN_VARIABLE} {state}; "
+                "it is sent to addresses with use_ssl=true only"
+            ) from error
         raise EngineUnavailable(
             f"the Spark engine at {remote} does not answer ({details}); `sda status` shows the platform's processes, "
             "`sda up` starts the local engine"

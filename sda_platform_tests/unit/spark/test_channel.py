@@ -1,11 +1,15 @@
 """Addresses of engines: host, port and parameters; a token in an address is refused and not repeated."""
 
+from typing import Any
+
+import grpc
 import pytest
 
 from sda_platform.lake.errors import EngineUnavailable
 from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port
 from sda_platform.spark.engine import session_url
 from sda_platform.spark.session import attach
+from sda_platform_tests.support.stand_in_engine import StandInEngine, serving
 
 
 @pytest.mark.parametrize(
@@ -45,3 +49,21 @@ def test_a_token_in_an_address_is_refused_and_not_repeated(remote: str) -> None:
 )
 def test_a_session_keeps_the_parameters_of_the_address(remote: str, url: str) -> None:
     assert session_url(remote, "s") == url
+
+
+class Guarded(StandInEngine):
+    """Refuses statements as Spark's interceptor does."""
+
+    def _execute(self, _request: Any, context: Any) -> Any:
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid authentication token")
+
+
+@pytest.mark.parametrize(("token", "reason"), [("guessed", "does not hold the engine's token"), ("", "is not set")])
+def test_an_engine_that_refuses_the_token_is_told_with_the_variable_and_without_the_token(
+    token: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, token)
+    with serving(Guarded()) as port, pytest.raises(EngineUnavailable, match=f"{TOKEN_VARIABLE} {reason}") as refusal:
+        attach(f"sc://127.0.0.1:{port}", "alerts")
+    assert "Invalid authentication token" in str(refusal.value)
+    assert "guessed" not in str(refusal.value)

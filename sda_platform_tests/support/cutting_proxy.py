@@ -4,6 +4,7 @@ Before an object store it can also answer requests with an error of the store, a
 """
 
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from http.client import parse_headers
 from threading import Event, Lock, Thread
@@ -13,7 +14,10 @@ Direction = Literal["request", "answer"]
 
 
 class CuttingProxy:
-    """Forwards to ``port`` on this machine; ``passed`` counts the last connection's bytes, ``cuts`` is where it cut."""
+    """Forwards to ``port`` on this machine; ``passed`` counts the last connection's bytes, ``cuts`` is where it cut.
+
+    ``on_request`` gets each piece of a request.
+    """
 
     def __init__(self, port: int) -> None:
         self._target = ("127.0.0.1", port)
@@ -26,6 +30,7 @@ class CuttingProxy:
         self._delay_s = 0.0
         self.passed = {"request": 0, "answer": 0}
         self.cuts: list[int] = []
+        self.on_request: Callable[[bytes], None] = lambda _data: None
 
     @property
     def url(self) -> str:
@@ -99,7 +104,9 @@ class CuttingProxy:
                 data = source.recv(left)
                 if not data:
                     break
-                if self._delay_s and direction == "answer":
+                if direction == "request":
+                    self.on_request(data)
+                elif self._delay_s:
                     Event().wait(self._delay_s)
                 sink.sendall(data)
                 self.passed[direction] += len(data)

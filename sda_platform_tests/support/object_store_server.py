@@ -22,6 +22,8 @@ BUCKET = "sda"
 OTHER_BUCKET = "other"
 """A bucket on which the platform has no rights."""
 KEY, SECRET = "sda-test", "not-a-secret"
+NEXT_KEY, NEXT_SECRET = "sda-test-next", "not-a-secret-next"
+"""Credentials with the same rights, for a rotation."""
 OWNER_KEY, OWNER_SECRET = "owner-test", "not-a-secret-either"
 _START_S = 90.0
 _OWNERS_RIGHTS = ["Admin", "Read", "Write", "List", "Tagging"]
@@ -57,7 +59,8 @@ def object_store(directory: Path, *, is_open: bool = False) -> Iterator[ObjectSt
     identities = directory / "identities.json"
     owner = _identity("owner", OWNER_KEY, OWNER_SECRET, _OWNERS_RIGHTS)
     platform = _identity("platform", KEY, SECRET, _PLATFORMS_RIGHTS)
-    identities.write_text(json.dumps({"identities": [owner, platform]}))
+    following = _identity("platform-next", NEXT_KEY, NEXT_SECRET, _PLATFORMS_RIGHTS)
+    identities.write_text(json.dumps({"identities": [owner, platform, following]}))
     # With AWS's variables, a server without identities would make one of them.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     ports = {name: free_port(0) for name in ("master", "volume", "filer", "s3")}

@@ -33,13 +33,17 @@ from sda_platform.registry import landing_zones
 from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.connect_server import connect_server
+from sda_platform_tests.support.credential_service import CredentialService, credential_service
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.delta_tables import commit, lake_at
 from sda_platform_tests.support.forgetful_proxy import forgetful_proxy
 from sda_platform_tests.support.object_store_server import (
     BUCKET,
     KEY,
+    NEXT_KEY,
+    NEXT_SECRET,
     OTHER_BUCKET,
+    SECRET,
     ObjectStore,
     object_store,
 )
@@ -51,6 +55,7 @@ from sda_platform_tests.support.segments import START_NS, described, radar_segme
 COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
 pytestmark = pytest.mark.timeout(900 + 5 * COMMITS)
 _ROUNDS, _WRITERS = 4, 6
+_SIGNED_WITH = re.compile(rb"Credential=([^/]+)/")
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +197,50 @@ def test_a_store_that_does_not_work_fails_a_run_for_now_and_not_for_good(
         beyond.mend()
     assert zone.pending_names() == ["a.radar"]
     assert log.head().sequence == 1
+
+
+@pytest.fixture(scope="module")
+def credentials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CredentialService]:
+    with credential_service(KEY, SECRET, tmp_path_factory.mktemp("pod") / "token") as service:
+        yield service
+
+
+def handed_out(patch: pytest.MonkeyPatch, credentials: CredentialService) -> None:
+    """Let processes that start, and clients that are made, get their credentials from the service."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        patch.delenv(name)
+    for name, value in credentials.environment.items():
+        patch.setenv(name, value)
+
+
+def recorder(keys: set[bytes]) -> Callable[[bytes], None]:
+    """Enters the access key of each request into ``keys``."""
+    return lambda request: keys.update(_SIGNED_WITH.findall(request))
+
+
+def test_new_credentials_are_used_by_every_client_of_a_run(
+    store: ObjectStore, credentials: CredentialService, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of s3fs, delta-rs and Arrow; those that are handed out hold for seconds."""
+    handed_out(monkeypatch, credentials)
+    with CuttingProxy(int(store.address.rpartition(":")[2])) as ours:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{ours.port}")
+        zone, lake = LandingZone(root, "radar"), lake_at(root)
+        log = lake.log(OBSERVATIONS)
+        for count, (key, secret) in enumerate(((KEY, SECRET), (NEXT_KEY, NEXT_SECRET)), start=1):
+            credentials.key, credentials.secret = key, secret
+            uses: dict[str, Callable[[], object]] = {
+                "s3fs": partial(sealed, zone, f"{key}.radar", count),
+                "delta-rs": partial(commit, lake, OBSERVATIONS, [{"observation_id": key}]),
+                "arrow": lambda: log.rows(["observation_id"]),
+            }
+            for client, use in uses.items():
+                used: set[bytes] = set()
+                ours.on_request = recorder(used)
+                use()
+                assert used == {key.encode()}, client
+    assert set(zone.pending_names()) == {f"{KEY}.radar", f"{NEXT_KEY}.radar"}
+    credentials.key, credentials.secret = KEY, SECRET
 
 
 def test_a_staged_table_is_written_read_and_swept(root: str) -> None:

@@ -1,6 +1,6 @@
 """What a wire-format decoder hands over: columns, one row per payload, limits not yet applied."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,8 @@ class Decoded:
 
     `values` holds (n,) float columns named as in OBSERVATION_SCHEMA; `checks` further columns that only
     limits look at; `identity` the bytes an observation's identity is hashed from where they are not the whole
-    payload. `received_time_ns` is int64, null if the payload has none.
+    payload. `received_time_ns` is int64, null if the payload has none. `angle_references` has text by name of
+    ANGLE_REFERENCES, null where the payload does not state it.
     """
 
     errors: dict[int, RecordError]
@@ -29,6 +30,7 @@ class Decoded:
     checks: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     received_time_ns: pa.Array | None = None
     identity: Sequence[bytes] | None = None
+    angle_references: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
 def prefixed(prefix: str, numbers: NDArray[np.uint32]) -> pa.Array:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.cutting import cut_records, join_cuts
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
@@ -42,7 +43,7 @@ MEASUREMENT_COLUMNS: Final[tuple[str, ...]] = (
     "position_sigma_m",
     "velocity_sigma_m_s",
 )
-"""Units end the names; x..vz are TEME of date, right ascension, declination topocentric in TEME of date."""
+"""Units end the names; x..vz are TEME of date. Right ascension and declination are topocentric, as reported."""
 
 OBSERVATION_SCHEMA: Final = pa.schema(
     [
@@ -59,6 +60,7 @@ OBSERVATION_SCHEMA: Final = pa.schema(
         *(pa.field(name, pa.float64()) for name in MEASUREMENT_COLUMNS),
         pa.field("clock_quality", pa.string()),
         pa.field("clock_age_s", pa.float64()),
+        *(pa.field(name, pa.string()) for name in ANGLE_REFERENCES),
     ]
 )
 
@@ -133,6 +135,7 @@ def _envelope(
         "native_track_id": decoded.native_track_id,
         "sensor_time_ns": sensor_time,
         "clock_quality": decoded.clock_quality,
+        **decoded.angle_references,
         **{name: pa.array(values, pa.float64()) for name, values in decoded.values.items()},
     }
     if errors:

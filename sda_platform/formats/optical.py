@@ -1,9 +1,10 @@
-"""The optical archive's REST record, one JSON object a line; angles are topocentric, TEME of date.
+"""The optical archive's REST record, one JSON object a line; angles are topocentric.
 
 Required: obs_id (text), timestamp_ns (integer, UTC since the Unix epoch), ra_rad, dec_rad, sigma_arcsec
 (numbers), site_id (text). Optional, as the collector or the site adds them: received_ns (integer),
-clock_quality (one of CLOCK_KINDS, `ntp_synced` when absent), clock_age_s (number, 0 when absent). Other
-fields are kept in the payload, unread.
+clock_quality (one of CLOCK_KINDS, `ntp_synced` when absent), clock_age_s (number, 0 when absent). Also optional:
+angle_frame, angle_aberration, angle_refraction (text, `angle_references`; as the list of sensors states when absent).
+Other fields are kept in the payload, unread.
 """
 
 import json
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from math import pi
 from typing import Final
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.isl import CLOCK_KINDS
 from sda_platform.formats.json_fields import integer_field, json_object, number_field, text_field
@@ -31,13 +33,14 @@ class OpticalRecord:
     received_ns: int | None = None
     clock_quality: str = "ntp_synced"
     clock_age_s: float = 0.0
+    angle_frame: str | None = None
+    angle_aberration: str | None = None
+    angle_refraction: str | None = None
 
 
 def encode_optical_record(record: OpticalRecord) -> bytes:
-    """The record's JSON line without its line feed; `received_ns` is left out when None."""
-    fields = {name: getattr(record, name) for name in OpticalRecord.__slots__}
-    if fields["received_ns"] is None:
-        del fields["received_ns"]
+    """The record's JSON line without its line feed; what is None is left out."""
+    fields = {name: value for name in OpticalRecord.__slots__ if (value := getattr(record, name)) is not None}
     return json.dumps(fields, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -47,6 +50,10 @@ def parse_optical_record(payload: bytes) -> OpticalRecord:
     clock_quality = text_field(fields, "clock_quality") if "clock_quality" in fields else "ntp_synced"
     if clock_quality not in CLOCK_KINDS:
         raise RecordError("out_of_range", f"clock_quality is {clock_quality!r}, must be one of {CLOCK_KINDS}")
+    references = {name: text_field(fields, name) for name in ANGLE_REFERENCES if fields.get(name) is not None}
+    for name, value in references.items():
+        if value not in ANGLE_REFERENCES[name]:
+            raise RecordError("out_of_range", f"{name} is {value[:40]!a}, must be one of {ANGLE_REFERENCES[name]}")
     return OpticalRecord(
         obs_id=text_field(fields, "obs_id"),
         timestamp_ns=integer_field(fields, "timestamp_ns"),
@@ -57,4 +64,5 @@ def parse_optical_record(payload: bytes) -> OpticalRecord:
         received_ns=integer_field(fields, "received_ns") if fields.get("received_ns") is not None else None,
         clock_quality=clock_quality,
         clock_age_s=number_field(fields, "clock_age_s") if "clock_age_s" in fields else 0.0,
+        **references,
     )

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.isl import CLOCK_KINDS
@@ -35,12 +36,13 @@ _FIELDS: Final = pa.schema(
         ("received_ns", pa.int64()),
         ("clock_quality", pa.string()),
         ("clock_age_s", pa.float64()),
+        *((name, pa.string()) for name in ANGLE_REFERENCES),
     ]
 )
 _PARSE: Final = arrow_json.ParseOptions(explicit_schema=_FIELDS, unexpected_field_behavior="error")
 _FEW_LINES: Final = 16
 _DEFAULTS: Final = {"clock_quality": "ntp_synced", "clock_age_s": 0.0}
-_OPTIONAL: Final = ("received_ns",)
+_OPTIONAL: Final = ("received_ns", *ANGLE_REFERENCES)
 # In this span Arrow writes a number as Python does; elsewhere the digits are the same, but not the exponent.
 _LEAST_ALIKE, _GREATEST_ALIKE = 1e-4, 1e9
 
@@ -79,6 +81,7 @@ def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
         },
         clock_quality=_chunk(columns["clock_quality"]),
         received_time_ns=_chunk(columns["received_ns"]),
+        angle_references={name: _chunk(columns[name]) for name in ANGLE_REFERENCES},
         identity=pa.concat_arrays([block.identity for block in blocks]).to_pylist(),
     )
 
@@ -155,6 +158,7 @@ def _is_usable(columns: pa.Table) -> bool:
     texts = all(pc.min(pc.binary_length(columns[name])).as_py() > 0 for name in ("obs_id", "site_id"))
     times = all((pc.min(columns[name]).as_py() or 0) >= 0 for name in ("timestamp_ns", "received_ns"))
     kinds = set(pc.unique(columns["clock_quality"]).to_pylist()) <= set(CLOCK_KINDS)
+    kinds &= all(set(pc.unique(columns[name]).to_pylist()) <= {None, *v} for name, v in ANGLE_REFERENCES.items())
     return texts and times and kinds and all(_are_certain(columns[f.name]) for f in _FIELDS if f.type == pa.float64())
 
 
@@ -168,6 +172,9 @@ def _identities(columns: pa.Table) -> pa.Array:
     """What `encode_optical_record` would write without `received_ns`."""
     parts: list[pa.Array | pa.Scalar] = []
     for field in _FIELDS:
+        if field.name in ANGLE_REFERENCES and columns[field.name].null_count < columns.num_rows:
+            stated = [pa.scalar(f',"{field.name}":"'), _chunk(columns[field.name]), pa.scalar('"'), pa.scalar("")]
+            parts.append(pc.fill_null(pc.binary_join_element_wise(*stated), ""))
         if field.name in _OPTIONAL:
             continue
         quote = '"' if field.type == pa.string() else ""

@@ -1,6 +1,7 @@
 """Tables of package ingest: the records that landed, the valid observations among them, and telemetry frames.
 
-Angles of optical observations are topocentric in TEME of date; inter-satellite-link states are TEME.
+Angles are topocentric, as the sensor reported them; what they refer to is in columns of their own. States that
+satellites report are TEME.
 """
 
 import math
@@ -8,6 +9,7 @@ import math
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.ingest.feeds import LANDING_FEEDS, TELEMETRY_FEED
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table
@@ -40,9 +42,9 @@ class Envelope(Provenance):
     elevation_rad: T.DoubleType = quantity(
         "rad", "Elevation above the horizon.", nullable=True, ge=-math.pi / 2, le=math.pi / 2
     )
-    right_ascension_rad: T.DoubleType = quantity("rad", "Topocentric right ascension, TEME of date.", nullable=True)
+    right_ascension_rad: T.DoubleType = quantity("rad", "Topocentric right ascension.", nullable=True)
     declination_rad: T.DoubleType = quantity(
-        "rad", "Topocentric declination, TEME of date.", nullable=True, ge=-math.pi / 2, le=math.pi / 2
+        "rad", "Topocentric declination.", nullable=True, ge=-math.pi / 2, le=math.pi / 2
     )
     angle_sigma_rad: T.DoubleType = quantity("rad", "1-sigma of either angle.", nullable=True, gt=0)
     x_m: T.DoubleType = quantity("m", "Position x, TEME.", nullable=True)
@@ -57,6 +59,21 @@ class Envelope(Provenance):
         nullable=True, description="What the sensor's clock is synchronised to (DP3-I4)."
     )
     clock_age_s: T.DoubleType = quantity("s", "Time since the clock's last synchronisation.", nullable=True, ge=0)
+    angle_frame: T.StringType = pa.Field(
+        nullable=True,
+        isin=list(ANGLE_REFERENCES["angle_frame"]),
+        description="Axes of right ascension and declination; null: as the list of sensors states, else TEME of date.",
+    )
+    angle_aberration: T.StringType = pa.Field(
+        nullable=True,
+        isin=list(ANGLE_REFERENCES["angle_aberration"]),
+        description="The aberration still to be corrected; null: as the list of sensors states, else none.",
+    )
+    angle_refraction: T.StringType = pa.Field(
+        nullable=True,
+        isin=list(ANGLE_REFERENCES["angle_refraction"]),
+        description="Whether the refraction of the air is included; null: as the list of sensors states, else not.",
+    )
 
 
 class LandedRecord(Envelope, LandingColumns):

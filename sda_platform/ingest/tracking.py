@@ -1,7 +1,8 @@
 """Tracking data messages as observations: which measurements the observation model can use, and in its units.
 
 A station is one sensor: PATH goes from it to one object and back, or from the object to it. It measures range, azimuth
-and elevation (a radar), or right ascension and declination (a telescope). Its sigmas are those of the sensor list.
+and elevation (a radar), or right ascension and declination (a telescope). Its sigmas are those of the sensor list, and
+so are aberration and refraction where the message does not state whether they are corrected.
 """
 
 import re
@@ -40,6 +41,7 @@ def observation_of(data: TrackingData) -> TrackingObservation:
     if metadata.get("DATA_QUALITY", "").upper() == "BAD":
         raise RecordError("out_of_range", "DATA_QUALITY is BAD")
     time_ns, kind = data.utc_ns(), _kind(metadata, measured)
+    references: dict[str, str] = {}
     corrections = _corrections(metadata)
     angles = tuple(radians(measured[name] + corrections.get(name, 0.0)) for name in ("ANGLE_1", "ANGLE_2"))
     if kind == _RADAR:
@@ -50,6 +52,7 @@ def observation_of(data: TrackingData) -> TrackingObservation:
     else:
         direction = _in_teme(metadata, angles, time_ns)
         values = {"right_ascension_rad": direction[0], "declination_rad": direction[1]}
+        references = {"angle_frame": "TEME", **_aberration(metadata)}
     _require_limits(values)
     columns = {
         "source_kind": kind,
@@ -57,6 +60,7 @@ def observation_of(data: TrackingData) -> TrackingObservation:
         "native_track_id": metadata.get("TRACK_ID") or target,
         "sensor_time_ns": time_ns,
         **values,
+        **references,
         **_CLOCK,
     }
     text = " ".join(f"{entry.keyword}={entry.value}" for entry in sorted(data.measured, key=lambda e: e.keyword))
@@ -106,6 +110,14 @@ def _corrections(metadata: Mapping[str, str]) -> dict[str, float]:
         return {}
     prefix = "CORRECTION_"
     return {name.removeprefix(prefix): float(metadata[name]) for name in metadata if name.startswith(prefix)}
+
+
+def _aberration(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Whether the annual aberration is corrected, where the message states it."""
+    if "CORRECTION_ABERRATION_YEARLY" not in metadata:
+        return {}
+    is_left = metadata.get("CORRECTIONS_APPLIED", "YES").upper() == "NO"
+    return {"angle_aberration": "annual" if is_left else "corrected"}
 
 
 def _range_m(metadata: Mapping[str, str], value: float) -> float:

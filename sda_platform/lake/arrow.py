@@ -18,5 +18,7 @@ def _array(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     if pa.types.is_integer(column.type):
         return np.asarray(column.fill_null(0).to_numpy())
     if pa.types.is_string(column.type):
+        if column.null_count == len(column):
+            return np.full(len(column), "", dtype=np.str_)
         return np.asarray(column.fill_null("").to_pylist(), dtype=np.str_)
     return np.asarray(column.to_numpy())

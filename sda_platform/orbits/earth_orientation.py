@@ -91,13 +91,10 @@ def to_gcrf(frame: str, time_ns: npt.NDArray[np.int64]) -> FloatArray:
     if frame == "TOD":
         return np.asarray(erfa.pnm06a(*tt).swapaxes(-1, -2))
     seen = orientation(time_ns)
-    ut1 = erfa.utcut1(*utc, seen.ut1_minus_utc_s)
-    from_earth = erfa.c2t06a(*tt, *ut1, seen.polar_x_rad, seen.polar_y_rad).swapaxes(-1, -2)
     if frame == "TEME":
-        # Turned by mean sidereal time it is Earth-fixed but for polar motion (Vallado, AIAA 2006-6753, appendix C).
-        spun = erfa.rz(erfa.gmst82(*ut1), np.eye(3))
-        return np.asarray(from_earth @ _polar(seen, time_ns) @ spun)
-    return np.asarray(from_earth)
+        return _teme_to_gcrf(seen, time_ns)
+    ut1 = erfa.utcut1(*utc, seen.ut1_minus_utc_s)
+    return np.asarray(erfa.c2t06a(*tt, *ut1, seen.polar_x_rad, seen.polar_y_rad).swapaxes(-1, -2))
 
 
 def gcrf_to_itrf(time_ns: npt.NDArray[np.int64]) -> FloatArray:
@@ -109,6 +106,30 @@ def gcrf_to_itrf(time_ns: npt.NDArray[np.int64]) -> FloatArray:
     seen = _orientation(time_ns)
     ut1 = erfa.utcut1(*utc, seen.ut1_minus_utc_s)
     return np.asarray(erfa.c2t06a(*tt, *ut1, seen.polar_x_rad, seen.polar_y_rad))
+
+
+def gcrf_to_teme(time_ns: npt.NDArray[np.int64]) -> FloatArray:
+    """The rotations (n, 3, 3) from GCRF into TEME of date.
+
+    They hardly depend on UT1; beyond the published span its first or last values count.
+    """
+    return _teme_to_gcrf(_orientation(time_ns), time_ns).swapaxes(-1, -2)
+
+
+def _teme_to_gcrf(seen: Orientation, time_ns: npt.NDArray[np.int64]) -> FloatArray:
+    utc, tt = _utc_and_tt(time_ns)
+    ut1 = erfa.utcut1(*utc, seen.ut1_minus_utc_s)
+    from_earth = erfa.c2t06a(*tt, *ut1, seen.polar_x_rad, seen.polar_y_rad).swapaxes(-1, -2)
+    # Turned by mean sidereal time it is Earth-fixed but for polar motion (Vallado, AIAA 2006-6753, appendix C).
+    spun = erfa.rz(erfa.gmst82(*ut1), np.eye(3))
+    return np.asarray(from_earth @ _polar(seen, time_ns) @ spun)
+
+
+def earth_velocity_km_s(time_ns: npt.NDArray[np.int64]) -> FloatArray:
+    """The Earth's velocity (n, 3) about the barycentre of the solar system, axes of GCRF. Source: ERFA `epv00`."""
+    _, tt = _utc_and_tt(time_ns)
+    _, barycentric = erfa.epv00(*tt)
+    return np.asarray(barycentric["v"] * (erfa.DAU / 1000.0 / _DAY_S))
 
 
 def _turned(turn: FloatArray, vector: FloatArray) -> FloatArray:

@@ -141,6 +141,13 @@ def radec(line: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     return np.arctan2(y, x) % (2 * np.pi), np.arctan2(z, np.hypot(x, y))
 
 
+def towards(longitude_rad: npt.ArrayLike, latitude_rad: npt.ArrayLike) -> FloatArray:
+    """Unit vectors (..., 3) of directions (...): the inverse of `radec`."""
+    longitude, latitude = np.broadcast_arrays(longitude_rad, latitude_rad)
+    across = np.cos(latitude)
+    return np.stack([across * np.cos(longitude), across * np.sin(longitude), np.sin(latitude)], axis=-1)
+
+
 def sun_teme_km(time_ns: npt.ArrayLike) -> FloatArray:
     """Low-precision Sun (..., 3) km in the mean equator and equinox of date, good to 0.01 degrees until 2050.
 

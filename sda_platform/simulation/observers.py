@@ -1,11 +1,12 @@
 """Simulated sensors: radars, telescopes and inter-satellite links, from true states to payloads.
 
-Noise is the registry's; every span of time has its own noise stream. Faults are added later (`corruption`).
+Noise is the registry's; every span of time has its own noise stream. Angles refer to what the list of sensors states,
+and records of telescopes state it too. Faults are added later (`corruption`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,8 @@ from sda_platform.formats.isl import encode_isl_frames
 from sda_platform.formats.optical import RADIANS_PER_ARCSECOND, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import encode_radar_frames
 from sda_platform.orbits.elements import FloatArray, IntArray
-from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, sensor_registry
+from sda_platform.orbits.sensing.angle_corrections import references, reported_directions, reported_echoes
+from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, references_of, sensor_registry
 from sda_platform.orbits.sensing.visibility import LinesOfSight
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
 from sda_platform.simulation.simulated_observations import SimulatedObservations
@@ -69,15 +71,19 @@ class Observers:
         ahead_s = np.array([self.plan.radars_ahead_s.get(sensor.source_id, 0.0) for sensor in sensors])
         sensor_time_ns = stamped_ns + (ahead_s[lines.sensor] * 1e9).astype(np.int64)
         sigma = {name: _per_line(sensors, lines, name) for name in _RADAR_SIGMAS}
+        elevation_rad = lines.elevation_rad + noise[3] * sigma["elevation_sigma_rad"]
+        range_m = lines.range_km * 1e3 + noise[0] * sigma["range_sigma_m"]
+        if (refers := references({}, source_id, self.plan.sensors)) is not None:
+            elevation_rad, range_m = reported_echoes(elevation_rad, range_m, _sites(sensors, lines), refers)
         track_id = self._track_ids(source_id, lines)
         payloads = encode_radar_frames(
             array_id=np.array([int(s.source_id.removeprefix("radar-")) for s in sensors])[lines.sensor],
             target_track_id=track_id,
             timestamp_ns=sensor_time_ns,
-            range_m=lines.range_km * 1e3 + noise[0] * sigma["range_sigma_m"],
+            range_m=range_m,
             range_rate_m_s=lines.range_rate_km_s * 1e3 + noise[1] * sigma["range_rate_sigma_m_s"],
             azimuth_rad=(lines.azimuth_rad + noise[2] * sigma["azimuth_sigma_rad"]) % (2 * np.pi),
-            elevation_rad=np.clip(lines.elevation_rad + noise[3] * sigma["elevation_sigma_rad"], -np.pi / 2, np.pi / 2),
+            elevation_rad=np.clip(elevation_rad, -np.pi / 2, np.pi / 2),
             sigma_range_m=sigma["range_sigma_m"],
             sigma_rate_m_s=sigma["range_rate_sigma_m_s"],
         )
@@ -96,6 +102,12 @@ class Observers:
         sigma_rad = _per_line(sensors, lines, "angle_sigma_rad")
         ra_rad = (ra_rad + noise[0] * sigma_rad / np.maximum(np.cos(dec_rad), 1e-6)) % (2 * np.pi)
         dec_rad = np.clip(dec_rad + noise[1] * sigma_rad, -np.pi / 2, np.pi / 2)
+        if (refers := references({}, source_id, self.plan.sensors)) is not None:
+            ra_rad, dec_rad = reported_directions(ra_rad, dec_rad, lines.time_ns, _sites(sensors, lines), refers)
+        stated: dict[str, dict[str, Any]] = {
+            sensor.source_id: {name: value or None for name, value in references_of(sensor).items()}
+            for sensor in sensors
+        }
         keys = list(
             zip(source_id.tolist(), self.sky.norad_id[lines.index].tolist(), lines.time_ns.tolist(), strict=True)
         )
@@ -103,7 +115,16 @@ class Observers:
         columns = (sensor_time_ns, ra_rad, dec_rad, sigma_rad / RADIANS_PER_ARCSECOND, age_s)
         payloads = [
             encode_optical_record(
-                OpticalRecord(name, time, ra, dec, round(arcsec, 4), source.removeprefix("optical-"), clock_age_s=age)
+                OpticalRecord(
+                    name,
+                    time,
+                    ra,
+                    dec,
+                    round(arcsec, 4),
+                    source.removeprefix("optical-"),
+                    clock_age_s=age,
+                    **stated[source],
+                )
             )
             for name, source, time, ra, dec, arcsec, age in zip(
                 native, source_id.tolist(), *(column.tolist() for column in columns), strict=True
@@ -225,6 +246,11 @@ def linked_satellites(sky: Sky, count: int, seed: int) -> IntArray:
 
 def _source_ids(sensors: Sequence[Sensor], lines: LinesOfSight) -> npt.NDArray[np.str_]:
     return np.array([sensor.source_id for sensor in sensors], dtype=np.str_)[lines.sensor]
+
+
+def _sites(sensors: Sequence[Sensor], lines: LinesOfSight) -> FloatArray:
+    """Latitude and longitude in degrees, altitude in m (n, 3)."""
+    return np.array([(s.latitude_deg, s.longitude_deg, s.altitude_m) for s in sensors]).reshape(-1, 3)[lines.sensor]
 
 
 def _per_line(sensors: Sequence[Sensor], lines: LinesOfSight, name: str) -> FloatArray:

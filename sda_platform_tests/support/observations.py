@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.isl import CLOCK_KINDS, encode_isl_frames
 from sda_platform.formats.observations import decode_observations
@@ -67,6 +68,7 @@ optical_records = st.builds(
     received_ns=st.none() | st.integers(SEALED_TIME_NS, 2**63 - 1),
     clock_quality=st.sampled_from(CLOCK_KINDS),
     clock_age_s=st.floats(0, 1e6),
+    **{name: st.none() | st.sampled_from(values) for name, values in ANGLE_REFERENCES.items()},
 )
 
 

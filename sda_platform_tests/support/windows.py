@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.propagation import Propagator
@@ -83,7 +84,8 @@ def beacons(objects: int, windows: int, readings: int = 6, seed: int = 12) -> li
 
 def as_rows(observations: ObservationArrays) -> pa.Table:
     """The observations as rows of the table, numbered by their order, each in its window."""
-    columns = {name: getattr(observations, name) for name in REPORTED_COLUMNS}
+    nothing = np.full(len(observations), None)
+    columns = {name: nothing if name in ANGLE_REFERENCES else getattr(observations, name) for name in REPORTED_COLUMNS}
     time_ns = observations.sensor_time_ns
     rows = pa.table(
         {

@@ -2,8 +2,8 @@
 
 An observation is stamped when its signal arrives. Over the delay (3 ms from 1,000 km, 0.12 s from geostationary)
 objects move 25 m to 370 m, more than most sensors' noise. Angles are those of the incoming ray, without aberration or
-refraction. Stars and object share a telescope's diurnal aberration, but not the annual one. Positions reduced against
-stars contain up to 20.5 arcseconds of it, which is not corrected. A radar's own is about 0.3 arcseconds at most.
+refraction, for which `angle_corrections` corrects reported ones. A radar's own aberration, 0.3 arcseconds at most, is
+left out.
 """
 
 from __future__ import annotations

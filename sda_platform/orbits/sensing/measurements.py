@@ -128,8 +128,8 @@ def prepare(observations: ObservationArrays) -> Measurements:
     present = np.isfinite(value) & (variance > 0) & np.isfinite(variance)
     direction = np.where(
         radar[:, None],
-        np.einsum("nij,ni->nj", enu, _towards(np.pi / 2 - observations.azimuth_rad, observations.elevation_rad)),
-        _towards(observations.right_ascension_rad, observations.declination_rad),
+        np.einsum("nij,ni->nj", enu, frames.towards(np.pi / 2 - observations.azimuth_rad, observations.elevation_rad)),
+        frames.towards(observations.right_ascension_rad, observations.declination_rad),
     )
     return Measurements(
         kind=kind,
@@ -227,11 +227,6 @@ def _values(o: ObservationArrays, kind: IntArray, registered: FloatArray) -> tup
 
 def _first(reported: FloatArray, registered: FloatArray) -> FloatArray:
     return np.where(np.isfinite(reported), reported, registered)
-
-
-def _towards(longitude_rad: FloatArray, latitude_rad: FloatArray) -> FloatArray:
-    across = np.cos(latitude_rad)
-    return _columns(across * np.cos(longitude_rad), across * np.sin(longitude_rad), np.sin(latitude_rad))
 
 
 def _columns(*columns: FloatArray) -> FloatArray:

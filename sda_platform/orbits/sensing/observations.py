@@ -12,7 +12,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.orbits.elements import FloatArray, IntArray
+from sda_platform.orbits.sensing.angle_corrections import geometric, references
 from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_registry
 
 TextArray = npt.NDArray[np.str_]
@@ -25,8 +27,9 @@ _REQUIRED_COLUMNS = ("source_kind", "source_id", "sensor_time_ns")
 class ObservationArrays:
     """``m`` observations, one array of shape (m,) per column, named like the observation schema.
 
-    A number that its kind does not report is NaN, a text is empty. Radar angles are Earth-fixed topocentric,
-    optical angles topocentric TEME of date, link states TEME. ``clock_correction_sigma_s`` is the 1 sigma uncertainty
+    A number that its kind does not report is NaN, a text is empty. Angles and ranges are geometric
+    (`angle_corrections`): Earth-fixed topocentric of a radar, topocentric TEME of date of a telescope. Link states are
+    TEME. ``clock_correction_sigma_s`` is the 1 sigma uncertainty
     of the time-tag correction that was applied (NaN: none). ``sensors`` is the network that made the observations.
     """
 
@@ -59,10 +62,12 @@ class ObservationArrays:
     def from_columns(cls, columns: Mapping[str, Any], sensors: SensorNetwork | None = None) -> Self:
         """Build from a mapping of column name to array-like; other keys are ignored, absent numbers are NaN.
 
-        ``sensors``: the network that made the observations; the shipped one if not given.
+        ``sensors``: the network that made the observations; the shipped one if not given. Angles and ranges are those
+        that sensors report. What they refer to is stated by the columns of ANGLE_REFERENCES or the network.
 
         Raises:
-            ValueError: ``source_kind``, ``source_id`` or ``sensor_time_ns`` is missing, or lengths differ.
+            ValueError: ``source_kind``, ``source_id`` or ``sensor_time_ns`` is missing, lengths differ, or a reference
+                of angles is unknown.
         """
         for name in _REQUIRED_COLUMNS:
             if name not in columns:
@@ -73,7 +78,11 @@ class ObservationArrays:
             arrays[name] = _column(name, columns.get(name), count)
             if arrays[name].shape != (count,):
                 raise ValueError(f"observation column {name} has shape {arrays[name].shape}, expected ({count},)")
-        return cls(**arrays, sensors=sensor_registry() if sensors is None else sensors)
+        network = sensor_registry() if sensors is None else sensors
+        refers = references(columns, arrays["source_id"], network)
+        if refers is not None:
+            arrays |= geometric(arrays, refers, network)
+        return cls(**arrays, sensors=network)
 
     def __len__(self) -> int:
         return len(self.sensor_time_ns)
@@ -105,7 +114,7 @@ def stacked(parts: Sequence[ObservationArrays]) -> ObservationArrays:
 
 
 COLUMNS = tuple(field.name for field in dataclasses.fields(ObservationArrays) if field.name != "sensors")
-REPORTED_COLUMNS = tuple(name for name in COLUMNS if name != "clock_correction_sigma_s")
+REPORTED_COLUMNS = (*(name for name in COLUMNS if name != "clock_correction_sigma_s"), *ANGLE_REFERENCES)
 """What sensors report: the columns that the table `observations` has as well."""
 
 

@@ -84,7 +84,7 @@ def find_passes(
 def site_sensor(latitude_deg: float, longitude_deg: float, altitude_m: float, min_elevation_deg: float) -> Sensor:
     """A site without range limit or noise; only elevation limits its passes."""
     place = (latitude_deg, longitude_deg, altitude_m, min_elevation_deg)
-    return Sensor("radar-0", "radar", "site", *place, np.inf, *[np.nan] * 5)
+    return Sensor("radar-0", "radar", "site", *place, np.inf, np.nan, np.nan, np.nan, np.nan, np.nan)
 
 
 _NOTHING = (

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.listings import read_listing
 
 _KINDS = ("radar", "optical")
@@ -26,7 +27,10 @@ _NEEDED_SIGMAS = {
 
 @dataclasses.dataclass(frozen=True)
 class Sensor:
-    """One ground sensor; a noise figure (1 sigma) that does not apply to its kind is NaN."""
+    """One ground sensor; a noise figure (1 sigma) that does not apply to its kind is NaN.
+
+    The last three state what its angles refer to where a record does not (`formats.angle_references`).
+    """
 
     source_id: str
     kind: str
@@ -41,11 +45,15 @@ class Sensor:
     range_sigma_m: float
     range_rate_sigma_m_s: float
     angle_sigma_rad: float
+    # Absent from the text of a sensor that states none, whose hash older commits record.
+    angle_frame: str = dataclasses.field(default="", repr=False)
+    angle_aberration: str = dataclasses.field(default="", repr=False)
+    angle_refraction: str = dataclasses.field(default="", repr=False)
 
 
-COLUMNS = tuple(field.name for field in dataclasses.fields(Sensor))
-"""The header of a sensor list."""
-_TEXT_COLUMNS = frozenset({"source_id", "kind", "name"})
+COLUMNS = tuple(field.name for field in dataclasses.fields(Sensor) if field.name not in ANGLE_REFERENCES)
+"""The header of a sensor list, which may go on with those of ANGLE_REFERENCES."""
+_TEXT_COLUMNS = frozenset({"source_id", "kind", "name", *ANGLE_REFERENCES})
 
 
 class SensorNetwork(Mapping[str, Sensor]):
@@ -53,7 +61,8 @@ class SensorNetwork(Mapping[str, Sensor]):
 
     def __init__(self, sensors: Iterable[Sensor]) -> None:
         self._sensors = {sensor.source_id: sensor for sensor in sensors}
-        self._identity = repr(tuple(self._sensors.values()))
+        stated = [(s.source_id, stated) for s in self._sensors.values() if any((stated := references_of(s)).values())]
+        self._identity = repr(tuple(self._sensors.values())) + (repr(stated) if stated else "")
 
     def __getitem__(self, source_id: str) -> Sensor:
         return self._sensors[source_id]
@@ -84,7 +93,12 @@ def sensor_network(path: Path) -> SensorNetwork:
     Raises:
         ListingError: the file cannot be read, or a line is not a sensor; the text names file, line and reason.
     """
-    return SensorNetwork(read_listing(path, COLUMNS, _entry).values())
+    return SensorNetwork(read_listing(path, COLUMNS, _entry, tuple(ANGLE_REFERENCES)).values())
+
+
+def references_of(sensor: Sensor) -> dict[str, str]:
+    """What the sensor's angles refer to, by name of ANGLE_REFERENCES; "" where the list does not state it."""
+    return {name: getattr(sensor, name) for name in ANGLE_REFERENCES}
 
 
 @cache
@@ -95,7 +109,7 @@ def sensor_registry() -> SensorNetwork:
 
 
 def _entry(fields: Sequence[str]) -> tuple[str, Sensor]:
-    text = dict(zip(COLUMNS, fields, strict=True))
+    text = dict(zip((*COLUMNS, *ANGLE_REFERENCES), fields, strict=True))
     values: dict[str, Any] = {
         name: value if name in _TEXT_COLUMNS else _number(name, value) for name, value in text.items()
     }
@@ -112,6 +126,11 @@ def _entry(fields: Sequence[str]) -> tuple[str, Sensor]:
     for name in _NEEDED_SIGMAS[sensor.kind]:
         if not getattr(sensor, name) > 0:
             raise ValueError(f"{name} is {text[name]!r}, must be a positive number")
+    for name, value in references_of(sensor).items():
+        if value and sensor.kind == "radar" and name != "angle_refraction":
+            raise ValueError(f"{name} is {value!r}, must be empty for a radar")
+        if value and value not in ANGLE_REFERENCES[name]:
+            raise ValueError(f"{name} is {value!r}, must be one of {', '.join(ANGLE_REFERENCES[name])}")
     return sensor.source_id, sensor
 
 

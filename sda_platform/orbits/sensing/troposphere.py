@@ -20,11 +20,11 @@ def delay_km(elevation_rad: npt.ArrayLike, altitude_m: npt.ArrayLike) -> FloatAr
 
 
 def refraction_rad(elevation_rad: npt.ArrayLike, altitude_m: npt.ArrayLike) -> FloatArray:
-    """Excess of a measured elevation (...), rad, as a function of that elevation.
+    """Excess of a measured elevation (...), rad, as a function of that elevation; below -1 degree, as at -1 degree.
 
     Source: Bennett 1982, Journal of Navigation 35, for 1010 hPa and 10 degrees Celsius.
     """
-    degrees = np.degrees(np.asarray(elevation_rad, dtype=np.float64))
+    degrees = np.maximum(np.degrees(np.asarray(elevation_rad, dtype=np.float64)), -1.0)
     arcminutes = 1.0 / np.tan(np.radians(degrees + 7.31 / (degrees + 4.4)))
     return np.asarray(_thinned(altitude_m) * np.radians(arcminutes / 60.0))
 

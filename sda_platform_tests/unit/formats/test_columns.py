@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.cutting import cut_records, join_cuts, split_records
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.framing.container import pack_records
@@ -48,6 +49,8 @@ texts = st.text(max_size=4).map(json.dumps) | st.sampled_from(
         "7",
         '"null"',
         '"gps_locked"',
+        '"EME2000"',
+        '"annual"',
         '"}\\n{"',
     ]
 )
@@ -120,7 +123,8 @@ def optical_one_by_one(payload: bytes) -> tuple[object, ...]:
     source = r.site_id if r.site_id.startswith("optical-") else f"optical-{r.site_id}"
     angles = (repr(r.ra_rad), repr(r.dec_rad), repr(r.sigma_arcsec * RADIANS_PER_ARCSECOND), repr(r.clock_age_s))
     identity = encode_optical_record(OpticalRecord(**{f: getattr(r, f) for f in r.__slots__ if f != "received_ns"}))
-    return source, r.obs_id, r.timestamp_ns, *angles, r.clock_quality, r.received_ns, identity
+    references = (getattr(r, name) for name in ANGLE_REFERENCES)
+    return source, r.obs_id, r.timestamp_ns, *angles, r.clock_quality, r.received_ns, *references, identity
 
 
 @given(st.lists(lines, max_size=6), st.integers(0, 40), st.integers(0, 40))
@@ -130,6 +134,8 @@ def optical_one_by_one(payload: bytes) -> tuple[object, ...]:
     [PLAIN[0].replace(b"1.5", b"1e-5"), PLAIN[0].replace(b"1.5", b"1e9"), PLAIN[0].replace(b"1.5", b"12e8")], 0, 40
 )
 @example([PLAIN[0].replace(b'"maui"', b'"maui",\n"other":1')], 0, 40)
+@example([PLAIN[0].replace(b'"maui"', b'"maui","angle_frame":"ICRF","angle_refraction":null')], 0, 40)
+@example([PLAIN[0].replace(b'"maui"', b'"maui","angle_aberration":"annual","angle_refraction":"included"')], 0, 40)
 def test_optical_columns_are_the_records_one_by_one__for_any_lines(odd: list[bytes], at: int, plain: int) -> None:
     payloads = [*PLAIN[:at][:plain], *odd, *PLAIN[at:][:plain]]
     got = decode_optical_records(payloads)
@@ -143,6 +149,7 @@ def test_optical_columns_are_the_records_one_by_one__for_any_lines(odd: list[byt
         *values,
         got.clock_quality.to_pylist(),
         got.received_time_ns.to_pylist(),
+        *(got.angle_references[name].to_pylist() for name in ANGLE_REFERENCES),
         got.identity,
     )
     rows = list(zip(*columns, strict=True))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import ERROR_KINDS
 from sda_platform.formats.framing.container import pack_records
@@ -81,6 +82,14 @@ def test_optical_records_survive_the_wire(records: list[OpticalRecord]) -> None:
         assert (row["right_ascension_rad"], row["declination_rad"]) == (record.ra_rad, record.dec_rad)
         assert row["angle_sigma_rad"] == pytest.approx(record.sigma_arcsec * pi / 648_000)
         assert (row["clock_quality"], row["clock_age_s"]) == (record.clock_quality, record.clock_age_s)
+        assert [row[name] for name in ANGLE_REFERENCES] == [getattr(record, name) for name in ANGLE_REFERENCES]
+
+
+def test_an_unknown_reference_of_angles_is_an_error_that_names_the_known_ones() -> None:
+    line = GOLDEN_OPTICAL.replace(b'"obs_id"', b'"angle_frame":"B1950","obs_id"')
+    (row,) = decode_optical(line).to_pylist()
+    assert row["error_kind"] == "out_of_range"
+    assert "angle_frame is 'B1950', must be one of ('TEME', 'TOD', 'EME2000', 'ICRF', 'GCRF')" in row["error"]
 
 
 def test_isl_reading_survives_the_wire_with_an_id_beyond_alpha_5() -> None:

@@ -89,6 +89,23 @@ def test_corrections_are_added_where_they_are_not_applied_yet() -> None:
 
 
 @pytest.mark.parametrize(
+    ("found", "instead", "stated"),
+    [
+        ("", "", "corrected"),
+        ("CORRECTIONS_APPLIED = YES", "CORRECTIONS_APPLIED = NO", "annual"),
+        ("CORRECTION_ABERRATION_YEARLY = 0.0056932\n", "", None),
+    ],
+)
+def test_a_message_states_frame_and_aberration__the_list_of_sensors_does_not_count_for_it(
+    found: str, instead: str, stated: str | None
+) -> None:
+    row = rows_of(TELESCOPE.replace(found, instead) if found else TELESCOPE)[0]
+    assert row["error"] is None
+    assert (row["angle_frame"], row["angle_aberration"], row["angle_refraction"]) == ("TEME", stated, None)
+    assert rows_of(RADAR)[0]["angle_frame"] is None
+
+
+@pytest.mark.parametrize(
     ("interval", "reference", "rate"), [("1.0", "MIDDLE", -1498.776048), ("10.0", "MIDDLE", None), ("1.0", "END", None)]
 )
 def test_a_doppler_is_a_range_rate_where_it_is_measured_about_one_instant(

@@ -11,7 +11,13 @@ from sda_platform.fusion.resource import FusionResource
 from sda_platform.lake.errors import NotReplayable
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
-from sda_platform.orbits.sensing.sensors import COLUMNS, SensorNetwork, sensor_network, sensor_registry
+from sda_platform.orbits.sensing.sensors import (
+    COLUMNS,
+    SensorNetwork,
+    references_of,
+    sensor_network,
+    sensor_registry,
+)
 from sda_platform.orbits.tracking.association import Reason, associate
 from sda_platform_tests.support.scenes import catalogue
 
@@ -78,6 +84,37 @@ def test_the_shipped_sensors_are_a_list_that_a_user_could_have_written() -> None
 def test_a_mistake_in_the_list_names_line_and_reason(tmp_path: Path, line: str, complaint: str) -> None:
     with pytest.raises(ListingError, match=complaint.replace("(", r"\(")):
         sensor_network(written(tmp_path / "own.csv", line))
+
+
+def test_a_list_may_state_what_angles_refer_to(tmp_path: Path) -> None:
+    stated = "angle_frame,angle_refraction"
+    telescope = "optical-x,optical,X,10,20,0,15,60000,,,,,5e-6,EME2000,\n"
+    path = tmp_path / "own.csv"
+    path.write_text(f"{HEADER.strip()},{stated}\n{telescope}{RADAR.strip()},,included\n", encoding="utf-8")
+    found = sensor_network(path)
+    assert references_of(found["optical-x"]) == {
+        "angle_frame": "EME2000",
+        "angle_aberration": "",
+        "angle_refraction": "",
+    }
+    assert references_of(found["radar-77"])["angle_refraction"] == "included"
+    for line, complaint in [
+        (telescope.replace("EME2000", "B1950"), "angle_frame is 'B1950', must be one of TEME"),
+        (f"{RADAR.strip()},ICRF,\n", "angle_frame is 'ICRF', must be empty for a radar"),
+    ]:
+        path.write_text(f"{HEADER.strip()},{stated}\n{line}", encoding="utf-8")
+        with pytest.raises(ListingError, match=complaint):
+            sensor_network(path)
+
+
+def test_what_angles_refer_to_belongs_to_a_network_and_leaves_the_text_of_others_alone() -> None:
+    """Commits record a hash of the text, so a list without statements has the one that it always had."""
+    shipped = sensor_registry()
+    other = [dataclasses.replace(s, angle_refraction="included") for s in shipped.values()]
+    assert SensorNetwork(other) != shipped
+    assert SensorNetwork(shipped.values()) == shipped
+    assert repr(shipped).endswith("angle_sigma_rad=4.8481e-06)))")
+    assert "angle_frame" not in repr(shipped)
 
 
 def test_a_commit_records_the_sensors_and_a_replay_refuses_others(tmp_path: Path) -> None:

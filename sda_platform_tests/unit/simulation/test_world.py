@@ -1,5 +1,6 @@
 """Simulated worlds: reproducible, true to what the sensors can see, and honest in their truth."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -8,15 +9,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.observations import decode_observations
 from sda_platform.formats.segments import describe_segment
+from sda_platform.lake.arrow import arrays
+from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.frames import site_is_dark, site_to_teme, sun_teme_km, sunlit_fraction, topocentric
 from sda_platform.orbits.sensing.light import echo_range_km, seen_state
-from sda_platform.orbits.sensing.sensors import sensor_registry
+from sda_platform.orbits.sensing.measurements import prepare
+from sda_platform.orbits.sensing.observations import ObservationArrays
+from sda_platform.orbits.sensing.sensors import SensorNetwork, sensor_registry
 from sda_platform.simulation.breakup import Breakup
 from sda_platform.simulation.corruption import LATENESS_BOUND_NS, FaultRates
 from sda_platform.simulation.observers import ObservingPlan
@@ -316,3 +323,45 @@ def test_calls_with_one_beginning_of_truth_show_one_world_at_different_times() -
     assert len(rows) > 20
     assert deviations[0] < 1e-9
     assert deviations[1] > 0.01, "another beginning is another world"
+
+
+def test_telescopes_and_radars_report_in_the_references_of_their_list() -> None:
+    """Reduced again, their errors are their noise; read as TEME of date without refraction, they are not."""
+    stated: dict[str, dict[str, Any]] = {
+        "optical": {"angle_frame": "EME2000", "angle_aberration": "annual"},
+        "radar": {"angle_refraction": "included"},
+    }
+    network = SensorNetwork([dataclasses.replace(s, **stated[s.kind]) for s in sensor_registry().values()])
+    plan = ObservingPlan(radar_interval_s=5.0, sensors=network)
+    segments = sensor_segments(
+        list(
+            simulate(
+                "nominal", start_time_ns=START_NS, duration_s=20, seed=1, objects=norad_ids(), catalogue=catalogue(),
+                rates=FaultRates(), plan=plan,
+            )
+        )
+    )  # fmt: skip
+    rows = pa.concat_tables(decoded(segment) for segment in segments)
+    truth = pa.concat_tables(segment.truth for segment in segments)
+    place = {name: row for row, name in enumerate(truth["observation_id"].to_pylist())}
+    for kind in stated:
+        mine = rows.filter(pc.and_(pc.equal(rows["source_kind"], kind), pc.is_null(rows["error_kind"])))
+        r, v = (
+            np.stack([truth[name].to_numpy() for name in names], axis=1)[
+                [place[name] for name in mine["observation_id"].to_pylist()]
+            ]
+            / 1e3
+            for names in (("x_m", "y_m", "z_m"), ("vx_m_s", "vy_m_s", "vz_m_s"))
+        )
+        columns = arrays(mine)
+        assert set(columns["angle_frame"].tolist()) == ({"EME2000"} if kind == "optical" else {""})
+        right = _normalised_rms(ObservationArrays.from_columns(columns, network), r, v)
+        unstated = {name: column for name, column in columns.items() if name not in ANGLE_REFERENCES}
+        wrong = _normalised_rms(ObservationArrays.from_columns(unstated), r, v)
+        assert right < 1.2 < 2 < wrong, kind
+
+
+def _normalised_rms(observations: ObservationArrays, r: FloatArray, v: FloatArray) -> float:
+    line = prepare(observations).linearise(r, v)
+    squared = np.einsum("mi,mi->m", line.residual, np.linalg.solve(line.noise, line.residual[:, :, None])[:, :, 0])
+    return float(np.sqrt(squared.sum() / prepare(observations).present.sum()))

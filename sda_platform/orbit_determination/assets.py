@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from sda_platform.catalog.orbits import ORBIT_COLUMNS
+from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ELEMENTS_FEED, ORBITAL_CATALOG
 from sda_platform.fusion.assets import current_windows
 from sda_platform.fusion.fuse import OBSERVATION_COLUMNS
@@ -44,14 +45,15 @@ from sda_platform.replay.history import History
 
 
 @table_asset(REFINED_ELEMENTS, jobs=[ORBIT_DETERMINATION])
-def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
-    """Mean elements of tracked objects, fitted to their own windows of the last day, where clearly more accurate.
+def refined_elements(lake: LakeResource, weather: SpaceWeatherResource) -> dg.MaterializeResult[Any]:
+    """Mean elements of tracked objects that follow the numerical prediction of their windows, where clearly better.
 
     `element_publications` publishes them to the catalogue as one more source, below the surveillance network's
     priority and above republished sets.
     """
     store = lake.open()
-    plan = store.plan(REFINED_ELEMENTS)
+    here = weather.near(store.clock.now_ns())
+    plan = store.plan(REFINED_ELEMENTS, settings={"weather": here.recorded()})
     if plan.previous is not None and plan.as_of_ns - plan.previous.as_of_ns < TOGETHER_NS:
         return nothing_new(store, plan, "refinements are grouped over ten minutes, so that they are screened together")
     columns = ["norad_id", "state", "epoch_time_ns", "windows", "manoeuvre_time_ns"]
@@ -67,11 +69,11 @@ def refined_elements(lake: LakeResource) -> dg.MaterializeResult[Any]:
         version=plan.snapshot(ORBITAL_CATALOG).version,
     )
     published = {row["norad_id"]: row for row in entries.to_pylist()}
-    rows = refined(windows, chosen, published, plan.as_of_ns)
+    rows = refined(windows, chosen, published, plan.as_of_ns, here.dynamics())
     receipt = store.append(plan, store.frame(REFINED_ELEMENTS, rows), counts={"due": len(numbers)})
     better = pc.divide(rows["published_sigma_m"], rows["position_sigma_m"])
     facts = {"median_gain": pc.quantile(better, 0.5)[0].as_py()} if rows.num_rows else {}
-    return materialized(store, receipt, due=len(numbers), **facts)
+    return materialized(store, receipt, due=len(numbers), space_weather=here.stated(), **facts)
 
 
 @table_asset(PROVISIONAL_ELEMENTS, jobs=[ORBIT_DETERMINATION])

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,9 +11,11 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.live_tracks import window_fits
 from sda_platform.fusion.tables import ALIVE
 from sda_platform.orbit_determination.tables import REFINED_ELEMENTS
-from sda_platform.orbits.determination.element_fit import FittedElements, NoFit, fit_elements
 from sda_platform.orbits.determination.held_back import HeldBack, predict_held_back
+from sda_platform.orbits.determination.track_elements import NoFit, TrackElements, elements_of_track
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.elements import ElementSets
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 
 REFINED_SCHEMA = REFINED_ELEMENTS.content_schema
 ARC_NS = 24 * 3600 * NANOSECONDS_PER_SECOND
@@ -43,11 +44,17 @@ def due(tracks: pa.Table, refined: pa.Table) -> pa.Table:
     return tracks.filter(pc.and_(pc.and_(alive, enough), pa.array(is_due, pa.bool_()))).sort_by("norad_id")
 
 
-def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping[str, Any]], as_of_ns: int) -> pa.Table:
+def refined(
+    windows: pa.Table,
+    tracks: pa.Table,
+    published: Mapping[int, Mapping[str, Any]],
+    as_of_ns: int,
+    dynamics: Dynamics = CONSTANT_DYNAMICS,
+) -> pa.Table:
     """Element sets that are clearly better than the ``published`` rows (by catalogue number) of these tracks.
 
-    A fit to the earlier windows must predict the later ones better than the published set does. Of an object with a
-    suspected manoeuvre only the windows since then count.
+    Elements from the earlier windows must predict the later ones better than the published set does. Of an object with
+    a suspected manoeuvre only the windows since then count. ``dynamics``: the model that propagates tracks.
     """
     found = []
     for track in tracks.to_pylist():
@@ -60,20 +67,19 @@ def refined(windows: pa.Table, tracks: pa.Table, published: Mapping[int, Mapping
         fits = window_fits(own.sort_by("epoch_time_ns"))
         set_in_force = propagator_of(pa.Table.from_pylist([dict(row)]))
         try:
-            held_back = predict_held_back(fits, set_in_force)
+            held_back = predict_held_back(fits, set_in_force, dynamics)
             if not held_back.is_better:
                 continue
-            fitted = fit_elements(fits, set_in_force)
+            made = elements_of_track(filter_tracks(fits, set_in_force, [0], dynamics), set_in_force, dynamics)
         except NoFit:
             continue
-        row_of_fit = _row(fitted, held_back, row, fits.epoch_ns)
-        if fitted.converged and row_of_fit["position_sigma_m"] < _BETTER * row_of_fit["published_sigma_m"]:
-            found.append({**row_of_fit, "as_of_ns": as_of_ns})
+        if made.sigma_km < _BETTER * made.published_sigma_km:
+            found.append({**_row(made, held_back, row, fits.epoch_ns), "as_of_ns": as_of_ns})
     return pa.Table.from_pylist(found, REFINED_SCHEMA)
 
 
-def _row(fitted: FittedElements, held_back: HeldBack, published: Mapping[str, Any], epoch_ns: Any) -> dict[str, Any]:
-    elements = {name: getattr(fitted.elements, name)[0].item() for name in ElementSets.__dataclass_fields__}
+def _row(made: TrackElements, held_back: HeldBack, published: Mapping[str, Any], epoch_ns: Any) -> dict[str, Any]:
+    elements = {name: getattr(made.elements, name)[0].item() for name in ElementSets.__dataclass_fields__}
     return {
         **elements,
         "object_name": published["object_name"],
@@ -81,15 +87,10 @@ def _row(fitted: FittedElements, held_back: HeldBack, published: Mapping[str, An
         "published_epoch_ns": published["epoch_time_ns"],
         "windows": len(epoch_ns),
         "arc_s": (epoch_ns[-1] - epoch_ns[0]) / NANOSECONDS_PER_SECOND,
-        # What SGP4 leaves out shows in the prediction's error, not in the fit's covariance.
-        "position_sigma_m": _position_sigma_m(fitted.covariance_teme) * held_back.sigma_factor(len(epoch_ns)),
-        "published_sigma_m": _position_sigma_m(fitted.published_covariance_teme),
-        "innovation": fitted.innovation,
+        "position_sigma_m": made.sigma_km * 1e3,
+        "published_sigma_m": made.published_sigma_km * 1e3,
+        "innovation": made.innovation,
         "held_back_windows": held_back.windows,
         "held_back_rms": held_back.refined_rms,
         "published_held_back_rms": held_back.published_rms,
     }
-
-
-def _position_sigma_m(covariance: Any) -> float:
-    return float(np.sqrt(np.trace(covariance[:3, :3]))) * 1e3

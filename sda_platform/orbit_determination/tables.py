@@ -31,15 +31,18 @@ class DeterminedElements(TableModel):
 class RefinedElements(DeterminedElements):
     """Mean elements of a tracked object, from its own windows."""
 
+    position_sigma_m: T.DoubleType = quantity(
+        "m", "1-sigma of the position in the day after the epoch, root mean square.", ge=0
+    )
     published_epoch_ns: T.LongType = quantity("ns", "Epoch of the element set that was refined.")
     published_sigma_m: T.DoubleType = quantity(
-        "m", "1-sigma of the published set's position, by the prior covariance model.", ge=0
+        "m", "The same of the published set, by the model of element-set errors.", ge=0
     )
     windows: T.LongType = pa.Field(ge=1, description="Windows in the fit.")
     arc_s: T.DoubleType = quantity("s", "Span from the first to the last window.", ge=0)
     innovation: T.DoubleType = pa.Field(ge=0, description="Squared normalised distance from the published set.")
     held_back_windows: T.LongType = pa.Field(
-        nullable=True, ge=1, description="Last windows, which a fit to the windows before them has predicted."
+        nullable=True, ge=1, description="Last windows, which elements from the windows before them have predicted."
     )
     held_back_rms: T.DoubleType = pa.Field(
         nullable=True, ge=0, description="Error of that prediction in units of the windows' noise, root mean square."

@@ -6,7 +6,6 @@ import numpy as np
 
 from sda_platform.orbits import frames
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.determination.element_fit import fit_elements
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.mean_elements import mean_elements
@@ -15,6 +14,7 @@ from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.track_filter import WindowFits
 from sda_platform_tests.support import satkit_truth
+from sda_platform_tests.support.published_sets import fit_elements
 from sda_platform_tests.support.scenes import SECOND_NS, observe, place, window_fits
 
 HOUR_NS = 3600 * SECOND_NS
@@ -144,7 +144,7 @@ def _seen(regime: str, states: FloatArray, time_ns: IntArray, rng: np.random.Gen
 def _published(truth: FloatArray, time_ns: IntArray) -> Propagator | None:
     try:
         rough = Propagator(mean_elements(truth[-1:, :3], truth[-1:, 3:], time_ns[-1:]))
-        return Propagator(fit_elements(_windows(truth, time_ns, rough), rough).elements)
+        return Propagator(fit_elements(_windows(truth, time_ns, rough), rough))
     except ValueError:
         return None
 

@@ -1,7 +1,6 @@
-"""Whether refined elements predict better: the later windows of a track judge a fit to the earlier ones.
+"""Whether refined elements predict better: the later windows of a track judge elements from the earlier ones.
 
-The covariance of a fit through SGP4 counts the noise of observations, not what SGP4 leaves out. Observations that the
-fit has not seen count both.
+Covariances count what models leave out by experience. Observations that the elements have not seen count it in fact.
 """
 
 from __future__ import annotations
@@ -10,10 +9,11 @@ import dataclasses
 
 import numpy as np
 
-from sda_platform.orbits.determination.element_fit import fit_elements
+from sda_platform.orbits.determination.track_elements import elements_of_track
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import WindowFits, observation_information
+from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks, observation_information
 
 # A direction in which a window reduces the prior's variance by less than a thousandth is not observed.
 _LEAST_INFORMATION = 1e-3
@@ -27,7 +27,7 @@ class HeldBack:
 
     windows: int
     refined_rms: float
-    """Of elements fitted to the windows before."""
+    """Of elements from the windows before."""
     published_rms: float
     """Of the published set."""
 
@@ -36,31 +36,25 @@ class HeldBack:
         """Whether the refined elements predicted clearly better; one pass alone may prefer the worse set by chance."""
         return self.refined_rms < _CLEARLY * self.published_rms
 
-    def sigma_factor(self, windows: int) -> float:
-        """Ratio of the errors of a fit to as many windows to the errors that its covariance states.
 
-        What exceeds the noise is common to all windows, so their number does not reduce it.
-        """
-        return float(np.sqrt(1 + windows * max(0.0, self.refined_rms**2 - 1)))
-
-
-def predict_held_back(fits: WindowFits, published: Propagator) -> HeldBack:
-    """Fit the earlier two thirds of an object's windows, and predict the others.
+def predict_held_back(fits: WindowFits, published: Propagator, dynamics: Dynamics = CONSTANT_DYNAMICS) -> HeldBack:
+    """Determine elements from the earlier two thirds of an object's windows, and predict the others.
 
     Args:
         fits: windows of one object, ascending in time, three at least.
         published: one row, the set to be refined with its object's error scale.
+        dynamics: the numerical model.
 
     Raises:
-        NoFit: as `fit_elements`.
+        NoFit: as `elements_of_track`.
     """
     count = len(fits.epoch_ns)
     split = count - max(1, round(_SHARE * count))
-    earlier = fit_elements(fits.take(np.arange(split)), published)
+    earlier = filter_tracks(fits.take(np.arange(split)), published, [0], dynamics)
     later = fits.take(np.arange(split, count))
     return HeldBack(
         windows=count - split,
-        refined_rms=prediction_rms(later, Propagator(earlier.elements)),
+        refined_rms=prediction_rms(later, Propagator(elements_of_track(earlier, published, dynamics).elements)),
         published_rms=prediction_rms(later, published),
     )
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
+from sda_platform.catalog.space_weather import SpaceWeatherResource
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.fusion.fuse import window_fuser
@@ -31,7 +32,7 @@ from sda_platform_tests.unit.fusion.test_time_bias import TERM, TERM_NS, observe
 from sda_platform_tests.unit.orbit_determination.test_discovery import observations
 from sda_platform_tests.unit.orbit_determination.test_recognition import TOLD_APART, TWINS, meetings, seen
 
-RESOURCES = {"fusion": FusionResource(window_s=30)}
+RESOURCES = {"fusion": FusionResource(window_s=30), "weather": SpaceWeatherResource()}
 
 
 @pytest.fixture
@@ -53,8 +54,8 @@ def observe(lake: Lake, rows: pa.Table, open_from_ns: int, fits: Iterable[dict[s
 
 def materialize(lake: Lake, table: Table) -> None:
     body = declared(table).body
-    needs = RESOURCES if table is not REFINED_ELEMENTS else {}
-    body(lake=SimpleNamespace(open=lambda: lake), **needs)
+    need = "weather" if table is REFINED_ELEMENTS else "fusion"
+    body(lake=SimpleNamespace(open=lambda: lake), **{need: RESOURCES[need]})
 
 
 def assert_replayed(lake: Lake, table: Table) -> None:
@@ -105,7 +106,7 @@ def test_provisional_elements_of_what_is_met_again__F_replay(lake: Lake) -> None
 def test_refined_elements__F_replay(lake: Lake) -> None:
     """The second commit leaves out whom the first refined just now, and comes no sooner than ten minutes later."""
     commit(lake, ORBITAL_CATALOG, published(some_catalogue()))
-    seen = beacons(objects=3, windows=10)
+    seen = beacons(objects=3, windows=10, seed=14)
     fits = pa.concat_tables([window_fuser(some_catalogue(), WINDOW_NS)(rows) for rows in seen])
     numbers = sorted(set(fits["norad_id"].to_pylist()))
     journal = [{**row, "sequence": 0, "op": "insert"} for row in fits.to_pylist()]

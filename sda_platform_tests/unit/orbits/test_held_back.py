@@ -1,91 +1,124 @@
-"""Refined elements are offered only if they predict what their fit has not seen."""
+"""Refined elements follow a track's prediction, claim what they err, and are offered only if they predict better."""
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
 
 from sda_platform.orbits.covariance import rtn_to_teme
-from sda_platform.orbits.determination.element_fit import fit_elements
-from sda_platform.orbits.determination.held_back import HeldBack, predict_held_back, prediction_rms
+from sda_platform.orbits.determination.held_back import predict_held_back, prediction_rms
+from sda_platform.orbits.determination.track_elements import SPAN_S, NoFit, elements_of_states, elements_of_track
 from sda_platform.orbits.dynamics.forces import Forces
-from sda_platform.orbits.dynamics.numerical import integrate_teme
-from sda_platform.orbits.element_errors import element_covariance_rtn
-from sda_platform.orbits.elements import FloatArray
-from sda_platform.orbits.mean_elements import mean_elements
+from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, integrate_teme
+from sda_platform.orbits.element_errors import tracking_prior_rtn
+from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import WindowFits
+from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
 from sda_platform_tests.support.scenes import SECOND_NS, START_NS, catalogue
 
+HOUR_NS = 3600 * SECOND_NS
 NOISE = np.array([0.05] * 3 + [5e-4] * 3)
-MINUTES = np.concatenate([n * 97 + np.arange(6) / 2 for n in range(3)])
-TIME_NS = START_NS + (MINUTES * 60 * SECOND_NS).astype(np.int64)
-LATER_NS = TIME_NS[-1] + np.arange(0, 7201, 600, dtype=np.int64) * SECOND_NS
+# Three passes after the 36 hours to which the published set is fitted, then the day that elements are for.
+BEFORE_NS = START_NS + np.arange(0, 36 * 3600 + 1, 900, dtype=np.int64) * SECOND_NS
+MINUTES = np.concatenate([(n + 1) * 97 + np.arange(6) / 2 for n in range(3)])
+TIME_NS = BEFORE_NS[-1] + (MINUTES * 60 * SECOND_NS).astype(np.int64)
+LATER_NS = TIME_NS[-1] + np.arange(0, SPAN_S + 1, 600, dtype=np.int64) * SECOND_NS
 
 
-def published() -> Propagator:
+def of_catalogue() -> Propagator:
     """NOAA 20, as published."""
     return catalogue().take(np.flatnonzero(catalogue().elements.norad_id == 43013))
 
 
-def states(elements: Propagator, time_ns: np.ndarray) -> FloatArray:
+def states(elements: Propagator, time_ns: IntArray) -> FloatArray:
     return np.hstack(elements.at(np.zeros(len(time_ns), np.int64), time_ns)[1:])
 
 
-def windows(truth: FloatArray, prior: Propagator) -> WindowFits:
+@cache
+def truth(drag_area_m2_kg: float = 0.01) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """True states of an orbit like NOAA 20's before, in the windows and later."""
+    start = states(of_catalogue(), np.array([START_NS]))[0]
+    forces = Forces(drag_area_m2_kg=drag_area_m2_kg, reflective_area_m2_kg=0.02)
+    found = integrate_teme(start, START_NS, np.concatenate([BEFORE_NS, TIME_NS, LATER_NS]), forces)
+    before, seen, later = np.split(found, [len(BEFORE_NS), len(BEFORE_NS) + len(TIME_NS)])
+    return before, seen, later
+
+
+@cache
+def published() -> Propagator:
+    """A set fitted to the 36 hours before, its epoch at their end."""
+    elements, _ = elements_of_states(truth()[0][::-1], BEFORE_NS[::-1], of_catalogue().elements)
+    return Propagator(elements)
+
+
+def windows(prior: Propagator) -> WindowFits:
     """Fits of three passes by observations of the truth with NOISE."""
     row, predicted = np.zeros(len(TIME_NS), np.int64), states(prior, TIME_NS)
     r, v = predicted[:, :3], predicted[:, 3:]
-    unit = rtn_to_teme(element_covariance_rtn(prior, row, TIME_NS, r, v), r, v)
-    seen = truth + np.random.default_rng(4).normal(size=truth.shape) * NOISE
+    unit = rtn_to_teme(tracking_prior_rtn(prior, row, TIME_NS, r, v), r, v)
+    seen = truth()[1] + np.random.default_rng(4).normal(size=truth()[1].shape) * NOISE
     covariance = np.linalg.inv(np.linalg.inv(unit) + np.diag(NOISE**-2))
     weighted = np.einsum("wij,wj->wi", np.linalg.inv(unit), predicted) + seen @ np.diag(NOISE**-2)
     return WindowFits(row, TIME_NS, np.einsum("wij,wj->wi", covariance, weighted), covariance, predicted, unit)
 
 
-def moved(elements: Propagator, degrees: float) -> Propagator:
-    anomaly = elements.elements.mean_anomaly_deg + degrees
-    return Propagator(dataclasses.replace(elements.elements, mean_anomaly_deg=anomaly))
+def track(prior: Propagator) -> FilteredStates:
+    return filter_tracks(windows(prior), prior, [0])
 
 
-def test_a_published_set_that_is_off_loses_and_the_noise_is_what_is_left() -> None:
-    found = predict_held_back(windows(states(published(), TIME_NS), moved(published(), 0.02)), moved(published(), 0.02))
-    assert found.is_better
+def error_km(elements: Propagator) -> float:
+    """Root mean square of the day after the last window."""
+    return float(np.sqrt(np.mean(np.sum((states(elements, LATER_NS) - truth()[2])[:, :3] ** 2, axis=1))))
+
+
+def test_states_of_known_elements_give_them_back() -> None:
+    """Drag too, which the set that they are made like has twice as large."""
+    known = of_catalogue().elements
+    time_ns = int(known.epoch_time_ns[0]) + np.arange(0, 4 * SPAN_S, 600, dtype=np.int64) * SECOND_NS
+    like = dataclasses.replace(known, bstar_per_earth_radius=2 * known.bstar_per_earth_radius)
+    elements, off_km = elements_of_states(states(of_catalogue(), time_ns), time_ns, like)
+    assert off_km < 0.02
+    assert elements.norad_id.tolist() == [43013]
+    assert elements.mean_motion_rev_per_day == pytest.approx(known.mean_motion_rev_per_day, abs=1e-6)
+    assert elements.eccentricity == pytest.approx(known.eccentricity, abs=1e-6)
+
+
+def test_elements_of_a_track_are_almost_as_good_as_a_set_can_be_and_claim_their_error() -> None:
+    made = elements_of_track(track(published()), published(), CONSTANT_DYNAMICS)
+    best = Propagator(elements_of_states(truth()[2], LATER_NS, of_catalogue().elements)[0])
+    off_km = error_km(Propagator(made.elements))
+    assert error_km(best) <= off_km < 1.1 * error_km(best)
+    assert off_km < error_km(published())
+    assert 0.4 * made.sigma_km < off_km < 1.5 * made.sigma_km
+    assert made.sigma_km < made.published_sigma_km
+    assert made.elements.epoch_time_ns[0] == TIME_NS[-1] // 1000 * 1000
+
+
+def test_a_published_set_that_is_off_loses() -> None:
+    anomaly = published().elements.mean_anomaly_deg + 0.1
+    off = Propagator(dataclasses.replace(published().elements, mean_anomaly_deg=anomaly))
+    found = predict_held_back(windows(off), off)
     assert found.windows == 6
-    assert found.published_rms > 5
-    assert found.refined_rms == pytest.approx(1.0, abs=0.35)
-    assert found.sigma_factor(18) < 3
+    assert found.is_better
 
 
-def test_a_published_set_that_is_right_is_not_replaced() -> None:
-    """The truth is the published set: a fit to noisy windows can only be worse."""
-    found = predict_held_back(windows(states(published(), TIME_NS), published()), published())
-    assert found.published_rms == pytest.approx(1.0, abs=0.35)
-    assert not found.is_better
+def test_a_published_set_that_is_as_good_as_a_set_can_be_is_not_replaced() -> None:
+    """The best set of the day predicts the held-back windows about as well as what is made of the others."""
+    span_ns, span = (np.concatenate(parts) for parts in ((TIME_NS, LATER_NS), truth()[1:]))
+    best = Propagator(elements_of_states(span, span_ns, of_catalogue().elements)[0])
+    assert not predict_held_back(windows(best), best).is_better
 
 
-def test_on_an_integrated_orbit_the_claimed_sigma_covers_the_error() -> None:
-    """A fit to three passes claims metres; SGP4 itself is hundreds off. The held-back windows show that."""
-    forces = Forces(drag_area_m2_kg=0.01)
-    start = states(published(), START_NS + np.zeros(1, np.int64))[0]
-    truth = integrate_teme(start, START_NS, np.concatenate([TIME_NS, LATER_NS]), forces)
-    rough = Propagator(mean_elements(start[None, :3], start[None, 3:], START_NS, 1e-4))
-    fits = windows(truth[: len(TIME_NS)], rough)
-    fitted = fit_elements(fits, rough)
-    factor = predict_held_back(fits, rough).sigma_factor(len(TIME_NS))
-    off_km = states(Propagator(fitted.elements), LATER_NS)[:, :3] - truth[len(TIME_NS) :, :3]
-    error_km = np.sqrt(np.mean(np.sum(off_km**2, axis=1)))
-    claimed_km = np.sqrt(np.trace(fitted.covariance_teme[:3, :3]))
-    assert error_km > 4 * claimed_km, "what the covariance alone says"
-    assert error_km < 4 * factor * claimed_km
+def test_a_set_that_sgp4_refuses_predicts_nothing_and_is_not_refined() -> None:
+    refused = Propagator(dataclasses.replace(published().elements, mean_motion_rev_per_day=np.array([19.0])))
+    assert prediction_rms(windows(published()), refused) == float("inf")
+    with pytest.raises(NoFit, match="SGP4 refuses the published set"):
+        elements_of_track(track(published()), refused, CONSTANT_DYNAMICS)
 
 
-def test_a_set_that_sgp4_refuses_predicts_nothing() -> None:
-    fits = windows(states(published(), TIME_NS), published())
-    refused = dataclasses.replace(published().elements, eccentricity=np.array([0.6]))
-    assert prediction_rms(fits, Propagator(refused)) == float("inf")
-
-
-def test_errors_common_to_all_windows_are_not_reduced_by_their_number() -> None:
-    assert HeldBack(6, 0.8, 2.0).sigma_factor(18) == 1.0
-    assert HeldBack(6, 3.0, 5.0).sigma_factor(18) == pytest.approx(np.sqrt(1 + 18 * 8))
+def test_a_track_that_meets_the_ground_gives_no_set() -> None:
+    slow = track(published())
+    fallen = dataclasses.replace(slow, state=slow.state * np.array([1, 1, 1, 0.5, 0.5, 0.5]))
+    with pytest.raises(NoFit, match="no closed orbit"):
+        elements_of_track(fallen, published(), CONSTANT_DYNAMICS)

@@ -1,4 +1,4 @@
-"""Mean elements from window fits: SGP4 elements that fit an object's own track, with the published set as prior.
+"""Element sets as others publish them: SGP4 elements fitted through SGP4 to window fits, with a set as prior.
 
 The unknowns are six equinoctial mean elements and B*. Each window contributes the information of its observations
 alone. The prior keeps drag and period as published where the arc is too short to determine them.
@@ -26,26 +26,11 @@ _DIFFERENCE = np.array([1e-10, 1e-7, 1e-7, 1e-7, 1e-7, 1e-7, 1e-5])
 _DRAG_SHARE, _DRAG_LEAST = 0.5, 1e-5
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class FittedElements:
-    """Elements fitted to one object's track."""
-
-    elements: ElementSets
-    """One row, epoch at the newest window."""
-    covariance_teme: FloatArray
-    """(6, 6) of the state at that epoch, km and km/s."""
-    published_covariance_teme: FloatArray
-    """(6, 6) of the published set's state at that epoch, by the prior's model."""
-    innovation: float
-    """Squared normalised distance of the published elements from the evidence."""
-    converged: bool
-
-
 class NoFit(ValueError):
     """The windows determine no element set; the message gives the reason."""
 
 
-def fit_elements(fits: WindowFits, published: Propagator) -> FittedElements:
+def fit_elements(fits: WindowFits, published: Propagator) -> ElementSets:
     """Fit an element set to one object's windows, by Gauss-Newton with the published set as prior.
 
     Args:
@@ -73,16 +58,10 @@ def fit_elements(fits: WindowFits, published: Propagator) -> FittedElements:
     # The state at the epoch is independent of drag, whatever rounding of its partials suggests.
     prior[6, :] = prior[:, 6] = 0.0
     prior[6, 6] = 1 / (_DRAG_SHARE * abs(drag) + _DRAG_LEAST) ** 2
-    unknowns, normal, converged = arc.converge(start, prior)
-    _, partials = arc.states(unknowns, np.array([epoch_ns]))
-    moved = (unknowns - start) @ normal @ (unknowns - start)
-    return FittedElements(
-        elements=arc.element_sets(unknowns[None]),
-        covariance_teme=(partials[0] @ np.linalg.inv(normal) @ partials[0].T),
-        published_covariance_teme=prior_state,
-        innovation=float(moved),
-        converged=converged,
-    )
+    unknowns, converged = arc.converge(start, prior)
+    if not converged:
+        raise NoFit("the fit does not converge")
+    return arc.element_sets(unknowns[None])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -93,8 +72,8 @@ class _Arc:
     epoch_ns: int
     norad_id: int
 
-    def converge(self, start: FloatArray, prior: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
-        """Unknowns (7,), normal matrix (7, 7), and whether the steps converged."""
+    def converge(self, start: FloatArray, prior: FloatArray) -> tuple[FloatArray, bool]:
+        """Unknowns (7,), and whether the steps converged."""
         unknowns = start
         for _ in range(_ROUNDS):
             states, partials = self.states(unknowns, self.fits.epoch_ns)
@@ -105,8 +84,8 @@ class _Arc:
             step = scale * np.linalg.solve(normal * np.outer(scale, scale), gradient * scale)
             unknowns = unknowns + step
             if np.sqrt(step @ normal @ step) < _CONVERGED:
-                return unknowns, normal, True
-        return unknowns, normal, False
+                return unknowns, True
+        return unknowns, False
 
     def states(self, unknowns: FloatArray, time_ns: np.ndarray) -> tuple[FloatArray, FloatArray]:
         """States (w, 6) and their derivatives (w, 6, 7) by the unknowns."""

@@ -191,6 +191,16 @@ class ScreeningSettings(FleetFile, Parallelism):
     threshold_km: float = setting(
         5.0, "Miss distance below which an approach is a candidate, km.", "SCREENING_THRESHOLD_KM"
     )
+    sigmas: float = setting(
+        0.0,
+        "Miss below which a farther approach is a candidate too, sigmas of the errors of both element sets; 0: none. "
+        "Without `SDA_SCREENING_VOLUMES` only.",
+        "SCREENING_SIGMAS",
+        ge=0,
+    )
+    reach_km: float = setting(
+        150.0, "Largest miss distance of such an approach, km.", "SCREENING_REACH_KM", gt=0, le=1000
+    )
 
 
 class AlertSettings(FleetFile):

@@ -42,12 +42,17 @@ class ScreeningResource(ScreeningSettings, RecordedResource["ScreeningResource"]
 
     def screening_volumes(self) -> Volumes:
         """What counts as an approach: the volume of each regime, or one sphere for all."""
-        return screening_volumes(self.volumes) if self.volumes else Volume.sphere(self.threshold_km)
+        if self.volumes:
+            return screening_volumes(self.volumes)
+        return Volume.sphere(self.threshold_km, self.sigmas, self.reach_km)
 
     @property
     def how_near(self) -> str:
         """What counts as an approach, in words."""
-        return f"volumes of {self.volumes}" if self.volumes else f"a sphere of {self.threshold_km:g} km"
+        if self.volumes:
+            return f"volumes of {self.volumes}"
+        farther = f", or {self.sigmas:g} sigmas within {self.reach_km:g} km" if self.sigmas else ""
+        return f"a sphere of {self.threshold_km:g} km{farther}"
 
     @property
     def horizon_ns(self) -> int:

@@ -110,6 +110,7 @@ def screen(
     *,
     counted_ns: tuple[int, int] | None = None,
     volume: Volume | None = None,
+    is_fast_only: bool = False,
 ) -> ScreeningResult:
     """Find every approach to <= ``threshold_km`` in [start, end) between a primary and a secondary.
 
@@ -124,6 +125,7 @@ def screen(
             rejections count within them only. Events of all times are returned: ``piecewise`` filters them.
         counted_ns: with terms, the part [start, end) of the window in which pairs and rejections count; all of it.
         volume: around a primary, within the threshold, that slow approaches must enter; the threshold's sphere.
+        is_fast_only: leave out slow approaches and pairs that move together.
 
     The cost grows with the longer list and the window; the other list costs little up to thousands of objects.
 
@@ -148,8 +150,8 @@ def screen(
         knots = _knots(block_ns, start_time_ns, end_time_ns)
         block = _screen_block(propagator, primaries, secondaries, knots, block_ns + _BLOCK_NS // 2, threshold_km)
         found.append(block[0])
-        together.append(block[1])
-        slow.append(block[2])
+        if not is_fast_only:
+            together, slow = [*together, block[1]], [*slow, block[2]]
         failures.extend(_failures(tracks, counted) for tracks in block[3])
     passes = refine(propagator, _of_two_objects(propagator, _joined(found)))
     if terms is None:  # with terms, Newton's method may look at a row out of its term
@@ -277,7 +279,8 @@ def _pairs(propagator: Propagator, samples: Seeds) -> IntArray:
 
 
 def _joined(parts: list[Seeds]) -> Seeds:
-    return Seeds(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("first", "second", "time_ns")))
+    names, nothing = ("first", "second", "time_ns"), [np.zeros(0, np.int64)]
+    return Seeds(*(np.concatenate(nothing + [getattr(part, name) for part in parts]) for name in names))
 
 
 def _of_two_objects(propagator: Propagator, seeds: Seeds) -> Seeds:

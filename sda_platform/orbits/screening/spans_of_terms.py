@@ -4,6 +4,8 @@ The span is searched with a margin, so that each minimum that can belong to an e
 found depends on the span only by what lies in it.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from sda_platform.orbits.elements import IntArray
@@ -11,7 +13,7 @@ from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.piecewise import REACH_NS, within_terms
 from sda_platform.orbits.screening.search import ScreeningResult
-from sda_platform.orbits.screening.volume_search import screen_volume
+from sda_platform.orbits.screening.volume_search import counts, screen_volume
 from sda_platform.orbits.screening.volumes import Volume
 
 # A minimum in the span, one of the same encounter beyond it, and how far beyond its term that one's row is searched.
@@ -40,4 +42,6 @@ def screen_span(
     found = screen_volume(
         propagator, primaries, secondaries, first_ns, last_ns, volume, terms, counted_ns=(start_ns, end_ns)
     )
-    return within_terms(propagator, terms, found, start_ns, end_ns, volume.circumscribed_km)
+    kept = within_terms(propagator, terms, found, start_ns, end_ns, volume.searched_km)
+    # A minimum at a border is another one than that which was searched.
+    return replace(kept, events=kept.events.take(counts(propagator, kept.events, volume))) if volume.sigmas else kept

@@ -18,7 +18,8 @@ from sda_platform.orbits.in_force import Terms
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.encounter import rotating_frame_states
-from sda_platform.orbits.screening.search import ScreeningResult, screen
+from sda_platform.orbits.screening.search import Events, ScreeningResult, joined, screen
+from sda_platform.orbits.screening.uncertain_approaches import miss_in_sigmas
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.orbits.two_body import MU_EARTH_KM3_S2
 
@@ -47,7 +48,8 @@ def screen_volume(
 
     An approach extends within the circumscribed sphere to the instants of greatest distance between this closest
     approach and the pair's neighbouring ones. With ``terms`` (see `screen`) the path on both sides is that of the
-    rows of the approach, also beyond their terms. A slow approach extends over its whole stay in the sphere.
+    rows of the approach, also beyond their terms. A slow approach extends over its whole stay in the sphere. Of a
+    sphere with ``sigmas`` slow approaches are those of the sphere itself.
     """
     found = screen(
         propagator,
@@ -60,6 +62,20 @@ def screen_volume(
         counted_ns=counted_ns,
         volume=volume,
     )
+    if volume.sigmas:
+        far = screen(
+            propagator,
+            primaries,
+            secondaries,
+            start_time_ns,
+            end_time_ns,
+            volume.searched_km,
+            terms,
+            counted_ns=counted_ns,
+            is_fast_only=True,
+        )
+        kept = dataclasses.replace(far, events=far.events.take(counts(propagator, far.events, volume)))
+        return joined(propagator, [found, kept])
     if volume.shape == "sphere":
         return found
     events = found.events
@@ -68,6 +84,15 @@ def screen_volume(
         rows = np.flatnonzero(np.isin(mine, primaries) & ~inside)
         inside[rows] = enters(propagator, mine[rows], other[rows], events.tca_time_ns[rows], volume)
     return dataclasses.replace(found, events=events.take(inside))
+
+
+def counts(propagator: Propagator, events: Events, volume: Volume) -> npt.NDArray[np.bool_]:
+    """Which approaches (n,) within ``searched_km`` of a sphere with ``sigmas`` are inside it."""
+    is_near = events.miss_distance_km <= volume.circumscribed_km
+    far = np.flatnonzero(~is_near & (events.relative_speed_km_s >= SLOWEST_EVENT_KM_S))
+    sigmas = miss_in_sigmas(propagator, events.lo[far], events.hi[far], events.tca_time_ns[far])
+    is_near[far] = sigmas <= volume.sigmas
+    return is_near
 
 
 def enters(

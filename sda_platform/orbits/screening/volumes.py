@@ -26,20 +26,28 @@ _GEO_PERIODS_MIN = (1300.0, 1800.0)
 
 @dataclasses.dataclass(frozen=True)
 class Volume:
-    """Half-axes, km, along radial, in-track and cross-track."""
+    """Half-axes, km, along radial, in-track and cross-track.
+
+    With ``sigmas``, a sphere has a part that the covariance shapes: approaches up to ``reach_km`` whose miss is at most
+    so many sigmas of the errors of both sets (`uncertain_approaches`).
+    """
 
     shape: Shape
     radial_km: float
     in_track_km: float
     cross_track_km: float
+    sigmas: float = 0.0
+    reach_km: float = 0.0
 
     def __post_init__(self) -> None:
         if not all(0 < axis < math.inf for axis in self.half_axes_km):
             raise ValueError(f"half-axes must be positive, not {self.half_axes_km}")
+        if self.sigmas and self.shape != "sphere":
+            raise ValueError(f"sigmas belong to a sphere, not to a shape {self.shape}")
 
     @classmethod
-    def sphere(cls, radius_km: float) -> Volume:
-        return cls("sphere", radius_km, radius_km, radius_km)
+    def sphere(cls, radius_km: float, sigmas: float = 0.0, reach_km: float = 0.0) -> Volume:
+        return cls("sphere", radius_km, radius_km, radius_km, sigmas, reach_km)
 
     @property
     def half_axes_km(self) -> tuple[float, float, float]:
@@ -47,8 +55,13 @@ class Volume:
 
     @property
     def circumscribed_km(self) -> float:
-        """Radius of the sphere around it."""
+        """Radius of the sphere around it, without the part that the covariance shapes."""
         return math.hypot(*self.half_axes_km) if self.shape == "box" else max(self.half_axes_km)
+
+    @property
+    def searched_km(self) -> float:
+        """Radius within which all its approaches are."""
+        return max(self.circumscribed_km, self.reach_km) if self.sigmas else self.circumscribed_km
 
     def planes(self, position_rtn_km: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Signed distances (n, k), km, of positions (n, 3) beyond each bounding plane, and the unit normals (n, k,

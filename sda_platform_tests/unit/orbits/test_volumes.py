@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sda_platform.orbits.element_errors import element_covariance_rtn
+from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.encounter import relative_states
-from sda_platform.orbits.screening.search import screen
+from sda_platform.orbits.screening.search import Events, screen
 from sda_platform.orbits.screening.volume_search import screen_volume
 from sda_platform.orbits.screening.volumes import REGIMES, Volume, by_volume, regimes
 from sda_platform_tests.support.scenes import catalogue
@@ -142,3 +145,40 @@ def test_the_approaches_in_a_volume_are_those_that_brute_force_sees_enter_it(
             assert not any(sampled(volume, *side, tca_ns, step_s) for side in sides)
     assert len(sphere) > len(kept) > 1
     assert nearest_outside or regime != "LEO2", "some enter the volume although they are nearest outside of it"
+
+
+def test_a_sphere_with_sigmas_keeps_what_errors_of_the_sets_may_make_near() -> None:
+    """Four days after the sets: by every approach within reach, and the miss in sigmas by another formula."""
+    rows = np.flatnonzero((catalogue().elements.mean_motion_rev_per_day > 14) & (np.arange(len(catalogue())) % 9 == 0))
+    propagator, primaries = catalogue().take(rows), np.arange(0, len(rows), 5)
+    span = BEGIN_NS + 96 * HOUR_NS, BEGIN_NS + 98 * HOUR_NS
+    found = screen_volume(propagator, primaries, np.arange(len(rows)), *span, Volume.sphere(5.0, 2.0, 60.0))
+    near, every = (screen(propagator, primaries, np.arange(len(rows)), *span, km) for km in (5.0, 60.0))
+    off_sigmas = sigmas_of(propagator, every.events)
+    expected = (every.events.miss_distance_km <= 5.0) | (off_sigmas <= 2.0)
+    expected &= (every.events.relative_speed_km_s >= 0.01) | (every.events.miss_distance_km <= 5.0)
+    assert found.events.tca_time_ns.tolist() == every.events.take(expected).tca_time_ns.tolist()
+    assert found.events.lo.tolist() == every.events.take(expected).lo.tolist()
+    assert len(near.events) < len(found.events) < len(every.events) / 3
+    assert found.colocated.time_ns.tolist() == near.colocated.time_ns.tolist()
+
+
+def sigmas_of(propagator: Propagator, events: Events) -> np.ndarray:
+    """The least of |L^-1 (d + s w)| over all s: the miss with free timing, L L' the sum of the covariances."""
+    states, total = [], np.zeros((len(events), 3, 3))
+    for rows in (events.lo, events.hi):
+        _, r, v = propagator.at(rows, events.tca_time_ns)
+        in_rtn = element_covariance_rtn(propagator, rows, events.tca_time_ns, r, v)
+        basis = rtn_basis(r, v)
+        total += basis.swapaxes(1, 2) @ in_rtn[:, :3, :3] @ basis
+        states.append((r, v))
+    place, motion = (states[1][part] - states[0][part] for part in (0, 1))
+    factor = np.linalg.cholesky(total)
+    a, b = (np.linalg.solve(factor, each[..., None])[..., 0] for each in (place, motion))
+    along = np.einsum("ni,ni->n", a, b) / np.einsum("ni,ni->n", b, b)
+    return np.asarray(np.linalg.norm(a - along[:, None] * b, axis=1))
+
+
+def test_sigmas_belong_to_a_sphere() -> None:
+    with pytest.raises(ValueError, match="sigmas belong to a sphere"):
+        Volume("box", 1.0, 2.0, 3.0, sigmas=2.0, reach_km=50.0)

@@ -59,10 +59,6 @@ class LandedElementSet(Elements, LandingColumns):
     norad_id: T.LongType = pa.Field(
         nullable=True, ge=1, description="Catalogue number (BIGINT: real ids pass the TLE's 339,999)."
     )
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="Original bytes of the record.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the set is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="File, record and reason, as text.")
 
 
 class CatalogEntry(Elements):
@@ -114,10 +110,6 @@ class EphemerisRow(Provenance, LandingColumns):
         nullable=True,
         description="m lower triangles by rows one after the other, TEME (21 terms each; km², km²/s, km²/s²).",
     )
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came, with its header.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the ephemeris is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
 class CatalogEdit(Provenance, LandingColumns):
@@ -136,10 +128,6 @@ class CatalogEdit(Provenance, LandingColumns):
     )
     editor: T.StringType = pa.Field(nullable=True, description="Who made it.")
     edited_time_ns: T.LongType = quantity("ns", "The editor's clock, which decides nothing.", nullable=True)
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the edit is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
 class Claim(Provenance):

@@ -77,10 +77,6 @@ class Message(Provenance, LandingColumns):
         nullable=True,
         description="Its 6×6 covariance in its own RTN axes, km and km/s, lower triangle by rows (21 terms).",
     )
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the message is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
 class AlertAcknowledgementRow(Provenance, LandingColumns):
@@ -91,7 +87,3 @@ class AlertAcknowledgementRow(Provenance, LandingColumns):
     acknowledged_by: T.StringType = pa.Field(nullable=True, description="Who acknowledged it.")
     comment: T.StringType = pa.Field(nullable=True, description="What that person remarked; may be empty.")
     acknowledged_time_ns: T.LongType = quantity("ns", "Mission time of the acknowledgement.", nullable=True)
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why it is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")

@@ -29,10 +29,6 @@ class GroundEventRow(Provenance, LandingColumns):
     issued_time_ns: T.LongType = quantity("ns", "When the command was issued; 0: no command.", nullable=True)
     expires_time_ns: T.LongType = quantity("ns", "From when on it must not be executed.", nullable=True)
     detail: T.StringType = pa.Field(nullable=True, description="The station's answer, or the reason.")
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the event is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
 class GroundCommand(TableModel):

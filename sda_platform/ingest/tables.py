@@ -79,11 +79,6 @@ class Envelope(Provenance):
 class LandedRecord(Envelope, LandingColumns):
     """Bronze: one row per landed record, for ever; a record that cannot be decoded is a row with an error."""
 
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="Original bytes of the record.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the record is invalid; null: it is valid.")
-    error: T.StringType = pa.Field(nullable=True, description="File, record and reason, as text.")
-
 
 class Observation(Envelope):
     """Silver: each valid observation once."""
@@ -103,10 +98,6 @@ class TelemetryFrame(Provenance, LandingColumns):
     station_id: T.LongType = pa.Field(nullable=True, ge=0, le=255, description="The station that received the frame.")
     frame_time_ns: T.LongType = quantity("ns", "Time of the frame by the satellite's clock, UTC.", nullable=True)
     is_emergency: T.BooleanType = pa.Field(nullable=True, description="Whether the frame is emergency traffic.")
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The frame as received: 24-byte header and payload.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the frame is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="File, record and reason, as text.")
 
 
 _ENVELOPE = [name for name in Observation.to_schema().columns if name != "commit_sequence"]

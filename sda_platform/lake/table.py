@@ -42,8 +42,12 @@ class Provenance(TableModel):
 
 
 class LandingColumns(TableModel):
-    """How a record came to us."""
+    """How a record came to us, and whether it can be used."""
 
+    feed: T.StringType = pa.Field(description="The landing zone.")
+    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came, with its header.")
+    error_kind: T.StringType = pa.Field(nullable=True, description="Why the record is unusable; null: it is usable.")
+    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
     segment_format: T.StringType = pa.Field(nullable=True, description="Format of the segment; null: not recorded.")
     reprocess_count: T.LongType = pa.Field(
         nullable=True, ge=1, description="Number of times the record was reprocessed from dead letters; null: none."

@@ -14,7 +14,8 @@ from sda_platform.landing.zone import LandingZone
 
 SegmentDecoder = Callable[[bytes, SegmentMeta], pa.Table]
 # The reader of a segment adds the columns that all its records share.
-_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns, "feed"} - {"record_number"}
+_OF_RECORD = {"record_number", "payload", "error_kind", "error"}
+_OF_SEGMENT = {*Provenance.to_schema().columns, *LandingColumns.to_schema().columns} - _OF_RECORD
 
 
 def record_decoder(table: Table, zone: str, facts: Callable[[Any], Mapping[str, Any]]) -> SegmentDecoder:

@@ -29,10 +29,6 @@ class MembershipObservation(Provenance, LandingColumns):
     number: T.LongType = pa.Field(nullable=True, ge=0, description="Order of the events of an observer.")
     address: T.StringType = pa.Field(nullable=True, description="Where the member gossips; empty: not stated.")
     role: T.StringType = pa.Field(nullable=True, description="What it says that it is, such as station.")
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the event is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
 class FleetMember(TableModel):

@@ -21,10 +21,6 @@ class PipelineMetricRow(Provenance, LandingColumns):
     labels: T.StringType = pa.Field(nullable=True, description="Its labels as a JSON object, sorted by name.")
     value: T.DoubleType = pa.Field(nullable=True, description="The value; counters grow from the start of the process.")
     sampled_time_ns: T.LongType = quantity("ns", "When it was read, mission time.", nullable=True)
-    feed: T.StringType = pa.Field(description="The landing zone.")
-    payload: T.BinaryType = pa.Field(nullable=True, description="The record's bytes as they came.")
-    error_kind: T.StringType = pa.Field(nullable=True, description="Why the value is unusable; null: it is usable.")
-    error: T.StringType = pa.Field(nullable=True, description="The same for a person: file, record, reason.")
 
 
 PIPELINE_METRICS = Table(

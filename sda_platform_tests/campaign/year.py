@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +52,7 @@ from sda_platform.observability.vitals.facts import DeliveryFacts, DiskFacts, Fa
 from sda_platform.observability.vitals.history import VitalHistory
 from sda_platform.observability.vitals.lake_facts import lake_facts, unconsumed_s
 from sda_platform.orchestration import landing_table
+from sda_platform.orchestration.table_checks import log_is_sound
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import LostCommit, recover
 from sda_platform.recovery.verification import broken_chain
@@ -295,10 +296,16 @@ class Year:
         for table in TABLES:
             problems = broken_chain(lake.log(table).commits())
             self.found.problems += [f"{table.name}: {problem}" for problem in problems]
+        with _timed(self.found.plan_seconds):
+            lake.plan(FUSED)
+        with _timed(self.found.check_seconds):
+            sound = [log_is_sound(lake.log(table), self.root).passed for table in TABLES]
+        self.found.problems += [] if all(sound) else [f"night {self.found.nights}: log_is_sound failed"]
         if not self.engine.is_full:
-            done = maintain_all(
-                lake, TABLES, now_ms=self._night_ms(), retention=self._retention(), policy=self.plan.policy
-            )
+            with _timed(self.found.maintenance_seconds):
+                done = maintain_all(
+                    lake, TABLES, now_ms=self._night_ms(), retention=self._retention(), policy=self.plan.policy
+                )
             self.found.maintenance.update(done)
         if self.found.nights % 7 == 0:
             self._restart()
@@ -372,6 +379,14 @@ def _fuse(lake: YearLake) -> None:
 
 
 @contextmanager
+def _timed(seconds: list[float]) -> Iterator[None]:
+    """Append how long the context takes."""
+    began_s = time.perf_counter()
+    yield
+    seconds.append(time.perf_counter() - began_s)
+
+
+@contextmanager
 def in_zone(name: str) -> Iterator[None]:
     """Local time of a zone with daylight saving, for this process."""
     before = os.environ.get("TZ")
@@ -392,23 +407,31 @@ def run(directory: Path, plan: YearPlan, say: Callable[[str], object] = lambda _
 
 
 def report(found: YearFindings, plan: YearPlan) -> Report:
-    """The findings; the cost of a run in the last tenth of the year may be half as much again as in the first."""
-    tenth = max(len(found.run_seconds) // _TENTH, 1)
-    first, last = median(found.run_seconds[:tenth]), median(found.run_seconds[-tenth:])
-    problems = list(found.problems)
-    if plan.days >= YearPlan.days and last > 1.5 * first:
-        problems.append(f"a run costs {last * 1000:.1f} ms at the end, {first * 1000:.1f} ms at the beginning")
+    """The findings; what a run, a plan, a check or a start costs may grow by half from the first to the last tenth."""
+    problems, costs = list(found.problems), []
+    for name in ("run", "plan", "check", "start", "maintenance"):
+        first, last = _ends(getattr(found, f"{name}_seconds"))
+        costs.append(f"{name} {first * 1000:.1f}, {last * 1000:.1f} ms")
+        # What a maintenance costs follows from what is due on a night.
+        if plan.days >= YearPlan.days and name != "maintenance" and last > 1.5 * first:
+            problems.append(f"a {name} costs {last * 1000:.1f} ms at the end, {first * 1000:.1f} ms at the beginning")
     if max(found.start_seconds) > 10:
         problems.append(f"a start took {max(found.start_seconds):.1f} s")
     starts, slowest_s = len(found.start_seconds), max(found.start_seconds)
     notes = (
         f"{found.nights} nights, {found.kills.total()} kills, {starts} starts, the slowest {slowest_s:.2f} s",
-        f"a run: median {first * 1000:.1f} ms in the first tenth, {last * 1000:.1f} ms in the last",
+        f"medians of the first and the last tenth: {'; '.join(costs)}",
         ", ".join(f"{name} {value:,}" for name, value in found.figures.items()),
         ", ".join(f"{name} {value:,}" for name, value in found.maintenance.items()),
         *(str(notice) for notice in found.notices),
     )
     return Report("A year", plan.seed, len(found.run_seconds), failures=tuple(problems), notes=notes)
+
+
+def _ends(seconds: Sequence[float]) -> tuple[float, float]:
+    """Medians of the first and of the last tenth."""
+    tenth = max(len(seconds) // _TENTH, 1)
+    return median(seconds[:tenth]), median(seconds[-tenth:])
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -67,6 +67,9 @@ class YearFindings:
     notices: list[Notice] = field(default_factory=list)
     run_seconds: list[float] = field(default_factory=list)
     start_seconds: list[float] = field(default_factory=list)
+    plan_seconds: list[float] = field(default_factory=list)
+    check_seconds: list[float] = field(default_factory=list)
+    maintenance_seconds: list[float] = field(default_factory=list)
     kills: Counter[str] = field(default_factory=Counter)
     nights: int = 0
     maintenance: Counter[str] = field(default_factory=Counter)

@@ -22,7 +22,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE, Table
 
 Kind = Literal["segment", "sensor", "element set"]
 _ELEMENT_SET = re.compile(r"(\d+)@(.+)")
-_SHA256 = re.compile(r"[0-9a-f]{12,64}")
+SHA256 = re.compile(r"[0-9a-f]{12,64}")
 _EPOCH_TOLERANCE_NS = 1_000_000
 """An epoch is typed with milliseconds."""
 
@@ -49,13 +49,15 @@ class TableImpact:
 class Impact:
     """What rests on an input.
 
-    ``rows``: by table how many rows name it. ``alerts``: rows of the alerts (event_id, sequence, op, risk) whose
-    assessment rests on it. ``tables``: all commits that read it, however indirectly, inputs before consumers.
+    ``rows``: by table how many rows name it, and ``conditions`` the SQL that selects them. ``alerts``: rows of the
+    alerts (event_id, sequence, op, risk) whose assessment rests on it. ``tables``: all commits that read it, however
+    indirectly, inputs before consumers.
     """
 
     kind: Kind
     name: str
     rows: Mapping[str, int]
+    conditions: Mapping[str, str]
     alerts: Sequence[dict[str, Any]]
     tables: Sequence[TableImpact]
 
@@ -70,7 +72,8 @@ def impact_of(lake: Lake, tables: Mapping[str, Table], text: str) -> Impact:
         found = {name: each for name, where in conditions.items() if (each := _rows_by_commit(view, name, where))}
         if found:
             rows = {name: sum(each.values()) for name, each in found.items()}
-            return Impact(kind, text, rows, _alerts(view, conditions), list(_commits(lake, tables, found)))
+            bad = {name: conditions[name] for name in found}
+            return Impact(kind, text, rows, bad, _alerts(view, conditions), list(_commits(lake, tables, found)))
     raise UnknownInput(
         f"{text!r} is no input of this lake: write the name or SHA-256 of a segment, a sensor (radar-7), or an element "
         "set (25544@2026-05-01T06:00:00.000Z)"
@@ -90,8 +93,8 @@ def _meanings(view: PinnedView, tables: Mapping[str, Table], text: str) -> Itera
     quoted = text.replace("'", "''")
     landed = [n for n in view.vector.snapshots if "segment_sha256" in tables[n].arrow_schema.names and tables[n].zones]
     by_segment = f"segment_name = '{quoted}'"
-    if _SHA256.fullmatch(text):
-        by_segment = f"starts_with(segment_sha256, '{text}')"
+    if SHA256.fullmatch(text):
+        by_segment = f"segment_sha256 LIKE '{text}%'"
     yield "segment", {name: by_segment for name in (*landed, "observations") if name in view.vector.snapshots}
     yield "sensor", dict.fromkeys(("raw_records", "observations"), f"source_id = '{quoted}'")
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from sda_platform.archive.encoding_audit import TableAudit
 from sda_platform.archive.errors import QueryRefused
 from sda_platform.archive.explanation import Explanation, Known, as_of_dict
 from sda_platform.archive.footers import TableLayout
-from sda_platform.archive.impact import Impact
 from sda_platform.archive.layout_report import LayoutJudgement
 from sda_platform.archive.stores import Store
 from sda_platform.archive.table_diff import RowChange
@@ -122,27 +121,6 @@ def explanation_lines(found: Explanation) -> Iterator[str]:
         yield f"{fact.what}"
         yield from (f"  {line}" for line in _fact_lines(fact))
     yield f"versions read then: {found.then}"
-
-
-def impact_lines(found: Impact) -> Iterator[str]:
-    """What rests on an input: rows, alerts, and the commits of each table with the command that repeats them."""
-    yield f"{found.kind} {found.name}: " + ", ".join(f"{count:,} rows of {name}" for name, count in found.rows.items())
-    alerts = {event_id: list(rows) for event_id, rows in groupby(found.alerts, lambda row: row["event_id"])}
-    yield f"{len(alerts):,} alerts rest on it, in {len(found.alerts):,} revisions"
-    for event_id, rows in alerts.items():
-        pair, revisions = f"{rows[0]['norad_id_1']} – {rows[0]['norad_id_2']}", _ranges(row["sequence"] for row in rows)
-        last = f"last {rows[-1]['risk']} as of {iso(rows[-1]['as_of_ns'])}"
-        yield f"  {event_id[:8]}  {pair}  revisions {revisions}, {last}"
-    yield "commits that read it, directly or through other tables; to verify them:"
-    for each in found.tables:
-        yield f"  {each.table}: {_ranges(each.sequences)}; {each.replay_command}"
-
-
-def _ranges(numbers: Iterable[int]) -> str:
-    """Ascending numbers as text: 1–3, 7."""
-    runs = (list(run) for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]))
-    ends = ((run[0][1], run[-1][1]) for run in runs)
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in ends)
 
 
 def layout_line(found: TableLayout) -> str:

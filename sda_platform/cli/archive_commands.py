@@ -6,9 +6,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from sda_platform.cli.people import console, for_people, lake_of
 from sda_platform.settings import Settings
@@ -132,25 +134,35 @@ def diff(settings: Settings, table: str, before: str, after: str, limit: int, as
 
 @click.command(short_help="List what rests on a segment, a sensor or an element set.")
 @click.argument("source", metavar="SEGMENT|SENSOR|ELEMENT_SET")
+@click.option("--recompute", is_flag=True, help="Make it all again without the input, and compare the alerts.")
+@click.option(
+    "--corrected",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="As --recompute, with these bytes in the place of the segment's.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people
-def impact(settings: Settings, source: str, as_json: bool) -> None:
+def impact(settings: Settings, source: str, recompute: bool, corrected: Path | None, as_json: bool) -> None:
     """List what rests on an input: alerts, and the commits of every table that read it, however indirectly.
 
     The input is a segment (name or SHA-256), a sensor (radar-7) or an element set (25544@2026-05-01T06:00:00.000Z, its
-    epoch). Nothing is computed again; the output names the commands that do so.
+    epoch). With --recompute, these commits are made again in a shadow as if it had never come, down to the alerts. The
+    tables stay as they are.
     """
     from sda_platform.archive.impact import impact_of
-    from sda_platform.cli.archive import impact_lines, plain
+    from sda_platform.cli.archive import plain
+    from sda_platform.cli.impact import impact_lines, recomputed_lines, run_recompute
     from sda_platform.registry import TABLES
 
     found = impact_of(lake_of(settings), {table.name: table for table in TABLES}, source)
+    data = corrected.read_bytes() if corrected else None
+    made = run_recompute(settings, Console(stderr=True), found, data) if recompute or corrected else None
     if as_json:
-        click.echo(json.dumps(plain(asdict(found)), indent=2))
-    else:
-        for line in impact_lines(found):
-            console.print(line, markup=False)
+        click.echo(json.dumps(plain({**asdict(found), **({"recomputed": made.to_dict()} if made else {})}), indent=2))
+        return
+    for line in (*impact_lines(found), *(recomputed_lines(made, is_corrected=data is not None) if made else ())):
+        console.print(line, markup=False)
 
 
 @click.command(short_help="Show what was known when an alert was decided, and what is known now.")

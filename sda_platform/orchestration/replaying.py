@@ -22,7 +22,7 @@ from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.resources import LandingResource
-from sda_platform.orchestration.table_asset import StandIns, declared
+from sda_platform.orchestration.table_asset import declared
 from sda_platform.replay.comparison import Comparison, compare
 from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
 from sda_platform.replay.recorded_zones import RecordedZones
@@ -61,7 +61,7 @@ def replay_lake(
 
 def leased(live: Lake, table: Table, replayed: History) -> AbstractContextManager[object]:
     """A lease on all that a replay reads and compares: versions, logs and segments stay until its end."""
-    return VersionLeases(live.uri).held(_read_again(table, replayed), "replay")
+    return VersionLeases(live.uri).held(read_again(table, replayed), "replay")
 
 
 def make_again(
@@ -74,24 +74,41 @@ def make_again(
 ) -> TableLog:
     """Run the asset of ``table`` once for every commit of its history, outside Dagster; returns the shadow's log."""
     shadow, of = TableLog(table, f"{shadow_uri}/{table.name}"), len(replayed.commits)
-    asset = declared(table)
-    needs = signature(asset.body).parameters
     seed(live, shadow, replayed)
-    with _detached(asset.stand_ins, live, replayed, resources) as detached:
+    with detached(table, live, replayed, resources) as apart:
         for done, commit in enumerate(replayed.commits):
             report(table, done, of)
-            lake = _Opened(ReplayingLake(live, table, shadow_uri, replayed, commit))
-            given = {**_with_recorded_settings(commit, detached), "lake": lake, "context": _SilentContext()}
-            if table.zones:
-                given["landing"] = _RecordedZones(resources["landing"], commit)
-            asset.body(**{name: given[name] for name in needs})
+            run_again(ReplayingLake(live, table, shadow_uri, replayed, commit), table, commit, apart)
             if shadow.find(commit.sequence) is None:
                 break  # the comparison reports it; later commits would depend on the missing one
     report(table, of, of)
     return shadow
 
 
-def _read_again(table: Table, replayed: History) -> Iterator[TableSnapshot]:
+def run_again(
+    lake: Lake,
+    table: Table,
+    commit: Commit,
+    resources: Mapping[str, Any],
+    corrected: Mapping[str, bytes] | None = None,
+) -> None:
+    """Run the asset of ``table`` on ``lake``, where one commit is planned again; see `RecordedZones.corrected`."""
+    body = declared(table).body
+    given = {**_with_recorded_settings(commit, resources), "lake": _Opened(lake), "context": _SilentContext()}
+    if table.zones:
+        given["landing"] = _RecordedZones(resources["landing"], commit, corrected or {})
+    body(**{name: given[name] for name in signature(body).parameters})
+
+
+@contextmanager
+def detached(table: Table, live: Lake, replayed: History, resources: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """``resources``, with replacements for those by which the asset of ``table`` reaches other systems."""
+    stand_ins = declared(table).stand_ins
+    with tempfile.TemporaryDirectory() as scratch:
+        yield {**resources, **(stand_ins(resources, live, replayed, Path(scratch)) if stand_ins else {})}
+
+
+def read_again(table: Table, replayed: History) -> Iterator[TableSnapshot]:
     """The inputs of each commit, each commit itself, and the one before the first.
 
     Of a table whose rows stay, the oldest version suffices: rows are read from the newest, and the log from there on.
@@ -115,15 +132,6 @@ def _with_recorded_settings(commit: Commit, resources: Mapping[str, Any]) -> dic
     return {**resources, **{name: resources[name].as_recorded(settings) for name, settings in recorded.items()}}
 
 
-@contextmanager
-def _detached(
-    stand_ins: StandIns | None, live: Lake, replayed: History, resources: Mapping[str, Any]
-) -> Iterator[Mapping[str, Any]]:
-    """``resources``, with replacements for those that reach other systems."""
-    with tempfile.TemporaryDirectory() as scratch:
-        yield {**resources, **(stand_ins(resources, live, replayed, Path(scratch)) if stand_ins else {})}
-
-
 class _Opened:
     """A lake where an asset expects the resource that opens one."""
 
@@ -137,12 +145,13 @@ class _Opened:
 class _RecordedZones:
     """Landing zones that give the segments of a commit once more."""
 
-    def __init__(self, landing: LandingResource, commit: Commit) -> None:
-        self._landing, self._commit = landing, commit
+    def __init__(self, landing: LandingResource, commit: Commit, corrected: Mapping[str, bytes]) -> None:
+        self._landing, self._commit, self._corrected = landing, commit, corrected
 
     def zones_of(self, table: Table) -> RecordedZones:
         segments = self._commit.manifest.segments
-        return RecordedZones(self._landing.zones(table.zones), len(segments), 0, segments=segments)
+        zones = self._landing.zones(table.zones)
+        return RecordedZones(zones, len(segments), 0, segments=segments, corrected=self._corrected)
 
 
 class _SilentContext:

@@ -3,6 +3,8 @@
 The asset's own code runs on this lake. Its plan is the recorded one: same windows, segments and predecessor, and the
 recorded ``as_of`` instead of a clock. Inputs are the live tables within those windows; the target is the shadow. Code
 that depends on nothing else writes the same rows and the same manifest again.
+
+`AgainLake` has the plan; `ReplayingLake` reads what was there, and `counterfactual` what would have been there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,8 +42,8 @@ class RecordedPlan(Plan):
         return super().manifest(self.nonce, counts, watermarks)
 
 
-class ReplayingLake(Lake):
-    """The lake as it was when ``commit`` was planned, with a shadow in the place of the table that it wrote."""
+class AgainLake(Lake):
+    """A lake on which ``commit``, one of ``history``, is planned as it was; it writes below ``shadow_uri``."""
 
     def __init__(self, live: Lake, table: Table, shadow_uri: str, history: History, commit: Commit) -> None:
         as_of = MissionClock(commit.manifest.as_of_ns, 0, 0.0)
@@ -51,11 +53,6 @@ class ReplayingLake(Lake):
         self._history = history
         self._recorded = commit.manifest
         self._before = history.predecessor(commit)
-
-    @override
-    def log(self, table: Table) -> TableLog:
-        """The shadow's log where ``table`` is the target, else the live one."""
-        return super().log(table) if table is self._target else self._live.log(table)
 
     @override
     def plan(self, table: Table, *, settings: Settings | None = None) -> Plan:
@@ -77,26 +74,6 @@ class ReplayingLake(Lake):
     def plan_landing(self, table: Table, head: Head, segments: Sequence[SegmentRef]) -> Plan:
         """The recorded plan over these segments, as they decode now."""
         return replace(self._plan(), segments=tuple(sorted(segments, key=lambda s: (s.zone, s.name))))
-
-    @override
-    def snapshot(self, plan: Plan, source: Table) -> DataFrame:
-        """As `Lake.snapshot`; of the target, what came before the replay is read from the live table."""
-        if source is not self._target or self._history.first == 1:
-            return super().snapshot(plan, source)
-        before = self._live.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) < self._history.first)
-        return before if plan.sequence == self._history.first else before.unionByName(super().snapshot(plan, source))
-
-    @override
-    def earlier_rows(
-        self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None
-    ) -> pa.Table:
-        """As `Lake.earlier_rows`; what came before the replay is read from the live table."""
-        made_again = super().earlier_rows(plan, columns, where)
-        if self._history.first == 1:
-            return made_again
-        given = ds.field(COMMIT_SEQUENCE) < self._history.first
-        before = self._live.log(self._target).rows(columns, given if where is None else given & where)
-        return pa.concat_tables([before, made_again])
 
     def _refusal(self, then: Sequence[str], now: Sequence[str]) -> str:
         """What cannot be made again, why, and from where on it can."""
@@ -125,6 +102,35 @@ class ReplayingLake(Lake):
             previous=self._before.manifest if self._before else None,
             nonce=recorded.nonce,
         )
+
+
+class ReplayingLake(AgainLake):
+    """The lake as it was when ``commit`` was planned, with a shadow in the place of the table that it wrote."""
+
+    @override
+    def log(self, table: Table) -> TableLog:
+        """The shadow's log where ``table`` is the target, else the live one."""
+        return super().log(table) if table is self._target else self._live.log(table)
+
+    @override
+    def snapshot(self, plan: Plan, source: Table) -> DataFrame:
+        """As `Lake.snapshot`; of the target, what came before the replay is read from the live table."""
+        if source is not self._target or self._history.first == 1:
+            return super().snapshot(plan, source)
+        before = self._live.snapshot(plan, source).where(F.col(COMMIT_SEQUENCE) < self._history.first)
+        return before if plan.sequence == self._history.first else before.unionByName(super().snapshot(plan, source))
+
+    @override
+    def earlier_rows(
+        self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None
+    ) -> pa.Table:
+        """As `Lake.earlier_rows`; what came before the replay is read from the live table."""
+        made_again = super().earlier_rows(plan, columns, where)
+        if self._history.first == 1:
+            return made_again
+        given = ds.field(COMMIT_SEQUENCE) < self._history.first
+        before = self._live.log(self._target).rows(columns, given if where is None else given & where)
+        return pa.concat_tables([before, made_again])
 
 
 def _inputs(manifest: CommitManifest) -> list[str]:

@@ -11,6 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from sda_platform import audit_log
+from sda_platform.archive.impact import impact_of
 from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.conjunction import assets as conjunction
@@ -29,14 +31,18 @@ from sda_platform.fusion.tables import FUSED_TRACKS, TRACKS
 from sda_platform.ingest import assets as ingest
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.errors import VersionGone
+from sda_platform.lake.holds import VersionLeases
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
+from sda_platform.orchestration.recomputing import recompute
 from sda_platform.orchestration.replaying import make_again, replay_lake
 from sda_platform.registry import TABLES
 from sda_platform.replay.comparison import Comparison
+from sda_platform.replay.counterfactual import OtherInput
 from sda_platform.replay.differences import differences
 from sda_platform.replay.digest import digest
 from sda_platform.replay.history import EVERY_COMMIT, History, Span, history
+from sda_platform_tests.support.lived import MET_ID
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.segments import after
 
@@ -45,6 +51,9 @@ FROM_FRAMES_TO_DELIVERY = (
     RAW_RECORDS, OBSERVATIONS, ELEMENT_SETS, DEAD_LETTERS, ORBITAL_CATALOG, FUSED_TRACKS, TRACKS,
     CONJUNCTION_CANDIDATES, CONJUNCTION_ASSESSMENTS, CONJUNCTION_ALERTS, ALERT_DELIVERIES, RECEIVED_CDMS,
 )  # fmt: skip
+TO_ALERTS = {table.name for table in FROM_FRAMES_TO_DELIVERY} - {"dead_letters", "alert_deliveries", "received_cdms"}
+BY_RADARS = "probability,data_quality"
+NAMED = ("risk", "collision_probability", "miss_distance_km", "tca_time_ns")
 ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)
 
 
@@ -161,3 +170,33 @@ def test_what_vacuum_removed_is_reported_and_what_does_not_need_it_is_replayed__
         replayed(lived, copied, tmp_path / "tracks", FUSED_TRACKS)
     (found,) = replayed(lived, copied, tmp_path / "records", RAW_RECORDS, span=Span(to_sequence=1))
     assert found.is_identical
+
+
+def test_without_a_link_alerts_are_as_if_it_had_never_reported__DL6_I14(lived: Platform) -> None:
+    """Hubble's link has ruled out what comes towards it; without it, the last word is that of the radars' tracks."""
+    before = lived.versions(TABLES)
+    result = lived.run("impact", ops={"leave_out_input": {"config": {"source": f"isl-{MET_ID}"}}})
+    (told,) = (e.step_output_data.metadata for e in result.all_events if e.event_type_value == "STEP_OUTPUT")
+    found: Any = told["alerts"].value
+    assert found["counts"] == {"unchanged": 0, "changed": 1, "vanished": 0, "new": 0}
+    (alert,) = found["alerts"]
+    by_radars = next(row for row in lived.rows(CONJUNCTION_ALERTS).to_pylist() if row["change"] == BY_RADARS)
+    assert (alert["event_id"], alert["verdict"], alert["rests_on_it"]) == (by_radars["event_id"], "changed", True)
+    assert (alert["before"]["status"], alert["after"]["status"]) == ("withdrawn", "open")
+    assert {name: alert["after"][name] for name in NAMED} == {name: by_radars[name] for name in NAMED}
+    assert lived.versions(TABLES) == before and VersionLeases(lived.lake.uri).active() == []
+    assert list(lived.home.glob("lake.impact*")) == []
+    event = audit_log.events(lived.home)[-1]
+    assert (event.operation, event.outcome) == ("impact", "0 unchanged, 1 changed, 0 vanished, 0 new")
+
+
+def test_commits_made_again_with_all_their_input_have_the_same_rows__DL6_I14(lived: Platform, tmp_path: Path) -> None:
+    """The control: nothing is left out of the last batch, and no row differs on the forks."""
+    tables = {table.name: table for table in TABLES}
+    newest = the_history(lived.lake, RAW_RECORDS).commits[-1].manifest.segments[0]
+    impact = impact_of(lived.lake, tables, newest.name)
+    since = [(tables[each.table], each.sequences[0]) for each in impact.tables if each.table in TO_ALERTS]
+    made = recompute(lived.lake, str(tmp_path / "shadow"), resources(lived), since=since, other=OtherInput())
+    assert made.keys() >= {"raw_records", "observations", "fused_tracks", "tracks"}
+    for name, fork in made.items():
+        assert differences(tables[name], lived.rows(tables[name]), fork.rows()) == [], name

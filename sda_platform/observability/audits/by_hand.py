@@ -1,16 +1,20 @@
-"""Jobs that a person starts in the UI: `replay`, `verify` and `reconcile`, as the commands of the same names.
+"""Jobs that a person starts in the UI: `replay`, `verify`, `reconcile` and `impact`, as the commands of these names.
 
-They change nothing and may run beside all others, in the pool of the maintenance. Each leaves an audit event, and its
-run fails where a table differs or is damaged. What repairs is a command, because it excludes every other writer.
+They change nothing and may run beside all others, in the pool of the maintenance. Each leaves an audit event. The run
+of one that verifies fails where a table differs or is damaged. What repairs is a command, because it excludes every
+other writer.
 """
 
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import dagster as dg
 from pydantic import Field
 
 from sda_platform import audit_log
+from sda_platform.archive.impact import impact_of
+from sda_platform.archive.recomputed_alerts import RecomputedImpact, recompute_impact
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.reconciling import reconcile
@@ -44,6 +48,21 @@ class DepthConfig(dg.Config):
     """How deep a verification reads."""
 
     deep: bool = Field(default=False, description="Read every column of every file; else only each file's footer.")
+
+
+class InputConfig(dg.Config):
+    """Which input is imagined away."""
+
+    source: str = Field(description="A segment (name or SHA-256), a sensor, or an element set (25544@EPOCH).")
+
+
+def recomputed(settings: Settings, lake: Lake, chosen: InputConfig) -> RecomputedImpact:
+    """What the alerts would be without the chosen input. Raises UnknownInput, NotReplayable."""
+    from sda_platform.definitions import default_resources  # which loads this package
+
+    tables, resources = {table.name: table for table in TABLES}, default_resources(settings)
+    with temporary_shadow(lake.uri, "impact") as uri:
+        return recompute_impact(lake, tables, impact_of(lake, tables, chosen.source), uri, resources)
 
 
 def replay_problems(settings: Settings, lake: Lake, chosen: CommitsConfig) -> list[str]:
@@ -92,9 +111,21 @@ def jobs_by_hand(settings: Settings) -> list[dg.JobDefinition]:
     def examine_tables(context: dg.OpExecutionContext, config: DepthConfig, lake: LakeResource) -> None:
         _run(context, settings, "verify", config, lambda: verify_problems(settings, lake.open(), config))
 
+    @dg.op(pool=Pool.MAINTENANCE, description="Makes again what rests on an input, as if it had never come.")
+    def leave_out_input(context: dg.OpExecutionContext, config: InputConfig, lake: LakeResource) -> None:
+        record = partial(audit_log.record, settings.home, "impact", config.model_dump(), by=f"run {context.run_id}")
+        try:
+            found = recomputed(settings, lake.open(), config)
+        except LakeError as error:
+            record(f"refused: {error}")
+            raise dg.Failure(str(error), allow_retries=False) from error
+        record(found.summary)
+        context.add_output_metadata({"outcome": found.summary, "alerts": dg.MetadataValue.json(found.to_dict())})
+
     return [
         _job("replay", compare_with_replay, "Makes commits again in a shadow, and compares them bit for bit."),
         _job("reconcile", compare_with_inputs, "Compares tables with their inputs; `sda reconcile --apply` repairs."),
+        _job("impact", leave_out_input, "Shows what the alerts would be without an input."),
         _job("verify", examine_tables, "Verifies that commits and data files are as they were written."),
     ]
 

@@ -1,4 +1,4 @@
-"""The jobs `verify`, `replay` and `reconcile` of the UI: verdict, audit event, and a run that fails on a finding."""
+"""The jobs `verify`, `replay`, `reconcile`, `impact` of the UI: verdict, audit event, a run that fails on a finding."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,10 @@ from sda_platform.observability.audits.by_hand import jobs_by_hand
 from sda_platform.settings import Settings
 from sda_platform_tests.support.delta_tables import commit, lake_at
 
-OPS = {"verify": "examine_tables", "replay": "compare_with_replay", "reconcile": "compare_with_inputs"}
+OPS = {
+    "verify": "examine_tables", "replay": "compare_with_replay", "reconcile": "compare_with_inputs",
+    "impact": "leave_out_input",
+}  # fmt: skip
 
 
 def run(home: Path, name: str, **config: Any) -> dg.ExecuteInProcessResult:
@@ -57,6 +60,13 @@ def test_commits_that_nothing_explains_fail_the_run_and_leave_no_shadow_spec_80(
     assert list(tmp_path.glob("lake.re*")) == []
 
 
+def test_an_input_that_is_none_fails_the_run_and_leaves_an_event_spec_80(tmp_path: Path) -> None:
+    assert not run(tmp_path, "impact", source="radar-7").success
+    (event,) = audit_log.events(tmp_path)
+    assert event.arguments == {"source": "radar-7"}
+    assert event.outcome.startswith("refused: 'radar-7' is no input of this lake")
+
+
 def test_the_jobs_by_hand_are_in_the_definitions() -> None:
     names = {job.name for job in build_defs().get_repository_def().get_all_jobs()}
-    assert {"verify", "replay", "reconcile", "reprocess"} <= names
+    assert {"verify", "replay", "reconcile", "impact", "reprocess"} <= names

@@ -28,8 +28,9 @@ def table_directory(uri: str) -> UPath:
     return location(uri)
 
 
+@lru_cache
 def log_directory(uri: str) -> UPath:
-    """Where its log is."""
+    """Where its log is; cached as well."""
     return table_directory(uri) / "_delta_log"
 
 

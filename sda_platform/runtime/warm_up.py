@@ -15,24 +15,24 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.connect.session import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from sda_platform.lake.compilation import INTERPRETED, Compilation
 from sda_platform.settings import Settings, require_known_variables
-from sda_platform.spark import engine
 from sda_platform.spark.pools import WARM_POOLS
-from sda_platform.spark.session import session_id
+from sda_platform.spark.session import attach
 
 
 def warm_pool(remote: str, pool: str, lake_uri: str, scratch: Path | None = None) -> float:
     """Run a tiny function in the session of the lake's ``pool``, Delta commits in ``scratch``; returns seconds."""
     began = time.monotonic()
-    spark = SparkSession.builder.remote(engine.session_url(remote, session_id(pool, lake_uri))).create()
+    spark = attach(remote, pool, lake_uri=lake_uri)
     rows = spark.range(0, 64, 1, 2).selectExpr("id", "id % 7 AS pool", "cast(id AS double) AS range_m")
     answer = rows.mapInArrow(_identity, rows.schema).toArrow()
     if answer.num_rows != 64:
         raise RuntimeError(f"the engine returned {answer.num_rows} rows of 64")
     if scratch is not None:
+        Compilation().choose(spark, INTERPRETED)  # as most commits are
         _commit(spark, rows, scratch)
     return time.monotonic() - began
 

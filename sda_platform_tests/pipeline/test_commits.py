@@ -16,6 +16,7 @@ from sda_platform.catalog.transforms import improvements
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.commit import CommitReceipt, append
+from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.errors import CommitConflict, InvariantError, SchemaMismatch
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log import TableLog
@@ -275,6 +276,24 @@ def test_of_an_anticipated_commit_the_engine_has_done_a_part_before_it_comes(
 def jobs_of(spark: SparkSession) -> int:
     """How many jobs the engine has run so far."""
     return int(spark.sparkContext._jsc.sc().statusStore().jobsList(None).size())
+
+
+def test_statements_of_few_rows_are_interpreted_and_larger_ones_compiled(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(str(tmp_path), MissionClock(1, 0, 0.0), lambda: spark)
+    log = lake.log(OBSERVATIONS)
+    rows = rows_of(OBSERVATIONS, [{"observation_id": "a", "sensor_time_ns": 5}])
+
+    def appended() -> dict[str, str]:
+        lake.append(planned(log), lake.frame(OBSERVATIONS, rows))
+        return {name: str(spark.conf.get(name)) for name in COMPILED}
+
+    assert appended() == INTERPRETED
+    monkeypatch.setattr("sda_platform.lake.lake._STAGED_FROM_BYTES", 1)
+    assert appended() == COMPILED
+    first, second = (log.rows_of((n, n + 1)).drop_columns([COMMIT_SEQUENCE]) for n in range(2))
+    assert first.equals(second)
 
 
 def test_rows_that_were_damaged_are_restored_and_the_next_commit_follows_spec_80(

@@ -13,6 +13,10 @@ from sda_platform_tests.support.platform_run import Platform, checks, correctnes
 from sda_platform_tests.support.segments import after, catalogue_of, land, radar_payloads
 
 
+HOT = ("raw_records", "observations")
+CATALOG = ("element_sets", "orbital_catalog", "dead_letters")
+
+
 def read_upto(platform: Platform, table: Any) -> int:
     """The commit of raw_records up to which ``table`` has read."""
     commit = platform.lake.log(table).head().commit
@@ -33,17 +37,17 @@ def test_a_run_of_another_job_is_refused_the_rows_behind_a_red_commit_red_03(pla
     land_radar(platform, "first", 1)
     land(platform.zone("elements"), "sets", catalogue_of([25544, 20580]))
     platform.at(after(5))
-    platform.run("observations_to_alerts")
-    platform.run("catalog_to_alerts")
+    platform.run("observations_to_alerts", only=HOT)
+    platform.run("catalog_to_alerts", only=CATALOG)
     assert (read_upto(platform, OBSERVATIONS), read_upto(platform, DEAD_LETTERS)) == (1, 1)
 
     lose_rows(platform.lake, RAW_RECORDS, "record_number = 2")
     for n in range(7):
         land_radar(platform, f"later {n}", 2 + n)
-        hot = platform.run("observations_to_alerts", must_succeed=False, only=("raw_records", "observations"))
+        hot = platform.run("observations_to_alerts", must_succeed=False, only=HOT)
         assert not hot.success and correctness(hot)["raw_records:exactly_once"] is False
     assert platform.lake.head(RAW_RECORDS).sequence == 8, "what lands is kept"
-    catalog = platform.run("catalog_to_alerts", must_succeed=False)
+    catalog = platform.run("catalog_to_alerts", must_succeed=False, only=CATALOG)
     assert list(step_errors(catalog)) == ["dead_letters"]
     assert "raw_records sequence 1: balance: radar/first: 4 records landed, 3 rows stored" in str(step_errors(catalog))
     assert written(catalog)["orbital_catalog"] == 0, "what does not depend on it goes on"
@@ -51,8 +55,8 @@ def test_a_run_of_another_job_is_refused_the_rows_behind_a_red_commit_red_03(pla
 
     (accepted,) = acknowledge(platform.lake, "raw_records", "the test took it")
     assert accepted.sequence == 1
-    platform.run("catalog_to_alerts")
-    accepted_run = platform.run("observations_to_alerts")
+    platform.run("catalog_to_alerts", only=CATALOG)
+    accepted_run = platform.run("observations_to_alerts", only=HOT)
     assert checks(accepted_run)["raw_records:exactly_once"] is False, "it stays visible, and blocks no more"
     assert (read_upto(platform, OBSERVATIONS), read_upto(platform, DEAD_LETTERS)) == (8, 8)
     assert [each.acknowledged for each in red_tables(platform.lake)] == [accepted.acknowledged]

@@ -105,7 +105,7 @@ def engine_answers(remote: str, token: str = "") -> Question:
         try:
             with open_channel(remote) as channel:
                 statements.ask(channel, deadline_s, token)
-        except grpc.RpcError:
+        except (grpc.RpcError, ValueError):
             return False
         return True
 

@@ -51,7 +51,7 @@ def proxy(directory: Path, *, ui: int, connect: int) -> Iterator[Proxy]:
     if program is None or shutil.which("openssl") is None:
         pytest.skip("no nginx here (Debian, Ubuntu: apt install nginx-light)")
     directory.mkdir()
-    certificate = _certify(directory)
+    certificate = certify(directory)
     hashed = subprocess.run(["openssl", "passwd", "-apr1", PASSWORD], capture_output=True, text=True, check=True)
     (directory / "users").write_text(f"{USER}:{hashed.stdout}")
     found = Proxy(free_port(0), free_port(0), certificate)
@@ -81,7 +81,7 @@ def _substituted(template: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\$\{(PROXY_\w+)\}", lambda found: values[found[1]], template)
 
 
-def _certify(directory: Path) -> Path:
+def certify(directory: Path) -> Path:
     """Make a certificate for this machine that is its own authority."""
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=sda"]
     files = ["-keyout", str(directory / "tls.key"), "-out", str(directory / "tls.crt")]

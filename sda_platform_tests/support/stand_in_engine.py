@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -42,11 +43,15 @@ class StandInEngine(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpc has n
 
 
 @contextmanager
-def serving(handler: grpc.GenericRpcHandler) -> Iterator[int]:
-    """Serve ``handler``; gives the port."""
+def serving(handler: grpc.GenericRpcHandler, certificate: Path | None = None) -> Iterator[int]:
+    """Serve ``handler``, with TLS where there is a ``certificate``, whose key has the same name; gives the port."""
     server = grpc.server(futures.ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers((handler,))
-    port = int(server.add_insecure_port("127.0.0.1:0"))
+    if certificate is None:
+        port = int(server.add_insecure_port("127.0.0.1:0"))
+    else:
+        pair = certificate.with_suffix(".key").read_bytes(), certificate.read_bytes()
+        port = int(server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair])))
     server.start()
     yield port
     server.stop(None).wait()

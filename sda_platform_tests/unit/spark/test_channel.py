@@ -1,14 +1,18 @@
 """Addresses of engines: host, port and parameters; a token in an address is refused and not repeated."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
 from sda_platform.lake.errors import EngineUnavailable
+from sda_platform.runtime.liveness import engine_answers
 from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port
 from sda_platform.spark.engine import session_url
 from sda_platform.spark.session import attach
+from sda_platform_tests.support.proxy import certify
 from sda_platform_tests.support.stand_in_engine import StandInEngine, serving
 
 
@@ -67,3 +71,29 @@ def test_an_engine_that_refuses_the_token_is_told_with_the_variable_and_without_
         attach(f"sc://127.0.0.1:{port}", "alerts")
     assert "Invalid authentication token" in str(refusal.value)
     assert "guessed" not in str(refusal.value)
+
+
+def test_roots_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/nowhere/roots.pem")
+    with pytest.raises(EngineUnavailable, match="the certificates cannot be read: .*/nowhere/roots.pem"):
+        attach("sc://127.0.0.1:1/;use_ssl=true", "alerts")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl here, which makes the certificates")
+def test_a_process_that_runs_on_trusts_a_certificate_that_was_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    roots = tmp_path / "roots.pem"
+    monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(roots))
+    answers = []
+    for name in ("of the old year", "of the new year"):
+        directory = tmp_path / name
+        directory.mkdir()
+        certificate = certify(directory)
+        with serving(StandInEngine(), certificate) as port:
+            ask = engine_answers(f"sc://127.0.0.1:{port}/;use_ssl=true")
+            if roots.exists():
+                answers.append(ask(5.0))
+            roots.write_bytes(certificate.read_bytes())
+            answers.append(ask(5.0))
+    assert answers == [True, False, True], "it is refused until the file of the roots has it"

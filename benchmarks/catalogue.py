@@ -37,7 +37,7 @@ from sda_platform.formats.tle_writing import MOST_ALPHA_5, encode_tles
 from sda_platform.lake.lake import Lake, without_session
 from sda_platform.orbits.element_order import merge_sorted_sources
 from sda_platform.runtime.catalogue_source import LakeSource
-from sda_platform.serving.engine import ENGINES, open_engine
+from sda_platform.serving.engines import ENGINES, open_engine
 from sda_platform.serving.index import Binding, CatalogueIndex
 from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts

@@ -1,14 +1,11 @@
-"""The contract of an ordered key-value engine, and the choice of one.
+"""The contract of an ordered key-value engine.
 
 Keys are compared byte by byte. A write is one batch: after a crash all of it is there, or nothing. Every engine passes
 the same contract tests. Engines store bytes only; checksums and the meaning of keys belong to `serving.index`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Protocol
-
-from sda_platform.serving.errors import UnknownEngine
 
 Pair = tuple[bytes, bytes]
 
@@ -42,24 +39,6 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release the directory; the map must not be used afterwards. Twice is harmless."""
-
-
-ENGINES = ("lmdb", "rocksdb")
-"""Names of the engines: a memory-mapped B+ tree (LMDB), and a log-structured merge tree (RocksDB)."""
-
-
-def open_engine(name: str, directory: Path) -> Engine:
-    """The map in ``directory``, which is made where it is missing. Raises UnknownEngine."""
-    directory.mkdir(parents=True, exist_ok=True)
-    if name == "lmdb":
-        from sda_platform.serving.lmdb_engine import LmdbEngine
-
-        return LmdbEngine(directory)
-    if name == "rocksdb":
-        from sda_platform.serving.rocksdb_engine import RocksDbEngine
-
-        return RocksDbEngine(directory)
-    raise UnknownEngine(f"no serving engine is named {name!r}; there are: {', '.join(ENGINES)}")
 
 
 def ascending_only(pairs: Iterable[Pair]) -> Iterator[Pair]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sda_platform import failpoints
-from sda_platform.serving.engine import open_engine
+from sda_platform.serving.engines import open_engine
 from sda_platform.serving.errors import DamagedIndex
 from sda_platform.serving.index import Binding, CatalogueIndex
 

@@ -1,8 +1,9 @@
-"""The structure of the code: sizes of modules, and names of classes."""
+"""The structure of the code: sizes of modules, names of classes, and imports without a circle."""
 
 import ast
 import statistics
 from collections import defaultdict
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "sda_platform"
@@ -27,3 +28,15 @@ def test_public_class_names_are_unique() -> None:
 def test_no_module_is_large() -> None:
     assert {str(each): lines_of(each) for each in MODULES if lines_of(each) > LARGEST_MODULE_LINES} == {}
     assert statistics.median(map(lines_of, MODULES)) < LARGEST_MEDIAN_LINES
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions and those for types alone count too."""
+    names = {".".join(each.relative_to(PACKAGE.parent).with_suffix("").parts): each for each in MODULES}
+    imported: dict[str, set[str]] = {}
+    for name, module in names.items():
+        found = (node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.ImportFrom))
+        parts = [(node.module or "", each.name) for node in found for each in node.names]
+        wanted = {whole if whole in names else source for source, part in parts for whole in [f"{source}.{part}"]}
+        imported[name] = wanted & set(names) - {name}
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle

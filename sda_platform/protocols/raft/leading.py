@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from sda_platform.protocols.raft.log import Entry, RegisterRequest, VoterChange
-from sda_platform.protocols.raft.messages import Append, Appended, Install
-
-if TYPE_CHECKING:
-    from sda_platform.protocols.raft.node import RaftNode
+from sda_platform.protocols.raft.log import Disk, Entry, RegisterRequest, VoterChange
+from sda_platform.protocols.raft.machine import Registers
+from sda_platform.protocols.raft.messages import Append, Appended, Install, Message, RaftRules
 
 HEARTBEAT = 3
 """Steps between two heartbeats; an election timeout is at least three times as long."""
@@ -26,10 +24,31 @@ class PendingRead:
     index: int
 
 
+class LedNode(Protocol):
+    """What a leader uses of its node (`protocols.raft.node`)."""
+
+    name: str
+    disk: Disk
+    rules: RaftRules
+    machine: Registers
+    batch: int
+    commit: int
+    applied: int
+    leading: Leading | None
+    outbox: list[tuple[str, Message]]
+    answers: list[tuple[int, object]]
+
+    def apply_committed(self) -> None:
+        """Apply what is committed, and answer."""
+
+    def step_down(self) -> None:
+        """Stop leading in the present term."""
+
+
 class Leading:
     """The volatile state of a leader. It begins with an entry of its own term, which changes nothing."""
 
-    def __init__(self, node: RaftNode, now: int) -> None:
+    def __init__(self, node: LedNode, now: int) -> None:
         self._node, self.next_beat = node, now
         self._next, self._match = dict[str, int](), dict[str, int]()
         self._heard: dict[str, int] = dict.fromkeys(node.disk.voters, now)

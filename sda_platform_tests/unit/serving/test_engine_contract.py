@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sda_platform.serving.engine import ENGINES, Engine, open_engine
+from sda_platform.serving.engine import Engine
+from sda_platform.serving.engines import ENGINES, open_engine
 from sda_platform.serving.errors import DamagedIndex, UnknownEngine
 from sda_platform.serving.lmdb_engine import LmdbEngine
 from sda_platform.serving.rocksdb_engine import CACHE_BYTES, RocksDbEngine

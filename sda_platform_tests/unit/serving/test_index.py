@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sda_platform.serving import keys, record
-from sda_platform.serving.engine import ENGINES, open_engine
+from sda_platform.serving.engines import ENGINES, open_engine
 from sda_platform.serving.errors import DamagedIndex, IndexMismatch
 from sda_platform.serving.file_checksum import FileChecksum
 from sda_platform.serving.index import CatalogueIndex, records

@@ -12,7 +12,6 @@ from sda_platform_tests.support.delta_tables import lose_rows
 from sda_platform_tests.support.platform_run import Platform, checks, correctness, written
 from sda_platform_tests.support.segments import after, catalogue_of, land, radar_payloads
 
-
 HOT = ("raw_records", "observations")
 CATALOG = ("element_sets", "orbital_catalog", "dead_letters")
 

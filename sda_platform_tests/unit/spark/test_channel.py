@@ -75,7 +75,7 @@ def test_an_engine_that_refuses_the_token_is_told_with_the_variable_and_without_
 
 def test_roots_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "/nowhere/roots.pem")
-    with pytest.raises(EngineUnavailable, match="the certificates cannot be read: .*/nowhere/roots.pem"):
+    with pytest.raises(EngineUnavailable, match=r"the certificates cannot be read: .*/nowhere/roots.pem"):
         attach("sc://127.0.0.1:1/;use_ssl=true", "alerts")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,16 @@ def list_commands(settings: Settings, station: str, as_json: bool) -> None:
     help="How heartbeats behave on the way to the station.",
 )
 @click.option(
+    "--declare-phi",
+    type=click.FloatRange(min=3.0),
+    help="Suspicion that declares the other uplink failed (default: of --path); see detector_calibration.",
+)
+@click.option(
+    "--pause-s",
+    type=click.FloatRange(min=0.0),
+    help="Lateness of a heartbeat that raises no suspicion (default: of --path).",
+)
+@click.option(
     "--failback-s",
     type=float,
     default=120.0,
@@ -87,16 +98,28 @@ def list_commands(settings: Settings, station: str, as_json: bool) -> None:
 @click.pass_obj
 @for_people
 def uplink(
-    settings: Settings, name: str, station: str, url: str, path: str, failback_s: float, serf: str | None
+    settings: Settings,
+    name: str,
+    station: str,
+    url: str,
+    path: str,
+    declare_phi: float | None,
+    pause_s: float | None,
+    failback_s: float,
+    serf: str | None,
 ) -> None:
     """Run the primary or the backup uplink until it is interrupted. With SDA_ETCD the active one holds a lease."""
     import httpx
 
     from sda_platform.ground_segment.log import CommandLog
     from sda_platform.ground_segment.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
-    from sda_platform.protocols.failure_detection import CROSS_REGION, INTRA_REGION
+    from sda_platform.protocols.failure_detection import PATH_CLASSES
 
-    path_class = {"intra-region": INTRA_REGION, "cross-region": CROSS_REGION}[path]
+    path_class = PATH_CLASSES[path]
+    if declare_phi is not None:
+        path_class = replace(path_class, declare_phi=declare_phi)
+    if pause_s is not None:
+        path_class = replace(path_class, acceptable_pause_s=pause_s)
     lake = lake_of(settings)
     # Who holds a lease keeps it while it can: the other one takes over when it fails.
     failback_after_s = None if settings.etcd else failback_s
@@ -139,6 +162,27 @@ def _until_interrupted(running: Any, interval_s: float) -> None:
             time.sleep(max(0.0, interval_s - (time.monotonic() - began_s)))
     except KeyboardInterrupt:
         return
+
+
+@ground.command(short_help="List who holds which lease.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+@for_people
+def leases(settings: Settings, as_json: bool) -> None:
+    """List the leases in etcd: of the schedule, of the catalogue's merge, and of the active uplink of each station."""
+    from sda_platform.orchestration.leases import EtcdLeases
+
+    if not settings.etcd:
+        console.print("SDA_ETCD is not set: this platform is the only site, and holds no leases")
+        return
+    held = EtcdLeases(settings.etcd, settings.site).held()
+    if as_json:
+        click.echo(json.dumps([vars(each) for each in held], indent=1))
+        return
+    grid = Grid("lease", "holder", "token", "since (UTC)", "expires", box=None)
+    for each in held:
+        grid.add_row(*(str(value) for value in each.shown().values()))
+    console.print(grid if held else "no lease is held")
 
 
 @ground.command(short_help="Run the simulated station.")

@@ -17,6 +17,8 @@ LINK_EVENTS: Final = (
     "suspected", "cleared", "declared", "recovered", "promoted", "failed_back", "both_down", "deposed",
 )  # fmt: skip
 """Of an uplink: see `protocols.failover`; deposed: it learned that another one holds a newer token."""
+HEARTBEATS: Final = "heartbeats"
+"""An uplink recorded the gaps between another one's heartbeats: its ``detail`` is for `heartbeat_gaps`."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,12 @@ def read_ground_event(record: RawRecord) -> GroundEvent:
     """The event on one line; raises RecordError."""
     fields = json_object(record.payload)
     event = text_field(fields, "event")
-    if event not in (*COMMAND_EVENTS, *LINK_EVENTS):
+    if event not in (*COMMAND_EVENTS, *LINK_EVENTS, HEARTBEATS):
         raise RecordError("bad_field", f"event is {ascii(event)[:40]}, must be one of those of a command or a link")
     if event in COMMAND_EVENTS and not fields.get("command_id"):
         raise RecordError("bad_field", f"command_id is missing in an event {event}")
+    if event == HEARTBEATS:
+        heartbeat_gaps(str(fields.get("detail") or ""))
     return GroundEvent(
         station=text_field(fields, "station"),
         event=event,
@@ -58,6 +62,18 @@ def read_ground_event(record: RawRecord) -> GroundEvent:
         **{name: encodable(str(fields.get(name) or ""), name) for name in _TEXTS},  # type: ignore[arg-type]
         **{name: integer_field(fields, name) if name in fields else 0 for name in _NUMBERS},  # type: ignore[arg-type]
     )
+
+
+def heartbeat_gaps(detail: str) -> tuple[str, str, list[int]]:
+    """The uplink that was heard, the class of the path, and the gaps in ms, of an event of heartbeats.
+
+    Raises RecordError where ``detail`` has anything else.
+    """
+    fields = json_object(detail.encode())
+    gaps_ms = fields.get("gaps_ms")
+    if not isinstance(gaps_ms, list) or not all(type(each) is int and each >= 0 for each in gaps_ms):
+        raise RecordError("bad_field", "gaps_ms must be a list of milliseconds")
+    return text_field(fields, "heard"), text_field(fields, "path"), gaps_ms
 
 
 def encode_ground_events(events: Iterable[GroundEvent]) -> bytes:

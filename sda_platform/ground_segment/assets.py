@@ -1,20 +1,27 @@
 """Assets of the ground segment: landing/ground → ground_events → ground_commands."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
+from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.ground_segment.command_states import decode, states
-from sda_platform.ground_segment.links import link_events, link_states
+from sda_platform.ground_segment.links import heartbeat_events, link_events, link_states
+from sda_platform.ground_segment.path_states import path_states
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
+from sda_platform.lake.errors import Unavailable
 from sda_platform.landing.decoding import one_by_one
 from sda_platform.orchestration.jobs import GROUND_SEGMENT
 from sda_platform.orchestration.landing_table import land
+from sda_platform.orchestration.leases import LeaseResource, without_leases
 from sda_platform.orchestration.resources import LakeResource, LandingResource
 from sda_platform.orchestration.table_asset import markdown_table, materialized, nothing_new, table_asset
 from sda_platform.orchestration.zone_asset import zone_asset
+
+_HEARD_NS = 3600 * NANOSECONDS_PER_SECOND
 
 ground_zone = zone_asset(
     GROUND_FEED,
@@ -39,9 +46,11 @@ def ground_events(
     return land(lake, landing, GROUND_EVENTS, one_by_one(decode), report=context.log_event)
 
 
-@table_asset(GROUND_COMMANDS, jobs=[GROUND_SEGMENT])
-def ground_commands(lake: LakeResource) -> dg.MaterializeResult[Any]:
+@table_asset(GROUND_COMMANDS, jobs=[GROUND_SEGMENT], stand_ins=without_leases)
+def ground_commands(lake: LakeResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """The state of each ground command and when it reached each state; which uplink of a station is active.
+
+    The metadata show who holds which lease, and which paths are suspected or declared failed, since when.
 
     A command is sent at least once and executed at most once: the station has its id, and refuses the sender of an
     older fencing token.
@@ -56,14 +65,31 @@ def ground_commands(lake: LakeResource) -> dg.MaterializeResult[Any]:
     rows = states(before, events)
     receipt = store.replace(plan, pa.Table.from_pylist(rows, GROUND_COMMANDS.content_schema))
     facts: dict[str, Any] = {f"now_{state}": count for state, count in Counter(row["state"] for row in rows).items()}
-    links = link_events(store, upto_sequence=plan.window(GROUND_EVENTS).upto_sequence)
-    return materialized(store, receipt, **facts, **shown_links(links))
+    upto = plan.window(GROUND_EVENTS).upto_sequence
+    links = link_events(store, upto_sequence=upto)
+    heard = heartbeat_events(store, plan.as_of_ns - _HEARD_NS, upto_sequence=upto)
+    return materialized(store, receipt, **facts, **shown_links(links, heard), **shown_leases(leases))
 
 
-def shown_links(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """Who commands each station under which token, and the timeline of the uplinks' events, where there are any."""
+def shown_links(events: list[dict[str, Any]], heard: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Who commands each station under which token, the state of each path, and the timeline, where there are any."""
     from sda_platform.ground_segment.pictures import timeline
 
-    picture, links = timeline(events), pa.Table.from_pylist([link.shown() for link in link_states(events)])
-    facts = {"links": dg.MetadataValue.md(markdown_table(links))} if links.num_rows else {}
+    picture = timeline(events)
+    facts = {
+        **_table("links", [link.shown() for link in link_states(events)]),
+        **_table("paths", [path.shown() for path in path_states([*events, *heard])]),
+    }
     return facts | ({"failover_timeline": dg.MetadataValue.md(picture)} if picture else {})
+
+
+def shown_leases(leases: LeaseResource) -> dict[str, Any]:
+    """Who holds which lease, under which token and for how long, where the platform has an etcd that answers."""
+    try:
+        return _table("leases", [each.shown() for each in leases.held()])
+    except Unavailable as error:
+        return {"leases": str(error)}
+
+
+def _table(name: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))} if rows else {}

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from sda_platform.ground_segment import assets, consensus_assets
+from sda_platform.ground_segment import assets, calibration_asset, consensus_assets
 from sda_platform.ground_segment.checks import checks
 from sda_platform.ground_segment.replica_check import replica_checks
 from sda_platform.orchestration.policy import GroupPolicy
@@ -14,7 +14,14 @@ POLICIES = {"ground_segment": GroupPolicy("team:ground-segment", warn_h=24, fail
 def defs(settings: Settings) -> dg.Definitions:
     """Assets, checks and the schedule of the package."""
     return dg.Definitions(
-        assets=[assets.ground_zone, assets.ground_events, assets.ground_commands, consensus_assets.consensus_campaign],
+        assets=[
+            assets.ground_zone,
+            assets.ground_events,
+            assets.ground_commands,
+            calibration_asset.detector_calibration,
+            consensus_assets.consensus_campaign,
+        ],
         asset_checks=[*checks, *consensus_assets.checks, *replica_checks(settings.station_state)],
-        schedules=[consensus_assets.nightly_protocol_campaign],
+        jobs=[calibration_asset.job],
+        schedules=[consensus_assets.nightly_protocol_campaign, calibration_asset.nightly],
     )

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow.dataset as ds
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
-from sda_platform.formats.ground_events import ACKNOWLEDGED, LINK_EVENTS
+from sda_platform.formats.ground_events import ACKNOWLEDGED, HEARTBEATS, LINK_EVENTS
 from sda_platform.ground_segment.command_states import EVENT_COLUMNS
 from sda_platform.ground_segment.tables import GROUND_EVENTS
 from sda_platform.lake.lake import Lake
@@ -41,6 +41,13 @@ def link_events(lake: Lake, *, upto_sequence: int = 2**62) -> list[dict[str, Any
     """Events of uplinks in `ground_events` up to a commit; the events of commands, far more, are not read."""
     is_wanted = ds.field("event").isin(list(LINK_EVENTS)) & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
     return list(lake.log(GROUND_EVENTS).rows(EVENT_COLUMNS, is_wanted).to_pylist())
+
+
+def heartbeat_events(lake: Lake, since_ns: int, *, upto_sequence: int = 2**62) -> list[dict[str, Any]]:
+    """Records of heartbeats in `ground_events` since ``since_ns``, up to a commit."""
+    is_wanted = (ds.field("event") == HEARTBEATS) & (ds.field("event_time_ns") > since_ns)
+    is_usable = ds.field("error_kind").is_null() & (ds.field(COMMIT_SEQUENCE) <= upto_sequence)
+    return list(lake.log(GROUND_EVENTS).rows(EVENT_COLUMNS, is_wanted & is_usable).to_pylist())
 
 
 def terms(events: Iterable[Mapping[str, Any]]) -> list[Term]:

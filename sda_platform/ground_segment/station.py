@@ -25,7 +25,7 @@ class DurableStation:
     """`protocols.commands.Station` with its memory in SQLite, synchronised before each answer."""
 
     def __init__(self, path: Path) -> None:
-        self._lock, self._beats = threading.Lock(), dict[str, float]()
+        self._lock, self._beats = threading.Lock(), dict[str, tuple[int, float]]()
         self._database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA synchronous = FULL")
         self._database.executescript(_SCHEMA)
@@ -62,15 +62,16 @@ class DurableStation:
     def heartbeat(self, uplink: str) -> None:
         """An uplink is alive and reaches the station."""
         with self._lock:
-            self._beats[uplink] = time.monotonic()
+            self._beats[uplink] = self._beats.get(uplink, (0, 0.0))[0] + 1, time.monotonic()
 
     def state(self) -> dict[str, Any]:
-        """The newest token, its holder, and the time since the last heartbeat of each uplink."""
+        """The newest token, its holder, and of each uplink the number of heartbeats and the time since the last."""
         with self._lock:
             token, active = self._newest()
             now_s = time.monotonic()
-            silence_s = {name: now_s - at_s for name, at_s in self._beats.items()}
-        return {"token": token, "active": active, "silence_s": silence_s}
+            silence_s = {name: now_s - at_s for name, (_, at_s) in self._beats.items()}
+            beats = {name: count for name, (count, _) in self._beats.items()}
+        return {"token": token, "active": active, "silence_s": silence_s, "beats": beats}
 
     def _newest(self) -> tuple[int, str]:
         row = self._database.execute("SELECT token, uplink FROM promotions ORDER BY token DESC LIMIT 1").fetchone()

@@ -3,7 +3,7 @@
 import pandera.pyspark as pa
 from pyspark.sql import types as T
 
-from sda_platform.formats.ground_events import COMMAND_EVENTS, LINK_EVENTS
+from sda_platform.formats.ground_events import COMMAND_EVENTS, HEARTBEATS, LINK_EVENTS
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import LandingColumns, Provenance, Table, TableModel
 from sda_platform.protocols.campaign import MODELS
@@ -18,7 +18,9 @@ class GroundEventRow(Provenance, LandingColumns):
 
     station: T.StringType = pa.Field(nullable=True, description="The commanded station.")
     event: T.StringType = pa.Field(
-        nullable=True, isin=[*COMMAND_EVENTS, *LINK_EVENTS], description="What happened to a command or an uplink."
+        nullable=True,
+        isin=[*COMMAND_EVENTS, *LINK_EVENTS, HEARTBEATS],
+        description="What happened to a command or an uplink; or that heartbeats were recorded.",
     )
     event_time_ns: T.LongType = quantity("ns", "When, by the clock of who reports it.", nullable=True)
     uplink: T.StringType = pa.Field(nullable=True, description="Who reports it; empty: the issuer of a command.")
@@ -28,7 +30,9 @@ class GroundEventRow(Provenance, LandingColumns):
     kind: T.StringType = pa.Field(nullable=True, description="Kind of the command, which gives its priority.")
     issued_time_ns: T.LongType = quantity("ns", "When the command was issued; 0: no command.", nullable=True)
     expires_time_ns: T.LongType = quantity("ns", "From when on it must not be executed.", nullable=True)
-    detail: T.StringType = pa.Field(nullable=True, description="The station's answer, or the reason.")
+    detail: T.StringType = pa.Field(
+        nullable=True, description="The station's answer, the reason, or the recorded gaps."
+    )
 
 
 class GroundCommand(TableModel):

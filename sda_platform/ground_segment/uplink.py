@@ -13,8 +13,9 @@ from typing import Any
 
 import httpx
 
-from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, ISSUED, REJECTED, GroundEvent
+from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, HEARTBEATS, ISSUED, REJECTED, GroundEvent
 from sda_platform.ground_segment.command_states import command_of, transitions
+from sda_platform.ground_segment.heartbeats import HeartbeatRecorder
 from sda_platform.ground_segment.log import CommandLog
 from sda_platform.ground_segment.uplink_lease import UplinkLease
 from sda_platform.protocols.commands import Command, CommandQueue, QueueFull, Transition
@@ -69,10 +70,14 @@ class Uplink:
     _number: int = 0
     _highest: int = 0
     _former: str = ""
+    _beats: dict[str, int] = field(default_factory=dict)
+    _recorders: list[HeartbeatRecorder] = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
+        others = [name for name in self.failover.paths if name != settings.name]
+        self._recorders = [HeartbeatRecorder(name, settings.path_class.name) for name in others]
 
     @property
     def is_active(self) -> bool:
@@ -94,6 +99,7 @@ class Uplink:
         self._keep_lease()
         self._take()
         self._send()
+        self._keep_records()
 
     def _beat(self) -> None:
         try:
@@ -102,12 +108,26 @@ class Uplink:
             return
         now_s = self.monotonic_s()
         for name, silence_s in state["silence_s"].items():
-            if name in self.failover.paths:
+            # The station repeats the time of a heartbeat until the next: only a new one is a heartbeat.
+            if name in self.failover.paths and state["beats"][name] != self._beats.get(name):
+                self._beats[name] = state["beats"][name]
                 self.failover.paths[name].note_heartbeat(now_s - silence_s)
+                self._note_gap(name, now_s - silence_s)
         self._highest = state["token"]
         self.failover.active, self._former = state["active"] or None, state["active"]
         if self.is_active and self._highest > self.token:
             self._stop(now_s)
+
+    def _note_gap(self, name: str, at_s: float) -> None:
+        """Record a heartbeat of another uplink, for the calibration of the detectors."""
+        for recorder in self._recorders:
+            if recorder.heard == name:
+                recorder.beat(at_s)
+
+    def _keep_records(self) -> None:
+        complete = [text for each in self._recorders if (text := each.complete(self.monotonic_s())) is not None]
+        facts = (self.log.station, HEARTBEATS, self.clock_ns(), self.settings.name, self.token)
+        self.log.append([GroundEvent(*facts, self._next_number(), detail=text) for text in complete])
 
     def _keep_lease(self) -> None:
         """Stop where the lease has run out; give it up where the station cannot be commanded through this uplink."""
@@ -178,7 +198,7 @@ class Uplink:
             self._accept(found)
 
     def _new_events(self) -> list[dict[str, Any]]:
-        found = self.log.new_events()
+        found = [each for each in self.log.new_events() if each["event"] != HEARTBEATS]
         self._events += found
         self._refused |= {each["command_id"] for each in found if each["event"] == REJECTED}
         return found

@@ -8,6 +8,7 @@ counts from before the request. Without ``SDA_ETCD`` the platform is one site: n
 from __future__ import annotations
 
 import base64
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +21,13 @@ import dagster as dg
 import httpx
 from pydantic import Field
 
+from sda_platform.clock import iso
 from sda_platform.lake.errors import Unavailable
 from sda_platform.lake.lake import Lake
 from sda_platform.replay.history import History
 
 _TIMEOUT_S = 5.0
+_PREFIX = "sda/leases/"
 
 
 class LeaseTaken(Unavailable):
@@ -46,6 +49,24 @@ class Lease:
     expires_s: float
 
 
+@dataclass(frozen=True)
+class HeldLease:
+    """A lease as etcd has it. ``since_ns`` is by the wall clock of its holder; None: it did not say."""
+
+    name: str
+    holder: str
+    token: int
+    since_ns: int | None
+    expires_in_s: int
+    ttl_s: int
+
+    def shown(self) -> dict[str, Any]:
+        """The lease for a person."""
+        since = "" if self.since_ns is None else iso(self.since_ns)
+        facts = {"lease": self.name, "holder": self.holder, "token": self.token, "since": since}
+        return {**facts, "expires": f"in {self.expires_in_s} of {self.ttl_s} s"}
+
+
 class EtcdLeases:
     """Grants, renews and releases leases at the first of the ``endpoints`` (http://host:2379) that answers."""
 
@@ -64,15 +85,16 @@ class EtcdLeases:
         """The lease ``name``. Raises LeaseTaken with its holder, Unavailable where no endpoint answers."""
         asked_s = self._clock()
         lease_id = self._ask("/v3/lease/grant", {"TTL": ttl_s, "ID": 0})["ID"]
-        key = _encoded(f"sda/leases/{name}")
+        key = _encoded(f"{_PREFIX}{name}")
         is_free = {"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": 0}
-        put = {"request_put": {"key": key, "value": _encoded(self._holder), "lease": lease_id}}
+        value = json.dumps({"holder": self._holder, "since_ns": time.time_ns()})
+        put = {"request_put": {"key": key, "value": _encoded(value), "lease": lease_id}}
         get = {"request_range": {"key": key}}
         answer = self._ask("/v3/kv/txn", {"compare": [is_free], "success": [put], "failure": [get]})
         if not answer.get("succeeded"):
             self._ask("/v3/lease/revoke", {"ID": lease_id})
             held = answer["responses"][0]["response_range"]["kvs"][0]
-            raise LeaseTaken(f"the lease {name} is held by {base64.b64decode(held['value']).decode()}")
+            raise LeaseTaken(f"the lease {name} is held by {_holder(held['value'])[0]}")
         return Lease(name, int(answer["header"]["revision"]), lease_id, ttl_s, asked_s + ttl_s)
 
     def renew(self, lease: Lease) -> None:
@@ -92,6 +114,20 @@ class EtcdLeases:
             self._ask("/v3/lease/revoke", {"ID": lease.lease_id})
         except Unavailable:
             return
+
+    def held(self) -> list[HeldLease]:
+        """Every lease that is held now, by name. Raises Unavailable."""
+        # The end of the range is the least key after all keys that begin with the prefix.
+        end = f"{_PREFIX[:-1]}{chr(ord(_PREFIX[-1]) + 1)}"
+        found = self._ask("/v3/kv/range", {"key": _encoded(_PREFIX), "range_end": _encoded(end)}).get("kvs", [])
+        return [self._held(each) for each in found]
+
+    def _held(self, entry: Mapping[str, Any]) -> HeldLease:
+        left = self._ask("/v3/lease/timetolive", {"ID": entry["lease"]})
+        holder, since_ns = _holder(entry["value"])
+        name = base64.b64decode(entry["key"]).decode().removeprefix(_PREFIX)
+        seconds = max(int(left.get("TTL", 0)), 0), int(left.get("grantedTTL", 0))
+        return HeldLease(name, holder, int(entry["create_revision"]), since_ns, *seconds)
 
     def is_held(self, lease: Lease) -> bool:
         """Whether the holder may still act, by its own clock."""
@@ -115,6 +151,10 @@ class LeaseResource(dg.ConfigurableResource["LeaseResource"]):
     endpoints: list[str] = Field(default=[], description="Addresses of etcd, such as http://127.0.0.1:2379.")
     holder: str = Field(default="platform", description="Who holds a lease, for the message to others.")
     ttl_s: int = Field(default=30, ge=2, description="Length of a lease; it is renewed three times as often, seconds.")
+
+    def held(self) -> list[HeldLease]:
+        """Every lease that is held now; none without endpoints. Raises Unavailable."""
+        return EtcdLeases(self.endpoints, self.holder).held() if self.endpoints else []
 
     @contextmanager
     def guarded(self, store: Lake, name: str) -> Iterator[Lake]:
@@ -154,6 +194,16 @@ def _keep(leases: EtcdLeases, lease: Lease, done: threading.Event) -> None:
             return
         except Unavailable:
             continue
+
+
+def _holder(value: str) -> tuple[str, int | None]:
+    """Who holds a lease and since when, by the value of its key: JSON, or the name alone."""
+    text = base64.b64decode(value).decode()
+    try:
+        facts = json.loads(text)
+        return str(facts["holder"]), int(facts["since_ns"])
+    except (ValueError, KeyError, TypeError):
+        return text, None
 
 
 def _encoded(text: str) -> str:

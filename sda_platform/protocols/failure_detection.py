@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
 
 
 @dataclass(frozen=True)
 class PathClass:
     """How heartbeats behave on one kind of path; seconds, and values of phi."""
 
+    name: str
     interval_s: float
     fixed_timeout_s: float
     """Counts until there are enough samples."""
@@ -28,8 +33,11 @@ class PathClass:
     warm_up: int = 10
 
 
-INTRA_REGION = PathClass(interval_s=0.05, fixed_timeout_s=0.15)
-CROSS_REGION = PathClass(interval_s=0.5, fixed_timeout_s=2.0, acceptable_pause_s=0.5)
+INTRA_REGION = PathClass("intra-region", interval_s=0.05, fixed_timeout_s=0.15)
+CROSS_REGION = PathClass("cross-region", interval_s=0.5, fixed_timeout_s=2.0, acceptable_pause_s=0.5)
+PATH_CLASSES: Final[Mapping[str, PathClass]] = MappingProxyType(
+    {each.name: each for each in (INTRA_REGION, CROSS_REGION)}
+)
 
 
 @dataclass
@@ -78,6 +86,11 @@ class PhiDetector:
             return math.inf if elapsed_s >= self.path.fixed_timeout_s else 0.0
         return phi((elapsed_s - self._mean_s - self.path.acceptable_pause_s) / self._sigma_s)
 
+    @property
+    def gap_s(self) -> tuple[float, float]:
+        """Mean and sigma of the gaps between the newest heartbeats, seconds."""
+        return self._mean_s, self._sigma_s
+
     def is_failed(self, now_s: float) -> bool:
         """The declaration at ``now_s``: begins at ``declare_phi``, ends below ``clear_phi``."""
         suspicion = self.suspicion(now_s)
@@ -95,3 +108,15 @@ def phi(deviations: float) -> float:
         return -math.log10(tail)
     # Asymptotic expansion of erfc, where it underflows.
     return deviations**2 / 2 / math.log(10) + math.log10(deviations * math.sqrt(2 * math.pi))
+
+
+@lru_cache
+def deviations_at(threshold: float) -> float:
+    """The deviations at which `phi` is ``threshold``, by bisection: phi never falls."""
+    low, high = -10.0, 1.0
+    while phi(high) < threshold:
+        high *= 2.0
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if phi(middle) < threshold else (low, middle)
+    return high

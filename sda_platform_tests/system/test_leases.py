@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sda_platform.ground_segment.assets import shown_leases
 from sda_platform.lake.errors import StaleToken, Unavailable
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.leases import EtcdLeases, Lease, LeaseLost, LeaseResource, LeaseTaken
@@ -76,6 +77,17 @@ def test_one_holder_at_a_time_and_tokens_rise__ML1_ML3(etcd: str) -> None:
     with pytest.raises(LeaseTaken, match="held by one"):
         other.acquire("merge", 30)
     one.renew(lease)
+    began_ns = time.time_ns()
+    one.acquire("uplink/atlantic", 20)
+    merge, uplink = other.held()
+    assert (merge.name, merge.holder, merge.token, merge.ttl_s) == ("merge", "one", lease.token, 30)
+    assert 25 <= merge.expires_in_s <= 30
+    assert (uplink.name, uplink.holder) == ("uplink/atlantic", "one")
+    assert uplink.since_ns is not None and 0 <= uplink.since_ns - began_ns < 10e9
+    shown = shown_leases(LeaseResource(endpoints=[etcd]))["leases"].md_str
+    assert "| uplink/atlantic | one |" in shown and "of 20 s |" in shown
+    assert "no etcd endpoint answers" in shown_leases(LeaseResource(endpoints=["http://127.0.0.1:9"]))["leases"]
+    assert shown_leases(LeaseResource()) == {}
     one.release(lease)
     assert other.acquire("merge", 30).token > lease.token
     with pytest.raises(LeaseLost):

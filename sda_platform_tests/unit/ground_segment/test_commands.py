@@ -1,5 +1,6 @@
 """Ground commands through the real log, station and uplinks, stepped by hand: order, crash, failover, expiry."""
 
+import random
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -8,13 +9,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sda_platform.formats.ground_events import GroundEvent, encode_ground_events
+from sda_platform.formats.ground_events import HEARTBEATS, LINK_EVENTS, GroundEvent, encode_ground_events
 from sda_platform.formats.segments import describe_segment
 from sda_platform.ground_segment.assets import shown_links
 from sda_platform.ground_segment.checks import commands_are_executed_once
 from sda_platform.ground_segment.command_states import decode, states
+from sda_platform.ground_segment.heartbeats import recorded
 from sda_platform.ground_segment.links import stale_executions, terms
 from sda_platform.ground_segment.log import CommandLog, UnknownKind
+from sda_platform.ground_segment.path_states import path_states
 from sda_platform.ground_segment.station import DurableStation, serve
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS
 from sda_platform.ground_segment.uplink import Uplink, UplinkSettings
@@ -198,6 +201,46 @@ def test_a_paused_uplink_is_replaced_and_its_late_commands_are_refused__GF9_GF20
     shown = shown_links(events)
     assert "| atlantic | backup | 2 |" in shown["links"].value
     assert "data:image/png" in shown["failover_timeline"].value
+
+
+def test_uplinks_record_each_others_heartbeats_and_the_state_of_each_path_is_shown__GF17_GF19(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sda_platform.ground_segment.heartbeats.MOST_GAPS", 100)
+    ground.uplink("primary")
+    ground.uplink("backup")
+    ground.run(8)
+    recorded_ = [each for each in ground.log().new_events() if each["event"] == HEARTBEATS]
+    assert {each["uplink"] for each in recorded_} == {"primary", "backup"}
+    (record,) = (recorded(each) for each in recorded_ if each["uplink"] == "backup")
+    assert (record.heard, record.path, set(record.gaps_s)) == ("primary", "intra-region", {0.05})
+    ground.run(3, "backup")
+    events = ground.log().new_events()
+    before, after = path_states(events)
+    assert (before.uplink, before.path_class, before.state) == ("backup", "intra-region", "in service")
+    assert (after.uplink, after.path_class, after.state) == ("primary", "intra-region", "failed")
+    shown = after.shown()
+    assert (shown["suspicion"], shown["declaration"]) == ("suspected", "declared")
+    assert shown["suspicion since"] <= shown["declaration since"] and float(shown["declaration phi"]) >= 8.0
+    assert shown["declaration seen by"] == "backup"
+    links = [each for each in events if each["event"] in LINK_EVENTS]
+    assert "| atlantic | primary | intra-region | failed |" in shown_links(links, recorded_)["paths"].md_str
+    assert ground.rows() == {}, "a record of heartbeats is no command"
+
+
+def test_a_heartbeat_counts_once_however_often_its_time_is_repeated__GF13(ground: Ground) -> None:
+    primary, backup = ground.uplink("primary"), ground.uplink("backup")
+    chance = random.Random(1)
+    # The answer takes a little while, so the same heartbeat seems to be of another time whenever it is read.
+    backup.monotonic_s = lambda: ground.now_s + chance.uniform(0.0, 0.004)
+    for number in range(200):
+        ground.now_s += 0.05
+        if number % 2:
+            primary.step()
+        backup.step()
+    mean_s, sigma_s = backup.failover.paths["primary"].detector.gap_s
+    assert mean_s == pytest.approx(0.1, abs=0.002), "the primary beats each 0.1 s, the backup reads each 0.05 s"
+    assert sigma_s < 0.005
 
 
 def test_a_lost_answer_costs_a_repetition_and_no_second_execution__GF24(

@@ -1,0 +1,61 @@
+"""Recorded heartbeats: the gaps between them as an uplink saw them, from which its detector is calibrated.
+
+A record has at most `MOST_GAPS` gaps, and one is begun each `EVERY_S`. So beats of each 0.5 s are recorded all the
+time, and those of each 50 ms a tenth of it. A day of one path is half a megabyte at most.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sda_platform.formats.ground_events import heartbeat_gaps
+
+MOST_GAPS: Final = 1_200
+EVERY_S: Final = 600.0
+
+
+@dataclass(frozen=True)
+class HeartbeatRecord:
+    """Gaps between the heartbeats of uplink ``heard``, on a path of class ``path``, in the order they came."""
+
+    station: str
+    heard: str
+    path: str
+    gaps_s: tuple[float, ...]
+
+
+@dataclass
+class HeartbeatRecorder:
+    """Records the heartbeats of one uplink; times are monotonic, seconds."""
+
+    heard: str
+    path: str
+    _gaps_ms: list[int] = field(default_factory=list)
+    _began_s: float | None = None
+    _last_s: float = 0.0
+    _next_s: float = -float("inf")
+
+    def beat(self, at_s: float) -> None:
+        """A heartbeat was sent, or arrived, at ``at_s``."""
+        if self._began_s is None:
+            if at_s >= self._next_s:
+                self._began_s = self._last_s = at_s
+            return
+        if len(self._gaps_ms) < MOST_GAPS and at_s > self._last_s:
+            self._gaps_ms.append(round(1000 * (at_s - self._last_s)))
+            self._last_s = at_s
+
+    def complete(self, now_s: float) -> str | None:
+        """The record as text once it is full or long enough; it is given once, and the next one begins in time."""
+        if self._began_s is None or (len(self._gaps_ms) < MOST_GAPS and now_s - self._began_s < EVERY_S):
+            return None
+        self._next_s, gaps_ms = self._began_s + EVERY_S, self._gaps_ms
+        self._began_s, self._gaps_ms = None, []
+        return json.dumps({"heard": self.heard, "path": self.path, "gaps_ms": gaps_ms}) if gaps_ms else None
+
+
+def recorded(event: Mapping[str, Any]) -> HeartbeatRecord:
+    """The record in the ``detail`` of an event."""
+    heard, path, gaps_ms = heartbeat_gaps(event["detail"])
+    return HeartbeatRecord(event["station"], heard, path, tuple(ms / 1000 for ms in gaps_ms))

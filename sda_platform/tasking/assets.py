@@ -21,6 +21,7 @@ from sda_platform.lake.correction_log import content, corrections, fact_schema
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.membership.tables import FLEET_MEMBERSHIP
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 from sda_platform.orchestration.jobs import SENSOR_TASKING
 from sda_platform.orchestration.leases import LeaseResource, without_leases
@@ -28,7 +29,8 @@ from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
 from sda_platform.recovery.verification import current_keys
 from sda_platform.tasking import demand, planning, windows
-from sda_platform.tasking.reports import shown_schedule
+from sda_platform.tasking.outages import FLEET_COLUMNS, is_affected, outages, shown_outages
+from sda_platform.tasking.reports import shown_schedule, shown_table
 from sda_platform.tasking.resource import TaskingResource
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS
 
@@ -114,8 +116,8 @@ def pass_windows(lake: LakeResource, tasking: TaskingResource) -> dg.Materialize
 def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """Which sensor observes which object when; and each request that no sensor can serve in time, with the reason.
 
-    By priority class, then fair share of the owners, then deadline. What begins within minutes is not moved. Of several
-    platforms the one that holds the lease schedules.
+    By priority class, then fair share of the owners, then deadline. What begins within minutes is not moved. Nothing is
+    planned for a sensor whose agent has failed or left. Of several platforms the one that holds the lease schedules.
     """
     with leases.guarded(lake.open(), PASS_SCHEDULE.name) as store:
         return _scheduled(store, tasking)
@@ -123,17 +125,19 @@ def pass_schedule(lake: LakeResource, tasking: TaskingResource, leases: LeaseRes
 
 def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[Any]:
     plan = store.plan(PASS_SCHEDULE, settings={"tasking": tasking.recorded()})
-    if not _is_due(plan):
+    existing = _held(store, plan, PASS_SCHEDULE, planning.BOOKING_COLUMNS).to_pylist()
+    antennas = tasking.antennas()
+    out = outages(_fleet(store, plan), antennas, plan.as_of_ns)
+    if not _is_due(plan) and not is_affected(existing, out, plan.as_of_ns):
         return nothing_new(store, plan)
     requests = _held(store, plan, OBSERVATION_REQUESTS, planning.REQUEST_COLUMNS).to_pylist()
     ahead = ds.field("los_time_ns") > plan.as_of_ns
-    existing = _held(store, plan, PASS_SCHEDULE, planning.BOOKING_COLUMNS).to_pylist()
     offered = _held(store, plan, PASS_WINDOWS, planning.WINDOW_COLUMNS, ahead).to_pylist()
     outcome, rows = planning.planned(
         requests,
         offered,
         existing,
-        tasking.antennas(),
+        {name: antenna for name, antenna in antennas.items() if name not in out},
         {sensor.source_id: sensor.min_elevation_deg for sensor in tasking.network().values()},
         as_of_ns=plan.as_of_ns,
         observation_ns=round(tasking.observation_s * NANOSECONDS_PER_SECOND),
@@ -151,7 +155,16 @@ def _scheduled(store: Lake, tasking: TaskingResource) -> dg.MaterializeResult[An
         as_of_ns=plan.as_of_ns,
     )
     receipt = store.append(plan, entries, counts={"requests": len(rows), "scheduled": len(outcome.booked)})
-    return materialized(store, receipt, **shown_schedule(rows, offered, plan.as_of_ns))
+    shown = shown_schedule(rows, offered, plan.as_of_ns)
+    if out:
+        shown["sensors_out_of_service"] = shown_table(shown_outages(out, existing, rows, plan.as_of_ns))
+    return materialized(store, receipt, **shown)
+
+
+def _fleet(store: Lake, plan: Plan) -> list[dict[str, Any]]:
+    """The fleet's membership as the plan pins it; a commit from before it was read has none."""
+    version = next((each.version for each in plan.snapshots if each.table == FLEET_MEMBERSHIP.name), -1)
+    return list(store.log(FLEET_MEMBERSHIP).rows(FLEET_COLUMNS, version=version).to_pylist())
 
 
 def _is_due(plan: Plan) -> bool:

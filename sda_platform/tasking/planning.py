@@ -39,7 +39,7 @@ def planned(
 ) -> tuple[ObservationPlan, list[dict[str, Any]]]:
     """The plan at ``as_of_ns`` and its rows, one for each request, without the columns of every correction log.
 
-    ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
+    ``antennas``: those in service. ``masks_deg``: least elevation by sensor, at which an antenna begins and ends.
     """
     by_object: dict[int, list[AntennaPass]] = defaultdict(list)
     for row in windows:

@@ -26,9 +26,9 @@ def shown_schedule(
     reasons = Counter(row["unserved_reason"] for row in rows if row["status"] != SCHEDULED)
     facts |= {f"unserved_{reason}": count for reason, count in reasons.items()}
     if rows:
-        facts["fairness"] = _table(owner_shares(rows))
+        facts["fairness"] = shown_table(owner_shares(rows))
     if windows:
-        facts["coverage"] = _table(sensor_use(windows, scheduled))
+        facts["coverage"] = shown_table(sensor_use(windows, scheduled))
         facts["coverage_map"] = dg.MetadataValue.md(coverage_map(windows, scheduled, as_of_ns))
     if scheduled:
         facts["gantt_chart"] = dg.MetadataValue.md(gantt_chart(scheduled, as_of_ns))
@@ -84,5 +84,6 @@ def _minutes(rows: Iterable[Mapping[str, Any]]) -> float:
     return float(sum(times_ns)) / _MINUTE_NS
 
 
-def _table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:
+def shown_table(rows: list[dict[str, Any]]) -> dg.MetadataValue[Any]:
+    """Rows as a table in the UI."""
     return dg.MetadataValue.md(markdown_table(pa.Table.from_pylist(rows)))

@@ -16,7 +16,7 @@ from typing import Final
 
 from sda_platform.tasking.antennas import Antenna, AntennaPass, AntennaTimeline, Booking
 
-NO_WINDOW, NO_ANTENNA_TIME = "no_window", "no_antenna_time"
+NO_WINDOW, NO_ANTENNA_TIME, SENSOR_OUT = "no_window", "no_antenna_time", "sensor_out"
 # How many requests one request may make to move, one after the other.
 _LONGEST_CHAIN: Final = 4
 # How many moves one request may try in all: long windows that many share have more than can be tried.
@@ -72,6 +72,7 @@ def schedule(
 ) -> ObservationPlan:
     """Book a window for each request if one is free; ``windows`` by request, ``antennas`` by sensor.
 
+    Windows of a sensor without an antenna are not used; a request that has only such is reported as `SENSOR_OUT`.
     ``existing`` bookings of known requests that begin within the freeze are kept first.
     """
     return _Scheduler(requests, windows, antennas, now_ns, rules or Rules()).run(existing)
@@ -89,7 +90,11 @@ class _Scheduler:
         self._requests = {each.request_id: each for each in requests}
         self._rules, self._now_ns = rules, now_ns
         self._days = {source_id: AntennaTimeline(antenna) for source_id, antenna in antennas.items()}
-        self._windows = {each.request_id: self._usable(each, windows.get(each.request_id, ())) for each in requests}
+        offered = {each.request_id: self._in_time(each, windows.get(each.request_id, ())) for each in requests}
+        self._windows = {
+            name: [each for each in found if each[0].source_id in antennas] for name, found in offered.items()
+        }
+        self._out = {name for name, found in offered.items() if found and not self._windows[name]}
         self._booked: dict[str, Booking] = {}
         self._moves_left = 0
         self._used: dict[str, float] = dict.fromkeys((each.owner for each in requests), 0.0)
@@ -105,11 +110,17 @@ class _Scheduler:
             if each.request_id not in self._booked:
                 self._place_or_move(each, frozenset(), _LONGEST_CHAIN)
         unserved = {
-            request_id: NO_ANTENNA_TIME if self._windows[request_id] else NO_WINDOW
+            request_id: self._reason(request_id)
             for request_id in sorted(self._requests)
             if request_id not in self._booked
         }
         return ObservationPlan(self._booked, unserved)
+
+    def _reason(self, request_id: str) -> str:
+        """Why a request has no booking."""
+        if self._windows[request_id]:
+            return NO_ANTENNA_TIME
+        return SENSOR_OUT if request_id in self._out else NO_WINDOW
 
     def _keep(self, existing: Iterable[Booking]) -> None:
         for booking in sorted(existing, key=lambda each: each.start_ns):
@@ -189,12 +200,12 @@ class _Scheduler:
         self._book(request, best[1])
         return True
 
-    def _usable(self, request: Request, windows: Sequence[AntennaPass]) -> list[tuple[AntennaPass, tuple[int, int]]]:
+    def _in_time(self, request: Request, windows: Sequence[AntennaPass]) -> list[tuple[AntennaPass, tuple[int, int]]]:
         """Windows that are long enough, the best first, each with the time that is ahead and before the deadline."""
         usable = []
         for window in windows:
             between_ns = max(window.aos_ns, self._now_ns), min(window.los_ns, request.deadline_ns)
-            if window.source_id in self._days and between_ns[1] - between_ns[0] >= request.duration_ns:
+            if between_ns[1] - between_ns[0] >= request.duration_ns:
                 usable.append((window, between_ns))
         return sorted(usable, key=lambda each: (-each[0].quality, each[0].aos_ns, each[0].source_id, each[0].pass_id))
 

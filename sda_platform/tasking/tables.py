@@ -9,6 +9,7 @@ from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.correction_log import CorrectionLogModel
 from sda_platform.lake.quantities import quantity
 from sda_platform.lake.table import Table
+from sda_platform.membership.tables import FLEET_MEMBERSHIP
 from sda_platform.orbit_determination.tables import PROVISIONAL_ELEMENTS
 
 CONJUNCTION, ANALYST, MANOEUVRE, RESIDUAL, LOST, STALE = (
@@ -23,7 +24,7 @@ REASONS = (CONJUNCTION, ANALYST, MANOEUVRE, RESIDUAL, LOST, STALE)
 PRIORITY_CLASSES = (0, 1, 2)
 """0: a conjunction at risk red; 1: other conjunctions, new objects, doubtful elements; 2: upkeep of the catalogue."""
 SCHEDULED, UNSERVED = "scheduled", "unserved"
-UNSERVED_REASONS = ("no_window", "no_antenna_time")
+UNSERVED_REASONS = ("no_window", "no_antenna_time", "sensor_out")
 
 
 class Demand(CorrectionLogModel):
@@ -86,7 +87,8 @@ class ScheduledTask(CorrectionLogModel):
     unserved_reason: T.StringType = pa.Field(
         nullable=True,
         isin=list(UNSERVED_REASONS),
-        description="no_window: no sensor can see it in time; no_antenna_time: those that can are taken.",
+        description="no_window: no sensor can see it in time; no_antenna_time: those that can are taken; sensor_out: "
+        "those that can are out of service.",
     )
     pass_id: T.StringType = pa.Field(nullable=True, description="The pass window that is used.")
     source_id: T.StringType = pa.Field(nullable=True, description="The sensor.")
@@ -141,6 +143,7 @@ PASS_SCHEDULE = Table(
         "end_time_ns": [("pass_windows", "los_time_ns")],
     },
     consumes=(OBSERVATION_REQUESTS, PASS_WINDOWS),
+    reads=(FLEET_MEMBERSHIP,),
 )
 
 TABLES = (OBSERVATION_REQUESTS, PASS_WINDOWS, PASS_SCHEDULE)

@@ -54,6 +54,19 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
 
     assert any(row["status"] == "scheduled" for row in booked)
 
+    # By all who report, the agent of a sensor has failed: nothing is planned for the sensor any more.
+    (sensor, *_) = (row["source_id"] for row in booked if row["status"] == "scheduled")
+    change_registry(platform.zone("membership"), START_NS, "ann", [sensor], admits=True)
+    claims = [("collector", "alive"), (sensor, "failed")]
+    views = [MembershipEvent("collector", name, status, START_NS, 1, n) for n, (name, status) in enumerate(claims)]
+    platform.zone("membership").seal_at(START_NS, "out.membership", encode_membership_events(views), "membership-jsonl")
+    platform.run("ground_segment")
+    (shown,) = platform.run(TASKING).asset_materializations_for_node(PASS_SCHEDULE.name)
+    assert f"| {sensor} | failed |" in str(shown.metadata["sensors_out_of_service"].value)
+    planned = current_keys(platform.lake.log(PASS_SCHEDULE), ["source_id", "unserved_reason"])
+    assert set(planned["request_id"].to_pylist()) == set(asked["request_id"].to_pylist())
+    assert sensor not in planned["source_id"].to_pylist()
+
     # Nothing new, soon after: no commit.
     assert set(written(platform.run(TASKING)).values()) == {0}
 
@@ -90,7 +103,8 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     assert warned == {f"fleet_membership:members_are_{what}" for what in ("alive", "registered")}
     columns = ["member", "status", "is_registered"]
     fleet = {tuple(row[name] for name in columns) for row in platform.rows(FLEET_MEMBERSHIP).to_pylist()}
-    assert fleet == {("atlantic", "alive", True), ("pacific", None, True), ("x", "alive", False)}
+    known = {("atlantic", "alive", True), ("pacific", None, True), ("x", "alive", False)}
+    assert fleet == known | {("collector", "alive", False), (sensor, "failed", True)}
     assert set(written(platform.run("ground_segment")).values()) == {0}
 
 

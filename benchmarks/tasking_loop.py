@@ -1,6 +1,6 @@
 """How much sooner are red alerts decided when sensors observe what was scheduled?
 
-    python benchmarks/tasking_loop.py [--primaries 600] [--hours 30] [--seed 1]
+    python benchmarks/tasking_loop.py [--primaries 600] [--hours 30] [--seed 1] [--seeds 5]
 
 A day of the shipped catalogue: seeded payloads are screened against all objects. Each alert that is red at the start
 and whose TCA is at least ``--least-lead`` hours ahead is followed to its deadline, two hours before TCA, in two worlds.
@@ -190,19 +190,52 @@ def _greatest_sigma_km(rows: pa.Table) -> np.ndarray:
     return np.maximum(plane.sigma_x_km, plane.sigma_y_km)
 
 
+@dataclass(frozen=True)
+class Followed:
+    """An alert in one world: hours from the first alert to its decision, or to the deadline where none was made."""
+
+    hours: float
+    is_decided: bool
+
+
 def main() -> int:
-    """Run both worlds, print the hours, and fail where tasking does not decide sooner."""
+    """Run both worlds for each seed, print the hours, and fail where tasking does not decide sooner."""
     options = _options()
     catalogue = _catalogue()
-    candidates = _red_alerts(catalogue, options)
-    if not candidates.num_rows:
+    followed: dict[str, list[Followed]] = {}
+    for seed in range(options.seed, options.seed + options.seeds):
+        for name, found in _one_seed(catalogue, seed, options).items():
+            followed.setdefault(name, []).extend(found)
+    if not followed:
         console.print("no alert is red at the start: ask for more --primaries")
         return 1
+    for name, found in followed.items():
+        hours = [each.hours for each in found]
+        console.print(
+            f"{name}, {options.seeds} seeds: hours from first alert to decision: "
+            f"median {statistics.median(hours):.1f}, mean {statistics.mean(hours):.1f}; decided before the deadline: "
+            f"{sum(each.is_decided for each in found)} of {len(found)}"
+        )
+    alone, tasked = followed.values()
+    sooner = [one.hours - other.hours for one, other in zip(alone, tasked, strict=True)]
+    console.print(
+        f"tasking decides [bold]{statistics.mean(sooner):.1f} h[/bold] sooner on average: sooner for "
+        f"{sum(each > 0 for each in sooner)}, later for {sum(each < 0 for each in sooner)} of {len(sooner)} alerts"
+    )
+    return 0 if statistics.mean(sooner) > 0 else 1
+
+
+def _one_seed(catalogue: Catalogue, seed: int, options: argparse.Namespace) -> dict[str, list[Followed]]:
+    """Both worlds with the payloads, the survey and the noise of one seed; nothing where no alert is red."""
+    candidates = _red_alerts(catalogue, seed, options)
+    if not candidates.num_rows:
+        return {}
     interest = sorted({*candidates["norad_id_1"].to_pylist(), *candidates["norad_id_2"].to_pylist()})
     until_ns = max(candidates["tca_time_ns"].to_pylist()) - DECISION_LEAD_NS
-    surveyed = _survey(interest, until_ns, options.seed)
+    surveyed = _survey(interest, until_ns, seed)
     console.print(
-        f"{candidates.num_rows} red alerts, {len(interest)} objects, {len(surveyed)} minutes of survey of them"
+        f"seed {seed}: {candidates.num_rows} red alerts, {len(interest)} objects, {len(surveyed)} minutes of survey of "
+        "them"
     )
     tasking = TaskingResource()
     rows = catalogue.positions(interest)
@@ -215,7 +248,7 @@ def main() -> int:
     data = catalogue_of(interest)
     worlds = {}
     for name, is_tasked in (("survey", False), ("survey and tasking", True)):
-        world = worlds[name] = World(catalogue, candidates, options.seed, is_tasked)
+        world = worlds[name] = World(catalogue, candidates, seed, is_tasked)
         for now_ns in range(REFERENCE_TIME_NS, until_ns, STEP_NS):
             waiting = world.decide(now_ns)
             if not waiting.num_rows and len(world.decided_ns) == candidates.num_rows:
@@ -223,12 +256,13 @@ def main() -> int:
             if is_tasked:
                 world.plan(now_ns, waiting, found, tasking)
             world.observe(now_ns, surveyed, data)
-    return _report(candidates, worlds)
+    return _shown(candidates, worlds)
 
 
-def _report(candidates: pa.Table, worlds: dict[str, World]) -> int:
+def _shown(candidates: pa.Table, worlds: dict[str, World]) -> dict[str, list[Followed]]:
+    """Print a line for each alert of a seed; what became of them in each world."""
     grid = Table("objects", "TCA, h", *(f"{name}: decided, h" for name in worlds), "risk then", box=None)
-    hours: dict[str, list[float]] = {name: [] for name in worlds}
+    found: dict[str, list[Followed]] = {name: [] for name in worlds}
     finals = {name: {row["event_id"]: row for row in world.assessed().to_pylist()} for name, world in worlds.items()}
     for event in candidates.to_pylist():
         cells = []
@@ -236,29 +270,18 @@ def _report(candidates: pa.Table, worlds: dict[str, World]) -> int:
         for name, world in worlds.items():
             decided_ns = world.decided_ns.get(event["event_id"], _NEVER_NS)
             is_decided = decided_ns <= deadline_ns
-            hours[name].append(((decided_ns if is_decided else deadline_ns) - REFERENCE_TIME_NS) / HOUR_NS)
-            cells.append(f"{hours[name][-1]:.1f}" if is_decided else "not")
+            hours = ((decided_ns if is_decided else deadline_ns) - REFERENCE_TIME_NS) / HOUR_NS
+            found[name].append(Followed(hours, is_decided))
+            cells.append(f"{hours:.1f}" if is_decided else "not")
         pair = f"{event['norad_id_1']} {event['norad_id_2']}"
         lead_h = (event["tca_time_ns"] - REFERENCE_TIME_NS) / HOUR_NS
         grid.add_row(
             pair, f"{lead_h:.1f}", *cells, " / ".join(each[event["event_id"]]["risk"] for each in finals.values())
         )
     console.print(grid)
-    medians = {}
-    for name, world in worlds.items():
-        medians[name] = statistics.median(hours[name])
-        undecided = candidates.num_rows - sum(
-            world.decided_ns.get(each["event_id"], _NEVER_NS) <= each["tca_time_ns"] - DECISION_LEAD_NS
-            for each in candidates.to_pylist()
-        )
-        console.print(
-            f"{name}: hours from first alert to decision: median {medians[name]:.1f}, mean "
-            f"{statistics.mean(hours[name]):.1f}; undecided at the deadline: {undecided} of {candidates.num_rows}; "
-            f"{world.observed_s:,} observations of their objects"
-        )
-    alone, tasked = (statistics.mean(hours[name]) for name in worlds)
-    console.print(f"tasking decides [bold]{alone - tasked:.1f} h[/bold] sooner on average")
-    return 0 if tasked < alone else 1
+    counts = (f"{name}: {world.observed_s:,} observations of their objects" for name, world in worlds.items())
+    console.print("; ".join(counts))
+    return found
 
 
 def _options() -> argparse.Namespace:
@@ -266,7 +289,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--primaries", type=int, default=600)
     parser.add_argument("--hours", type=float, default=30.0, help="span of the screening")
     parser.add_argument("--least-lead", type=float, default=6.0, help="hours to TCA at the start, at least")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="the first one")
+    parser.add_argument("--seeds", type=int, default=1)
     return parser.parse_args()
 
 
@@ -276,9 +300,9 @@ def _catalogue() -> Catalogue:
     return Catalogue(Propagator(elements), tuple(name or "" for name in rows["object_name"].to_pylist()))
 
 
-def _red_alerts(catalogue: Catalogue, options: argparse.Namespace) -> pa.Table:
+def _red_alerts(catalogue: Catalogue, seed: int, options: argparse.Namespace) -> pa.Table:
     """The events of the screening that are red at the start, from catalogue states alone."""
-    elements, random = catalogue.propagator.elements, np.random.default_rng(options.seed)
+    elements, random = catalogue.propagator.elements, np.random.default_rng(seed)
     payloads = np.flatnonzero([" DEB" not in name and " R/B" not in name for name in catalogue.object_names])
     chosen = np.sort(random.choice(payloads, min(options.primaries, len(payloads)), replace=False))
     end_ns = REFERENCE_TIME_NS + round(options.hours * HOUR_NS)

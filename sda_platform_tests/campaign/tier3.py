@@ -2,9 +2,9 @@
 
     make soak T3=1 ARGS='--minutes 30 --seed 7'
 
-In each round up to two members are cut off, stopped or killed, or have a full disk or a damaged log, while clients call
-all of them. The history of a round must be linearizable, and the cluster must answer again after it. The seed orders
-the faults, not what clients see. Steps of the wall clock are not among them: only the whole machine has them.
+In each round up to two members are cut off, stopped or killed, have a full disk or a damaged log, or wall clocks that
+are set an hour forward or back, while clients call all of them. The history of a round must be linearizable, and the
+cluster must answer again after it. The seed orders the faults, not what clients see.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from sda_platform_tests.support.etcd_histories import Recorder
 from sda_platform_tests.support.etcd_server import etcd_binary
 
 MEMBERS, CLIENTS = 5, 4
-FAULTS = ("partition", "pause", "kill", "partition and kill", "full disk", "damaged log")
+FAULTS = ("partition", "pause", "kill", "partition and kill", "full disk", "damaged log", "clock step")
 console = Console(highlight=False, soft_wrap=True)
 
 
@@ -61,7 +61,8 @@ def one_round(cluster: EtcdCluster, chance: random.Random, number: int) -> tuple
     victims = [leader] if chance.random() < 0.5 else []
     victims += chance.sample([name for name in cluster.names if name != leader], 2 - len(victims))
     time.sleep(1.0)
-    ended = victims[1:] if fault == "partition and kill" else [] if fault in ("partition", "pause") else victims
+    stays = fault in ("partition", "pause", "clock step")
+    ended = victims[1:] if fault == "partition and kill" else [] if stays else victims
     killed = [] if fault == "full disk" else ended
     if fault.startswith("partition"):
         cluster.partition(*([each] for each in victims))
@@ -71,8 +72,12 @@ def one_round(cluster: EtcdCluster, chance: random.Random, number: int) -> tuple
         cluster.pause(each)
     for each in victims if fault == "full disk" else ():
         cluster.fill_disk(each)
+    for each in victims if fault == "clock step" else ():
+        if clock := cluster.clocks.get(each):
+            clock.step(chance.choice([-3600.0, 3600.0]))
     struck_s = time.monotonic()
-    cluster.leader([name for name in cluster.names if name not in victims])
+    # A member whose clock was set remains in service, and may go on to lead.
+    cluster.leader([name for name in cluster.names if name not in victims or fault == "clock step"])
     seconds = time.monotonic() - struck_s
     time.sleep(2.0)
     cluster.heal()

@@ -1,7 +1,7 @@
-"""A real etcd cluster on loopback whose members can be separated, stopped and killed, without any privilege.
+"""A real etcd cluster on loopback whose members can be separated, stopped and killed, and have clocks of their own.
 
 The members reach each other through proxies. A proxy finds out by /proc which member a connection comes from, since
-members dial each other in both directions and a partition must cut both.
+members dial each other in both directions and a partition must cut both. Nothing of it needs a privilege.
 """
 
 import re
@@ -19,6 +19,7 @@ from threading import Lock, Thread
 import httpx
 
 from sda_platform.runtime.processes import free_port
+from sda_platform_tests.support import stepped_clock
 from sda_platform_tests.support.etcd_server import etcd_binary
 
 _START_S = 60.0
@@ -79,6 +80,8 @@ class EtcdCluster:
         self._ports = {name: (free_port(0), free_port(0)) for name in self.names}
         self._proxies = {name: PeerProxy(self, name, peer) for name, (_, peer) in self._ports.items()}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.clocks: dict[str, stepped_clock.SteppedClock] = {}
+        """The wall clock of each member, where programs can have their own."""
 
     @property
     def endpoints(self) -> dict[str, str]:
@@ -95,7 +98,10 @@ class EtcdCluster:
             "--initial-advertise-peer-urls", self._proxies[name].url, "--initial-cluster", members, "--pre-vote",
         ]  # fmt: skip
         with (self._directory / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
+            if stepped_clock.is_possible():
+                self.processes[name], self.clocks[name] = stepped_clock.started(command, stdout=log, stderr=log)
+            else:
+                self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def partition(self, *groups: Iterable[str]) -> None:
         """Separate the groups from each other in both directions; members in none form one together."""

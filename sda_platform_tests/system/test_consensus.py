@@ -1,8 +1,11 @@
 """The real etcd cluster under partitions, pauses and kills: what clients saw must be linearizable."""
 
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 
@@ -13,9 +16,11 @@ from sda_platform.ground_segment.log import CommandLog
 from sda_platform.ground_segment.station import DurableStation, serve
 from sda_platform.ground_segment.uplink import STEP_S, TIMEOUT_S, Uplink, UplinkSettings
 from sda_platform.ground_segment.uplink_lease import UplinkLease
-from sda_platform.orchestration.leases import EtcdLeases
+from sda_platform.lake.errors import Unavailable
+from sda_platform.orchestration.leases import EtcdLeases, LeaseTaken
 from sda_platform.protocols.failure_detection import CROSS_REGION
 from sda_platform.protocols.linearizability import Operation, is_linearizable, unlinearizable_keys
+from sda_platform_tests.support import stepped_clock
 from sda_platform_tests.support.delta_tables import lake_at
 from sda_platform_tests.support.etcd_cluster import EtcdCluster, etcd_cluster
 from sda_platform_tests.support.etcd_histories import Recorder, RegisterClient
@@ -30,6 +35,8 @@ pytestmark = [
 TTL_S = 4
 AFTER_S = 2.0
 """How long clients go on after the cluster has a leader again."""
+STEPPED_TTL_S = 6
+HOUR_S = 3600.0
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +126,69 @@ def test_a_member_whose_disk_is_full_ends_and_one_with_a_damaged_log_does_not_st
     assert unlinearizable_keys(history) == []
     answered = Counter(each.key.rstrip("0123456789") for each in history if each.end is not None)
     assert min(answered[part] for part in ("full", "damaged", "repaired")) > 20, answered
+
+
+CLOCKS = pytest.mark.skipif(not stepped_clock.is_possible(), reason="no program has a wall clock of its own here")
+
+
+@CLOCKS
+def test_a_stepped_program_sees_its_own_wall_clock_and_the_common_monotonic_one() -> None:
+    code = "import time\nfor _ in range(3): input(); print(time.time(), time.monotonic(), flush=True)"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process, clock = stepped_clock.started([sys.executable, "-c", code], **pipes)
+    assert process.stdin and process.stdout
+    for step_s, offset_s in ((0.0, 0.0), (HOUR_S, HOUR_S), (-3 * HOUR_S, -2 * HOUR_S)):
+        clock.step(step_s)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        wall_s, monotonic_s = (float(each) for each in process.stdout.readline().split())
+        assert wall_s - time.time() == pytest.approx(offset_s, abs=10.0)
+        assert monotonic_s == pytest.approx(time.monotonic(), abs=10.0)
+    assert process.wait() == 0
+
+
+@CLOCKS
+def test_steps_of_the_wall_clock_change_neither_histories_nor_the_length_of_a_lease__OR30_ML3_ML4(
+    cluster: EtcdCluster,
+) -> None:
+    recorder = Recorder(cluster.endpoints)
+    recorder.renew("before")
+    leader = cluster.leader()
+    leases = {name: EtcdLeases(list(cluster.endpoints.values()), name) for name in ("mine", "other")}
+    lease = leases["mine"].acquire("stepped", STEPPED_TTL_S)
+    reads = {name: clock.reads for name, clock in cluster.clocks.items()}
+    for epoch, seconds in (("forward", HOUR_S), ("back", -2 * HOUR_S)):
+        recorder.renew(epoch)
+        cluster.clocks[leader].step(seconds)
+        time.sleep(AFTER_S / 2)
+        leases["mine"].renew(lease)
+        with pytest.raises(LeaseTaken):
+            leases["other"].acquire("stepped", STEPPED_TTL_S)
+        (held,) = (each for each in leases["other"].held() if each.name == "stepped")
+        assert 0 < held.expires_in_s <= STEPPED_TTL_S, (
+            f"after a step {epoch} the rest of a lease is no hour more or less"
+        )
+        for name in cluster.names:
+            cluster.clocks[name].step(0 if name == leader else -seconds / 2)
+        time.sleep(AFTER_S / 2)
+    # Nobody renews it now: it ends when its time is over, although the leader's clock is an hour late.
+    began_s = time.monotonic()
+
+    def is_free() -> bool:
+        with suppress(Unavailable):
+            leases["other"].acquire("stepped", STEPPED_TTL_S)
+            return True
+        return False
+
+    assert eventually(is_free, 10 * STEPPED_TTL_S, pause_s=0.2)
+    assert time.monotonic() - began_s > STEPPED_TTL_S / 4, "it did not end at once"
+    history = recorder.finished()
+    for name, clock in cluster.clocks.items():
+        assert clock.reads > reads[name], f"{name} has read its stepped clock"
+        clock.step(-clock.offset_s)
+    assert unlinearizable_keys(history) == []
+    answered = Counter(each.key.rstrip("0123456789") for each in history if each.end is not None)
+    assert min(answered["forward"], answered["back"]) > 20, answered
 
 
 def test_an_uplink_whose_etcd_is_cut_off_stops_before_the_other_one_takes_its_lease__GF23_ML5(

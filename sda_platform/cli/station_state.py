@@ -14,7 +14,7 @@ from sda_platform.settings import Settings
 if TYPE_CHECKING:
     from sda_platform.ground_segment.station_state import StationState
 
-_MODES = ("leader", "session", "consistent_prefix", "any_follower")
+_MODES = ("leader", "session", "consistent_prefix", "bounded", "any_follower")
 
 
 @click.group(name="state", short_help="Replicated state of stations.")

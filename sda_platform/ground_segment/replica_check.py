@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from sda_platform.ground_segment.station_state import ReplicaStatus, StationState
+from sda_platform.ground_segment.station_state import MOST_LAG_S, ReplicaStatus, StationState
 from sda_platform.ground_segment.tables import GROUND_COMMANDS
 
-MOST_LAG_S = 1.0
+_UNKNOWN_LAG_S = 1e9
 
 
 def replica_checks(urls: Sequence[str]) -> list[dg.AssetChecksDefinition]:
@@ -45,7 +45,7 @@ def _follower_check(urls: Sequence[str]) -> dg.AssetChecksDefinition:
             passed=not wrong,
             severity=dg.AssetCheckSeverity.WARN,
             description="; ".join(wrong) or None,
-            metadata={f"{each.name}_lag_s": each.lag_s for each in found}
+            metadata={f"{each.name}_lag_s": min(each.lag_s, _UNKNOWN_LAG_S) for each in found}
             | {f"{each.name}_generation": each.generation for each in found},
         )
 

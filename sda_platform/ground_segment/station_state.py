@@ -7,6 +7,7 @@ has left it, and a client that has seen a newer generation refuses it.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,6 +21,8 @@ from pg8000.exceptions import DatabaseError, InterfaceError
 from sda_platform.lake.errors import Unavailable
 from sda_platform.protocols.read_routing import ReadMode, ReadSession, answering_replica
 
+MOST_LAG_S = 1.0
+"""A follower that is later leaves the pool of bounded reads, and a check warns of it."""
 _TIMEOUT_S = 5.0
 _PROMOTION_S = 60.0
 """A promotion waits until the synchronous follower has found the new leader."""
@@ -107,7 +110,8 @@ class StationState:
         found = {each.name: each for each in self.statuses()}
         leader = self._leader(list(found.values())).name
         followers = {name: each.position for name, each in found.items() if not each.is_leader}
-        name = answering_replica(mode, session, followers, leader, self._pick)
+        late = {name for name, each in found.items() if each.lag_s > MOST_LAG_S}
+        name = answering_replica(mode, session, followers, leader, self._pick, late)
         rows = self._run(name, "SELECT value FROM station_state WHERE key = :key", key=key)
         # That position was there before the read: the replica has at least that.
         session.has_read(found[name].position)
@@ -167,7 +171,9 @@ class StationState:
         except _FAILURES:
             self._forget(name)
             return None
-        return ReplicaStatus(name, not is_follower, int(generation or 0), int(position), lag_s=float(since_s or 0.0))
+        # A follower that has applied no transaction yet does not know how late it is.
+        lag_s = math.inf if since_s is None and is_follower else float(since_s or 0.0)
+        return ReplicaStatus(name, not is_follower, int(generation or 0), int(position), lag_s=lag_s)
 
     def _run(self, name: str, statement: str, **values: object) -> list[Any]:
         if name not in self._connections:

@@ -6,7 +6,7 @@ Source: Terry et al., Session guarantees for weakly consistent replicated data (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +20,8 @@ class ReadMode(StrEnum):
     """A session's own writes, and never an older state than it has seen."""
     PREFIX = "consistent_prefix"
     """Never an older state than the session has read: no effect without its cause. Own writes may be missing."""
+    BOUNDED = "bounded"
+    """A state that is not later than a bound of time. Own writes may be missing, and time may go back within it."""
     ANY_FOLLOWER = "any_follower"
     """Whatever a follower has: own writes may be missing, and time may go back."""
 
@@ -52,12 +54,14 @@ def answering_replica(
     followers: Mapping[str, int],
     leader: str,
     pick: Callable[[Sequence[str]], str],
+    late: Collection[str] = (),
 ) -> str:
     """Who answers: a follower that has what ``mode`` needs (``pick`` chooses), or else the leader.
 
-    ``followers``: the position of each that answers.
+    ``followers``: the position of each that answers; ``late``: those whose lag is beyond the bound, or not known.
     """
     if mode is ReadMode.LEADER:
         return leader
-    fit = sorted(name for name, position in followers.items() if position >= session.needs(mode))
+    out = late if mode is ReadMode.BOUNDED else ()
+    fit = sorted(name for name, position in followers.items() if position >= session.needs(mode) and name not in out)
     return pick(fit) if fit else leader

@@ -101,8 +101,11 @@ def test_the_three_anomalies_are_there_under_any_follower_and_absent_in_a_sessio
         assert lag.lag_bytes > 0
         until(lambda: len(problems(3, writer.statuses())) == 1)
         assert "r2 is" in problems(3, writer.statuses())[0]
+        assert read(any_follower, "own", "r2", ReadSession()) == ("old", "r2")
+        assert read(ReadMode.BOUNDED, "own", "r2", ReadSession()) == ("new", "r1"), "a late follower is not in the pool"
     until(lambda: all(each.lag_bytes == 0 for each in writer.statuses()))
     assert read(in_session, "own", "r2", session) == ("new", "r2"), "a follower that caught up serves the session"
+    assert read(ReadMode.BOUNDED, "own", "r2", ReadSession()) == ("new", "r2"), "and is in the pool again"
     with lagging(replicas, 2):
         # Of a thousand reads of a session none goes back, whichever follower is chosen.
         reader, seen = ReadSession(), list[int]()

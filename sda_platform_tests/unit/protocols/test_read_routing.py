@@ -9,6 +9,20 @@ POSITIONS = st.integers(0, 20)
 FOLLOWERS = st.dictionaries(st.sampled_from(["r1", "r2", "r3"]), POSITIONS)
 
 
+@given(FOLLOWERS, st.sets(st.sampled_from(["r1", "r2", "r3"])), st.integers(0, 2))
+def test_a_bounded_read_is_answered_by_a_follower_that_is_not_late_or_else_the_leader__RT18(
+    followers: dict[str, int], late: set[str], choice: int
+) -> None:
+    found = answering_replica(
+        ReadMode.BOUNDED, ReadSession(20, 20), followers, "r0", lambda fit: fit[choice % len(fit)], late
+    )
+    assert found in (set(followers) - late or {"r0"})
+    naive = answering_replica(
+        ReadMode.ANY_FOLLOWER, ReadSession(20, 20), followers, "r0", lambda fit: fit[choice % len(fit)], late
+    )
+    assert naive in (set(followers) or {"r0"}), "any_follower compares nothing"
+
+
 @given(FOLLOWERS, POSITIONS, POSITIONS, st.sampled_from(ReadMode), st.integers(0, 2))
 def test_a_follower_answers_only_if_it_has_what_the_mode_needs__RT8_RT9_RT19(
     followers: dict[str, int], written: int, read: int, mode: ReadMode, choice: int
@@ -41,5 +55,5 @@ def test_a_session_never_goes_back__RT10_RT20(steps: list[tuple[dict[str, int], 
 def test_what_each_mode_needs__RT7_RT18_RT21() -> None:
     session = ReadSession(written=7, read=3)
     assert {mode: session.needs(mode) for mode in ReadMode} == {
-        ReadMode.LEADER: 0, ReadMode.SESSION: 7, ReadMode.PREFIX: 3, ReadMode.ANY_FOLLOWER: 0,
+        ReadMode.LEADER: 0, ReadMode.SESSION: 7, ReadMode.PREFIX: 3, ReadMode.BOUNDED: 0, ReadMode.ANY_FOLLOWER: 0,
     }  # fmt: skip

@@ -24,19 +24,36 @@ def ground() -> None:
 @click.argument("kind")
 @click.option("--station", required=True, help="Name of the station.")
 @click.option("--expires-s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True)
+@click.option("--azimuth-deg", type=float, help="Where REPOINT points, from north by east.")
+@click.option("--elevation-deg", type=float, help="The same above the horizon.")
 @click.option("--id", "command_id", help="Id of an earlier request that is repeated (default: a new one).")
 @click.pass_obj
 @for_people
-def issue(settings: Settings, kind: str, station: str, expires_s: float, command_id: str | None) -> None:
+def issue(
+    settings: Settings,
+    kind: str,
+    station: str,
+    expires_s: float,
+    azimuth_deg: float | None,
+    elevation_deg: float | None,
+    command_id: str | None,
+) -> None:
     """Issue a command of KIND. It is durable when its id is printed; an active uplink sends it."""
     from sda_platform.ground_segment.log import CommandLog, UnknownKind
+    from sda_platform.protocols.commands import BadDirection
 
     try:
         event = CommandLog(lake_of(settings), settings.landing_uri, station).issue(
-            kind.upper(), expires_in_s=expires_s, command_id=command_id
+            kind.upper(),
+            expires_in_s=expires_s,
+            command_id=command_id,
+            azimuth_deg=azimuth_deg,
+            elevation_deg=elevation_deg,
         )
     except UnknownKind as error:
         raise click.BadParameter(str(error), param_hint="KIND") from None
+    except BadDirection as error:
+        raise click.BadParameter(str(error), param_hint="--azimuth-deg, --elevation-deg") from None
     click.echo(event.command_id)
 
 

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from sda_platform.formats.errors import RecordError
-from sda_platform.formats.json_fields import encodable, integer_field, json_object, text_field
+from sda_platform.formats.json_fields import encodable, integer_field, json_object, number_field, text_field
 from sda_platform.formats.records import RawRecord
 
 ISSUED, ACCEPTED, REJECTED, DISPATCHED = "issued", "accepted", "rejected", "dispatched"
@@ -39,9 +39,13 @@ class GroundEvent:
     issued_time_ns: int = 0
     expires_time_ns: int = 0
     detail: str = ""
+    azimuth_deg: float | None = None
+    """Where a command points, from north by east; None: it has no direction."""
+    elevation_deg: float | None = None
 
 
 _TEXTS: Final = ("uplink", "command_id", "kind", "detail")
+_DIRECTION: Final = ("azimuth_deg", "elevation_deg")
 _NUMBERS: Final = ("token", "number", "issued_time_ns", "expires_time_ns")
 
 
@@ -61,6 +65,7 @@ def read_ground_event(record: RawRecord) -> GroundEvent:
         event_time_ns=integer_field(fields, "event_time_ns"),
         **{name: encodable(str(fields.get(name) or ""), name) for name in _TEXTS},  # type: ignore[arg-type]
         **{name: integer_field(fields, name) if name in fields else 0 for name in _NUMBERS},  # type: ignore[arg-type]
+        **{name: number_field(fields, name) for name in _DIRECTION if fields.get(name) is not None},  # type: ignore[arg-type]
     )
 
 

@@ -20,6 +20,9 @@ from sda_platform.protocols.commands import PRIORITY, Command, Transition
 
 EXECUTED: Final = "executed"
 EVENT_COLUMNS: Final = tuple(GroundEvent.__dataclass_fields__)
+_OF_COMMAND: Final = (
+    "command_id", "station", "kind", "issued_time_ns", "expires_time_ns", "azimuth_deg", "elevation_deg",
+)  # fmt: skip
 _REACHED: Final = {ACCEPTED: "accepted_time_ns", DISPATCHED: "dispatched_time_ns"}
 _FINAL: Final = (ACKNOWLEDGED, REJECTED, EXPIRED)
 _RANK: Final = {event: number for number, event in enumerate(COMMAND_EVENTS)}
@@ -69,7 +72,8 @@ def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
 
 def command_of(event: Mapping[str, Any]) -> Command:
     """The command of an event."""
-    return Command(event["command_id"], event["kind"], event["issued_time_ns"], event["expires_time_ns"])
+    named = (event[name] for name in ("command_id", "kind", "issued_time_ns", "expires_time_ns"))
+    return Command(*named, azimuth_deg=event["azimuth_deg"], elevation_deg=event["elevation_deg"])
 
 
 def _order(event: Mapping[str, Any]) -> tuple[int, int, int, int]:
@@ -77,7 +81,7 @@ def _order(event: Mapping[str, Any]) -> tuple[int, int, int, int]:
 
 
 def _first(event: Mapping[str, Any]) -> dict[str, Any]:
-    copied = {name: event[name] for name in ("command_id", "station", "kind", "issued_time_ns", "expires_time_ns")}
+    copied = {name: event[name] for name in _OF_COMMAND}
     times = dict.fromkeys(("accepted_time_ns", "dispatched_time_ns", "finished_time_ns"))
     facts = {"priority": PRIORITY[event["kind"]], "state": COMMAND_EVENTS[0], "executions": 0}
     return {**copied, **times, **facts, "uplink": event["uplink"], "token": event["token"], "detail": event["detail"]}

@@ -17,7 +17,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.landing.record_rows import usable_rows
 from sda_platform.landing.zone import LandingZone
-from sda_platform.protocols.commands import PRIORITY
+from sda_platform.protocols.commands import PRIORITY, check_direction
 
 FORMAT = "ground-events-jsonl"
 
@@ -59,13 +59,22 @@ class CommandLog:
         name = f"{self.station}-{self._writer}-{self._written:08d}.ground"
         self._zone.seal_at(self._lake.clock.now_ns(), name, data, FORMAT)
 
-    def issue(self, kind: str, *, expires_in_s: float, command_id: str | None = None) -> GroundEvent:
-        """Request a command; it is durable when this returns. Raises UnknownKind.
+    def issue(
+        self,
+        kind: str,
+        *,
+        expires_in_s: float,
+        command_id: str | None = None,
+        azimuth_deg: float | None = None,
+        elevation_deg: float | None = None,
+    ) -> GroundEvent:
+        """Request a command; it is durable when this returns. Raises UnknownKind, BadDirection.
 
         A caller that repeats a request gives the ``command_id`` of the first one: it is executed at most once.
         """
         if kind not in PRIORITY:
             raise UnknownKind(f"{kind!r} is no kind of command; there are: {', '.join(PRIORITY)}")
+        check_direction(kind, azimuth_deg, elevation_deg)
         now_ns = self._lake.clock.now_ns()
         event = GroundEvent(
             self.station,
@@ -75,6 +84,8 @@ class CommandLog:
             kind=kind,
             issued_time_ns=now_ns,
             expires_time_ns=now_ns + round(expires_in_s * 1e9),
+            azimuth_deg=azimuth_deg,
+            elevation_deg=elevation_deg,
         )
         self.append([event])
         return event

@@ -17,6 +17,7 @@ from typing import Any, Final
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS commands (command_id TEXT PRIMARY KEY, token INTEGER NOT NULL, sender TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS executions (number INTEGER PRIMARY KEY, command_id TEXT NOT NULL, sender TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS pointings (command_id TEXT PRIMARY KEY, azimuth_deg REAL, elevation_deg REAL);
 CREATE TABLE IF NOT EXISTS promotions (token INTEGER PRIMARY KEY, uplink TEXT NOT NULL);
 """
 
@@ -43,6 +44,9 @@ class DurableStation:
                 return "expired"
             row = command["command_id"], command["token"], command["sender"]
             self._database.execute("INSERT INTO commands VALUES (?, ?, ?)", row)
+            if command.get("azimuth_deg") is not None:
+                pointing = row[0], command["azimuth_deg"], command["elevation_deg"]
+                self._database.execute("INSERT INTO pointings VALUES (?, ?, ?)", pointing)
             self._database.execute("INSERT INTO executions (command_id, sender) VALUES (?, ?)", (row[0], row[2]))
             return "executed"
 

@@ -33,6 +33,8 @@ class GroundEventRow(Provenance, LandingColumns):
     detail: T.StringType = pa.Field(
         nullable=True, description="The station's answer, the reason, or the recorded gaps."
     )
+    azimuth_deg: T.DoubleType = quantity("deg", "Where the command points, from north by east.", nullable=True)
+    elevation_deg: T.DoubleType = quantity("deg", "The same above the horizon; null: no direction.", nullable=True)
 
 
 class GroundCommand(TableModel):
@@ -52,6 +54,8 @@ class GroundCommand(TableModel):
     token: T.LongType = pa.Field(ge=0, description="Its fencing token.")
     executions: T.LongType = pa.Field(ge=0, description="Answers `executed` of the station: at most one.")
     detail: T.StringType = pa.Field(nullable=True, description="The station's answer, or the reason.")
+    azimuth_deg: T.DoubleType = quantity("deg", "Where it points, from north by east.", nullable=True)
+    elevation_deg: T.DoubleType = quantity("deg", "The same above the horizon; null: no direction.", nullable=True)
 
 
 class CampaignSchedule(TableModel):
@@ -88,7 +92,7 @@ GROUND_COMMANDS = Table(
             name: [("ground_events", name)]
             for name in ("command_id", "station", "kind", "issued_time_ns", "expires_time_ns", "uplink", "token")
         },
-        "detail": [("ground_events", "detail")],
+        **{name: [("ground_events", name)] for name in ("detail", "azimuth_deg", "elevation_deg")},
         "priority": [("ground_events", "kind")],
         **{name: [("ground_events", "event")] for name in ("state", "executions")},
         **{

@@ -18,7 +18,14 @@ from sda_platform.ground_segment.command_states import command_of, transitions
 from sda_platform.ground_segment.heartbeats import HeartbeatRecorder
 from sda_platform.ground_segment.log import CommandLog
 from sda_platform.ground_segment.uplink_lease import UplinkLease
-from sda_platform.protocols.commands import Command, CommandQueue, QueueFull, Transition
+from sda_platform.protocols.commands import (
+    BadDirection,
+    Command,
+    CommandQueue,
+    QueueFull,
+    Transition,
+    check_direction,
+)
 from sda_platform.protocols.failover import Failover, LinkEvent, Path
 from sda_platform.protocols.failure_detection import PathClass
 from sda_platform.protocols.membership import ALIVE
@@ -210,11 +217,13 @@ class Uplink:
         for event in events:
             if event["event"] != ISSUED or event["command_id"] in self._refused:
                 continue
+            command = command_of(event)
             try:
-                accepted = self.queue.push(command_of(event))
+                check_direction(command.kind, command.azimuth_deg, command.elevation_deg)
+                accepted = self.queue.push(command)
                 changes += self._as_events([accepted] if accepted else [])
-            except QueueFull as full:
-                changes.append(self._event(command_of(event), REJECTED, str(full)))
+            except (BadDirection, QueueFull) as refusal:
+                changes.append(self._event(command, REJECTED, str(refusal)))
         self.log.append(changes)
 
     def _send(self) -> None:
@@ -247,6 +256,9 @@ class Uplink:
     def _call(self, command: Command, began_s: float) -> None:
         body = {
             "command_id": command.command_id,
+            "kind": command.kind,
+            "azimuth_deg": command.azimuth_deg,
+            "elevation_deg": command.elevation_deg,
             "token": self.token,
             "sender": self.settings.name,
             "expires_time_ns": command.expires_ns,
@@ -287,6 +299,8 @@ class Uplink:
             command.issued_ns,
             command.expires_ns,
             detail,
+            command.azimuth_deg,
+            command.elevation_deg,
         )
 
     def _silence(self, former: Path | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Final
 
 PRIORITY: Final = {
@@ -20,7 +21,13 @@ PRIORITY: Final = {
 }
 """Priority by kind, higher first: a caller cannot give a command another one."""
 EMERGENCY_FROM: Final = 200
+POINTING: Final = frozenset({"REPOINT"})
+"""Kinds that have a direction, and need one."""
 ACCEPTED, DISPATCHED, ACKNOWLEDGED, EXPIRED = "accepted", "dispatched", "acknowledged", "expired"
+
+
+class BadDirection(ValueError):
+    """A command lacks its direction, has one that it must not have, or one that no antenna can point at."""
 
 
 class QueueFull(Exception):
@@ -35,11 +42,25 @@ class Command:
     kind: str
     issued_ns: int
     expires_ns: int
+    azimuth_deg: float | None = None
+    """From north by east; of kinds that point."""
+    elevation_deg: float | None = None
 
     @property
     def priority(self) -> int:
         """That of its kind. Raises KeyError for a kind that does not exist."""
         return PRIORITY[self.kind]
+
+
+def check_direction(kind: str, azimuth_deg: float | None, elevation_deg: float | None) -> None:
+    """Raise BadDirection unless a command of ``kind`` may have this direction (None: it has none)."""
+    if kind not in POINTING:
+        if azimuth_deg is not None or elevation_deg is not None:
+            raise BadDirection(f"{kind} has no direction")
+        return
+    for name, value, most in (("azimuth", azimuth_deg, 360.0), ("elevation", elevation_deg, 90.0)):
+        if value is None or not isfinite(value) or not 0.0 <= value <= most:
+            raise BadDirection(f"{kind} needs an {name} from 0 to {most:g} degrees, not {value}")
 
 
 @dataclass(frozen=True)

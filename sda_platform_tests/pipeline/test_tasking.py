@@ -79,7 +79,7 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
 
     # The same platform commands a station: what its uplinks have sealed becomes the state of each command.
     log = CommandLog(platform.lake, str(platform.zone("ground").root.parent), "atlantic")
-    asked = log.issue("REPOINT", expires_in_s=60, command_id="a")
+    asked = log.issue("REPOINT", expires_in_s=60, command_id="a", azimuth_deg=271.5, elevation_deg=30.0)
     log.issue("SAFE_MODE", expires_in_s=60, command_id="b")
     promoted = GroundEvent("atlantic", "promoted", asked.event_time_ns, "primary", 1, 1)
     done = replace(asked, event="acknowledged", uplink="primary", token=1, number=3, detail="executed")
@@ -87,9 +87,10 @@ def test_conjunctions_are_tasked_and_the_schedule_follows_them__PW28(tmp_path: P
     outcome = platform.run("ground_segment")
     assert all(correctness(outcome).values()), correctness(outcome)
     states = {
-        row["command_id"]: (row["state"], row["executions"]) for row in platform.rows(GROUND_COMMANDS).to_pylist()
+        row["command_id"]: (row["state"], row["executions"], row["azimuth_deg"])
+        for row in platform.rows(GROUND_COMMANDS).to_pylist()
     }
-    assert states == {"a": ("acknowledged", 1), "b": ("issued", 0)}
+    assert states == {"a": ("acknowledged", 1, 271.5), "b": ("issued", 0, None)}
     # The agents of its stations report who is alive.
     change_registry(platform.zone("membership"), START_NS, "ann", ["atlantic", "pacific"], admits=True)
     views = [

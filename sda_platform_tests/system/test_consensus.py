@@ -223,7 +223,7 @@ def test_an_uplink_whose_etcd_is_cut_off_stops_before_the_other_one_takes_its_le
         threads[1].start()
         commands = CommandLog(lake, str(tmp_path / "landing"), "atlantic")
         for number in range(20):
-            commands.issue("REPOINT", expires_in_s=600, command_id=f"before-{number}")
+            commands.issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"before-{number}")
         assert eventually(lambda: len(executions(station)) == 20, 60.0)
         cluster.partition({cut})
         cut_s = time.monotonic()
@@ -237,7 +237,7 @@ def test_an_uplink_whose_etcd_is_cut_off_stops_before_the_other_one_takes_its_le
         took_s = time.monotonic() - cut_s
         assert not uplinks[0].is_active
         for number in range(20):
-            commands.issue("REPOINT", expires_in_s=600, command_id=f"after-{number}")
+            commands.issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"after-{number}")
         assert eventually(lambda: len(executions(station)) == 40, 60.0)
     finally:
         done.set()

@@ -25,6 +25,7 @@ from sda_platform.ground_segment.uplink_lease import TTL_S, UplinkLease
 from sda_platform.lake.errors import Unavailable
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.leases import Lease, LeaseTaken
+from sda_platform.protocols.commands import BadDirection
 from sda_platform.protocols.failure_detection import INTRA_REGION
 from sda_platform.protocols.lease_model import LeaseService
 from sda_platform.protocols.membership import LEFT
@@ -149,6 +150,33 @@ def test_commands_are_sent_by_priority_and_each_step_is_durable__GC1_GC28(ground
     assert times == sorted(times)
 
 
+def test_a_command_that_points_reaches_the_station_with_its_direction_and_is_refused_without__GC31(
+    ground: Ground,
+) -> None:
+    log = ground.log()
+    log.issue("REPOINT", expires_in_s=60, command_id="west", azimuth_deg=270.0, elevation_deg=12.5)
+    for kind, direction in (
+        ("REPOINT", {}),
+        ("REPOINT", {"azimuth_deg": 10.0}),
+        ("REPOINT", {"azimuth_deg": 360.5, "elevation_deg": 10.0}),
+        ("REPOINT", {"azimuth_deg": 10.0, "elevation_deg": -0.5}),
+        ("REPOINT", {"azimuth_deg": float("nan"), "elevation_deg": 10.0}),
+        ("SAFE_MODE", {"azimuth_deg": 10.0, "elevation_deg": 10.0}),
+    ):
+        with pytest.raises(BadDirection):
+            log.issue(kind, expires_in_s=60, **direction)
+    # Another issuer may seal what this one refuses: then the uplink rejects it, and says why.
+    times = {"issued_time_ns": START_NS, "expires_time_ns": START_NS + 600 * SECOND_NS}
+    log.append([GroundEvent("atlantic", "issued", START_NS, command_id="nowhere", kind="REPOINT", **times)])
+    ground.uplink("primary")
+    ground.run(2)
+    assert ground.executed() == ["west"]
+    assert list(ground.station._database.execute("SELECT * FROM pointings")) == [("west", 270.0, 12.5)]
+    rows = ground.rows()
+    assert (rows["west"]["azimuth_deg"], rows["west"]["elevation_deg"]) == (270.0, 12.5)
+    assert (rows["nowhere"]["state"], "needs an azimuth" in str(rows["nowhere"]["detail"])) == ("rejected", True)
+
+
 def test_a_full_queue_refuses_and_says_so_but_takes_an_emergency__GC28(ground: Ground) -> None:
     log = ground.log()
     for number in range(6):
@@ -164,11 +192,11 @@ def test_a_full_queue_refuses_and_says_so_but_takes_an_emergency__GC28(ground: G
 
 
 def test_an_uplink_that_crashed_is_started_again_and_goes_on__GF24(ground: Ground) -> None:
-    ground.log().issue("REPOINT", expires_in_s=60, command_id="a")
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=60, command_id="a")
     ground.uplink("primary")
     ground.run(2)
-    ground.log().issue("REPOINT", expires_in_s=60, command_id="b")
-    ground.log().issue("REPOINT", expires_in_s=1, command_id="late")
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=60, command_id="b")
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=1, command_id="late")
     ground.now_s += 10
     second = ground.uplink("primary")
     ground.run(2)
@@ -283,7 +311,7 @@ def test_an_uplink_whose_heartbeats_arrive_but_whose_calls_fail_is_replaced__GF2
     its_commands_fail(primary, monkeypatch)
     names = [f"c{number}" for number in range(8)]
     for name in names:
-        ground.log().issue("REPOINT", expires_in_s=600, command_id=name)
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=name)
     ground.run(5)
     assert ground.uplinks["backup"].token == 2
     assert sorted(ground.executed()) == names
@@ -386,7 +414,7 @@ def test_an_uplink_whose_calls_fail_gives_its_lease_up_at_once__GF26(
     ground.run(4)
     its_commands_fail(primary, monkeypatch)
     for number in range(8):
-        ground.log().issue("REPOINT", expires_in_s=600, command_id=f"c{number}")
+        ground.log().issue("TELEMETRY_REQUEST", expires_in_s=600, command_id=f"c{number}")
     ground.run(8)
     assert (primary.is_active, backup.is_active, backup.token) == (False, True, 2)
     assert len(ground.executed()) == 8
@@ -399,6 +427,6 @@ def test_the_backup_takes_over_at_once_from_an_uplink_whose_agent_left__GF23_GF2
     backup.reported = lambda name: LEFT
     ground.run(0.2)
     assert (primary.is_active, backup.is_active) == (False, True)
-    ground.log().issue("REPOINT", expires_in_s=60, command_id="a")
+    ground.log().issue("TELEMETRY_REQUEST", expires_in_s=60, command_id="a")
     ground.run(1)
     assert (ground.executed(), ground.rows()["a"]["uplink"]) == (["a"], "backup")

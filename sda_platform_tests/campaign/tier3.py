@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from sda_platform.protocols.linearizability import Operation, Undecided, unlinearizable_keys
+from sda_platform_tests.support import stepped_clock
 from sda_platform_tests.support.etcd_cluster import EtcdCluster, etcd_cluster
 from sda_platform_tests.support.etcd_histories import Recorder
 from sda_platform_tests.support.etcd_server import etcd_binary
@@ -60,21 +61,13 @@ def one_round(cluster: EtcdCluster, chance: random.Random, number: int) -> tuple
     fault, leader = chance.choice(FAULTS), cluster.leader()
     victims = [leader] if chance.random() < 0.5 else []
     victims += chance.sample([name for name in cluster.names if name != leader], 2 - len(victims))
+    for each in victims if has_clocks(fault) else ():
+        _restart(cluster, each, own_clock=True)
     time.sleep(1.0)
     stays = fault in ("partition", "pause", "clock step")
     ended = victims[1:] if fault == "partition and kill" else [] if stays else victims
     killed = [] if fault == "full disk" else ended
-    if fault.startswith("partition"):
-        cluster.partition(*([each] for each in victims))
-    for each in killed:
-        cluster.kill(each)
-    for each in victims if fault == "pause" else ():
-        cluster.pause(each)
-    for each in victims if fault == "full disk" else ():
-        cluster.fill_disk(each)
-    for each in victims if fault == "clock step" else ():
-        if clock := cluster.clocks.get(each):
-            clock.step(chance.choice([-3600.0, 3600.0]))
+    _strike(cluster, fault, victims, killed, chance)
     struck_s = time.monotonic()
     # A member whose clock was set remains in service, and may go on to lead.
     cluster.leader([name for name in cluster.names if name not in victims or fault == "clock step"])
@@ -88,9 +81,37 @@ def one_round(cluster: EtcdCluster, chance: random.Random, number: int) -> tuple
         cluster.repair_log(each, copy)
     for each in ended:
         cluster.start(each)
+    for each in victims if has_clocks(fault) else ():
+        _restart(cluster, each, own_clock=False)
     cluster.leader()
     time.sleep(2.0)
     return f"{fault} of {' and '.join(victims)} (leader {leader})", seconds, recorder.finished()
+
+
+def has_clocks(fault: str) -> bool:
+    """Whether the victims of ``fault`` have wall clocks of their own, which can be set."""
+    return fault == "clock step" and stepped_clock.is_possible()
+
+
+def _strike(
+    cluster: EtcdCluster, fault: str, victims: Sequence[str], killed: Sequence[str], chance: random.Random
+) -> None:
+    if fault.startswith("partition"):
+        cluster.partition(*([each] for each in victims))
+    for each in killed:
+        cluster.kill(each)
+    for each in victims if fault == "pause" else ():
+        cluster.pause(each)
+    for each in victims if fault == "full disk" else ():
+        cluster.fill_disk(each)
+    for each in victims if has_clocks(fault) else ():
+        cluster.clocks[each].step(chance.choice([-3600.0, 3600.0]))
+
+
+def _restart(cluster: EtcdCluster, name: str, *, own_clock: bool) -> None:
+    cluster.kill(name)
+    cluster.start(name, own_clock=own_clock)
+    cluster.leader()
 
 
 def judged(history: Sequence[Operation]) -> str:

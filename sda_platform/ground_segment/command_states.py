@@ -72,8 +72,8 @@ def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
 
 def command_of(event: Mapping[str, Any]) -> Command:
     """The command of an event."""
-    named = (event[name] for name in ("command_id", "kind", "issued_time_ns", "expires_time_ns"))
-    return Command(*named, azimuth_deg=event["azimuth_deg"], elevation_deg=event["elevation_deg"])
+    direction = event["azimuth_deg"], event["elevation_deg"]
+    return Command(event["command_id"], event["kind"], event["issued_time_ns"], event["expires_time_ns"], *direction)
 
 
 def _order(event: Mapping[str, Any]) -> tuple[int, int, int, int]:

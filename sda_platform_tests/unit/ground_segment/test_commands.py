@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import httpx
@@ -155,19 +155,19 @@ def test_a_command_that_points_reaches_the_station_with_its_direction_and_is_ref
 ) -> None:
     log = ground.log()
     log.issue("REPOINT", expires_in_s=60, command_id="west", azimuth_deg=270.0, elevation_deg=12.5)
-    for kind, direction in (
-        ("REPOINT", {}),
-        ("REPOINT", {"azimuth_deg": 10.0}),
-        ("REPOINT", {"azimuth_deg": 360.5, "elevation_deg": 10.0}),
-        ("REPOINT", {"azimuth_deg": 10.0, "elevation_deg": -0.5}),
-        ("REPOINT", {"azimuth_deg": float("nan"), "elevation_deg": 10.0}),
-        ("SAFE_MODE", {"azimuth_deg": 10.0, "elevation_deg": 10.0}),
+    for kind, azimuth_deg, elevation_deg in (
+        ("REPOINT", None, None),
+        ("REPOINT", 10.0, None),
+        ("REPOINT", 360.5, 10.0),
+        ("REPOINT", 10.0, -0.5),
+        ("REPOINT", float("nan"), 10.0),
+        ("SAFE_MODE", 10.0, 10.0),
     ):
         with pytest.raises(BadDirection):
-            log.issue(kind, expires_in_s=60, **direction)
+            log.issue(kind, expires_in_s=60, azimuth_deg=azimuth_deg, elevation_deg=elevation_deg)
     # Another issuer may seal what this one refuses: then the uplink rejects it, and says why.
-    times = {"issued_time_ns": START_NS, "expires_time_ns": START_NS + 600 * SECOND_NS}
-    log.append([GroundEvent("atlantic", "issued", START_NS, command_id="nowhere", kind="REPOINT", **times)])
+    nowhere = GroundEvent("atlantic", "issued", START_NS, command_id="nowhere", kind="REPOINT")
+    log.append([replace(nowhere, issued_time_ns=START_NS, expires_time_ns=START_NS + 600 * SECOND_NS)])
     ground.uplink("primary")
     ground.run(2)
     assert ground.executed() == ["west"]

@@ -97,4 +97,5 @@ nightly = dg.ScheduleDefinition(
     job=job,
     cron_schedule="50 3 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Calibrates the failure detectors from the heartbeats that uplinks recorded in the last day.",
 )

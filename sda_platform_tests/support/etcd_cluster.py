@@ -67,9 +67,19 @@ class PeerProxy:
                 sink.settimeout(None)
                 with self._lock:
                     self._open.append((sender, source, sink))
-                for ends in ((source, sink), (sink, source)):
-                    Thread(target=_pump, args=ends, daemon=True).start()
+                Thread(target=self._carry, args=(sender, source, sink), daemon=True).start()
                 self.cut_separated()
+
+    def _carry(self, sender: str, source: socket.socket, sink: socket.socket) -> None:
+        """Pass on bytes in both directions until the connection has ended, and close it."""
+        back = Thread(target=_pump, args=(sink, source), daemon=True)
+        back.start()
+        _pump(source, sink)
+        back.join()
+        with self._lock:
+            self._open.remove((sender, source, sink))
+        source.close()
+        sink.close()
 
 
 class EtcdCluster:

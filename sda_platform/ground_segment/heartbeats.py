@@ -5,7 +5,7 @@ time, and those of each 50 ms a tenth of it. A day of one path is half a megabyt
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,6 +53,28 @@ class HeartbeatRecorder:
         self._next_s, gaps_ms = self._began_s + EVERY_S, self._gaps_ms
         self._began_s, self._gaps_ms = None, []
         return json.dumps({"heard": self.heard, "path": self.path, "gaps_ms": gaps_ms}) if gaps_ms else None
+
+
+class HeartbeatRecorders:
+    """The recorders of the ``others``, all on paths of one class, and which heartbeats are known."""
+
+    def __init__(self, path: str, others: Iterable[str]) -> None:
+        self._recorders = {name: HeartbeatRecorder(name, path) for name in others}
+        self._numbers: dict[str, int] = {}
+
+    def is_new(self, name: str, number: int) -> bool:
+        """Whether a heartbeat was not seen before: the station repeats the time of one until the next."""
+        known, self._numbers[name] = self._numbers.get(name), number
+        return number != known
+
+    def beat(self, name: str, at_s: float) -> None:
+        """A heartbeat of ``name`` was sent at ``at_s``."""
+        if name in self._recorders:
+            self._recorders[name].beat(at_s)
+
+    def complete(self, now_s: float) -> list[str]:
+        """The records that are complete, as text, each once."""
+        return [text for each in self._recorders.values() if (text := each.complete(now_s)) is not None]
 
 
 def recorded(event: Mapping[str, Any]) -> HeartbeatRecord:

@@ -15,7 +15,7 @@ import httpx
 
 from sda_platform.formats.ground_events import ACKNOWLEDGED, EXPIRED, HEARTBEATS, ISSUED, REJECTED, GroundEvent
 from sda_platform.ground_segment.command_states import command_of, transitions
-from sda_platform.ground_segment.heartbeats import HeartbeatRecorder
+from sda_platform.ground_segment.heartbeats import HeartbeatRecorders
 from sda_platform.ground_segment.log import CommandLog
 from sda_platform.ground_segment.uplink_lease import UplinkLease
 from sda_platform.protocols.commands import (
@@ -77,14 +77,13 @@ class Uplink:
     _number: int = 0
     _highest: int = 0
     _former: str = ""
-    _beats: dict[str, int] = field(default_factory=dict)
-    _recorders: list[HeartbeatRecorder] = field(init=False)
+    _recorders: HeartbeatRecorders = field(init=False)
 
     def __post_init__(self) -> None:
         settings = self.settings
         self.failover = Failover(settings.path_class, lambda: 0, failback_after_s=settings.failback_after_s)
         others = [name for name in self.failover.paths if name != settings.name]
-        self._recorders = [HeartbeatRecorder(name, settings.path_class.name) for name in others]
+        self._recorders = HeartbeatRecorders(settings.path_class.name, others)
 
     @property
     def is_active(self) -> bool:
@@ -106,7 +105,9 @@ class Uplink:
         self._keep_lease()
         self._take()
         self._send()
-        self._keep_records()
+        records = self._recorders.complete(self.monotonic_s())
+        facts = self.log.station, HEARTBEATS, self.clock_ns(), self.settings.name, self.token
+        self.log.append([GroundEvent(*facts, self._next_number(), detail=text) for text in records])
 
     def _beat(self) -> None:
         try:
@@ -115,26 +116,13 @@ class Uplink:
             return
         now_s = self.monotonic_s()
         for name, silence_s in state["silence_s"].items():
-            # The station repeats the time of a heartbeat until the next: only a new one is a heartbeat.
-            if name in self.failover.paths and state["beats"][name] != self._beats.get(name):
-                self._beats[name] = state["beats"][name]
+            if name in self.failover.paths and self._recorders.is_new(name, state["beats"][name]):
                 self.failover.paths[name].note_heartbeat(now_s - silence_s)
-                self._note_gap(name, now_s - silence_s)
+                self._recorders.beat(name, now_s - silence_s)
         self._highest = state["token"]
         self.failover.active, self._former = state["active"] or None, state["active"]
         if self.is_active and self._highest > self.token:
             self._stop(now_s)
-
-    def _note_gap(self, name: str, at_s: float) -> None:
-        """Record a heartbeat of another uplink, for the calibration of the detectors."""
-        for recorder in self._recorders:
-            if recorder.heard == name:
-                recorder.beat(at_s)
-
-    def _keep_records(self) -> None:
-        complete = [text for each in self._recorders if (text := each.complete(self.monotonic_s())) is not None]
-        facts = (self.log.station, HEARTBEATS, self.clock_ns(), self.settings.name, self.token)
-        self.log.append([GroundEvent(*facts, self._next_number(), detail=text) for text in complete])
 
     def _keep_lease(self) -> None:
         """Stop where the lease has run out; give it up where the station cannot be commanded through this uplink."""

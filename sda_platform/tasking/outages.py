@@ -1,8 +1,8 @@
 """Which sensors are out of service by the fleet's membership, so that no observation is planned for them. Pure.
 
-A sensor is out of service when its agent, which has the sensor's name, is registered, and every agent that reports
-holds it failed or left. Where nobody has reported for minutes there is no evidence: then all sensors count as in
-service, as a sensor without an agent always does.
+A sensor's agent has its name. The sensor is out of service when the agent is registered, and every agent that reports
+holds it failed or left. Without a report for minutes there is no evidence: then all sensors count as in
+service. A sensor without an agent is always in service.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,13 +17,13 @@ FLEET_COLUMNS: Final = (
     "member", "is_registered", "status", "since_time_ns", "alive_views", "other_views", "own_report_time_ns",
 )  # fmt: skip
 EVIDENCE_S: Final = 600.0
-"""A report that is older than this, before the instant of the schedule, says nothing of now."""
+"""A report that is older than this, before the instant of the schedule, is no evidence."""
 _DOWN: Final = (STATUS_NAMES[DEAD], STATUS_NAMES[LEFT])
 
 
 @dataclass(frozen=True)
-class Outage:
-    """A sensor that nothing is planned for: what its agent's status is, since when, and how many agents say so."""
+class SensorOutage:
+    """A sensor that nothing is planned for: the status of its agent, since when, and how many agents report it."""
 
     source_id: str
     status: str
@@ -31,14 +31,14 @@ class Outage:
     observers: int
 
 
-def outages(fleet: Iterable[Mapping[str, Any]], sensors: Collection[str], as_of_ns: int) -> dict[str, Outage]:
+def outages(fleet: Iterable[Mapping[str, Any]], sensors: Collection[str], as_of_ns: int) -> dict[str, SensorOutage]:
     """The ``sensors`` out of service at ``as_of_ns``, by the rows of `fleet_membership`."""
     rows = list(fleet)
     newest_ns = max((row["own_report_time_ns"] or 0 for row in rows), default=0)
     if as_of_ns - newest_ns > EVIDENCE_S * NANOSECONDS_PER_SECOND:
         return {}
     return {
-        row["member"]: Outage(row["member"], row["status"], row["since_time_ns"], row["other_views"])
+        row["member"]: SensorOutage(row["member"], row["status"], row["since_time_ns"], row["other_views"])
         for row in sorted(rows, key=lambda each: str(each["member"]))
         if row["member"] in sensors
         and row["is_registered"]
@@ -48,13 +48,13 @@ def outages(fleet: Iterable[Mapping[str, Any]], sensors: Collection[str], as_of_
     }
 
 
-def is_affected(existing: Iterable[Mapping[str, Any]], out: Mapping[str, Outage], as_of_ns: int) -> bool:
+def is_affected(existing: Iterable[Mapping[str, Any]], out: Mapping[str, SensorOutage], as_of_ns: int) -> bool:
     """Whether an observation that has not ended is booked at a sensor that is ``out`` of service."""
     return any(row["source_id"] in out for row in _ahead(existing, as_of_ns))
 
 
 def shown_outages(
-    out: Mapping[str, Outage],
+    out: Mapping[str, SensorOutage],
     existing: Iterable[Mapping[str, Any]],
     planned: Iterable[Mapping[str, Any]],
     as_of_ns: int,

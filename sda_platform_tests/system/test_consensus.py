@@ -148,7 +148,7 @@ def test_a_stepped_program_sees_its_own_wall_clock_and_the_common_monotonic_one(
 
 
 @CLOCKS
-def test_steps_of_the_wall_clock_change_neither_histories_nor_the_length_of_a_lease__OR30_ML3_ML4(
+def test_steps_of_the_wall_clock_change_neither_histories_nor_the_length_of_a_lease__OR30_ML3(
     tmp_path: Path,
 ) -> None:
     with etcd_cluster(tmp_path, 3, own_clocks=True) as cluster:

@@ -6,7 +6,7 @@ import pytest
 
 from sda_platform.protocols.membership import ALIVE, DEAD, LEFT, STATUS_NAMES, SUSPECTED
 from sda_platform.tasking.antennas import Antenna
-from sda_platform.tasking.outages import EVIDENCE_S, Outage, is_affected, outages, shown_outages
+from sda_platform.tasking.outages import EVIDENCE_S, SensorOutage, is_affected, outages, shown_outages
 from sda_platform.tasking.planning import planned
 from sda_platform.tasking.scheduling import Rules
 from sda_platform_tests.support.segments import START_NS
@@ -44,7 +44,7 @@ def test_a_sensor_is_out_when_all_who_report_hold_its_registered_agent_failed__T
     found: dict[str, Any], is_out: bool
 ) -> None:
     out = outages([OBSERVER, found], SENSORS, START_NS)
-    assert out == ({"radar-1": Outage("radar-1", found["status"], START_NS - MINUTE_NS, 2)} if is_out else {})
+    assert out == ({"radar-1": SensorOutage("radar-1", found["status"], START_NS - MINUTE_NS, 2)} if is_out else {})
 
 
 def test_membership_that_nobody_reports_any_more_takes_no_sensor_out__TG26() -> None:
@@ -95,6 +95,6 @@ def test_observations_of_a_sensor_that_failed_move_or_are_reported_with_the_reas
 
 
 def test_an_observation_that_has_ended_is_not_affected() -> None:
-    out = {"radar-1": Outage("radar-1", "failed", START_NS, 2)}
+    out = {"radar-1": SensorOutage("radar-1", "failed", START_NS, 2)}
     done = {"request_id": "a", "status": "scheduled", "source_id": "radar-1", "end_time_ns": START_NS}
     assert not is_affected([done], out, START_NS)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 import pyarrow.dataset as ds
@@ -58,7 +59,7 @@ def terms(events: Iterable[Mapping[str, Any]]) -> list[Term]:
             promotions.setdefault((event["station"], event["token"]), event)
     found: list[Term] = []
     ordered = [promotions[key] for key in sorted(promotions)]
-    for event, following in zip(ordered, [*ordered[1:], None], strict=True):
+    for event, following in zip_longest(ordered, ordered[1:]):
         is_followed = following is not None and following["station"] == event["station"]
         silence = _SILENCE.search(event["detail"] or "")
         found.append(

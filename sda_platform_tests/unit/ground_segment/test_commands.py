@@ -256,6 +256,11 @@ def test_uplinks_record_each_others_heartbeats_and_the_state_of_each_path_is_sho
     assert ground.rows() == {}, "a record of heartbeats is no command"
 
 
+def test_without_a_promotion_there_is_no_term__GF20() -> None:
+    assert terms([]) == []
+    assert shown_links([]) == {}
+
+
 def test_a_heartbeat_counts_once_however_often_its_time_is_repeated__GF13(ground: Ground) -> None:
     primary, backup = ground.uplink("primary"), ground.uplink("backup")
     chance = random.Random(1)

@@ -11,13 +11,11 @@ Nothing is printed unless all give the same rows.
 
 import argparse
 import os
-import random
 import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +27,6 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from sda_platform.archive.expiry import expire_files
 from sda_platform.archive.layout_report import judge_layouts
 from sda_platform.archive.maintenance import compact
 from sda_platform.archive.moments import vector_of
@@ -38,12 +35,10 @@ from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
 from sda_platform.lake import commit
-from sda_platform.lake.holds import VersionLeases
-from sda_platform.lake.lake import Lake, without_session
-from sda_platform.lake.retention import Retention
+from sda_platform.lake.lake import Lake
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.delta_tables import with_delta_rs
-from sda_platform_tests.unit.archive.lakes import add, elements
+from sda_platform_tests.support.pinned_reads import is_unchanged
 
 HOUR_NS = 3_600 * 10**9
 SENSORS = 40
@@ -177,34 +172,13 @@ def as_of_query(lake: Lake, rows: int, files: int) -> None:
 
 
 def pinned_reads(directory: Path, schedules: int) -> None:
-    """An old version of a replaced table is read under a lease while files expire around it, in drawn schedules."""
-    chance, unchanged = random.Random(1), 0
-    for number in range(schedules):
-        lake = Lake(str(directory / str(number)), MissionClock(0, 0, 0.0), without_session)
-        lake.reads_unverified = True
-        for epoch in range(chance.randint(2, 6)):
-            add(lake, ORBITAL_CATALOG, elements(7, epoch), elements(8 + epoch, epoch, record=1))
-        log, leases = lake.log(ORBITAL_CATALOG), VersionLeases(lake.uri)
-        version = chance.randrange(log.version() + 1)
-        chosen = {ORBITAL_CATALOG.name: ORBITAL_CATALOG}
-        view = PinnedView(lake, chosen, vector_of(lake, chosen, f"orbital_catalog={version}"))
-        before = view.rows("FROM orbital_catalog ORDER BY norad_id")
-        with leases.held(view.vector.snapshots.values(), "benchmark"):
-            for step in range(chance.randint(2, 5)):
-                match chance.randrange(3):
-                    case 0:
-                        DeltaTable(log.uri).optimize.compact()
-                    case 1:
-                        add(lake, ORBITAL_CATALOG, elements(7, 100 + step))
-                    case _:
-                        held = partial(leases.versions_of, ORBITAL_CATALOG.name)
-                        for now_ms in (0, 25 * 3_600_000):
-                            expire_files(log, held, now_ms=now_ms, retention=Retention(0, 0, 0))
-            again = PinnedView(lake, chosen, vector_of(lake, chosen, f"orbital_catalog={version}"))
-            unchanged += again.rows("FROM orbital_catalog ORDER BY norad_id").equals(before)
-        shutil.rmtree(directory / str(number))
+    """An old version of a replaced table is read under a lease while files expire around it; a seed for each."""
+    unchanged = []
+    for seed in range(schedules):
+        unchanged.append(is_unchanged(directory / str(seed), seed))
+        shutil.rmtree(directory / str(seed))
     label = "full size" if schedules >= 1_000 else "scaled from 1,000"
-    print(f"pinned reads during maintenance: {unchanged} of {schedules} drawn schedules unchanged ({label})")
+    print(f"pinned reads during maintenance: {sum(unchanged)} of {schedules} drawn schedules unchanged ({label})")
 
 
 def named(row: Any) -> dict[str, Any]:

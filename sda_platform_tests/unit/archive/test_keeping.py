@@ -34,9 +34,11 @@ from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.lake.retention import RETENTION, Retention
 from sda_platform_tests.support.crashes import crash_at
 from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.pinned_reads import is_unchanged
 from sda_platform_tests.unit.archive.lakes import EVENT, TABLES, add, decide, elements
 
 HOUR_MS = 3_600_000
+SCHEDULES = range(8)
 NOTHING_KEPT = Retention(0, 0, 0)
 READER = """
 import sys, threading
@@ -112,6 +114,14 @@ def test_a_leased_version_keeps_its_files_and_its_log__DL4_I8_DL6_I9(lake: Lake)
         expire_files(log, held, now_ms=now_ms, retention=NOTHING_KEPT)
     with pytest.raises(VersionExpired):
         rows_then(lake)
+
+
+def test_a_pinned_read_is_unchanged_in_each_drawn_order_of_maintenance__DL4_I8_DL6_I9(tmp_path: Path) -> None:
+    """`benchmarks/archive.py --schedules 1000` runs all; without its lease, such a reader loses its version."""
+    assert [seed for seed in SCHEDULES if not is_unchanged(tmp_path / f"held-{seed}", seed)] == []
+    with pytest.raises(VersionExpired):
+        for seed in SCHEDULES:
+            is_unchanged(tmp_path / f"free-{seed}", seed, is_leased=False)
 
 
 def test_the_lease_of_a_killed_reader_keeps_its_files_until_it_ends__DL4_I8(lake: Lake) -> None:

@@ -9,7 +9,7 @@ import dataclasses
 
 import numpy as np
 
-from sda_platform.orbits.determination.track_elements import elements_of_track
+from sda_platform.orbits.determination.track_elements import following_elements
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
@@ -46,15 +46,16 @@ def predict_held_back(fits: WindowFits, published: Propagator, dynamics: Dynamic
         dynamics: the numerical model.
 
     Raises:
-        NoFit: as `elements_of_track`.
+        NoFit: as `track_elements.elements_of_track`.
     """
     count = len(fits.epoch_ns)
     split = count - max(1, round(_SHARE * count))
     earlier = filter_tracks(fits.take(np.arange(split)), published, [0], dynamics)
     later = fits.take(np.arange(split, count))
+    elements, _ = following_elements(earlier, published, dynamics)
     return HeldBack(
         windows=count - split,
-        refined_rms=prediction_rms(later, Propagator(elements_of_track(earlier, published, dynamics).elements)),
+        refined_rms=prediction_rms(later, Propagator(elements)),
         published_rms=prediction_rms(later, published),
     )
 

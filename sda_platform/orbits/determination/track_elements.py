@@ -69,23 +69,33 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
     Source: Hejduk et al. 2013, A catalogue-wide implementation of general perturbations orbit determination
     extrapolated from higher order orbital theory solutions (AAS 13-240).
     """
-    epoch_ns = int(track.epoch_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
-    orbit = orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
-    time_ns = epoch_ns + np.arange(0, SPAN_S + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
-    # The epoch may be up to a microsecond before the track's.
-    ahead_ns = np.maximum(time_ns, orbit.epoch_ns)[None]
-    if not np.isfinite(orbit.state).all():
-        raise NoFit("the track has no state")
-    predicted = dynamics.to_teme(dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, ahead_ns)[0], time_ns)
-    if not np.isfinite(predicted).all():
-        raise NoFit("the track's prediction has no closed orbit")
-    elements, off_km = elements_of_states(predicted, time_ns, published.elements)
+    elements, off_km = following_elements(track, published, dynamics)
+    orbit = _orbit(track, dynamics)
     return TrackElements(
         elements=elements,
         sigma_km=float(np.hypot(off_km, _predicted_sigma_km(orbit, dynamics))),
-        published_sigma_km=_published_sigma_km(published, epoch_ns),
+        published_sigma_km=_published_sigma_km(published, int(elements.epoch_time_ns[0])),
         innovation=_innovation(track, published),
     )
+
+
+def following_elements(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
+    """The elements alone, and their rms distance from the prediction (km). Arguments and errors as above."""
+    epoch_ns = int(track.epoch_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
+    orbit = _orbit(track, dynamics)
+    if not np.isfinite(orbit.state).all():
+        raise NoFit("the track has no state")
+    time_ns = epoch_ns + np.arange(0, SPAN_S + 1, _STEP_S, dtype=np.int64) * _SECOND_NS
+    # The epoch may be up to a microsecond before the track's.
+    ahead_ns = np.maximum(time_ns, orbit.epoch_ns)[None]
+    predicted = dynamics.to_teme(dynamics.states(orbit.state, orbit.coefficients, orbit.epoch_ns, ahead_ns)[0], time_ns)
+    if not np.isfinite(predicted).all():
+        raise NoFit("the track's prediction has no closed orbit")
+    return elements_of_states(predicted, time_ns, published.elements)
+
+
+def _orbit(track: FilteredStates, dynamics: Dynamics) -> UncertainOrbits:
+    return orbits_of_teme(dynamics, track.epoch_ns, track.state, track.coefficients, track.joint_covariance)
 
 
 def elements_of_states(states: FloatArray, time_ns: IntArray, like: ElementSets) -> tuple[ElementSets, float]:

@@ -1,9 +1,12 @@
 """The platform on a standalone Spark cluster: both workers do its work, and a killed part of it loses nothing."""
 
+import csv
+import gzip
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Thread
 
@@ -11,24 +14,40 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame
 
+from sda_platform.catalog.tables import ELEMENT_SETS, ORBITAL_CATALOG
+from sda_platform.clock import parse_iso_ns
+from sda_platform.conjunction.resource import ScreeningResource
+from sda_platform.conjunction.tables import CONJUNCTION_CANDIDATES
+from sda_platform.fusion import small_windows
+from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake.commit import CommitReceipt, append
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import plan_windows
 from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.recovery.verification import broken_chain
+from sda_platform.simulation.world import simulate
 from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import attach
 from sda_platform_tests.support.delta_tables import lake_at, rows_of
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.running_platform import eventually
-from sda_platform_tests.support.segments import START_NS, described, radar_segment
+from sda_platform_tests.support.segments import (
+    START_NS,
+    after,
+    catalogue_of,
+    described,
+    land,
+    radar_segment,
+)
 from sda_platform_tests.support.spark_cluster import SparkCluster
 from sda_platform_tests.support.wheels import unpacked_wheel
 
 pytestmark = pytest.mark.timeout(900)
 _ROWS = 40
 _WAIT_S = 120.0
+_HORIZON_H = 0.05
+_TRUTH = Path(__file__).parents[1] / "data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +127,57 @@ def test_the_pipeline_runs_on_the_cluster(cluster: SparkCluster, tmp_path: Path)
     assert platform.rows(OBSERVATIONS, "observation_id").num_rows == 30
 
 
+def test_screening_and_fusion_have_work_on_both_workers(
+    cluster: SparkCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the event log; the events are those that were published for these objects."""
+    monkeypatch.setattr(small_windows, "MOST_OBSERVATIONS", 0)
+    met = published_events()
+    objects = sorted({number for pair in met for number in pair})
+    screening = ScreeningResource(scope="all", horizon_h=_HORIZON_H, objects_per_task=30, at_once=4)
+    session = attach(cluster.remote, "tests", lake_uri=f"{tmp_path}/lake")
+    platform = Platform(tmp_path, session, START_NS, screening, remote=cluster.remote)
+    catalogue = catalogue_of(objects)
+    land(platform.zone("elements"), "catalogue.csv", catalogue)
+    platform.run("catalog_to_alerts", only=[ELEMENT_SETS.name, ORBITAL_CATALOG.name])
+    screened_by = workers_of(cluster, lambda: platform.run("catalog_to_alerts", only=[CONJUNCTION_CANDIDATES.name]))
+    rows = platform.rows(CONJUNCTION_CANDIDATES, "norad_id_1", "norad_id_2", "op").to_pylist()
+    assert {row["op"] for row in rows} == {"insert"}
+    assert Counter(tuple(sorted((row["norad_id_1"], row["norad_id_2"]))) for row in rows) == Counter(met)
+    seen = simulate("nominal", start_time_ns=START_NS, duration_s=70, seed=7, objects=objects, catalogue=catalogue)
+    platform.land(segment for segment in seen if segment.feed in ("radar", "isl"))
+    platform.at(after(170))
+    platform.run("observations_to_alerts", only=[RAW_RECORDS.name, OBSERVATIONS.name])
+    fused_by = workers_of(cluster, lambda: platform.run("observations_to_alerts", only=[FUSED_TRACKS.name]))
+    assert platform.rows(FUSED_TRACKS, "fit_id").num_rows > 0
+    assert len(screened_by) >= 2, screened_by
+    assert len(fused_by) >= 2, fused_by
+
+
+def published_events() -> list[tuple[int, int]]:
+    """The pairs of the first published approaches within the horizon."""
+    until_ns = START_NS + _HORIZON_H * 3600e9
+    with gzip.open(_TRUTH, "rt") as file:
+        rows = [row for row in csv.DictReader(file) if parse_iso_ns(row["tca_utc"]) < until_ns]
+    return [(int(row["norad_lo"]), int(row["norad_hi"])) for row in rows]
+
+
+def workers_of(cluster: SparkCluster, run: Callable[[], object]) -> Mapping[str, int]:
+    """How many tasks of ``run`` each executor has ended, by the event log, which is written with a delay."""
+    before = cluster.tasks_by_executor()
+    run()
+    found: Counter[str] = Counter()
+
+    def is_spread() -> bool:
+        nonlocal found
+        found = Counter(cluster.tasks_by_executor())
+        found.subtract(before)
+        return sum(tasks > 0 for tasks in found.values()) >= 2
+
+    eventually(is_spread, 10.0)
+    return +found
+
+
 def test_both_workers_work_and_the_death_of_an_executor_or_a_worker_loses_nothing(
     cluster: SparkCluster, tmp_path: Path
 ) -> None:
@@ -127,9 +197,14 @@ def test_both_workers_work_and_the_death_of_an_executor_or_a_worker_loses_nothin
 
 
 def test_the_death_of_the_master_during_a_commit_loses_nothing(cluster: SparkCluster, tmp_path: Path) -> None:
+    """A commit after its restart needs it: it assigns the executor that takes the place of a killed one."""
     lake = lake_at(tmp_path / "lake")
     held = HeldCommit(cluster, lake, tmp_path / "master").begin()
     cluster.kill("master")
     assert held.end().receipt is not None, held.failure
     require_once(lake, 1)
     cluster.start("master")
+    os.kill(cluster.executors("worker-0")[0], signal.SIGKILL)
+    held = HeldCommit(cluster, lake, tmp_path / "restarted").begin()
+    assert held.end().receipt is not None, held.failure
+    require_once(lake, 2)

@@ -60,12 +60,22 @@ class HeartbeatRecorders:
 
     def __init__(self, path: str, others: Iterable[str]) -> None:
         self._recorders = {name: HeartbeatRecorder(name, path) for name in others}
-        self._numbers: dict[str, int] = {}
+        self._newest: dict[str, tuple[int, float]] = {}
 
-    def is_new(self, name: str, number: int) -> bool:
-        """Whether a heartbeat was not seen before: the station repeats the time of one until the next."""
-        known, self._numbers[name] = self._numbers.get(name), number
-        return number != known
+    def times_s(self, name: str, number: int, at_s: float) -> list[float]:
+        """When the heartbeats of ``name`` were sent that are new, where its heartbeat ``number`` was sent ``at_s``.
+
+        The station has the time of the newest alone: none is new while it repeats that, and of several the others are
+        placed evenly before it.
+        """
+        known = self._newest.get(name)
+        if known is not None and known[0] == number:
+            return []
+        self._newest[name] = number, at_s
+        if known is None or number < known[0]:
+            return [at_s]
+        count, before_s = number - known[0], known[1]
+        return [before_s + (at_s - before_s) * each / count for each in range(1, count + 1)]
 
     def beat(self, name: str, at_s: float) -> None:
         """A heartbeat of ``name`` was sent at ``at_s``."""

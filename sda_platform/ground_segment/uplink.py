@@ -116,9 +116,10 @@ class Uplink:
             return
         now_s = self.monotonic_s()
         for name, silence_s in state["silence_s"].items():
-            if name in self.failover.paths and self._recorders.is_new(name, state["beats"][name]):
-                self.failover.paths[name].note_heartbeat(now_s - silence_s)
-                self._recorders.beat(name, now_s - silence_s)
+            times_s = self._recorders.times_s(name, state["beats"][name], now_s - silence_s)
+            for at_s in times_s if name in self.failover.paths else ():
+                self.failover.paths[name].note_heartbeat(at_s)
+                self._recorders.beat(name, at_s)
         self._highest = state["token"]
         self.failover.active, self._former = state["active"] or None, state["active"]
         if self.is_active and self._highest > self.token:

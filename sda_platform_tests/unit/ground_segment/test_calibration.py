@@ -10,7 +10,13 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.ground_events import HEARTBEATS, GroundEvent, heartbeat_gaps
 from sda_platform.ground_segment.calibration import Calibration, calibrations
 from sda_platform.ground_segment.calibration_asset import calibration_of
-from sda_platform.ground_segment.heartbeats import EVERY_S, MOST_GAPS, HeartbeatRecord, HeartbeatRecorder
+from sda_platform.ground_segment.heartbeats import (
+    EVERY_S,
+    MOST_GAPS,
+    HeartbeatRecord,
+    HeartbeatRecorder,
+    HeartbeatRecorders,
+)
 from sda_platform.ground_segment.tables import GROUND_EVENTS
 from sda_platform.protocols.failure_detection import INTRA_REGION, deviations_at, phi
 from sda_platform_tests.support.delta_tables import commit, lake_at
@@ -101,6 +107,15 @@ def test_a_record_of_an_uplink_that_fell_silent_is_given_after_its_time() -> Non
 def test_a_record_that_is_damaged_is_refused(detail: str) -> None:
     with pytest.raises(RecordError):
         heartbeat_gaps(detail)
+
+
+def test_heartbeats_between_two_answers_of_the_station_are_no_long_gap__GF13_GF21() -> None:
+    recorders = HeartbeatRecorders("intra-region", ["primary"])
+    assert recorders.times_s("primary", 1, 10.0) == [10.0]
+    assert recorders.times_s("primary", 1, 10.001) == [], "the same, read a little later"
+    assert recorders.times_s("primary", 2, 10.05) == [10.05]
+    assert recorders.times_s("primary", 4, 10.15) == pytest.approx([10.1, 10.15]), "one more came in between"
+    assert recorders.times_s("primary", 1, 11.0) == [11.0], "the station was started again"
 
 
 def test_the_asset_shows_each_path_and_warns_of_false_declarations__GF17(tmp_path: Path) -> None:

@@ -210,6 +210,7 @@ _OF_THE_MACHINE: Final = frozenset(
 _CONDITIONS: Final = (
     "INVALID_HANDLE",
     "NO_ACTIVE_SESSION",  # of a client whose engine was restarted
+    "RESPONSE_ALREADY_RECEIVED",  # the same, in the middle of a statement
     "DELTA_CONCURRENT",
     "DELTA_METADATA_CHANGED",
     "DELTA_PROTOCOL_CHANGED",

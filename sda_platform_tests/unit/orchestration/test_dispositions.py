@@ -14,7 +14,7 @@ import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkRuntimeError
 from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException
 
 import sda_platform
@@ -35,6 +35,12 @@ def spark_lost(code: grpc.StatusCode, text: str = "Socket closed") -> Exception:
     return SparkConnectGrpcException(message=text, grpc_status_code=code)
 
 
+def restarted_meanwhile() -> Exception:
+    """What PySpark raises when it attaches again to a statement of which the engine, restarted, knows nothing."""
+    facts = {"error_type": "INVALID_HANDLE.SESSION_NOT_FOUND"}
+    return PySparkRuntimeError(errorClass="RESPONSE_ALREADY_RECEIVED", messageParameters=facts)
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
@@ -43,6 +49,7 @@ def spark_lost(code: grpc.StatusCode, text: str = "Socket closed") -> Exception:
         (spark_lost(grpc.StatusCode.UNAVAILABLE), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[INVALID_HANDLE.SESSION_CHANGED] x"), Disposition.TRANSIENT),
         (SparkConnectException("[NO_ACTIVE_SESSION] No active Spark session found."), Disposition.TRANSIENT),
+        (restarted_meanwhile(), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "java.io.IOException: No space left on device"), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[DIVIDE_BY_ZERO] x"), Disposition.PERMANENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[DELTA_METADATA_CHANGED] x"), Disposition.TRANSIENT),

@@ -115,8 +115,10 @@ def spark_options(environment: Mapping[str, str] | None = None) -> dict[str, str
         f"{s3a}.endpoint.region": region(environment),
         f"{s3a}.connection.establish.timeout": f"{_CONNECT_S}s",
         f"{s3a}.connection.timeout": f"{_REQUEST_S}s",
-        f"{s3a}.attempts.maximum": str(ATTEMPTS),
+        # One layer repeats: the SDK below would repeat each attempt, and throttling has a limit of its own (20).
+        f"{s3a}.attempts.maximum": "0",
         f"{s3a}.retry.limit": str(ATTEMPTS),
+        f"{s3a}.retry.throttle.limit": str(ATTEMPTS),
     }
     address = endpoint(environment)
     if address:

@@ -26,6 +26,7 @@ from sda_platform.lake.storage import location, require_conditional_put
 from sda_platform.landing.orphans import find_orphans
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
+from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
 from sda_platform.recovery.examination import Depth
 from sda_platform.recovery.repair import recover
 from sda_platform.recovery.verification import broken_chain
@@ -284,14 +285,17 @@ def test_two_writers_race_in_the_store_and_no_commit_is_doubled_spec_86_87(tmp_p
 
 
 @pytest.fixture(scope="module")
-def engine(network: CuttingProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server with the jars for S3."""
+def engine(
+    network: CuttingProxy, credentials: CredentialService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A Spark Connect server with the jars for S3, and credentials that are handed out."""
     try:
         jar_paths(with_s3=True)
     except JarsMissing as missing:
         pytest.skip(str(missing))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{network.port}")
+        handed_out(patch, credentials)
         with connect_server(tmp_path_factory.mktemp("engine"), lake_uri=f"s3://{BUCKET}/lake") as address:
             yield address
 
@@ -321,19 +325,41 @@ def test_a_pass_becomes_observations_in_the_store_once(engine: str, tmp_path: Pa
     assert [problem for each in found for problem in each.problems] == []
 
 
+def test_the_engine_uses_new_credentials_while_runs_go_on(
+    engine: str, network: CuttingProxy, credentials: CredentialService, tmp_path: Path, root: str
+) -> None:
+    session = attach(engine, "tests", lake_uri=f"{root}/lake")
+    platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
+    for records, (key, secret) in enumerate(((KEY, SECRET), (NEXT_KEY, NEXT_SECRET)), start=3):
+        credentials.key, credentials.secret = key, secret
+        used: set[bytes] = set()
+        network.on_request = recorder(used)
+        sealed(platform.zone("radar"), f"{key}.radar", records)
+        platform.run("observations_to_alerts", only=[RAW_RECORDS.name])
+        assert used == {key.encode()}
+    assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3 + 4
+
+
+@pytest.mark.parametrize("fault", ["cut off", "overloaded"])
 def test_a_run_whose_engine_loses_the_store_is_repeated_and_nothing_is_doubled(
-    engine: str, network: CuttingProxy, tmp_path: Path, root: str
+    engine: str, network: CuttingProxy, tmp_path: Path, root: str, fault: str
 ) -> None:
     session = attach(engine, "tests", lake_uri=f"{root}/lake")
     platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
     sealed(platform.zone("radar"), "a.radar")
-    network.cut(for_good=True)
+    FAULTS[fault](network)
     try:
         failed = platform.run("observations_to_alerts", must_succeed=False, only=[RAW_RECORDS.name])
     finally:
         network.mend()
+    (run,) = platform.instance.get_runs()
     assert not failed.success
+    assert run.tags[FAILURE_TAG] == Disposition.TRANSIENT, run.tags[REASON_TAG]
     assert platform.zone("radar").pending_names() == ["a.radar"]
-    platform.run("observations_to_alerts", only=[RAW_RECORDS.name])
+    network.delay(0.05)
+    try:
+        platform.run("observations_to_alerts", only=[RAW_RECORDS.name])
+    finally:
+        network.mend()
     assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3
     assert platform.lake.log(RAW_RECORDS).head().sequence == 1

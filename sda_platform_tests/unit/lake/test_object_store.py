@@ -93,6 +93,9 @@ def test_what_s3fs_makes_of_an_error_inside_the_store_is_transient(code: str) ->
 
 
 def test_a_request_is_repeated_by_one_layer_of_a_client_only() -> None:
-    """s3fs repeats five times what botocore repeated three times."""
+    """By default, s3fs repeats what botocore repeated, and Hadoop's client what its SDK repeated."""
     assert location(LAKE).fs.retries == 1
     assert (location(LAKE) / "x").fs.retries == 1
+    spark = object_store.spark_options()
+    assert spark["spark.hadoop.fs.s3a.attempts.maximum"] == "0"
+    assert spark["spark.hadoop.fs.s3a.retry.throttle.limit"] == spark["spark.hadoop.fs.s3a.retry.limit"] == "3"

@@ -285,17 +285,14 @@ def test_two_writers_race_in_the_store_and_no_commit_is_doubled_spec_86_87(tmp_p
 
 
 @pytest.fixture(scope="module")
-def engine(
-    network: CuttingProxy, credentials: CredentialService, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
-    """A Spark Connect server with the jars for S3, and credentials that are handed out."""
+def engine(network: CuttingProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark Connect server with the jars for S3."""
     try:
         jar_paths(with_s3=True)
     except JarsMissing as missing:
         pytest.skip(str(missing))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{network.port}")
-        handed_out(patch, credentials)
         with connect_server(tmp_path_factory.mktemp("engine"), lake_uri=f"s3://{BUCKET}/lake") as address:
             yield address
 
@@ -323,21 +320,6 @@ def test_a_pass_becomes_observations_in_the_store_once(engine: str, tmp_path: Pa
     zones = landing_zones(platform.settings.landing_uri)
     found = recover(platform.lake, [RAW_RECORDS, OBSERVATIONS], zones, depth=Depth.COLUMNS, repair=False)
     assert [problem for each in found for problem in each.problems] == []
-
-
-def test_the_engine_uses_new_credentials_while_runs_go_on(
-    engine: str, network: CuttingProxy, credentials: CredentialService, tmp_path: Path, root: str
-) -> None:
-    session = attach(engine, "tests", lake_uri=f"{root}/lake")
-    platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
-    for records, (key, secret) in enumerate(((KEY, SECRET), (NEXT_KEY, NEXT_SECRET)), start=3):
-        credentials.key, credentials.secret = key, secret
-        used: set[bytes] = set()
-        network.on_request = recorder(used)
-        sealed(platform.zone("radar"), f"{key}.radar", records)
-        platform.run("observations_to_alerts", only=[RAW_RECORDS.name])
-        assert used == {key.encode()}
-    assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3 + 4
 
 
 @pytest.mark.parametrize("fault", ["cut off", "overloaded"])

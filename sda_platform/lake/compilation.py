@@ -6,6 +6,7 @@ never worth its compilation: interpreted, such a commit takes a sixth less proce
 
 from collections.abc import Mapping
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -13,17 +14,14 @@ _WHOLE_STAGE, _FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.fact
 INTERPRETED: Final = {_WHOLE_STAGE: "false", _FACTORY: "NO_CODEGEN"}
 COMPILED: Final = {_WHOLE_STAGE: "true", _FACTORY: "FALLBACK"}
 
+# By session what was chosen last: a setting costs a call to the engine.
+_chosen: WeakKeyDictionary[SparkSession, Mapping[str, str]] = WeakKeyDictionary()
 
-class Compilation:
-    """What was chosen for a session last, so that it is asked only for a change."""
 
-    def __init__(self) -> None:
-        self._chosen: tuple[SparkSession, Mapping[str, str]] | None = None
-
-    def choose(self, session: SparkSession, way: Mapping[str, str]) -> SparkSession:
-        """``session``, whose next statements are handled in this ``way``: `INTERPRETED` or `COMPILED`."""
-        if self._chosen is None or self._chosen[0] is not session or self._chosen[1] is not way:
-            for name, value in way.items():
-                session.conf.set(name, value)
-            self._chosen = session, way
-        return session
+def choose(session: SparkSession, way: Mapping[str, str]) -> SparkSession:
+    """``session``, whose next statements are handled in this ``way``: `INTERPRETED` or `COMPILED`."""
+    if _chosen.get(session) is not way:
+        for name, value in way.items():
+            session.conf.set(name, value)
+        _chosen[session] = way
+    return session

@@ -15,9 +15,9 @@ from pyspark.sql import types as T
 
 from sda_platform import failpoints
 from sda_platform.clock import MissionClock
-from sda_platform.lake import commit, delta_log
+from sda_platform.lake import commit, compilation, delta_log
 from sda_platform.lake.commit import CommitReceipt
-from sda_platform.lake.compilation import COMPILED, INTERPRETED, Compilation
+from sda_platform.lake.compilation import COMPILED, INTERPRETED
 from sda_platform.lake.fencing import with_token
 from sda_platform.lake.gate import Readable, readable_of, refuse_red
 from sda_platform.lake.log import TableLog
@@ -59,7 +59,6 @@ class Lake:
         self.run_id = run_id
         self._session = session
         self._staging = Staging(uri)
-        self._compilation = Compilation()
         self.verdicts = Verdicts(uri)
 
     @property
@@ -156,7 +155,7 @@ class Lake:
         if upto == 0:
             return self.session.createDataFrame([], source.schema)
         log = self.log(source)
-        rows = self._compilation.choose(self.session, COMPILED).read.format("delta").load(log.uri)
+        rows = compilation.choose(self.session, COMPILED).read.format("delta").load(log.uri)
         absent = {c.name: F.lit(None).cast(c.data_type) for c in log.absent_columns()}
         return (rows.withColumns(absent) if absent else rows).where(F.col(COMMIT_SEQUENCE) <= upto)
 
@@ -196,9 +195,9 @@ class Lake:
         fields = [f for f in table.schema.fields if stamped or f.name != COMMIT_SEQUENCE]
         content = rows.select([f.name for f in fields])
         if content.nbytes >= _STAGED_FROM_BYTES:
-            session = self._compilation.choose(self.session, COMPILED)
+            session = compilation.choose(self.session, COMPILED)
             return session.read.schema(T.StructType(fields)).parquet(self._staging.put(content))
-        session = self._compilation.choose(self.session, INTERPRETED)
+        session = compilation.choose(self.session, INTERPRETED)
         # Spark cannot infer the columns of an Arrow table without rows, and it stops reading at an empty chunk.
         return session.createDataFrame(content.combine_chunks() if rows.num_rows else [], T.StructType(fields))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from sda_platform.lake.compilation import INTERPRETED, Compilation
+from sda_platform.lake import compilation
 from sda_platform.settings import Settings, require_known_variables
 from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import attach
@@ -32,7 +32,7 @@ def warm_pool(remote: str, pool: str, lake_uri: str, scratch: Path | None = None
     if answer.num_rows != 64:
         raise RuntimeError(f"the engine returned {answer.num_rows} rows of 64")
     if scratch is not None:
-        Compilation().choose(spark, INTERPRETED)  # as most commits are
+        compilation.choose(spark, compilation.INTERPRETED)  # as most commits are
         _commit(spark, rows, scratch)
     return time.monotonic() - began
 

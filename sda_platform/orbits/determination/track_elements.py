@@ -69,8 +69,8 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
     Source: Hejduk et al. 2013, A catalogue-wide implementation of general perturbations orbit determination
     extrapolated from higher order orbital theory solutions (AAS 13-240).
     """
-    elements, off_km = following_elements(track, published, dynamics)
     orbit = _orbit(track, dynamics)
+    elements, off_km = _following(orbit, published, dynamics)
     return TrackElements(
         elements=elements,
         sigma_km=float(np.hypot(off_km, _predicted_sigma_km(orbit, dynamics))),
@@ -81,8 +81,11 @@ def elements_of_track(track: FilteredStates, published: Propagator, dynamics: Dy
 
 def following_elements(track: FilteredStates, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
     """The elements alone, and their rms distance from the prediction (km). Arguments and errors as above."""
-    epoch_ns = int(track.epoch_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
-    orbit = _orbit(track, dynamics)
+    return _following(_orbit(track, dynamics), published, dynamics)
+
+
+def _following(orbit: UncertainOrbits, published: Propagator, dynamics: Dynamics) -> tuple[ElementSets, float]:
+    epoch_ns = int(orbit.epoch_ns[0]) // 1000 * 1000  # an OMM's epoch has microseconds
     if not np.isfinite(orbit.state).all():
         raise NoFit("the track has no state")
     time_ns = epoch_ns + np.arange(0, SPAN_S + 1, _STEP_S, dtype=np.int64) * _SECOND_NS

@@ -18,7 +18,7 @@ from sda_platform.lake.manifest import TableSnapshot, TableWindow
 from sda_platform.lake.planning import Plan
 from sda_platform.lake.table import Table
 from sda_platform.replay.history import History
-from sda_platform.replay.replaying_lake import AgainLake, RecordedPlan
+from sda_platform.replay.replaying_lake import RecordedLake, RecordedPlan
 
 # The commits of each forked table that differ from the live ones, and the one before them, by table and sequence.
 Made = dict[str, dict[int, Commit]]
@@ -32,7 +32,7 @@ class OtherInput:
     corrected: Mapping[str, bytes] = field(default_factory=dict)
 
 
-class CounterfactualLake(AgainLake):
+class CounterfactualLake(RecordedLake):
     """The lake as ``commit`` would have found it, with the tables of ``made`` as forks."""
 
     def __init__(

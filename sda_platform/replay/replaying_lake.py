@@ -4,7 +4,7 @@ The asset's own code runs on this lake. Its plan is the recorded one: same windo
 recorded ``as_of`` instead of a clock. Inputs are the live tables within those windows; the target is the shadow. Code
 that depends on nothing else writes the same rows and the same manifest again.
 
-`AgainLake` has the plan; `ReplayingLake` reads what was there, and `counterfactual` what would have been there.
+`RecordedLake` has the plan; `ReplayingLake` reads what was there, and `counterfactual` what would have been there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class RecordedPlan(Plan):
         return super().manifest(self.nonce, counts, watermarks)
 
 
-class AgainLake(Lake):
+class RecordedLake(Lake):
     """A lake on which ``commit``, one of ``history``, is planned as it was; it writes below ``shadow_uri``."""
 
     def __init__(self, live: Lake, table: Table, shadow_uri: str, history: History, commit: Commit) -> None:
@@ -104,7 +104,7 @@ class AgainLake(Lake):
         )
 
 
-class ReplayingLake(AgainLake):
+class ReplayingLake(RecordedLake):
     """The lake as it was when ``commit`` was planned, with a shadow in the place of the table that it wrote."""
 
     @override

@@ -10,11 +10,12 @@ from sda_platform.archive.encoding_asset import encoding_asset
 from sda_platform.archive.layout_asset import KEY as LAYOUT_KEY
 from sda_platform.archive.layout_asset import layout_asset
 from sda_platform.archive.maintenance import maintenance_job, nightly
-from sda_platform.archive.report_asset import report_asset, rule_result
+from sda_platform.archive.report_asset import report_asset
 from sda_platform.archive.stores import Store, holds, stores
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.policy import GroupPolicy
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.warning import warning
 from sda_platform.settings import Settings
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
@@ -70,7 +71,7 @@ def retention_asset(tables: Sequence[Table], settings: Settings) -> dg.AssetsDef
                 "leases_and_tags": list(holds(opened)),
                 **sizes,
             },
-            check_results=[rule_result("nothing_is_kept_too_long", late)],
+            check_results=[warning(late, name="nothing_is_kept_too_long")],
         )
 
     return archive_retention

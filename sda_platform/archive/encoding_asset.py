@@ -6,9 +6,10 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.archive.encoding_audit import TableAudit, audit_encodings
-from sda_platform.archive.report_asset import report_asset, rule_result
+from sda_platform.archive.report_asset import report_asset
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.warning import warning
 
 KEY = dg.AssetKey(["archive", "encoding_audit"])
 _CHECKS = {
@@ -38,9 +39,9 @@ def encoding_asset(tables: Sequence[Table], group: str) -> dg.AssetsDefinition:
                 "rows": sum(each.rows for each in audited),
             },
             check_results=[
-                rule_result("encodings_are_best", [line for each in audited for line in each.choice_problems]),
-                rule_result("engine_reads_encodings", [line for each in audited for line in each.reading_problems]),
-                rule_result("smaller_than_json_lines", [line for each in audited for line in each.gain_problems]),
+                warning([line for each in audited for line in each.choice_problems], name="encodings_are_best"),
+                warning([line for each in audited for line in each.reading_problems], name="engine_reads_encodings"),
+                warning([line for each in audited for line in each.gain_problems], name="smaller_than_json_lines"),
             ],
         )
 

@@ -6,9 +6,10 @@ from typing import Any
 import dagster as dg
 
 from sda_platform.archive.layout_report import LayoutJudgement, judge_layouts
-from sda_platform.archive.report_asset import report_asset, rule_result
+from sda_platform.archive.report_asset import report_asset
 from sda_platform.lake.table import Table
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.warning import warning
 
 KEY = dg.AssetKey(["archive", "layout_report"])
 _CHECKS = {
@@ -37,8 +38,8 @@ def layout_asset(tables: Sequence[Table], group: str) -> dg.AssetsDefinition:
                 "generated_queries": sum(len(each.scans) - each.recorded for each in judged),
             },
             check_results=[
-                rule_result("queries_pass_over_files", [line for each in judged for line in each.ratio_problems]),
-                rule_result("file_sizes_are_healthy", [line for each in judged for line in each.size_problems]),
+                warning([line for each in judged for line in each.ratio_problems], name="queries_pass_over_files"),
+                warning([line for each in judged for line in each.size_problems], name="file_sizes_are_healthy"),
             ],
         )
 

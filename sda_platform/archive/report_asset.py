@@ -1,6 +1,6 @@
-"""What the reports of the archive share in Dagster: the form of their assets, and of the outcome of their rules."""
+"""The form that the reports of the archive share as assets."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dagster as dg
@@ -19,14 +19,4 @@ def report_asset(
         pool=Pool.MAINTENANCE,
         check_specs=[dg.AssetCheckSpec(name, asset=key, description=text) for name, text in checks.items()],
         description=description,
-    )
-
-
-def rule_result(name: str, problems: Sequence[str]) -> dg.AssetCheckResult:
-    """The outcome of a rule of the archive: red, as a warning, where there are ``problems``."""
-    return dg.AssetCheckResult(
-        check_name=name,
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(problems) or None,
     )

@@ -32,6 +32,7 @@ from sda_platform.orchestration.freshness import never_stale, newest_if_any, not
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import (
     broken_correction_logs,
     consumed_rows,
@@ -130,11 +131,9 @@ def others_agree(lake: LakeResource) -> dg.AssetCheckResult:
     store = lake.open()
     opinions = open_comparisons(store, store.clock.now_ns())
     lines = [line for line in (opinion.disagreement for opinion in opinions) if line]
-    return dg.AssetCheckResult(
-        passed=not lines,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(lines)[:1000] or None,
-        metadata={
+    return warning(
+        lines,
+        {
             "external_reports": len(opinions),
             "external_only": sum(opinion.event is None for opinion in opinions),
             **({"disagreements": lines[:50]} if lines else {}),

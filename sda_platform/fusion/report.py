@@ -34,6 +34,7 @@ from sda_platform.orbits.sensing.sensors import SensorNetwork
 from sda_platform.orbits.tracking.time_tag_bias import TimeTagBiases
 from sda_platform.orchestration.jobs import ORBIT_DETERMINATION
 from sda_platform.orchestration.resources import LakeResource
+from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import current_keys
 
 KEY = dg.AssetKey(["reports", "fusion"])
@@ -203,11 +204,4 @@ def _bias_texts(biases: TimeTagBiases) -> dict[str, Any]:
 
 
 def _checked(name: str, problems: list[str], facts: dict[str, Any]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=KEY,
-        check_name=name,
-        passed=not problems,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(problems)[:1000] or None,
-        metadata=facts,
-    )
+    return warning(problems, facts, name=name, asset_key=KEY)

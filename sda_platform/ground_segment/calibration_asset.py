@@ -20,6 +20,7 @@ from sda_platform.ground_segment.tables import GROUND_EVENTS
 from sda_platform.lake.lake import Lake
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import markdown_table
+from sda_platform.orchestration.warning import warning
 from sda_platform.spark.pools import Pool
 from sda_platform.spark.session import POOL_TAG
 
@@ -76,13 +77,7 @@ def _result(name: str, found: Iterable[Calibration]) -> dg.AssetCheckResult:
     """The outcome of a rule for the paths with enough heartbeats."""
     judged = [each for each in found if each.is_judged]
     wrong = [f"{each.name}: {problem}" for each in judged if (problem := _RULES[name][1](each))]
-    return dg.AssetCheckResult(
-        check_name=name,
-        passed=not wrong,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(wrong) or None,
-        metadata={"judged_paths": len(judged)},
-    )
+    return warning(wrong, {"judged_paths": len(judged)}, name=name)
 
 
 job = dg.define_asset_job(

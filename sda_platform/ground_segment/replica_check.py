@@ -6,6 +6,7 @@ import dagster as dg
 
 from sda_platform.ground_segment.station_state import MOST_LAG_S, ReplicaStatus, StationState
 from sda_platform.ground_segment.tables import GROUND_COMMANDS
+from sda_platform.orchestration.warning import warning
 
 _UNKNOWN_LAG_S = 1e9
 
@@ -40,13 +41,9 @@ def _follower_check(urls: Sequence[str]) -> dg.AssetChecksDefinition:
             found = state.statuses()
         finally:
             state.close()
-        wrong = problems(len(urls), found)
-        return dg.AssetCheckResult(
-            passed=not wrong,
-            severity=dg.AssetCheckSeverity.WARN,
-            description="; ".join(wrong) or None,
-            metadata={f"{each.name}_lag_s": min(each.lag_s, _UNKNOWN_LAG_S) for each in found}
-            | {f"{each.name}_generation": each.generation for each in found},
+        lags = {f"{each.name}_lag_s": min(each.lag_s, _UNKNOWN_LAG_S) for each in found}
+        return warning(
+            problems(len(urls), found), lags | {f"{each.name}_generation": each.generation for each in found}
         )
 
     return replicas_follow

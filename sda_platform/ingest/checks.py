@@ -21,6 +21,7 @@ from sda_platform.orchestration.freshness import newest, newest_if_any
 from sda_platform.orchestration.landing_balance import landing_balance_check, miscounted_segments
 from sda_platform.orchestration.resources import LandingResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import (
     consumed_rows,
     missing_or_surplus,
@@ -52,12 +53,7 @@ def no_orphans(landing: LandingResource) -> dg.AssetCheckResult:
     """Data without metadata or the reverse, and unknown directories: path, reason and age."""
     orphans, wall_s = landing_orphans(landing.root, landing.orphaned_before_s()), time.time()
     lines = [orphan.description(wall_s) for orphan in orphans]
-    return dg.AssetCheckResult(
-        passed=not orphans,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(lines)[:1000] or None,
-        metadata={"orphans": len(orphans), **({"files": lines[:50]} if lines else {})},
-    )
+    return warning(lines, {"orphans": len(orphans), **({"files": lines[:50]} if lines else {})})
 
 
 def landing_orphans(root: str, before_s: float) -> list[Orphan]:

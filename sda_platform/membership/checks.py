@@ -14,6 +14,7 @@ from sda_platform.orchestration.freshness import never_stale, nothing_waits
 from sda_platform.orchestration.landing_balance import landing_balance_check
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import consumed_rows, unbalanced_segments
 
 MAX_WAIT_S = 1800.0
@@ -35,7 +36,7 @@ def members_are_alive(lake: LakeResource) -> dg.AssetCheckResult:
     wrong = [
         f"{row['member']} ({row['status'] or 'never seen'})" for row in registered if row["status"] in (None, "failed")
     ]
-    return _warning(wrong, registered=len(registered), failed=len(wrong))
+    return warning(wrong[:10], {"registered": len(registered), "failed": len(wrong)})
 
 
 @dg.asset_check(asset=FLEET_MEMBERSHIP.name, description="The agents that report agree on who is alive.")
@@ -43,7 +44,7 @@ def views_agree(lake: LakeResource) -> dg.AssetCheckResult:
     """The members on which observers disagree."""
     columns = ["member", "status", "alive_views", "other_views"]
     wrong = list(disputed(lake.open().log(FLEET_MEMBERSHIP).rows(columns).to_pylist()))
-    return _warning(wrong, disputed=len(wrong))
+    return warning(wrong[:10], {"disputed": len(wrong)})
 
 
 @dg.asset_check(asset=FLEET_MEMBERSHIP.name, description="Every agent that gossips is listed in the registry.")
@@ -51,16 +52,7 @@ def members_are_registered(lake: LakeResource) -> dg.AssetCheckResult:
     """The agents that are alive and not in the registry."""
     rows = lake.open().log(FLEET_MEMBERSHIP).rows(["member", "status", "is_registered"]).to_pylist()
     wrong = [row["member"] for row in rows if row["status"] == "alive" and not row["is_registered"]]
-    return _warning(wrong, not_registered=len(wrong))
-
-
-def _warning(wrong: Sequence[str], **facts: int) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=not wrong,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(wrong[:10]) or None,
-        metadata=dict(facts),
-    )
+    return warning(wrong[:10], {"not_registered": len(wrong)})
 
 
 checks = [

@@ -11,6 +11,7 @@ from sda_platform.lake.table import Table
 from sda_platform.landing.segments import WaitingSegment
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.resources import LandingResource
+from sda_platform.orchestration.warning import warning
 
 
 @dataclass(frozen=True)
@@ -56,11 +57,6 @@ def backlog_check(table: Table, feeds: Iterable[str]) -> dg.AssetChecksDefinitio
         found = {zone.feed: backlog_of(zone, wall_s) for zone in landing.zones(names)}
         late = {feed: each for feed, each in found.items() if (each.oldest_s or 0.0) > max_age_s}
         facts = {f"{feed}_{name}": value for feed, each in found.items() for name, value in each.metadata.items()}
-        return dg.AssetCheckResult(
-            passed=not late,
-            severity=dg.AssetCheckSeverity.WARN,
-            description="; ".join(f"{feed}: {each}" for feed, each in late.items()) or None,
-            metadata={"max_age_s": max_age_s, **facts},
-        )
+        return warning([f"{feed}: {each}" for feed, each in late.items()], {"max_age_s": max_age_s, **facts})
 
     return backlog

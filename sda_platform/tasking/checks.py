@@ -14,6 +14,7 @@ from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.orchestration.freshness import nothing_waits
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_checks import DataFreshness, table_checks
+from sda_platform.orchestration.warning import warning
 from sda_platform.recovery.verification import broken_correction_logs, current_keys, missing_or_surplus, reviewed_span
 from sda_platform.tasking.tables import OBSERVATION_REQUESTS, PASS_SCHEDULE, PASS_WINDOWS, SCHEDULED
 
@@ -67,12 +68,8 @@ def class_0_is_served(lake: LakeResource) -> dg.AssetCheckResult:
     now_ns = store.clock.now_ns()
     urgent = [row for row in rows if row["priority_class"] == 0 and row["deadline_time_ns"] > now_ns]
     unserved = [row for row in urgent if row["status"] != SCHEDULED]
-    return dg.AssetCheckResult(
-        passed=not unserved,
-        severity=dg.AssetCheckSeverity.WARN,
-        description="; ".join(f"{row['norad_id']}: {row['unserved_reason']}" for row in unserved)[:1000] or None,
-        metadata={"requests": len(urgent), "unserved": len(unserved)},
-    )
+    reasons = [f"{row['norad_id']}: {row['unserved_reason']}" for row in unserved]
+    return warning(reasons, {"requests": len(urgent), "unserved": len(unserved)})
 
 
 checks = [

@@ -1,0 +1,29 @@
+"""The outcome of a check that warns: red where it found problems, which its description lists."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+_LONGEST_DESCRIPTION = 1_000
+
+
+def warning(
+    problems: Sequence[str],
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    asset_key: dg.AssetKey | None = None,
+) -> dg.AssetCheckResult:
+    """A warning with these ``problems``, cut after 1,000 characters; passed without any.
+
+    ``name`` and ``asset_key``: the check, where the asset itself evaluates it.
+    """
+    return dg.AssetCheckResult(
+        asset_key=asset_key,
+        check_name=name,
+        passed=not problems,
+        severity=dg.AssetCheckSeverity.WARN,
+        description="; ".join(problems)[:_LONGEST_DESCRIPTION] or None,
+        metadata=dict(metadata or {}),
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.table import Table as Grid
 
-from sda_platform.cli.people import console, for_people, instant, lake_of
+from sda_platform.cli.people import POSITIVE, console, for_people, instant, lake_of
 from sda_platform.settings import Settings
 
 
@@ -89,14 +89,14 @@ def show(settings: Settings, alert: str, plot: Path | None) -> None:
 @click.option("--start", required=True, help="Start of the search, ISO 8601, UTC.")
 @click.option(
     "--hours",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=168.0,
     show_default=True,
     help="Length of the search.",
 )
 @click.option(
     "--threshold-km",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=5.0,
     show_default=True,
     help="Greatest miss distance.",
@@ -241,7 +241,7 @@ def schedule(settings: Settings, source_id: str | None, encoding: str, out: Path
 )
 @click.option(
     "--hbr-m",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help="Combined hard-body radius, metres (default: that of the message, or by object type).",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

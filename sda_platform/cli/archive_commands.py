@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from sda_platform.cli.people import console, for_people, lake_of
+from sda_platform.cli.people import POSITIVE, console, for_people, lake_of
 from sda_platform.settings import Settings
 
 MOMENT = "a time (2026-05-01T12:00Z, mission:2026-05-01T12:00Z), an ALERT (ALERT@N: its revision N), versions (tracks=12,…), a tag (tag:NAME) or a .json file of versions"  # noqa: E501
@@ -58,9 +58,7 @@ def errors_as_json(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("sql")
 @options_of_a_query
 @click.option("--memory-mb", type=click.IntRange(64), default=1024, show_default=True, help="Memory of the query.")
-@click.option(
-    "--timeout-s", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True, help="Time."
-)
+@click.option("--timeout-s", type=POSITIVE, default=600.0, show_default=True, help="Time.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_obj
 @for_people
@@ -215,7 +213,7 @@ def retention(context: click.Context, as_json: bool) -> None:
 @retention.command(short_help="Keep a state of all tables under a name.")
 @click.argument("name")
 @click.option("--as-of", default="now", show_default=True, help=f"The state: {MOMENT}.")
-@click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long (default: until it is removed).")
+@click.option("--days", type=POSITIVE, help="How long (default: until it is removed).")
 @click.pass_obj
 @for_people
 @errors_as_json

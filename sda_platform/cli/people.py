@@ -13,6 +13,8 @@ from sda_platform.settings import Settings
 
 SCENARIOS = ("nominal", "fragmentation", "outage")
 """The scenarios of the simulation that a person may choose."""
+POSITIVE = click.FloatRange(min=0, min_open=True)
+"""The type of options that are numbers above zero."""
 # Piped output keeps its columns.
 console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 140)
 

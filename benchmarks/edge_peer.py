@@ -14,6 +14,7 @@ from pathlib import Path
 from edge_process import collector, cpu_s
 
 from sda_platform.landing.zone import LandingZone
+from sda_platform.runtime.processes import free_port
 from sda_platform_tests.support.collectors import beacons
 
 _FRAMES_PER_MESSAGE = 200
@@ -63,9 +64,7 @@ def flood_jetstream(home: Path, frames: int) -> Flood:
     from nats.js.api import StreamConfig
 
     home.mkdir(parents=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port(0)
     config = home / "nats.conf"
     config.write_text(
         f"listen: 127.0.0.1:{port}\njetstream {{ store_dir: '{home}', sync_interval: always, max_file_store: 8G }}\n"

@@ -53,6 +53,7 @@ def compile_all() -> None:
     _propagated(fits.state)
     find_passes(pair, [site_sensor(0.0, 0.0, 0.0, 5.0)], _EPOCH_NS, _EPOCH_NS + 600 * NANOSECONDS_PER_SECOND)
     best_probabilities(Encounters(r_1, v_1, covariance_1, r_2, v_2, covariance_2, np.array([0.01])))
+    forget()
 
 
 def _propagated(states: FloatArray) -> None:

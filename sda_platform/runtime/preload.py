@@ -1,12 +1,16 @@
-"""What a run worker needs, imported once in the forkserver. Importing starts no thread, session or connection."""
+"""What a run worker needs, imported or loaded once in the forkserver. This starts no thread, session or connection."""
 
 import pyspark.sql.connect.session  # noqa: F401
 import sgp4.api  # noqa: F401
 
-import sda_platform.definitions  # noqa: F401
+import sda_platform.definitions
+import sda_platform.runtime.sqlite_storage  # noqa: F401 - with SQLAlchemy, which Dagster imports for any storage
 from sda_platform.code_version import code_version
+from sda_platform.orbits.kernels import compile_all
 from sda_platform.runtime.run_worker import dagster_command
 
 # Found here once, it is that of the code which the workers forked from this process run.
 code_version()
 dagster_command()
+# Numba loads its compiler and the compiled functions at the first call: half a second in each run.
+compile_all()

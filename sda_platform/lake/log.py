@@ -172,10 +172,15 @@ class TableLog:
         return int(pc.sum(self.live_files().column("num_records")).as_py() or 0)
 
     def rows(
-        self, columns: Sequence[str] | None = None, where: ds.Expression | None = None, version: int | None = None
+        self,
+        columns: Sequence[str] | None = None,
+        where: ds.Expression | None = None,
+        version: int | None = None,
+        *,
+        in_files: str | None = None,
     ) -> pa.Table:
         """Rows as Arrow; ``where`` prunes files by their statistics. An absent table (version -1) has no rows, and a
-        column that the table was not yet written with is null.
+        column that the table was not yet written with is null. ``in_files``: as `dataset` takes it.
 
         Raises VersionGone if ``version`` cannot be read any more.
         """
@@ -183,7 +188,7 @@ class TableLog:
         delta = None if version == -1 else self.open(version)
         if delta is None:
             return self.table.arrow_schema.empty_table().select(names)
-        dataset = self.dataset(delta)
+        dataset = self.dataset(delta, in_files)
         scanner = dataset.scanner(_stored(dataset, names), where, fragment_scan_options=_VERIFIED)
         with self._reading(version):
             found = scanner.to_table()
@@ -193,7 +198,7 @@ class TableLog:
         self, sequences: tuple[int, int], columns: Sequence[str] | None = None, version: int | None = None
     ) -> pa.Table:
         """Rows of the commits ``(after, upto]``."""
-        return self.rows(columns, _committed_in(sequences), version)
+        return self.rows(columns, _committed_in(sequences), version, in_files=_files_of(sequences))
 
     def distinct(self, column: str, where: ds.Expression) -> set[Any]:
         """The values that a column has in the rows ``where`` selects; a batch of rows is held at a time."""
@@ -211,7 +216,7 @@ class TableLog:
             return self.table.arrow_schema.empty_table()
         names = [c.name for c in self.table.columns]
         # Without look-ahead; the default reads sixteen batches of a commit of any size for its first few rows.
-        dataset = self.dataset(delta)
+        dataset = self.dataset(delta, _files_of(sequences))
         with self._reading():
             found = dataset.head(
                 count,
@@ -294,3 +299,9 @@ def _stored(dataset: ds.Dataset, names: Sequence[str]) -> list[str]:
 def _committed_in(sequences: tuple[int, int]) -> ds.Expression:
     after, upto = sequences
     return (ds.field(COMMIT_SEQUENCE) > after) & (ds.field(COMMIT_SEQUENCE) <= upto)
+
+
+def _files_of(sequences: tuple[int, int]) -> str:
+    """The same in SQL, for `TableLog.dataset`."""
+    after, upto = sequences
+    return f"{COMMIT_SEQUENCE} > {after} AND {COMMIT_SEQUENCE} <= {upto}"

@@ -86,11 +86,11 @@ def files_read(monkeypatch: pytest.MonkeyPatch, search: Callable[[], object]) ->
     rows = TableLog.rows
 
     def counted(
-        log: TableLog, columns: object = None, where: ds.Expression | None = None, version: object = None
+        log: TableLog, columns: object = None, where: ds.Expression | None = None, version: object = None, **files: object
     ) -> pa.Table:
         if log.table is OBSERVATIONS and (where is None or "sensor_time_ns" in str(where)):
             counts.append(sum(1 for _ in DeltaTable(log.uri).to_pyarrow_dataset().get_fragments(where)))
-        return rows(log, columns, where, version)  # type: ignore[arg-type]
+        return rows(log, columns, where, version, **files)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(TableLog, "rows", counted)
@@ -128,3 +128,20 @@ def test_what_was_stored_long_ago_is_expected_no_second_time__V06(lake: Lake) ->
     commit(lake, OBSERVATIONS, [observation("n1", START_NS)], windows=[genesis_window(RAW_RECORDS)])
     log = lake.log(OBSERVATIONS)
     assert observations_balance(lake, log, log.commits(NEWEST_AGAIN)) == []
+
+
+def test_the_rows_of_a_commit_cost_its_own_files_however_many_the_table_has(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        commit(lake, RAW_RECORDS, [{**observation(f"n{number}", START_NS + number), "error_kind": None}])
+    described, dataset, log = [], TableLog.dataset, lake.log(RAW_RECORDS)
+
+    def counted(log: TableLog, delta: DeltaTable, where: str | None = None) -> ds.Dataset:
+        found = dataset(log, delta, where)
+        described.append(sum(1 for _ in found.get_fragments()))
+        return found
+
+    monkeypatch.setattr(TableLog, "dataset", counted)
+    assert [log.rows_of((16, 18)).num_rows, log.some_rows_of((19, 20), 5).num_rows] == [2, 1]
+    assert described == [2, 1]

@@ -83,8 +83,8 @@ def withdrawals(
     Equal in every attempt, because it follows from the inherited rows, the journal up to the commit and the alerts
     themselves. One encounter: the same pair, and TCAs less than SAME_EVENT_NS apart.
     """
-    fresh = [json.loads(entry.body) for entry in sent if entry.order == (first, INSERT)]
-    if not first or not fresh:
+    fresh = [json.loads(entry.body) for entry in sent if first and entry.order == (first, INSERT)]
+    if not fresh:
         return []
     times = [alert["tca_time_ns"] for alert in fresh]
     near = (ds.field("outcome") == "inherited") & (ds.field("op") == INSERT)

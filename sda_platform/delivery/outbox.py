@@ -56,10 +56,12 @@ def planned_batches(
     the content, because a rebuilt lake has other entries at the same commit. ``before(entries, commit)`` returns the
     entries to send before those of a commit; for ``first`` see `entries`.
     """
-    batches = []
-    for commit in sorted(pc.unique(alerts.column(COMMIT_SEQUENCE)).to_pylist()):
-        sent = entries(alerts.filter(pc.field(COMMIT_SEQUENCE) == commit), first)
+    by_commit, begin, batches = alerts.sort_by(COMMIT_SEQUENCE), 0, []
+    for each in pc.value_counts(by_commit.column(COMMIT_SEQUENCE)).to_pylist():
+        commit, rows = each["values"], each["counts"]
+        sent = entries(by_commit.slice(begin, rows), first)
         batches.append(_batch(f"{subscriber}|alerts {commit}", [*before(sent, commit), *sent]))
+        begin += rows
     return batches
 
 

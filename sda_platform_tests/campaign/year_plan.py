@@ -61,12 +61,13 @@ class YearPlan:
 
 @dataclass
 class YearFindings:
-    """What went wrong, what was notified, and what it cost."""
+    """What went wrong, what was notified, and the processor seconds that it cost."""
 
     problems: list[str] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     run_seconds: list[float] = field(default_factory=list)
     start_seconds: list[float] = field(default_factory=list)
+    slowest_start_s: float = 0.0
     plan_seconds: list[float] = field(default_factory=list)
     check_seconds: list[float] = field(default_factory=list)
     maintenance_seconds: list[float] = field(default_factory=list)

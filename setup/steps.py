@@ -79,6 +79,7 @@ def _set_up() -> None:
     java = _java()
     _jars(java)
     _kernels()
+    _classes()
     _write_stamp(java)
     _say(f"ready after {time.monotonic() - began:.0f} s")
 
@@ -142,6 +143,13 @@ def _jars(java: Java) -> None:
 def _kernels() -> None:
     _say("numerical kernels")
     _run([str(PYTHON), "-m", "sda_platform.orbits.kernels"], "compiling the numerical kernels")
+
+
+def _classes() -> None:
+    """The archive of the engine's classes; without it, everything works and starts later."""
+    _say("the engine's classes")
+    if not _runs([str(PYTHON), "-m", "sda_platform.runtime.class_archive"]):
+        _say("the engine's classes could not be archived: it starts some seconds later each time")
 
 
 def _browser() -> None:

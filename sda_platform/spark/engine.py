@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sda_platform.lake.object_store import is_object_store, spark_options
+from sda_platform.spark.class_archive import make_archive, use_archive
 from sda_platform.spark.jars import jar_paths, spark_jars_directory
 from sda_platform.spark.java import Java
 
@@ -108,12 +109,13 @@ def server_command(
     lake_uri: str = "",
     host: str = HOST,
     conf: Mapping[str, str] | None = None,
+    archiving: Path | None = None,
 ) -> list[str]:
     """The command line of the server. ``driver_memory`` in JVM notation; ``conf`` replaces settings of `server_conf`.
 
-    It listens at ``host``, an address or name of this machine. Raises JarsMissing before set-up.
+    It listens at ``host``, an address or name of this machine. With ``archiving`` it leaves an archive of its classes
+    there, instead of using the one that exists. Raises JarsMissing before set-up.
     """
-    class_path = [f"{spark_jars_directory()}/*", *map(str, jar_paths(with_s3=is_object_store(lake_uri)))]
     options = [f"-Xmx{driver_memory}", "-XX:+IgnoreUnrecognizedVMOptions", "-XX:+ExitOnOutOfMemoryError"]
     options += ["--add-modules=jdk.incubator.vector", "--enable-native-access=ALL-UNNAMED"]
     options += [f"--add-opens={name}=ALL-UNNAMED" for name in _JAVA_OPENS]
@@ -125,7 +127,13 @@ def server_command(
     options += [
         f"-D{name}={value}" for name, value in {**server_conf(directory, port, lake_uri, host), **(conf or {})}.items()
     ]
-    return [str(java.executable), *options, "-cp", os.pathsep.join(class_path), _SERVER_CLASS]
+    options += make_archive(archiving) if archiving else use_archive(java)
+    return [str(java.executable), *options, "-cp", class_path(lake_uri), _SERVER_CLASS]
+
+
+def class_path(lake_uri: str = "") -> str:
+    """The server's class path; what a lake in an object store needs is at its end. Raises JarsMissing."""
+    return os.pathsep.join([f"{spark_jars_directory()}/*", *map(str, jar_paths(with_s3=is_object_store(lake_uri)))])
 
 
 def server_environment(directory: Path, host: str = HOST) -> dict[str, str]:

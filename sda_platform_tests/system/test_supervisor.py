@@ -20,8 +20,11 @@ import dagster as dg
 import pytest
 
 from sda_platform.runtime import guardian, platform_home
+from sda_platform.runtime.class_archive import ArchiveFailed, require_usable
+from sda_platform.spark.class_archive import archive_path
 from sda_platform.spark.engine import python_path
 from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform.spark.java import find_java
 
 pytestmark = [pytest.mark.timeout(420), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
@@ -155,6 +158,24 @@ def test_everything_answers_once_it_is_up(platform: Supervised) -> None:
     with urllib.request.urlopen(f"{addresses['watchdog']}/metrics", timeout=10) as answer:
         assert answer.status == 200
     assert eventually(lambda: dg.DagsterRunStatus.STARTED in {run.status for run in platform.runs()}, 60)
+
+
+def test_the_engine_maps_the_archive_of_its_classes(platform: Supervised) -> None:
+    archive = archive_path(find_java())
+    if not archive.is_file():
+        pytest.skip("set-up could not make an archive of the engine's classes")
+    assert str(archive) in Path(f"/proc/{platform.state['processes']['engine']['pid']}/maps").read_text()
+
+
+def test_an_archive_that_is_cut_off_is_refused_before_an_engine_uses_it(tmp_path: Path) -> None:
+    archive, cut_off = archive_path(find_java()), tmp_path / "cut-off.jsa"
+    if not archive.is_file():
+        pytest.skip("set-up could not make an archive of the engine's classes")
+    require_usable(find_java(), archive)
+    with archive.open("rb") as content:
+        cut_off.write_bytes(content.read(10**6))
+    with pytest.raises(ArchiveFailed, match="does not accept"):
+        require_usable(find_java(), cut_off)
 
 
 def test_a_webservers_port_that_is_taken_before_it_is_bound_is_replaced(platform: Supervised) -> None:

@@ -86,7 +86,11 @@ def files_read(monkeypatch: pytest.MonkeyPatch, search: Callable[[], object]) ->
     rows = TableLog.rows
 
     def counted(
-        log: TableLog, columns: object = None, where: ds.Expression | None = None, version: object = None, **files: object
+        log: TableLog,
+        columns: object = None,
+        where: ds.Expression | None = None,
+        version: object = None,
+        **files: object,
     ) -> pa.Table:
         if log.table is OBSERVATIONS and (where is None or "sensor_time_ns" in str(where)):
             counts.append(sum(1 for _ in DeltaTable(log.uri).to_pyarrow_dataset().get_fragments(where)))

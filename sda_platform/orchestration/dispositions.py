@@ -218,7 +218,17 @@ _CONDITIONS: Final = (
 # Failures of the engine's machine or of its workers have no condition of their own, only these words.
 _OF_THE_ENGINE: Final = ("No space left on device", "Read-only file system", "Python worker exited unexpectedly")
 # The same of Hadoop's client of an object store.
-_OF_THE_STORE: Final = ("AWSClientIOException", "AWSServiceIOException", "SdkClientException", "ConnectTimeout")
+_OF_THE_STORE: Final = (
+    "AWSClientIOException",
+    "AWSServiceIOException",
+    "AWSServiceThrottledException",
+    "AWSStatus500Exception",
+    "AWSNoResponseException",
+    "AWSApiCallTimeoutException",
+    "HttpChannelEOFException",
+    "SdkClientException",
+    "ConnectTimeout",
+)
 _OF_THE_CONNECTION: Final = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,

@@ -26,6 +26,8 @@ from sda_platform.resilience import pause_s
 
 SOURCES = Path(sda_platform.__file__).parent
 
+_S3A = "org.apache.hadoop.fs.s3a"
+
 
 def of_condition(condition: str, text: str = "x") -> Exception:
     return SparkConnectGrpcException(message=text, errorClass=condition, grpc_status_code=grpc.StatusCode.INTERNAL)
@@ -51,6 +53,12 @@ def restarted_meanwhile() -> Exception:
         (SparkConnectException("[NO_ACTIVE_SESSION] No active Spark session found."), Disposition.TRANSIENT),
         (restarted_meanwhile(), Disposition.TRANSIENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "java.io.IOException: No space left on device"), Disposition.TRANSIENT),
+        (spark_lost(grpc.StatusCode.INTERNAL, f"{_S3A}.AWSServiceThrottledException: listing"), Disposition.TRANSIENT),
+        (spark_lost(grpc.StatusCode.INTERNAL, f"{_S3A}.AWSStatus500Exception: InternalError"), Disposition.TRANSIENT),
+        (spark_lost(grpc.StatusCode.INTERNAL, f"{_S3A}.AWSNoResponseException: x"), Disposition.TRANSIENT),
+        (spark_lost(grpc.StatusCode.INTERNAL, f"{_S3A}.AWSApiCallTimeoutException: x"), Disposition.TRANSIENT),
+        (spark_lost(grpc.StatusCode.INTERNAL, f"{_S3A}.HttpChannelEOFException: x"), Disposition.TRANSIENT),
+        (spark_lost(grpc.StatusCode.INTERNAL, f"{_S3A}.AWSBadRequestException: x"), Disposition.PERMANENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[DIVIDE_BY_ZERO] x"), Disposition.PERMANENT),
         (spark_lost(grpc.StatusCode.INTERNAL, "[DELTA_METADATA_CHANGED] x"), Disposition.TRANSIENT),
         (of_condition("DELTA_CONCURRENT_TRANSACTION"), Disposition.TRANSIENT),

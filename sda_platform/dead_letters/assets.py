@@ -4,13 +4,17 @@ from functools import reduce
 from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from sda_platform.dead_letters import rejected
 from sda_platform.dead_letters.lateness import late_observations, raw_records_of
+from sda_platform.dead_letters.small_windows import few_rejected
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
 from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.planning import Plan
 from sda_platform.orchestration.jobs import CATALOG_TO_ALERTS, OBSERVATIONS_TO_ALERTS
 from sda_platform.orchestration.resources import LakeResource
 from sda_platform.orchestration.table_asset import materialized, nothing_new, table_asset
@@ -27,12 +31,20 @@ def dead_letters(lake: LakeResource) -> dg.MaterializeResult[Any]:
     plan = store.plan(DEAD_LETTERS)
     if plan.is_empty:
         return nothing_new(store, plan)
-    landed = ((store.window(plan, table), table.name) for table in BRONZE)
-    rows = reduce(DataFrame.unionByName, (rejected.rejected_records(*each, plan.as_of_ns) for each in landed))
-    late = late_observations(store, plan.window(FUSED_TRACKS))
-    if late.num_rows:
-        late_rows = rejected.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)
-        rows = rows.unionByName(store.frame(DEAD_LETTERS, late_rows))
+    few, late = few_rejected(store, plan, BRONZE), _late_letters(store, plan)
+    if few is not None:
+        rows = store.frame(DEAD_LETTERS, pa.concat_tables([few, late]))
+    else:
+        landed = ((store.window(plan, table), table.name) for table in BRONZE)
+        refused = (rejected.rejected_records(*each, plan.as_of_ns) for each in landed)
+        rows = reduce(DataFrame.unionByName, refused, store.frame(DEAD_LETTERS, late))
     receipt = store.append(plan, rows)
     kinds = pc.value_counts(store.written_rows(receipt, ["error_kind"]).column("error_kind")).to_pylist()
     return materialized(store, receipt, by_kind={str(k["values"]): k["counts"] for k in kinds})
+
+
+def _late_letters(store: Lake, plan: Plan) -> pa.Table:
+    late = late_observations(store, plan.window(FUSED_TRACKS))
+    if not late.num_rows:
+        return DEAD_LETTERS.content_schema.empty_table()
+    return rejected.late_letters(late, raw_records_of(store, late), FUSED_TRACKS.name, plan.as_of_ns)

@@ -17,7 +17,7 @@ from sda_platform.orchestration.dispositions import RECORD_KINDS, Disposition
 
 DEAD_LETTER_VERSION: Final = 2
 _CLASS_OF_KIND: Final = MappingProxyType({kind: entry.disposition.value for kind, entry in RECORD_KINDS.items()})
-_COLUMNS: Final = tuple(c.name for c in DEAD_LETTERS.columns if c.name != COMMIT_SEQUENCE)
+COLUMNS: Final = tuple(c.name for c in DEAD_LETTERS.columns if c.name != COMMIT_SEQUENCE)
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,11 @@ class DeadLetterRecord:
         return self.source_id or self.feed
 
 
+def class_of(error_kind: str) -> str:
+    """The class of an error of this kind: the column ``error_class``."""
+    return _CLASS_OF_KIND.get(error_kind, Disposition.PERMANENT.value)
+
+
 def rejected_records(bronze: DataFrame, stage: str, as_of_ns: int) -> DataFrame:
     """The rows of a bronze table that carry an error, as dead letters of ``stage`` that was refused at ``as_of_ns``."""
     dead = bronze.where(F.col("error_kind").isNotNull())
@@ -59,7 +64,7 @@ def rejected_records(bronze: DataFrame, stage: str, as_of_ns: int) -> DataFrame:
     }
     if "source_id" not in dead.columns:
         added["source_id"] = F.lit(None).cast("string")
-    return dead.withColumns(added).select(*_COLUMNS)
+    return dead.withColumns(added).select(*COLUMNS)
 
 
 def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa.Table:
@@ -82,9 +87,9 @@ def late_letters(late: pa.Table, raw: pa.Table, stage: str, as_of_ns: int) -> pa
         "retry_count": 0,
     }
     columns = {name: pa.array([value] * both.num_rows) for name, value in same.items()} | {"error": text}
-    found = [columns[name] if name in columns else both[name] for name in _COLUMNS]
-    declared = pa.schema([DEAD_LETTERS.arrow_schema.field(name) for name in _COLUMNS])
-    return pa.table(dict(zip(_COLUMNS, found, strict=True))).cast(declared)
+    found = [columns[name] if name in columns else both[name] for name in COLUMNS]
+    declared = pa.schema([DEAD_LETTERS.arrow_schema.field(name) for name in COLUMNS])
+    return pa.table(dict(zip(COLUMNS, found, strict=True))).cast(declared)
 
 
 def read_dead_letters(rows: pa.Table) -> tuple[list[DeadLetterRecord], int]:
@@ -107,7 +112,7 @@ def migrated_from_v1(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **row,
         "schema_version": 2,
-        "error_class": _CLASS_OF_KIND.get(row["error_kind"], Disposition.PERMANENT.value),
+        "error_class": class_of(row["error_kind"]),
         "source_id": None,
         "segment_format": formats[0] if len(formats) == 1 else None,
         "rejected_time_ns": row["received_time_ns"],

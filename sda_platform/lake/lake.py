@@ -159,12 +159,15 @@ class Lake:
         absent = {c.name: F.lit(None).cast(c.data_type) for c in log.absent_columns()}
         return (rows.withColumns(absent) if absent else rows).where(F.col(COMMIT_SEQUENCE) <= upto)
 
-    def new_rows(self, plan: Plan, source: Table, columns: Sequence[str] | None = None) -> pa.Table:
-        """Some columns of the plan's window on ``source`` as Arrow, without the engine."""
+    def new_rows(
+        self, plan: Plan, source: Table, columns: Sequence[str] | None = None, where: ds.Expression | None = None
+    ) -> pa.Table:
+        """Rows of the plan's window on ``source`` as Arrow, without the engine; none is read of an empty window."""
         window = plan.window(source)
         span = (window.after_sequence, window.upto_sequence)
         # Where rows stay as they were written, the sequence selects them, whatever became of the version's files.
-        return self.log(source).rows_of(span, columns, version=window.upto_version if source.replaces_rows else None)
+        version = -1 if window.is_empty else window.upto_version if source.replaces_rows else None
+        return self.log(source).rows_of(span, columns, version, where)
 
     def earlier_rows(
         self, plan: Plan, columns: Sequence[str] | None = None, where: ds.Expression | None = None

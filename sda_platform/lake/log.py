@@ -195,10 +195,16 @@ class TableLog:
         return self._filled(found, names)
 
     def rows_of(
-        self, sequences: tuple[int, int], columns: Sequence[str] | None = None, version: int | None = None
+        self,
+        sequences: tuple[int, int],
+        columns: Sequence[str] | None = None,
+        version: int | None = None,
+        where: ds.Expression | None = None,
     ) -> pa.Table:
-        """Rows of the commits ``(after, upto]``."""
-        return self.rows(columns, _committed_in(sequences), version, in_files=_files_of(sequences))
+        """Rows of the commits ``(after, upto]``, of those for which ``where`` is true."""
+        chosen = _committed_in(sequences)
+        chosen = chosen if where is None else chosen & where
+        return self.rows(columns, chosen, version, in_files=_files_of(sequences))
 
     def distinct(self, column: str, where: ds.Expression) -> set[Any]:
         """The values that a column has in the rows ``where`` selects; a batch of rows is held at a time."""

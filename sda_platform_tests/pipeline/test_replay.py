@@ -23,6 +23,7 @@ from sda_platform.conjunction.tables import (
     CONJUNCTION_CANDIDATES,
     RECEIVED_CDMS,
 )
+from sda_platform.dead_letters import small_windows as dead_letters
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion import small_windows
@@ -53,6 +54,12 @@ FROM_FRAMES_TO_DELIVERY = (
 )  # fmt: skip
 TO_ALERTS = {table.name for table in FROM_FRAMES_TO_DELIVERY} - {"dead_letters", "alert_deliveries", "received_cdms"}
 BY_RADARS = "probability,data_quality"
+IN_PROCESS_UP_TO = {
+    conjunction: "MOST_EVENTS",
+    ingest: "MOST_RECORDS",
+    small_windows: "MOST_OBSERVATIONS",
+    dead_letters: "MOST_REJECTED",
+}
 NAMED = ("risk", "collision_probability", "miss_distance_km", "tca_time_ns")
 ANOTHER_DAY = MissionClock(after(400 * 86_400), 0, 0.0)
 
@@ -92,7 +99,7 @@ def test_every_table_is_what_follows_from_its_inputs__F_replay_O5(
     lived: Platform, copied: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On another day, over rewritten files, in another number of partitions, and small windows on the engine too."""
-    for module, bound in ((conjunction, "MOST_EVENTS"), (ingest, "MOST_RECORDS"), (small_windows, "MOST_OBSERVATIONS")):
+    for module, bound in IN_PROCESS_UP_TO.items():
         monkeypatch.setattr(module, bound, -1)
     for table in TABLES:
         if copied.log(table).version() >= 0:

@@ -111,8 +111,8 @@ class Settings(BaseSettings):
         ge=3.0,
         description="Seconds without an answer after which a process of the platform is restarted.",
     )
-    sensor_interval_s: int = Field(
-        1, ge=1, description="Time between two looks of a landing sensor at its zones, seconds."
+    sensor_interval_s: float = Field(
+        0.5, ge=0.1, description="Time between two looks of a landing sensor at its zones, seconds."
     )
 
     segment_max_bytes: int = Field(

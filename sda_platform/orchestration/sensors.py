@@ -41,7 +41,7 @@ _SHOWN = 3
 _UNREAD_INTERVAL_S = 30
 
 
-def landing_sensor(job: Job, feeds: Sequence[str], interval_s: int) -> dg.SensorDefinition:
+def landing_sensor(job: Job, feeds: Sequence[str], interval_s: float) -> dg.SensorDefinition:
     """The sensor of the landing zones ``feeds``, which one run of ``job`` empties together.
 
     With a sensor each, segments that arrive in several zones at once would start several runs, of which all but the
@@ -51,7 +51,7 @@ def landing_sensor(job: Job, feeds: Sequence[str], interval_s: int) -> dg.Sensor
     @dg.sensor(
         name=landing_sensor_name(job),
         job_name=job.name,
-        minimum_interval_seconds=interval_s,
+        minimum_interval_seconds=max(1, round(interval_s)),
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Starts a run of {job.name} when sealed segments wait in landing/{', '.join(feeds)}.",
     )

@@ -109,7 +109,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory, reports: FailureWebhook) 
     running = RunningPlatform(
         tmp_path_factory.mktemp("platform") / "home",
         START_NS,
-        {"SDA_FAILURE_WEBHOOK": reports.url, "SDA_SERVING": "true"},
+        {"SDA_FAILURE_WEBHOOK": reports.url, "SDA_SERVING": "true", "SDA_ORPHAN_GRACE_S": "15"},
     )
     yield running
     status, left = running.interrupt(within_s=20), running.processes()

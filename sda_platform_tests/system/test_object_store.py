@@ -51,6 +51,7 @@ from sda_platform_tests.support.object_store_server import (
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.racing import answer, writer
 from sda_platform_tests.support.racing_writer import ids_of
+from sda_platform_tests.support.running_platform import eventually
 from sda_platform_tests.support.segments import START_NS, described, radar_segment
 
 COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
@@ -285,16 +286,21 @@ def test_two_writers_race_in_the_store_and_no_commit_is_doubled_spec_86_87(tmp_p
 
 
 @pytest.fixture(scope="module")
-def engine(network: CuttingProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server with the jars for S3."""
+def engine(
+    network: CuttingProxy, credentials: CredentialService, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A Spark Connect server with the jars for S3, and credentials that are handed out."""
     try:
         jar_paths(with_s3=True)
     except JarsMissing as missing:
         pytest.skip(str(missing))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{network.port}")
-        with connect_server(tmp_path_factory.mktemp("engine"), lake_uri=f"s3://{BUCKET}/lake") as address:
-            yield address
+    with ExitStack() as running:
+        with pytest.MonkeyPatch.context() as patch:  # of the engine alone: the other clients keep theirs
+            patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{network.port}")
+            handed_out(patch, credentials)
+            server = connect_server(tmp_path_factory.mktemp("engine"), lake_uri=f"s3://{BUCKET}/lake")
+            address = running.enter_context(server)
+        yield address
 
 
 def test_spark_and_delta_rs_race_in_the_store_and_no_commit_is_doubled_spec_86_87(
@@ -320,6 +326,32 @@ def test_a_pass_becomes_observations_in_the_store_once(engine: str, tmp_path: Pa
     zones = landing_zones(platform.settings.landing_uri)
     found = recover(platform.lake, [RAW_RECORDS, OBSERVATIONS], zones, depth=Depth.COLUMNS, repair=False)
     assert [problem for each in found for problem in each.problems] == []
+
+
+def test_the_engine_uses_new_credentials_while_runs_go_on(
+    engine: str, network: CuttingProxy, credentials: CredentialService, tmp_path: Path, root: str
+) -> None:
+    """Its SDK keeps credentials for at least a second, so the old ones must stay valid for a while."""
+    session = attach(engine, "tests", lake_uri=f"{root}/lake")
+    platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
+    used: set[bytes] = set()
+    network.on_request = recorder(used)
+
+    def uses_only(key: str) -> bool:
+        used.clear()
+        session.read.format("delta").load(platform.lake.log(RAW_RECORDS).uri).select("segment_name").toArrow()
+        return used == {key.encode()}
+
+    try:
+        for records, (key, secret) in enumerate(((KEY, SECRET), (NEXT_KEY, NEXT_SECRET)), start=3):
+            credentials.key, credentials.secret = key, secret
+            sealed(platform.zone("radar"), f"{key}.radar", records)
+            platform.run("observations_to_alerts", only=[RAW_RECORDS.name])
+            assert eventually(partial(uses_only, key), 30.0), used
+    finally:
+        credentials.key, credentials.secret = KEY, SECRET
+        network.on_request = lambda _data: None
+    assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3 + 4
 
 
 @pytest.mark.parametrize("fault", ["cut off", "overloaded"])

@@ -14,7 +14,7 @@ from sda_platform.lake import durable
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.object_store import ATTEMPTS, arrow_options, endpoint, fsspec_options, is_object_store
 
-_PROBES = "_probes"
+_PROBES = ".probes"
 _FOREIGN_SCHEMES = ("s3a://", "s3n://")
 
 

@@ -146,7 +146,7 @@ class _Lakes:
             "O3": oracle.log(lake),
             "O4": oracle.files(lake),
             "O6": oracle.deliveries(lake, SqliteSubscriber(home / "subscriber.sqlite")),
-            "O7": oracle.acknowledged(lake, home / "landing"),
+            "O7": oracle.acknowledged(lake, str(home / "landing")),
             "O5": [p for table in sorted({struck_table, FUSED_TRACKS.name}) for p in self._unlike_record(home, table)],
             "the case itself": _too_quiet(lake),
         }

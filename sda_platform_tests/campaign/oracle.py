@@ -2,7 +2,7 @@
 
 They read stored bytes, never the platform's own account of them where another source exists: every live file is
 opened, columns are read (``count()`` answers from statistics, even when a file is gone), and the account of what was
-written is the campaign's own.
+written is the campaign's own. Lake and landing zones may be on this machine or in an object store.
 """
 
 import hashlib
@@ -10,7 +10,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TypeVar
 
 import dagster as dg
@@ -19,13 +18,16 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
+from upath import UPath
 
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.dead_letters.tables import BRONZE, DEAD_LETTERS
-from sda_platform.delivery.sqlite_subscriber import SqliteSubscriber
+from sda_platform.delivery.sql_subscriber import SqlSubscriber
 from sda_platform.fusion.tables import FUSED_TRACKS
 from sda_platform.lake.correction_log import INSERT
 from sda_platform.lake.lake import Lake
+from sda_platform.lake.object_store import delta_options
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform.recovery.verification import current_keys
 from sda_platform.registry import TABLES
@@ -77,8 +79,8 @@ def log(lake: Lake, tables: Sequence[Table] = TABLES) -> list[str]:
     """O3: each table's transactions are 1, 2, … N, one commit each, every one naming the hash of the one before."""
     problems = []
     for table in tables:
-        directory = Path(lake.log(table).uri) / "_delta_log"
-        versions = sorted(directory.glob("[0-9]*.json"))
+        directory = location(lake.log(table).uri) / "_delta_log"
+        versions = sorted(directory.glob("[0-9]*.json"), key=lambda path: path.name)
         if [int(path.stem) for path in versions] != list(range(len(versions))):
             problems.append(f"{table.name}: the log's versions have a gap")
         commits = [commit for path in versions for commit in _commits_in(path, table.app_id)]
@@ -97,14 +99,16 @@ def files(lake: Lake, tables: Sequence[Table] = TABLES) -> list[str]:
     """O4: every live file exists, once, in its size, opens, and its columns have as many rows as its statistics say."""
     problems = []
     for table in tables:
-        uri = Path(lake.log(table).uri)
-        if not (uri / "_delta_log").exists():
+        uri = lake.log(table).uri
+        directory = location(uri)
+        if not (directory / "_delta_log").exists():
             continue
-        actions = pa.table(DeltaTable(str(uri)).get_add_actions(flatten=True)).to_pylist()
+        delta = DeltaTable(uri, storage_options=delta_options(uri))
+        actions = pa.table(delta.get_add_actions(flatten=True)).to_pylist()
         live = Counter(action["path"] for action in actions)
         problems += [f"{table.name}: {path} is live {times} times" for path, times in live.items() if times > 1]
         for action in actions:
-            wrong = _wrong_with(uri / action["path"], action)
+            wrong = _wrong_with(directory / action["path"], action)
             problems += [f"{table.name}: {action['path']}: {wrong}"] if wrong else []
     return problems
 
@@ -123,7 +127,7 @@ def differences(expected: pa.Table, found: pa.Table) -> list[str]:
     return _differences(_multiset(expected), _multiset(found), "row")
 
 
-def deliveries(lake: Lake, subscriber: SqliteSubscriber) -> list[str]:
+def deliveries(lake: Lake, subscriber: SqlSubscriber) -> list[str]:
     """O6: the subscriber got each entry of the journal once, and holds what the journal holds."""
     entries = lake.log(CONJUNCTION_ALERTS).rows(["event_id", "sequence", "op"]).to_pylist()
     sent = Counter((e["event_id"], e["sequence"], e["op"]) for e in entries)
@@ -133,23 +137,24 @@ def deliveries(lake: Lake, subscriber: SqliteSubscriber) -> list[str]:
     return _differences(sent, got, "alert entry") + _differences(Counter(standing), held, "standing alert")
 
 
-def acknowledged(lake: Lake, landing_root: Path, before: Iterable[str] = ()) -> list[str]:
+def acknowledged(lake: Lake, landing_root: str, before: Iterable[str] = ()) -> list[str]:
     """O7: every segment that was ever acknowledged (``before``, and what archives hold now) is stored."""
     stored = {sha256 for t in BRONZE for sha256 in lake.log(t).rows(["segment_sha256"]).column(0).unique().to_pylist()}
     lost = sorted({*before, *archived(landing_root)} - stored)
     return _shortened([f"segment {sha256[:12]}… was acknowledged and is not stored" for sha256 in lost])
 
 
-def archived(landing_root: Path) -> set[str]:
+def archived(landing_root: str) -> set[str]:
     """Hashes of the segments that were acknowledged."""
-    return {path.name.partition(".")[0] for path in landing_root.glob("*/archive/*")}
+    return {path.name.partition(".")[0] for path in location(landing_root).glob("*/archive/*")}
 
 
-def at_rest(instance: dg.DagsterInstance, landing_root: Path) -> list[str]:
+def at_rest(instance: dg.DagsterInstance, landing_root: str) -> list[str]:
     """O8: no run is under way and holds its pool, nothing waits, and no half-written file is left in a zone."""
     problems = [f"run {r.run_id} is still {r.status.value}" for r in instance.get_runs() if not r.is_finished]
-    waiting = [path for path in landing_root.glob("*/pending/*") if path.name.endswith(".meta.json")]
-    unfinished = [path for path in landing_root.rglob("*") if path.suffix in _UNFINISHED_SUFFIXES]
+    zones = location(landing_root)
+    waiting = [path for path in zones.glob("*/pending/*") if path.name.endswith(".meta.json")]
+    unfinished = [path for path in zones.rglob("*") if path.suffix in _UNFINISHED_SUFFIXES]
     return problems + [f"{path} is left" for path in (*waiting, *unfinished)]
 
 
@@ -163,7 +168,7 @@ def readers(lake: Lake, session: SparkSession | ConnectSession, tables: Sequence
     return problems
 
 
-def _commits_in(path: Path, app_id: str) -> list[tuple[int, str]]:
+def _commits_in(path: UPath, app_id: str) -> list[tuple[int, str]]:
     """Sequence and manifest text of the transaction of ``app_id`` in one version's file, if it has one."""
     actions = [action for line in path.read_text().split("\n") if line for action in json.loads(line).items()]
     texts = [action.get("userMetadata", "") for kind, action in actions if kind == "commitInfo"]
@@ -178,13 +183,14 @@ def _facts(text: str) -> dict[str, object]:
         return {}
 
 
-def _wrong_with(path: Path, action: Mapping[str, object]) -> str:
+def _wrong_with(path: UPath, action: Mapping[str, object]) -> str:
     if not path.exists():
         return "is gone"
     if path.stat().st_size != action["size_bytes"]:
         return f"has {path.stat().st_size} bytes, the log says {action['size_bytes']}"
     try:
-        rows = pq.read_table(path, partitioning=None).num_rows
+        with path.open("rb") as data:
+            rows = pq.read_table(data).num_rows
     except (pa.ArrowInvalid, OSError) as error:
         return f"does not open: {error}"
     return "" if rows == action["num_records"] else f"holds {rows} rows, its statistics say {action['num_records']}"

@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import dagster as dg
 from pyspark.sql.connect.session import SparkSession
 
 import sda_platform.definitions  # noqa: F401 - declares the table assets
 from sda_platform.clock import MissionClock
 from sda_platform.formats.registry import ZONES
 from sda_platform.lake.errors import InvariantError
+from sda_platform.lake.lake import Lake
 from sda_platform.lake.unconsumed import unconsumed_commits
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.attempts import unfinished_run
@@ -33,6 +35,7 @@ from sda_platform.spark.pools import WARM_POOLS
 from sda_platform.spark.session import session_id
 from sda_platform_tests.campaign.world import HORIZON_H, NOW_S
 from sda_platform_tests.support import injections
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.injections import Injection, armed
 from sda_platform_tests.support.running_platform import RunningPlatform, eventually
 from sda_platform_tests.support.segments import after
@@ -71,10 +74,16 @@ class NotReached(Exception):
 
 
 class Victim:
-    """One platform in ``home`` and the faults that are done to it. `restart` brings it back after `crash`."""
+    """One platform in ``home`` and the faults that are done to it. `restart` brings it back after `crash`.
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
+    ``settings`` are added to those of the campaign. ``network`` leads to the object store of its lake, if it has one.
+    """
+
+    def __init__(
+        self, home: Path, settings: Mapping[str, str] | None = None, network: CuttingProxy | None = None
+    ) -> None:
+        self.home, self.network = home, network
+        self.settings = {**SETTINGS, **(settings or {})}
         self._orders = home / "orders"
         home.mkdir(parents=True, exist_ok=True)
         standing_clock(home)
@@ -88,7 +97,7 @@ class Victim:
     @property
     def landing_root(self) -> str:
         """Where segments land."""
-        return str(self.home / "landing")
+        return self._running.landing_root
 
     @property
     def engine_address(self) -> str:
@@ -132,23 +141,19 @@ class Victim:
         """Delete what Dagster remembers: runs, events, cursors, ticks."""
         shutil.rmtree(self.home / "dagster")
 
+    def failed_runs(self) -> int:
+        """How many of its runs failed."""
+        with self._running.instance as instance:
+            return instance.get_runs_count(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+
     def stopped(self) -> list[int]:
         """Its processes that a SIGSTOP holds."""
         return [pid for pid in self._running.processes() if _state(pid) == "T"]
 
     def backlog(self) -> str:
         """What is left to do, in words; empty when no run is under way, either. Raises as `TableLog.head` does."""
-        waiting = [feed for feed in ZONES if LandingZone(self.landing_root, feed).pending_names()]
-        if waiting:
-            return f"segments wait in {', '.join(waiting)}"
         with self._running.instance as instance:
-            unfinished = unfinished_run(instance, (*WARM_POOLS, ALERTS_TO_SUBSCRIBER.pool))
-        if unfinished:
-            return f"run {unfinished} is under way"
-        lake = self._running.lake
-        heads = {table.name: lake.head(table) for table in TABLES}
-        unread = {upstream for table in FED_TABLES for upstream in unconsumed_commits(table, heads)}
-        return f"commits of {', '.join(sorted(unread))} wait for their readers" if unread else ""
+            return work_left(self.landing_root, instance, self._running.lake)
 
     def drain(self, within_s: float) -> None:
         """Wait until nothing is left to do. Raises TimeoutError with what is left."""
@@ -179,12 +184,25 @@ class Victim:
         eventually(lambda: not self._running.processes(), 20.0)
 
     def _start(self) -> RunningPlatform:
-        return RunningPlatform(self.home, environment={**SETTINGS, **armed(self._orders)})
+        return RunningPlatform(self.home, environment={**self.settings, **armed(self._orders)})
 
 
 def standing_clock(home: Path) -> None:
     """Stop mission time in ``home``, after all that is ever measured."""
     MissionClock(after(NOW_S), 0, 0.0).save(home)
+
+
+def work_left(landing_root: str, instance: dg.DagsterInstance, lake: Lake) -> str:
+    """What a platform has left to do, in words; empty when no run is under way, either. Raises as `TableLog.head`."""
+    waiting = [feed for feed in ZONES if LandingZone(landing_root, feed).pending_names()]
+    if waiting:
+        return f"segments wait in {', '.join(waiting)}"
+    unfinished = unfinished_run(instance, (*WARM_POOLS, ALERTS_TO_SUBSCRIBER.pool))
+    if unfinished:
+        return f"run {unfinished} is under way"
+    heads = {table.name: lake.head(table) for table in TABLES}
+    unread = {upstream for table in FED_TABLES for upstream in unconsumed_commits(table, heads)}
+    return f"commits of {', '.join(sorted(unread))} wait for their readers" if unread else ""
 
 
 def frozen_until(pid: int, holds: Callable[[], bool], within_s: float, slice_s: float = 0.001) -> bool:

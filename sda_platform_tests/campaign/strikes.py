@@ -14,18 +14,24 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from pyspark.sql.connect.session import SparkSession
+from upath import UPath
 
+from sda_platform.lake.storage import location
 from sda_platform.lake.table import Table
 from sda_platform_tests.campaign.job_process import run_job
-from sda_platform_tests.campaign.platform import SETTINGS, NotReached, Victim, frozen_until
+from sda_platform_tests.campaign.platform import NotReached, Victim, frozen_until
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
 from sda_platform_tests.support.injections import Injection
 from sda_platform_tests.support.running_platform import eventually
 
 # What lands before a blow: it decides which tables are written. Messages are those of others, about conjunctions.
 Input = Literal["readings", "elements", "ephemerides", "messages"]
 Land = Callable[[Input], None]
-State = Callable[[set[Path], set[Path]], bool]
+Files = set[UPath]
+State = Callable[[Files, Files], bool]
 _FREEZE_S = 120.0
+# How long the engine works between two looks; to list an object store takes longer than to list a directory.
+_SLICE_S, _STORE_SLICE_S = 0.001, 0.01
 
 
 class Strike(Protocol):
@@ -212,6 +218,36 @@ class Rot:
 
 
 @dataclass(frozen=True)
+class LoseStore:
+    """``fault`` befalls the network to the object store while a worker is at ``point``, for every process.
+
+    It ends when a run has failed, at the latest after ``within_s``: clients repeat what was short.
+    """
+
+    point: str
+    fault: Callable[[CuttingProxy], None]
+    landed: Input = "readings"
+    within_s: float = 60.0
+
+    def hit(self, victim: Victim, land: Land) -> float:
+        """See `Strike`."""
+        network = victim.network
+        if network is None:
+            raise ValueError("the lake of this platform is in no object store")
+        worker = _stopped_at(victim, land, self.point, self.landed)
+        failed, met = victim.failed_runs(), network.faults
+        self.fault(network)
+        try:
+            os.kill(worker, signal.SIGCONT)
+            eventually(lambda: victim.failed_runs() > failed, self.within_s)
+        finally:
+            network.mend()
+        if network.faults == met:
+            raise NotReached("nobody asked the object store meanwhile")
+        return time.monotonic()
+
+
+@dataclass(frozen=True)
 class Zombie:
     """A worker of the alerts pool is stopped at ``point`` until another has committed; then it continues (CP-27)."""
 
@@ -220,7 +256,7 @@ class Zombie:
     def hit(self, victim: Victim, land: Land) -> float:
         """See `Strike`."""
         worker = _stopped_at(victim, land, self.point, "readings")
-        run_job("observations_to_alerts", victim.home, victim.engine_address, SETTINGS)
+        run_job("observations_to_alerts", victim.home, victim.engine_address, victim.settings)
         os.kill(worker, signal.SIGCONT)
         return time.monotonic()
 
@@ -258,49 +294,50 @@ def _kill_engine_at(victim: Victim, table: Table, state: State, begin: Callable[
 
 def _freeze_engine_at(victim: Victim, table: Table, state: State, begin: Callable[[], None]) -> int:
     """Process id of the engine, which is stopped with the directory of ``table`` in ``state``. Raises NotReached."""
-    directory, engine = Path(victim.platform.lake.log(table).uri), victim.pid("engine")
+    directory, engine = location(victim.platform.lake.log(table).uri), victim.pid("engine")
     before = set(directory.rglob("*"))
     begin()
-    is_there = frozen_until(engine, lambda: state(before, set(directory.rglob("*"))), _FREEZE_S)
+    slice_s = _STORE_SLICE_S if victim.network else _SLICE_S
+    is_there = frozen_until(engine, lambda: state(before, set(directory.rglob("*"))), _FREEZE_S, slice_s)
     if not is_there:
         raise NotReached(f"the engine was never seen with {state.__name__.replace('_', ' ')}")
     return engine
 
 
-def nothing_written_yet(before: set[Path], now: set[Path]) -> bool:
+def nothing_written_yet(before: Files, now: Files) -> bool:
     """CP-31: the engine computes."""
     return now == before
 
 
-def data_file_half_written(before: set[Path], now: set[Path]) -> bool:
+def data_file_half_written(before: Files, now: Files) -> bool:
     """CP-09: a data file is there and has no end yet."""
     data = _data_files(now - before)
     return bool(data) and not all(map(_is_whole, data)) and not _is_committed(now - before)
 
 
-def data_files_written_but_no_commit(before: set[Path], now: set[Path]) -> bool:
+def data_files_written_but_no_commit(before: Files, now: Files) -> bool:
     """CP-10: what was to be committed is there, whole, and the log does not know it."""
     data = _data_files(now - before)
     return bool(data) and all(map(_is_whole, data)) and not _is_committed(now - before)
 
 
-def commit_in_place(before: set[Path], now: set[Path]) -> bool:
+def commit_in_place(before: Files, now: Files) -> bool:
     """CP-12: the commit is in the log, and it was not reported."""
     return _is_committed(now - before)
 
 
-def some_files_deleted(before: set[Path], now: set[Path]) -> bool:
+def some_files_deleted(before: Files, now: Files) -> bool:
     """CP-39: the first file is gone."""
     return not before <= now
 
 
-def _data_files(new: set[Path]) -> list[Path]:
+def _data_files(new: Files) -> list[UPath]:
     return [path for path in new if path.suffix == ".parquet" and path.parent.name != "_delta_log"]
 
 
-def _is_whole(path: Path) -> bool:
+def _is_whole(path: UPath) -> bool:
     return path.read_bytes()[-4:] == b"PAR1"
 
 
-def _is_committed(new: set[Path]) -> bool:
+def _is_committed(new: Files) -> bool:
     return any(path.suffix == ".json" and path.stem.isdigit() for path in new)

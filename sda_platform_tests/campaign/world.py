@@ -21,6 +21,7 @@ from sda_platform.conjunction.fleet import protected_fleet
 from sda_platform.formats.cutting import split_records
 from sda_platform.formats.optical import OpticalRecord, encode_optical_record
 from sda_platform.formats.segments import SegmentMeta
+from sda_platform.lake.object_store import is_object_store
 from sda_platform.landing.consumed import META_SUFFIX
 from sda_platform.landing.segments import segment_sha256
 from sda_platform.landing.zone import LandingZone
@@ -63,7 +64,7 @@ class Delivery:
         """
         zone = LandingZone(landing_root, self.feed)
         for name, data in ((self.name, self.data), (self.name + META_SUFFIX, self.meta.to_json().encode())):
-            if self.name.startswith(_ODD):
+            if self.name.startswith(_ODD) and not is_object_store(landing_root):
                 path = Path(str(zone.root)) / "pending" / name
                 path.write_bytes(data)
                 os.utime(path, (0, 0))
@@ -84,6 +85,8 @@ class World:
     """The deliveries of one seed, in order, and the account of those that were made."""
 
     seed: int
+    is_for_store: bool = False
+    """Whether every name is one that an object store takes: its keys are UTF-8."""
     written: dict[RecordId, bytes | None] = field(default_factory=dict)
     delivered: list[Delivery] = field(default_factory=list)
 
@@ -131,7 +134,9 @@ class World:
         again = self._pick([*self.delivered, *stretch])
         # Names decide the order of segments that were sealed at one time: this one follows those of all sound ones.
         repeat = replace(again, name=f"repeat-{len(self.delivered):04}-{again.name.removeprefix(_ODD)[:100]}")
-        found[:2] = [replace(found[n], name=name) for n, name in enumerate(_odd_names(len(self.delivered)))]
+        found[:2] = [
+            replace(found[n], name=name) for n, name in enumerate(_odd_names(len(self.delivered), self.is_for_store))
+        ]
         return [*(found[n] for n in self._chance.permutation(len(found))), repeat]
 
     def deliver(self, deliveries: Sequence[Delivery], landing_root: str) -> None:
@@ -139,7 +144,8 @@ class World:
         for delivery in deliveries:
             self.written.update(delivery.records())
             self.delivered.append(delivery)
-            _clutter(Path(landing_root) / delivery.feed / "pending")
+            if not is_object_store(landing_root):  # it has no directories
+                _clutter(Path(landing_root) / delivery.feed / "pending")
             delivery.land(landing_root)
 
     def _pick(self, deliveries: Sequence[Delivery]) -> Delivery:
@@ -156,9 +162,10 @@ class World:
         return replace(whole, name=name, data=whole.data[:at] + altered + whole.data[at + 1 :], is_sound=False)
 
 
-def _odd_names(number: int) -> tuple[str, str]:
-    """A name that is not UTF-8, and one as long as its metadata's name allows."""
-    return os.fsdecode(f"{_ODD}m\xfcnchen-{number}.seg".encode("latin-1")), f"{_ODD}{number}-".ljust(245, "x")
+def _odd_names(number: int, is_utf8: bool) -> tuple[str, str]:
+    """A name that is not UTF-8, or one of signs that an address escapes; and one as long as its metadata's allows."""
+    first = f"{_ODD}m\xfcnchen {number} 100%+.seg" if is_utf8 else f"{_ODD}m\xfcnchen-{number}.seg"
+    return os.fsdecode(first.encode("utf-8" if is_utf8 else "latin-1")), f"{_ODD}{number}-".ljust(245, "x")
 
 
 def _clutter(pending: Path) -> None:

@@ -4,7 +4,6 @@ Each bug is a few lines that a hand could have written. The control runs the sam
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,7 +92,7 @@ def test_a_planted_bug_is_reported_by_the_oracle__O10(
         "O2": oracle.content(platform.lake, world.written),
         "O3": oracle.log(platform.lake, [RAW_RECORDS]),
         "O4": oracle.files(platform.lake, [RAW_RECORDS]),
-        "O7": oracle.acknowledged(platform.lake, Path(root)),
+        "O7": oracle.acknowledged(platform.lake, root),
         "O9": oracle.readers(platform.lake, spark),
     }
     assert {rule for rule, problems in told.items() if problems} >= rules

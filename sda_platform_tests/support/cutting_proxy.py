@@ -16,7 +16,7 @@ Direction = Literal["request", "answer"]
 class CuttingProxy:
     """Forwards to ``port`` on this machine; ``passed`` counts the last connection's bytes, ``cuts`` is where it cut.
 
-    ``on_request`` gets each piece of a request.
+    ``on_request`` gets each piece of a request. ``faults`` counts what it refused, answered itself or delayed.
     """
 
     def __init__(self, port: int) -> None:
@@ -30,6 +30,7 @@ class CuttingProxy:
         self._delay_s = 0.0
         self.passed = {"request": 0, "answer": 0}
         self.cuts: list[int] = []
+        self.faults = 0
         self.on_request: Callable[[bytes], None] = lambda _data: None
 
     @property
@@ -83,9 +84,11 @@ class CuttingProxy:
             while True:
                 client, _ = self._listener.accept()
                 if self._is_refusing:
+                    self.faults += 1
                     client.close()
                     continue
                 if self._error is not None:
+                    self.faults += 1
                     Thread(target=_answer_error, args=(client, *self._error), daemon=True).start()
                     continue
                 order, self._order = self._order, None
@@ -107,6 +110,7 @@ class CuttingProxy:
                 if direction == "request":
                     self.on_request(data)
                 elif self._delay_s:
+                    self.faults += 1
                     Event().wait(self._delay_s)
                 sink.sendall(data)
                 self.passed[direction] += len(data)

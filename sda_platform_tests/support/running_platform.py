@@ -128,19 +128,26 @@ class RunningPlatform:
         found["zones"] = {zone["zone"]: zone for zone in found["zones"]}
         return dict(found)
 
+    @property
+    def landing_root(self) -> str:
+        """Where segments land."""
+        return self.environment.get("SDA_LANDING") or str(self.home / "landing")
+
     def zone(self, feed: str) -> LandingZone:
         """The landing zone of one feed."""
-        return LandingZone(str(self.home / "landing"), feed)
+        return LandingZone(self.landing_root, feed)
 
     def observe(self, segments: Iterable[SimulatedSegment]) -> None:
         """Let the collectors seal these segments now."""
         for segment in segments:
-            land_simulated(segment, str(self.home / "landing"))
+            land_simulated(segment, self.landing_root)
 
     @property
     def lake(self) -> Lake:
         """The tables, as anyone without a session reads them."""
-        return Lake(str(self.home / "lake"), MissionClock.load(self.home), without_session)
+        return Lake(
+            self.environment.get("SDA_LAKE") or str(self.home / "lake"), MissionClock.load(self.home), without_session
+        )
 
     def rows(self, table: Table, *columns: str) -> pa.Table:
         """The stored rows of a table."""

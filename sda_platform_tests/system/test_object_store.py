@@ -7,7 +7,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,13 +17,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.ingest.tables import OBSERVATIONS, RAW_RECORDS
 from sda_platform.lake import durable
 from sda_platform.lake import object_store as object_store_options
 from sda_platform.lake.errors import Misconfigured
 from sda_platform.lake.staging import Staging
 from sda_platform.lake.storage import location, require_conditional_put
-from sda_platform.landing.orphans import find_orphans
+from sda_platform.landing.orphans import find_orphans, unknown_zones
 from sda_platform.landing.zone import LandingZone
 from sda_platform.orchestration.dispositions import Disposition, disposition_of
 from sda_platform.orchestration.retries import FAILURE_TAG, REASON_TAG
@@ -33,6 +34,8 @@ from sda_platform.recovery.verification import broken_chain
 from sda_platform.registry import landing_zones
 from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import attach
+from sda_platform_tests.campaign import oracle
+from sda_platform_tests.campaign.world import NOW_S, World
 from sda_platform_tests.support.connect_server import connect_server
 from sda_platform_tests.support.credential_service import CredentialService, credential_service
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
@@ -52,7 +55,8 @@ from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.racing import answer, writer
 from sda_platform_tests.support.racing_writer import ids_of
 from sda_platform_tests.support.running_platform import eventually
-from sda_platform_tests.support.segments import START_NS, described, radar_segment
+from sda_platform_tests.support.segments import START_NS, after, described, radar_segment
+from sda_platform_tests.support.store_faults import STORE_FAULTS
 
 COMMITS = int(os.environ.get("RACE_COMMITS", "10"))
 pytestmark = pytest.mark.timeout(900 + 5 * COMMITS)
@@ -99,7 +103,8 @@ def sealed(zone: LandingZone, name: str, records: int = 3) -> bytes:
 def test_a_store_without_conditional_puts_is_refused_at_the_start(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    require_conditional_put(f"s3://{BUCKET}/lake")
+    require_conditional_put(f"s3://{BUCKET}/tried")
+    assert unknown_zones(f"s3://{BUCKET}/tried", []) == [], "what the trial leaves is no zone that nobody reads"
     with object_store(tmp_path / "open", is_open=True) as unguarded, forgetful_proxy(unguarded.address) as address:
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)
         with pytest.raises(Misconfigured, match="does not refuse a conditional put"):
@@ -168,16 +173,7 @@ def test_a_put_whose_answer_was_lost_seals_once(root: str, beyond: CuttingProxy)
     assert beyond.cuts == [0, 0, 10, 10]
 
 
-FAULTS: Mapping[str, Callable[[CuttingProxy], None]] = {
-    "cut off": lambda network: network.cut(for_good=True),
-    "failing": lambda network: network.answer_with(500, "InternalError"),
-    "overloaded": lambda network: network.answer_with(503, "SlowDown"),
-    "slower than the time-outs": lambda network: network.delay(3.0),
-}
-"""What a store can be, seen through its network."""
-
-
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", STORE_FAULTS)
 def test_a_store_that_does_not_work_fails_a_run_for_now_and_not_for_good(
     root: str, beyond: CuttingProxy, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -188,7 +184,7 @@ def test_a_store_that_does_not_work_fails_a_run_for_now_and_not_for_good(
     commit(lake_at(root), OBSERVATIONS, [{"observation_id": "1"}])
     opened = log.open()
     assert opened is not None
-    FAULTS[fault](beyond)
+    STORE_FAULTS[fault](beyond)
     try:
         seal = partial(durable.put_if_absent, location(root) / "new", b"1")
         for failing in (zone.pending_names, seal, log.head, log.open, log.rows, log.dataset(opened).to_table):
@@ -358,10 +354,13 @@ def test_the_engine_uses_new_credentials_while_runs_go_on(
 def test_a_run_whose_engine_loses_the_store_is_repeated_and_nothing_is_doubled(
     engine: str, network: CuttingProxy, tmp_path: Path, root: str, fault: str
 ) -> None:
+    """As the oracle of the fault campaign sees it, which reads the store past the network of the engine."""
     session = attach(engine, "tests", lake_uri=f"{root}/lake")
-    platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
-    sealed(platform.zone("radar"), "a.radar")
-    FAULTS[fault](network)
+    platform = Platform(tmp_path, session, after(NOW_S), remote=engine, store=root)
+    world, landing = World(seed=8, is_for_store=True), platform.settings.landing_uri
+    world.deliver(world.next_stretch(), landing)
+    waiting = {feed: platform.zone(feed).pending_names() for feed in ("radar", "isl", "optical")}
+    STORE_FAULTS[fault](network)
     try:
         failed = platform.run("observations_to_alerts", must_succeed=False, only=[RAW_RECORDS.name])
     finally:
@@ -369,11 +368,21 @@ def test_a_run_whose_engine_loses_the_store_is_repeated_and_nothing_is_doubled(
     (run,) = platform.instance.get_runs()
     assert not failed.success
     assert run.tags[FAILURE_TAG] == Disposition.TRANSIENT, run.tags[REASON_TAG]
-    assert platform.zone("radar").pending_names() == ["a.radar"]
+    assert {feed: platform.zone(feed).pending_names() for feed in waiting} == waiting
     network.delay(0.05)
     try:
-        platform.run("observations_to_alerts", only=[RAW_RECORDS.name])
+        platform.run("observations_to_alerts", only=[RAW_RECORDS.name, DEAD_LETTERS.name])
     finally:
         network.mend()
-    assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3
     assert platform.lake.log(RAW_RECORDS).head().sequence == 1
+    assert platform.rows(RAW_RECORDS, "segment_name").num_rows > 0
+    tables = [RAW_RECORDS, DEAD_LETTERS]
+    found = (
+        oracle.identity(platform.lake, world.written),
+        oracle.content(platform.lake, world.written),
+        oracle.log(platform.lake, tables),
+        oracle.files(platform.lake, tables),
+        oracle.acknowledged(platform.lake, landing),
+        oracle.at_rest(platform.instance, landing),
+    )
+    assert found == ([],) * len(found)

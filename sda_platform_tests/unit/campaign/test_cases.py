@@ -8,9 +8,10 @@ import sda_platform
 from sda_platform.orchestration.table_asset import tables_of
 from sda_platform.registry import TABLES
 from sda_platform_tests.campaign.cases import SAMPLED_WORKERS, by_the_clock, cases, moving_clock
+from sda_platform_tests.campaign.in_object_store import in_object_store
 from sda_platform_tests.campaign.platform import UNFED_JOBS
 from sda_platform_tests.campaign.points import CRASH_POINTS
-from sda_platform_tests.campaign.strikes import Crash, Kill, KillAgain, KillBetween, Zombie
+from sda_platform_tests.campaign.strikes import Crash, Kill, KillAgain, KillBetween, LoseStore, Zombie
 from sda_platform_tests.campaign.world import World
 
 PACKAGE = Path(sda_platform.__file__).parent
@@ -35,8 +36,8 @@ def test_every_row_of_the_matrix_is_there() -> None:
 
 
 def test_every_point_that_a_case_waits_for_is_in_the_code() -> None:
-    strikes = [case.strike for case in (*cases(), *by_the_clock(), *moving_clock())]
-    named = [s.point for s in strikes if isinstance(s, Kill | KillAgain | KillBetween | Crash | Zombie)]
+    strikes = [case.strike for case in (*cases(), *by_the_clock(), *moving_clock(), *in_object_store())]
+    named = [s.point for s in strikes if isinstance(s, Kill | KillAgain | KillBetween | Crash | Zombie | LoseStore)]
     named += [s.again for s in strikes if isinstance(s, KillAgain)]
     named += [s.recovery_killed_at for s in strikes if isinstance(s, Crash) and s.recovery_killed_at]
     awaited = {point.partition(":")[0] for point in named}

@@ -71,7 +71,7 @@ RULES: dict[str, Callable[[Stored], list[str]]] = {
     "O4": lambda s: oracle.files(s.lake, TABLES),
     "O5": lambda s: oracle.derived(s.lake, stored_below(s.home / "twin").lake, TABLES),
     "O6": lambda s: oracle.deliveries(s.lake, s.subscriber),
-    "O7": lambda s: oracle.acknowledged(s.lake, s.home / "landing"),
+    "O7": lambda s: oracle.acknowledged(s.lake, str(s.home / "landing")),
 }
 
 
@@ -207,9 +207,9 @@ def test_counting_does_not_see_a_deleted_live_file__O4_control(stored: Stored) -
 def test_a_run_or_a_segment_that_hangs_is_reported__O8(tmp_path: Path) -> None:
     zone = LandingZone(str(tmp_path), "radar")
     with dg.DagsterInstance.ephemeral() as instance:
-        assert oracle.at_rest(instance, tmp_path) == []
+        assert oracle.at_rest(instance, str(tmp_path)) == []
         instance.add_run(dg.DagsterRun("hot", run_id="hangs", status=dg.DagsterRunStatus.STARTED))
         put(zone, "waits.meta.json", b"{}")
         put(zone, "half-written.tmp", b"")
-        told = " ".join(oracle.at_rest(instance, tmp_path))
+        told = " ".join(oracle.at_rest(instance, str(tmp_path)))
     assert "hangs" in told and "waits.meta.json is left" in told and "half-written.tmp is left" in told

@@ -85,6 +85,10 @@ class SparkCluster:
             os.kill(pid, signal.SIGKILL)
         self._processes[name].wait()
 
+    def pid(self, name: str) -> int:
+        """The process id of a process of the cluster."""
+        return self._processes[name].pid
+
     def executors(self, name: str) -> list[int]:
         """The process ids of the executors of a worker."""
         parent = self._processes[name].pid

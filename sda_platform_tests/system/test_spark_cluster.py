@@ -25,10 +25,12 @@ from sda_platform.lake.commit import CommitReceipt, append
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.planning import plan_windows
 from sda_platform.lake.table import COMMIT_SEQUENCE
+from sda_platform.orchestration.dispositions import Disposition, disposition_of
 from sda_platform.recovery.verification import broken_chain
 from sda_platform.simulation.world import simulate
 from sda_platform.spark.jars import JarsMissing, jar_paths
 from sda_platform.spark.session import attach
+from sda_platform_tests.campaign.platform import frozen_until
 from sda_platform_tests.support.delta_tables import lake_at, rows_of
 from sda_platform_tests.support.platform_run import Platform
 from sda_platform_tests.support.running_platform import eventually
@@ -44,7 +46,8 @@ from sda_platform_tests.support.spark_cluster import SparkCluster
 from sda_platform_tests.support.wheels import unpacked_wheel
 
 pytestmark = pytest.mark.timeout(900)
-_ROWS = 40
+_ROWS, _TASKS = 40, 2
+_PARQUET_END = b"PAR1"
 _WAIT_S = 120.0
 _HORIZON_H = 0.05
 _TRUTH = Path(__file__).parents[1] / "data/screening/celestrak_2024-11-01_events_24h_5km.csv.gz"
@@ -76,13 +79,17 @@ class HeldCommit:
     def begin(self) -> "HeldCommit":
         """Return when both tasks have begun."""
         self._thread.start()
-        assert eventually(lambda: len(list(self._place.glob("task-*"))) >= 2 or self.failure is not None, _WAIT_S)
+        assert eventually(lambda: len(list(self._place.glob("task-*"))) >= _TASKS or self.failure is not None, _WAIT_S)
         assert self.failure is None, self.failure
         return self
 
+    def let_go(self) -> None:
+        """Let the tasks go on."""
+        (self._place / "go").touch()
+
     def end(self) -> "HeldCommit":
         """Let the tasks go on, and return when the commit is decided."""
-        (self._place / "go").touch()
+        self.let_go()
         self._thread.join(_WAIT_S)
         assert not self._thread.is_alive(), "the commit hangs"
         return self
@@ -106,7 +113,7 @@ class HeldCommit:
                 time.sleep(0.05)
             yield from batches
 
-        return frame.repartition(2).mapInArrow(wait, frame.schema)
+        return frame.repartition(_TASKS).mapInArrow(wait, frame.schema)
 
 
 def require_once(lake: Lake, commits: int) -> None:
@@ -208,3 +215,29 @@ def test_the_death_of_the_master_during_a_commit_loses_nothing(cluster: SparkClu
     held = HeldCommit(cluster, lake, tmp_path / "restarted").begin()
     assert held.end().receipt is not None, held.failure
     require_once(lake, 2)
+
+
+def test_the_death_of_the_connect_server_between_data_files_and_log_entry_loses_and_doubles_nothing(
+    cluster: SparkCluster, tmp_path: Path
+) -> None:
+    lake = lake_at(tmp_path / "lake")
+    HeldCommit(cluster, lake, tmp_path / "first").begin().end()
+    table = Path(lake.log(OBSERVATIONS).uri)
+    entry = table / "_delta_log" / f"{lake.log(OBSERVATIONS).version() + 1:020d}.json"
+    files = set(table.glob("*.parquet"))
+
+    def are_written() -> bool:
+        new = set(table.glob("*.parquet")) - files
+        return len(new) == _TASKS and all(path.read_bytes().endswith(_PARQUET_END) for path in new)
+
+    held = HeldCommit(cluster, lake, tmp_path / "struck").begin()
+    held.let_go()
+    assert frozen_until(cluster.pid("connect"), are_written, _WAIT_S)
+    assert not entry.exists()
+    cluster.kill("connect")
+    cluster.start("connect")
+    held.end()
+    assert held.receipt is not None or disposition_of(held.failure or Exception()) is Disposition.TRANSIENT
+    while lake.head(OBSERVATIONS).sequence < 3:
+        HeldCommit(cluster, lake, tmp_path / f"after-{lake.head(OBSERVATIONS).sequence}").begin().end()
+    require_once(lake, 3)

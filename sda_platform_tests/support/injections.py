@@ -12,7 +12,7 @@ import signal
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, Self
 
 from sda_platform import failpoints
 from sda_platform.failpoints import InjectedFault
@@ -28,13 +28,21 @@ class Injection:
     """A fault at the ``nth`` hit of ``point`` by one process, for any table, or of ``point:table`` for that one.
 
     ``kill`` and ``stop`` send SIGKILL and SIGSTOP to the process itself. ``fail`` raises `InjectedFault`.
-    ``kill-other`` kills the process ``pid``, for example the engine, and lets this one continue.
+    ``kill-other`` kills the process ``pid``, for example the engine, and lets this one continue. ``then`` is armed
+    before, so that the same run may meet it as well.
     """
 
     point: str
     action: Action = "kill"
     nth: int = 1
     pid: int = 0
+    then: "Injection | None" = None
+
+    @classmethod
+    def of(cls, facts: dict[str, Any]) -> Self:
+        """What `arm` wrote."""
+        then = facts.pop("then")
+        return cls(**facts, then=cls.of(then) if then else None)
 
     def arm(self, injection_file: Path) -> None:
         """Write the injection atomically to the file that the processes under test read."""
@@ -71,7 +79,7 @@ class _InjectionFile:
 
     def __call__(self, point: str) -> None:
         try:
-            injection = Injection(**json.loads(self._path.read_text()))
+            injection = Injection.of(json.loads(self._path.read_text()))
         except FileNotFoundError:
             return
         if injection.point not in (point, point.partition(":")[0]):
@@ -85,6 +93,8 @@ class _InjectionFile:
             return  # another process took it
         self._counts.clear()
         self._record(injection.point)
+        if injection.then is not None:
+            injection.then.arm(self._path)
         _carry_out(injection)
 
     def _record(self, point: str) -> None:

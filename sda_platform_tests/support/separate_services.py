@@ -7,6 +7,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from sda_platform.runtime import guardian
 from sda_platform.spark.engine import python_path
 from sda_platform_tests.support.running_platform import eventually
 
-_START_S = 240.0
+_START_S = 600.0
 _LAST_LINES = 20
+_WITHOUT_PORT = ("daemon", "run-workers")
 _LISTENING = "0A"  # in /proc/net/tcp
 
 
@@ -27,33 +29,51 @@ class SeparateServices:
         self.environment = {**os.environ, "PYTHONPATH": python_path(), **environment}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str, **other: str) -> None:
-        """Start a service, with ``other`` settings than its peers; it answers its check on return."""
-        with (self._directory / f"{name}.log").open("ab") as log:
+    def start(self, *names: str, **other: str) -> None:
+        """Start services at once, with ``other`` settings than their peers; each answers its check on return."""
+        self.begin(*names, **other)
+        self.await_all(*names, **other)
+
+    def begin(self, *names: str, **other: str) -> None:
+        """Start services, and do not wait for them."""
+        for name in names:
             # Leashed: it ends with the test process, even when that one is killed.
             leash = [sys.executable, guardian.__file__, "leash", str(os.getpid())]
             command = [*leash, *self._sda, "service", name]
             environment = {**self.environment, **other}
-            self.processes[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            with (self._directory / f"{name}.log").open("ab") as log:
+                self.processes[name] = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    def await_all(self, *names: str, **other: str) -> None:
+        """Return once each of these services answers its check."""
+        with ThreadPoolExecutor(len(names)) as pool:
+            list(pool.map(lambda name: self._await(name, other), names))
+
+    def _await(self, name: str, other: Mapping[str, str]) -> None:
         process = self.processes[name]
+        # A check is a process of its own and costs a second, so it waits until there may be an answer.
+        if name not in _WITHOUT_PORT:
+            eventually(lambda: process.poll() is not None or bool(listening_at(process.pid)), _START_S)
         assert eventually(lambda: process.poll() is not None or self.check(name, **other), _START_S, 1.0)
         assert process.poll() is None, self.log(name)
 
     def run(self, name: str) -> subprocess.CompletedProcess[str]:
         """Run a service that ends."""
-        return subprocess.run(
-            [*self._sda, "service", name], env=self.environment, capture_output=True, text=True, check=False
-        )
+        return self.ask("service", name)
 
     def check(self, name: str, **other: str) -> bool:
         """Whether the running service answers, by the check of its container."""
-        command = [*self._sda, "service", name, "--check"]
-        return not subprocess.run(command, env={**self.environment, **other}, check=False).returncode
+        return not self.ask("service", name, "--check", **other).returncode
+
+    def ask(self, *arguments: str, **other: str) -> subprocess.CompletedProcess[str]:
+        """Run a command with ``other`` settings than those of the services; an empty one is not set."""
+        environment = {name: value for name, value in {**self.environment, **other}.items() if value}
+        command = [*self._sda, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
     def sda(self, *arguments: str) -> Any:
         """What a command prints as JSON."""
-        command = [*self._sda, *arguments, "--json"]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
+        done = self.ask(*arguments, "--json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -71,12 +91,19 @@ class SeparateServices:
 
     def kill(self, name: str) -> None:
         """Kill a service as a container that is removed."""
-        self.processes[name].kill()
-        self.processes[name].wait()
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def revive(self, **of: Mapping[str, str]) -> None:
+        """Start again what has ended, as a process manager does; ``of`` has the services with other settings."""
+        for name, process in list(self.processes.items()):
+            if process.poll() is not None:
+                self.begin(name, **of.get(name, {}))
 
     def end(self) -> None:
         """End all of them, in reverse."""
-        for name in reversed(self.processes):
+        for name in reversed(list(self.processes)):
             self.kill(name)
 
     def log(self, name: str) -> str:

@@ -1,48 +1,117 @@
 """The platform as separate services: Dagster's records in Postgres, the engine behind TLS and a token, the UI behind a
-login. Everything is real and on loopback: Postgres, nginx, Spark Connect, and a process for each service.
+login. Everything is real and on loopback: Postgres, nginx, Spark Connect, and a process for each service. Each service
+is killed while a run is at a certain step.
 """
 
 import base64
+import os
 import ssl
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import dagster as dg
 import pg8000.native
 import pytest
 
 from sda_platform.clock import MissionClock
+from sda_platform.delivery.postgres_subscriber import PostgresSubscriber
+from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.ingest.tables import OBSERVATIONS
-from sda_platform.landing.zone import LandingZone
+from sda_platform.lake.lake import Lake, without_session
 from sda_platform.runtime import platform_home
 from sda_platform.runtime.processes import free_port
 from sda_platform.spark.channel import TOKEN_VARIABLE
 from sda_platform.spark.jars import JarsMissing, jar_paths
+from sda_platform_tests.campaign import oracle
+from sda_platform_tests.campaign.platform import SETTINGS, standing_clock, work_left
+from sda_platform_tests.campaign.world import Delivery, World
+from sda_platform_tests.support.injections import Injection, armed, hits
 from sda_platform_tests.support.postgres_server import PostgresServer, postgres_with_empty_database
 from sda_platform_tests.support.proxy import PASSWORD, USER, Proxy, proxy
 from sda_platform_tests.support.running_platform import eventually
-from sda_platform_tests.support.segments import START_NS, described, radar_segment
 from sda_platform_tests.support.separate_services import SeparateServices, graphql, listening_at
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 TOKEN = "token-of-the-test"
 # A bound for a machine that is busy with other work.
 TIMEOUT_S = 600.0
+ORDERS = "orders"
+BY_READINGS = {
+    "code-server": "commit.planned:raw_records",
+    "daemon": "commit.sent:observations",
+    "webserver": "commit.landed:fused_tracks",
+}
+BY_ELEMENTS = {
+    "watchdog": "lake.planned:conjunction_assessments",
+    "engine": "commit.planned:conjunction_alerts",
+    "run-workers": "delivery.committed",
+}
+"""Services, and the step at which each is killed: of one run, or of the run that repeats it."""
 _RUNS = "{ runsOrError { ... on Runs { results { jobName status } } } }"
 
 
 class Deployment:
     """The running services and what is around them."""
 
-    def __init__(self, home: Path, services: SeparateServices, server: PostgresServer, front: Proxy, ui: str) -> None:
-        self.home, self.services, self.server, self.front, self.ui = home, services, server, front, ui
+    def __init__(
+        self, home: Path, services: SeparateServices, server: PostgresServer, front: Proxy, ui: str, engine: str
+    ) -> None:
+        self.home, self.services, self.server, self.front = home, services, server, front
+        self.ui, self.engine = ui, engine
+        self.world = World(seed=21)
+        self.subscriber = PostgresSubscriber(server.url)
 
-    def land(self, name: str, records: int, first: int) -> None:
-        data = radar_segment(records, first_track=first)
-        LandingZone(str(self.home / "landing"), "radar").seal(name, data, described(data))
+    @property
+    def landing_root(self) -> str:
+        return str(self.home / "landing")
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(str(self.home / "lake"), MissionClock.load(self.home), without_session)
+
+    @property
+    def instance(self) -> dg.DagsterInstance:
+        """A fresh view of Dagster's records, to be used as a context manager."""
+        return dg.DagsterInstance.from_config(str(self.home / "dagster"))
+
+    def land(self, deliveries: Sequence[Delivery]) -> None:
+        self.world.deliver(deliveries, self.landing_root)
+
+    def revived(self) -> bool:
+        """Start again what has ended, as a process manager does; True."""
+        self.services.revive(engine={"SDA_SPARK_REMOTE": self.engine})
+        return True
+
+    def drain(self) -> None:
+        """Wait until nothing is left to do."""
+        with self.instance as instance:
+            left = [""]
+
+            def is_done() -> bool:
+                self.revived()
+                left[0] = work_left(self.landing_root, instance, self.lake)
+                return not left[0]
+
+            assert eventually(is_done, TIMEOUT_S, 0.5), f"{left[0]}\n{self.services.log('daemon')}"
+
+    def problems(self) -> list[str]:
+        """What the oracle of the fault campaign has against tables, zones and subscriber."""
+        lake, written = self.lake, self.world.written
+        with self.instance as instance:
+            eventually(lambda: not oracle.at_rest(instance, self.landing_root), TIMEOUT_S)
+            return [
+                *oracle.identity(lake, written),
+                *oracle.content(lake, written),
+                *oracle.log(lake),
+                *oracle.files(lake),
+                *oracle.deliveries(lake, self.subscriber),
+                *oracle.acknowledged(lake, self.landing_root),
+                *oracle.at_rest(instance, self.landing_root),
+            ]
 
     def rows(self, table: str) -> int:
         (found,) = [each for each in self.services.sda("status")["tables"] if each["table"] == table]
@@ -70,12 +139,16 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         pytest.skip(str(missing))
     work = tmp_path_factory.mktemp("separate")
     home = work / "home"
-    MissionClock.starting_at(START_NS).save(home)
+    home.mkdir()
+    standing_clock(home)
     with ExitStack() as stack:
         server = stack.enter_context(postgres_with_empty_database())
         ui, connect = free_port(0), free_port(0)
         front = stack.enter_context(proxy(work / "proxy", ui=ui, connect=connect))
+        records = server.url.replace("postgresql://", platform_home.POSTGRES_SCHEME)
         settings = {
+            **SETTINGS,
+            **armed(work / ORDERS),
             "SDA_HOME": str(home),
             "SDA_SPARK_REMOTE": front.remote,
             TOKEN_VARIABLE: TOKEN,
@@ -84,35 +157,82 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
             "SDA_WEBSERVER_PORT": str(ui),
             "SDA_HEALTH_PORT": str(free_port(0)),
             "SDA_DRIVER_MEMORY": "1g",
-            "SDA_FUSION_REFRESH": "false",
-            "SDA_TASKING": "false",
-            platform_home.POSTGRES_VARIABLE: server.url.replace("postgresql://", platform_home.POSTGRES_SCHEME),
+            "SDA_SUBSCRIBER": server.url,
+            platform_home.POSTGRES_VARIABLE: records,
         }
         services = SeparateServices(work, settings)
         stack.callback(services.end)
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv(platform_home.POSTGRES_VARIABLE, records)
+        directly = f"sc://127.0.0.1:{connect}"
+        services.begin("engine", SDA_SPARK_REMOTE=directly)
+        services.begin("code-server", "webserver")
         verified = services.run("verification")
         assert verified.returncode == 0, verified.stdout + verified.stderr
-        services.start("engine", SDA_SPARK_REMOTE=f"sc://127.0.0.1:{connect}")
-        for name in ("code-server", "run-workers", "daemon", "webserver"):
-            services.start(name)
-        yield Deployment(home, services, server, front, f"http://127.0.0.1:{ui}")
+        services.begin("run-workers", "daemon", "watchdog")
+        services.await_all("engine", SDA_SPARK_REMOTE=directly)
+        services.await_all("code-server", "run-workers", "daemon", "webserver", "watchdog")
+        yield Deployment(home, services, server, front, f"http://127.0.0.1:{ui}", directly)
 
 
-def test_what_lands_becomes_rows_and_the_records_are_in_postgres(deployment: Deployment) -> None:
-    deployment.land("a.radar", 30, first=0)
-    assert eventually(lambda: deployment.rows(OBSERVATIONS.name) == 30, TIMEOUT_S, 2.0), deployment.services.log(
-        "daemon"
-    )
-    runs = graphql(deployment.ui, _RUNS)["runsOrError"]["results"]
+@pytest.fixture(scope="module")
+def fed(deployment: Deployment) -> Deployment:
+    """Element sets, ephemerides, messages and observations have landed, and their alerts are delivered."""
+    world = deployment.world
+    deployment.land([world.first_catalogue(), world.new_ephemerides(), world.new_messages()])
+    deployment.land(world.next_stretch())
+    deployment.drain()
+    return deployment
+
+
+def test_what_lands_becomes_alerts_once_and_the_records_are_in_postgres(fed: Deployment) -> None:
+    assert fed.problems() == []
+    assert fed.rows(OBSERVATIONS.name) > 0
+    assert fed.rows(ALERT_DELIVERIES.name) == len(fed.subscriber.receipts()) > 0
+    runs = graphql(fed.ui, _RUNS)["runsOrError"]["results"]
     assert "observations_to_alerts" in {run["jobName"] for run in runs}
-    address = deployment.server.url.partition("://")[2]
+    address = fed.server.url.partition("://")[2]
     user, _, rest = address.partition(":")
     password, _, place = rest.partition("@")
     host, _, port = place.partition("/")[0].partition(":")
     with pg8000.native.Connection(user, host=host, port=int(port), password=password, database="postgres") as records:
         ((stored,),) = records.run("SELECT count(*) FROM runs")
-    assert stored == len(runs)
-    assert not list((deployment.home / "dagster").rglob("*.db")), "no SQLite file"
+    assert stored >= len(runs) > 0
+    assert not list((fed.home / "dagster").rglob("*.db")), "no SQLite file"
+
+
+def test_the_death_of_each_service_at_a_step_of_a_run_loses_and_doubles_nothing(fed: Deployment) -> None:
+    orders, met = fed.home.with_name(ORDERS), list[str]()
+    for struck, landed in ((BY_READINGS, fed.world.next_stretch()), (BY_ELEMENTS, [fed.world.new_element_sets()])):
+        order: Injection | None = None
+        for service, point in reversed(struck.items()):
+            order = Injection(point, "kill-other", pid=fed.services.processes[service].pid, then=order)
+        assert order is not None
+        order.arm(orders)
+        fed.land(landed)
+        met += struck.values()
+        assert eventually(lambda: fed.revived() and hits(orders) == met, TIMEOUT_S), hits(orders)  # noqa: B023
+    fed.drain()
+    assert fed.problems() == []
+    assert [name for name, each in fed.services.processes.items() if each.poll() is not None] == []
+
+
+@pytest.mark.skipif("SERVICES" not in os.environ, reason="takes as long as the rest; see `make soak SERVICES=1`")
+def test_a_restart_of_postgres_during_a_run_loses_and_doubles_nothing(fed: Deployment) -> None:
+    """It has Dagster's records and the alerts. A process manager starts a service again that ends meanwhile."""
+    with fed.instance as instance:
+        earlier = {run.run_id for run in instance.get_runs()}
+        fed.land(fed.world.next_stretch())
+        assert eventually(lambda: bool(begun(instance) - earlier), TIMEOUT_S), fed.services.log("daemon")
+    fed.server.stop("immediate")
+    fed.land([fed.world.new_element_sets()])
+    fed.server.start()
+    fed.drain()
+    assert fed.problems() == []
+
+
+def begun(instance: dg.DagsterInstance) -> set[str]:
+    """The runs that are under way."""
+    return {run.run_id for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))}
 
 
 def test_no_process_of_it_listens_beyond_loopback(deployment: Deployment) -> None:

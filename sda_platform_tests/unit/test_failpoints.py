@@ -51,6 +51,15 @@ def test_a_later_visit_can_be_ordered_and_an_order_is_carried_out_once(tmp_path:
     assert injections.hits(orders) == ["a"]
 
 
+def test_a_following_order_is_armed_before_the_blow(tmp_path: Path) -> None:
+    orders = tmp_path / "orders"
+    Injection("a", then=Injection("b:tracks", "fail", then=Injection("c"))).arm(orders)
+    assert visiting(orders, "b:tracks", "a").stdout.split() == ["b:tracks"]
+    assert "injected at b:tracks" in visiting(orders, "b:alerts", "a", "b:tracks").stderr
+    assert visiting(orders, "a", "b:tracks", "c").stdout.split() == ["a", "b:tracks"]
+    assert injections.hits(orders) == ["a", "b:tracks", "c"]
+
+
 def test_a_failure_is_an_exception_that_names_the_point(tmp_path: Path) -> None:
     orders = tmp_path / "orders"
     Injection("a:tracks", "fail").arm(orders)

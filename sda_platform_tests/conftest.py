@@ -14,8 +14,8 @@ _KINDS = ("unit", "pipeline", "system")
 # They use the fixture `lived`, whose platform takes a minute: one worker makes it once, and begins with it.
 _SHARE_A_HISTORY = ("test_replay.py", "test_tracks.py")
 _WITH_HISTORY = "history"
-# Statements of tests are small and few: to compile them once, quickly, costs less than to optimise them. By default Java
-# then has 48 MB for compiled code. Spark fills them within minutes, and from then on Java only interprets.
+# Statements of tests are small and few: to compile them once, quickly, costs less than to optimise them. By default
+# Java then has 48 MB for compiled code. Spark fills them within minutes, and from then on Java only interprets.
 _SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 
 # No timed unit tests: on a busy machine a deadline fails what is right. A test that needs more examples states so;

@@ -82,7 +82,7 @@ def _object(assessment: Mapping[str, Any], number: int) -> CdmObject:
         "OBJECT_NAME": assessment[f"object_name_{number}"] or "UNKNOWN",
         "INTERNATIONAL_DESIGNATOR": "UNKNOWN",
         "OBJECT_TYPE": _KINDS[assessment[f"object_type_{number}"]],
-        "EPHEMERIS_NAME": "NONE",
+        "EPHEMERIS_NAME": assessment.get(f"ephemeris_id_{number}") or "NONE",
         "COVARIANCE_METHOD": "DEFAULT" if source == "element_set" else "CALCULATED",
         "MANEUVERABLE": "N/A",
     }

@@ -20,6 +20,7 @@ from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import ephemerides_read, objects_with_new_ephemerides
 from sda_platform.conjunction.resource import AlertingResource, ScreeningResource
 from sda_platform.conjunction.small_windows import MOST_EVENTS, alert_entries, assessment_entries
+from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.conjunction.tables import (
     ACKNOWLEDGEMENTS_FEED,
     ALERT_ACKNOWLEDGEMENTS,
@@ -88,14 +89,17 @@ def alert_acknowledgements(
 
 @table_asset(CONJUNCTION_CANDIDATES, jobs=[CATALOG_TO_ALERTS])
 def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> dg.MaterializeResult[Any]:
-    """Every approach within the screening volume and the horizon, from element sets: of the fleet, or of all objects.
+    """Every approach within the screening volume and the horizon: of the fleet, or of all objects.
 
-    At each time of the horizon the set in force then counts: a set with a later epoch takes over at its epoch. Objects
-    with new element sets are screened at once. All objects are screened again when the horizon has moved.
+    At each time of the horizon the set in force then counts: a set with a later epoch takes over at its epoch. An
+    operator's ephemeris with covariances takes the place of the sets within its usable span, and its object is screened
+    like one of the fleet. Objects with new sets or ephemerides are screened at once. All objects are screened again
+    when the horizon has moved.
     """
     store = lake.open()
     plan = store.plan(CONJUNCTION_CANDIDATES, settings={"screening": screening.recorded()})
     changed = set(store.new_rows(plan, ORBITAL_CATALOG, ["norad_id"]).column("norad_id").to_pylist())
+    changed |= set(objects_with_new_ephemerides(store, plan))
     upto_ns, sets = plan.as_of_ns + screening.horizon_ns, planning.sets_read(plan)
     version = plan.window(ORBITAL_CATALOG).upto_version
     catalogue, identities = catalogue_ahead(store, version, sets, upto_ns), identities_in(store, version)
@@ -108,8 +112,9 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     if task is None:
         return nothing_new(store, plan)
     fleet = screening.fleet_norad_ids()
+    paths = StatedPaths.of(catalogue, ephemerides_read(store, plan))
     work = screen.sweeps(
-        catalogue,
+        paths,
         fleet,
         task.changed,
         scope=screening.scope,
@@ -118,7 +123,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
     )
     found = screen.findings(
         store.session,
-        catalogue,
+        paths,
         work,
         fleet,
         start_ns=task.start_ns,
@@ -133,6 +138,7 @@ def conjunction_candidates(lake: LakeResource, screening: ScreeningResource) -> 
             "objects": catalogue.objects,
             "changed": len(changed),
             "fleet": len(fleet),
+            "with_ephemeris": len(paths.margins_km),
         }
         receipt = store.append(plan, entries, counts=counts, watermarks=planning.marks_after(plan, task))
         further = screen.further_results(found)

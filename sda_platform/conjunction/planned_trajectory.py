@@ -7,20 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
-from sda_platform.orbits.ephemerides import Ephemeris, states_at
+from sda_platform.orbits.ephemerides import Ephemeris
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
 from sda_platform.orbits.mean_elements import mean_elements
+from sda_platform.orbits.path_sets import sets_through
 from sda_platform.orbits.propagation import Propagator
-
-# SGP4 through a state stays within a kilometre or so of any motion for so long on both sides.
-_REACH_NS = 1800 * NANOSECONDS_PER_SECOND
-PLAN_MARGIN_KM = 3.0
-"""How much farther a planned ephemeris is screened: the error of the element sets that stand for it."""
 
 
 class PlanError(ValueError):
@@ -48,11 +43,8 @@ class PlannedTrajectory:
     until_ns: IntArray
     published: Propagator
     ephemeris: Ephemeris | None = None
-
-    @property
-    def margin_km(self) -> float:
-        """How far beyond the threshold its approaches must be searched."""
-        return PLAN_MARGIN_KM if self.ephemeris else 0.0
+    margin_km: float = 0.0
+    """How far beyond the threshold its approaches must be searched: the error of the sets that stand for it."""
 
     def at(self, time_ns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Position (n, 3) km, velocity (n, 3) km/s and covariance (n, 6, 6) at ``time_ns`` (n,), TEME."""
@@ -95,21 +87,18 @@ def burned(published: Propagator, burns: Sequence[Burn]) -> PlannedTrajectory:
 
 
 def planned(ephemeris: Ephemeris, published: Propagator) -> PlannedTrajectory:
-    """The path by a planned ephemeris; a set through its states every hour serves the search.
+    """The path by a planned ephemeris; sets through its states serve the search.
 
     ``published`` (1,) is the published set of the object.
 
     Raises PlanError where SGP4 cannot follow one of these states.
     """
-    begin_ns, end_ns = ephemeris.usable_from_ns, ephemeris.usable_until_ns
-    times = np.append(np.arange(begin_ns, end_ns, 2 * _REACH_NS), end_ns)
-    states = states_at(ephemeris.state_time_ns, ephemeris.state, times)
-    sets = mean_elements(states[:, :3], states[:, 3:], times)
-    if not np.isfinite(sets.mean_motion_rev_per_day).all():
+    found = sets_through(ephemeris, ephemeris.usable_from_ns, ephemeris.usable_until_ns)
+    if found is None:
         raise PlanError("SGP4 cannot follow a state of the ephemeris")
-    borders = (times[1:] + times[:-1]) // 2
-    begins, ends = np.append(ALWAYS_NS, borders), np.append(borders, FOREVER_NS)
-    return PlannedTrajectory(_numbered(sets, int(published.elements.norad_id[0])), begins, ends, published, ephemeris)
+    begins, ends = np.append(ALWAYS_NS, found.from_ns[1:]), np.append(found.until_ns[:-1], FOREVER_NS)
+    numbered = _numbered(found.elements, int(published.elements.norad_id[0]))
+    return PlannedTrajectory(numbered, begins, ends, published, ephemeris, found.margin_km)
 
 
 def _numbered(elements: ElementSets, norad_id: int) -> ElementSets:

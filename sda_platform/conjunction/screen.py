@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.identity import SLOW_SLOT_NS, slots_ns
+from sda_platform.conjunction.stated_paths import StatedPaths, widened
+from sda_platform.orbits.elements import IntArray
 from sda_platform.orbits.propagation import SGP4_ERRORS, Propagator
 from sda_platform.orbits.screening.closest_approach import SLOWEST_EVENT_KM_S
 from sda_platform.orbits.screening.search import CoLocated, Events, Failures, spans
@@ -48,16 +49,18 @@ _SCHEMA = pa.schema([(name, _ARROW[kind]) for name, kind in _FOUND.items()])
 class Sweep:
     """Rows of the catalogue to be screened against each other, in the volume of the primaries.
 
-    All rows of an object are in one sweep, so that its sets in succession are judged together.
+    All rows of an object are in one sweep, so that its sets in succession are judged together. With a ``margin_km``
+    objects with an ephemeris are among them: the search is widened by it, and what is found is moved to their paths.
     """
 
-    primaries: npt.NDArray[np.int64]
-    secondaries: npt.NDArray[np.int64]
+    primaries: IntArray
+    secondaries: IntArray
     volume: Volume
+    margin_km: float = 0.0
 
 
 def sweeps(
-    catalogue: Catalogue,
+    paths: StatedPaths,
     fleet: npt.ArrayLike,
     changed: frozenset[int] | None,
     *,
@@ -65,27 +68,42 @@ def sweeps(
     volumes: Volumes,
     objects_per_task: int,
 ) -> list[Sweep]:
-    """What to screen: the fleet, or everything, against everything; where only some objects ``changed``, just the
-    pairs with one of them. Cut by the regimes of ``volumes``, and into tasks of so many primaries."""
+    """What to screen: the fleet and all objects with an ephemeris, or everything, against everything; where only some
+    objects ``changed``, just the pairs with one of them. Cut by the regimes of ``volumes``, and into tasks of so many
+    primaries."""
+    catalogue = paths.catalogue
     everything = np.arange(len(catalogue))
-    centres = catalogue.positions(fleet) if scope == "fleet" else everything
-    parts = [(centres, everything)]
-    if changed is not None:
-        moved = catalogue.positions(sorted(changed))
-        # Of two objects of which either may be the centre, one pair of lists holds both.
-        parts = [(centres, moved), (np.intersect1d(centres, moved), everything)][: 2 if scope == "fleet" else 1]
+    stated = catalogue.positions(list(paths.margins_km))
+    plain = np.setdiff1d(everything, stated)
+    centres = np.setdiff1d(catalogue.positions(fleet), stated) if scope == "fleet" else plain
+    moved = everything if changed is None else catalogue.positions(sorted(changed))
+    parts = [(centres, plain, 0.0)]
+    for margin_km in sorted(set(paths.margins_km.values())):
+        group = catalogue.positions([number for number, each in paths.margins_km.items() if each == margin_km])
+        parts.append((group, everything, margin_km))
+        if not isinstance(volumes, Volume):  # in the volume of the other one as well
+            parts.append((centres, group, margin_km))
     return [
-        Sweep(primaries, secondaries, volume)
-        for part, secondaries in parts
+        Sweep(primaries, secondaries, volume, margin_km)
+        for first, second, margin_km in parts
+        for part, secondaries in _pairs_with(changed is not None, moved, first, second)
         if len(secondaries)
         for volume, chosen in by_volume(catalogue.propagator.elements.take(catalogue.first_rows(part)), volumes)
         for primaries in _cut(catalogue.norad_id, part[chosen], objects_per_task)
     ]
 
 
-def _cut(
-    norad_id: npt.NDArray[np.int64], rows: npt.NDArray[np.int64], objects_per_task: int
-) -> list[npt.NDArray[np.int64]]:
+def _pairs_with(is_part: bool, moved: IntArray, first: IntArray, second: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """The pairs of ``first`` and ``second`` of which one is ``moved``, as lists of which each pairs with each.
+
+    Where the two are equal, and where not just a part has moved, one pair of lists holds all of them.
+    """
+    one = (first, np.intersect1d(second, moved))
+    needs_both = is_part and not np.array_equal(first, second)
+    return [one, (np.intersect1d(first, moved), second)] if needs_both else [one]
+
+
+def _cut(norad_id: IntArray, rows: IntArray, objects_per_task: int) -> list[IntArray]:
     """``rows`` in parts of so many objects."""
     _, first = np.unique(norad_id[rows], return_index=True)
     return np.split(rows, first[objects_per_task::objects_per_task]) if len(rows) else []
@@ -93,7 +111,7 @@ def _cut(
 
 def findings(
     session: SparkSession,
-    catalogue: Catalogue,
+    paths: StatedPaths,
     work: list[Sweep],
     fleet: npt.ArrayLike,
     *,
@@ -108,7 +126,7 @@ def findings(
     """
     tasks = [(number, *span) for number in range(len(work)) for span in spans(start_ns, end_ns)]
     frame = session.createDataFrame(tasks, "sweep bigint, start_ns bigint, end_ns bigint")
-    search = searcher(catalogue, np.asarray(fleet, dtype=np.int64), work, fleet_internal=fleet_internal)
+    search = searcher(paths, np.asarray(fleet, dtype=np.int64), work, fleet_internal=fleet_internal)
     types = ", ".join(f"{name} {kind}" for name, kind in _FOUND.items())
     found = frame.repartition(max(1, min(len(tasks), at_once))).mapInArrow(search, types)
     # Each time span reports a co-located pair or a refused object once; the earliest report is kept.
@@ -138,10 +156,10 @@ def further_results(found: DataFrame) -> dict[str, Any]:
 
 
 def searcher(
-    catalogue: Catalogue, fleet: npt.NDArray[np.int64], work: list[Sweep], *, fleet_internal: bool
+    paths: StatedPaths, fleet: IntArray, work: list[Sweep], *, fleet_internal: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that carries out the tasks (sweep, start_ns, end_ns) of its batches."""
-    propagator, terms = catalogue.propagator, catalogue.terms
+    propagator, terms = paths.catalogue.propagator, paths.catalogue.terms
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         give_way()
@@ -149,19 +167,20 @@ def searcher(
             for task in batch.to_pylist():
                 sweep = work[task["sweep"]]
                 span = task["start_ns"], task["end_ns"]
-                rows = sweep.primaries, sweep.secondaries
+                rows, volume = (sweep.primaries, sweep.secondaries), widened(sweep.volume, sweep.margin_km)
                 if terms is None:
-                    found = screen_volume(propagator, *rows, *span, sweep.volume)
+                    found = screen_volume(propagator, *rows, *span, volume)
                 else:
-                    found = screen_span(propagator, terms, *rows, *span, sweep.volume)
-                events = _rows(propagator, fleet, found.events, fleet_internal=fleet_internal)
-                for part in (events, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
+                    found = screen_span(propagator, terms, *rows, *span, volume)
+                events = paths.refined(found.events, sweep.volume) if sweep.margin_km else found.events
+                table = _rows(propagator, fleet, events, fleet_internal=fleet_internal)
+                for part in (table, _pairs(propagator, found.colocated), _refusals(propagator, found.failures)):
                     yield from part.to_batches()
 
     return search
 
 
-def _rows(propagator: Propagator, fleet: npt.NDArray[np.int64], events: Events, *, fleet_internal: bool) -> pa.Table:
+def _rows(propagator: Propagator, fleet: IntArray, events: Events, *, fleet_internal: bool) -> pa.Table:
     elements = propagator.elements
     protected_lo, protected_hi = (np.isin(elements.norad_id[index], fleet) for index in (events.lo, events.hi))
     wanted = np.flatnonzero(fleet_internal | ~(protected_lo & protected_hi))

@@ -39,10 +39,14 @@ class Approach(CorrectionLogModel):
 
 
 class Candidate(Approach):
-    """An approach below the screening threshold, by both objects' element sets."""
+    """An approach below the screening threshold, by both objects' element sets, or the ephemerides that cover it."""
 
-    elements_epoch_1_ns: T.LongType = quantity("ns", "Epoch of the primary's element set.")
-    elements_epoch_2_ns: T.LongType = quantity("ns", "Epoch of the secondary's element set.")
+    elements_epoch_1_ns: T.LongType = quantity(
+        "ns", "Epoch of the primary's element set; by an ephemeris, a time in it near the approach."
+    )
+    elements_epoch_2_ns: T.LongType = quantity(
+        "ns", "Epoch of the secondary's element set; by an ephemeris, a time in it near the approach."
+    )
 
 
 class Assessment(Approach):
@@ -199,6 +203,7 @@ _ELEMENTS = [
     ("orbital_catalog", c)
     for c in ("epoch_time_ns", "mean_motion_rev_per_day", "eccentricity", "inclination_deg", "mean_anomaly_deg")
 ]
+_PATHS = [*_ELEMENTS, ("ephemerides", "state")]
 _ENCOUNTER = [
     *[("conjunction_candidates", c) for c in ("tca_time_ns", "miss_distance_km")],
     *[("tracks", c) for c in ("x_km", "y_km", "z_km", "covariance")],
@@ -220,11 +225,11 @@ CONJUNCTION_CANDIDATES = Table(
         "norad_id_2": [("orbital_catalog", "norad_id")],
         "elements_epoch_1_ns": [("orbital_catalog", "epoch_time_ns"), ("element_sets", "epoch_time_ns")],
         "elements_epoch_2_ns": [("orbital_catalog", "epoch_time_ns"), ("element_sets", "epoch_time_ns")],
-        "tca_time_ns": _ELEMENTS,
-        "miss_distance_km": _ELEMENTS,
-        "relative_speed_km_s": _ELEMENTS,
+        "tca_time_ns": _PATHS,
+        "miss_distance_km": _PATHS,
+        "relative_speed_km_s": _PATHS,
     },
-    consumes=(ORBITAL_CATALOG,),
+    consumes=(ORBITAL_CATALOG, EPHEMERIDES),
     reads=(ELEMENT_SETS,),
 )
 CONJUNCTION_ASSESSMENTS = Table(

@@ -17,6 +17,7 @@ from sda_platform.lake.lake import Lake, without_session
 from sda_platform.landing.partner_files import identify
 from sda_platform.published import CATALOGUE, publish, published, withdraw
 from sda_platform.runtime.catalogue_source import LakeSource
+from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
 from sda_platform.serving import micro_segment
 from sda_platform.serving.errors import AlreadyServed, ServingError
 from sda_platform.serving.live import LiveCatalogue
@@ -39,7 +40,8 @@ def run_endpoint(settings: Settings, *, host: str, port: int, or_any_port: bool 
         puts = Puts(live, source.land, source_priority)
         address = str(Address(*listening.getsockname()[:2]))
         try:
-            serve(live, puts, listening, lambda: publish(home, CATALOGUE, address))
+            submissions = SubmittedEphemerides(_lake(settings, clock), settings.landing_uri)
+            serve(live, puts, submissions, listening, lambda: publish(home, CATALOGUE, address))
         finally:
             withdraw(home, CATALOGUE)
 
@@ -59,7 +61,11 @@ def put_file(settings: Settings, file: Path) -> tuple[int, list[dict[str, Any]]]
 
 
 def _source(settings: Settings, clock: MissionClock) -> LakeSource:
-    return LakeSource(Lake(settings.lake_uri, clock, without_session), settings.landing_uri)
+    return LakeSource(_lake(settings, clock), settings.landing_uri)
+
+
+def _lake(settings: Settings, clock: MissionClock) -> Lake:
+    return Lake(settings.lake_uri, clock, without_session)
 
 
 @contextmanager

@@ -13,13 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from sda_platform.orbits.in_force import ALWAYS_NS, FOREVER_NS
+from sda_platform.serving.bodies import body_of, media_type_of
 from sda_platform.serving.index import GREATEST_ID
 from sda_platform.serving.live import LiveCatalogue
-from sda_platform.serving.puts import MOST_BYTES, Puts, accepted_sets
+from sda_platform.serving.puts import Puts, accepted_sets
 from sda_platform.serving.record import StoredElements
 from sda_platform.serving.rendering import chosen, json_rows, rendered
 from sda_platform.serving.requests import (
-    BadRequest,
     NotFound,
     instant,
     object_number,
@@ -132,31 +132,14 @@ async def alerts(request: Request) -> Response:
 
 async def put_elements(request: Request) -> Response:
     """Take element sets; they are durable, and served, when the answer comes."""
-    origin = request.headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
-        raise BadRequest("a web page of another origin may not write")
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in PUT_FORMATS:
-        raise BadRequest(f"Content-Type is {media_type[:40]!r}, must be one of {', '.join(PUT_FORMATS)}")
-    body = await _body(request)
+    segment_format = media_type_of(request, PUT_FORMATS)
+    body = await body_of(request)
     live, puts = _live(request), _puts(request)
-    sets, refused = await run_in_threadpool(accepted_sets, body, PUT_FORMATS[media_type], live.now_ns())
+    sets, refused = await run_in_threadpool(accepted_sets, body, segment_format, live.now_ns())
     if sets:
         await asyncio.wrap_future(puts.put(sets))
     facts = {"accepted": len(sets), "refused": [asdict(each) for each in refused]}
     return _json(request, facts, 200 if sets or not refused else 422)
-
-
-async def _body(request: Request) -> bytes:
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise BadRequest(f"the body is larger than {MOST_BYTES:,} bytes; use `sda land` for large files")
-        parts.append(part)
-    if not size:
-        raise BadRequest("the body is empty")
-    return b"".join(parts)
 
 
 def _live(request: Request) -> LiveCatalogue:

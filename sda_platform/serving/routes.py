@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sda_platform.serving import celestrak, endpoints, scheduled
+from sda_platform.serving import celestrak, endpoints, scheduled, submissions
 from sda_platform.serving.rendering import RENDERINGS
 from sda_platform.serving.requests import LONGEST_PAGE, Handler
 
@@ -19,7 +19,7 @@ _SPAN: Final = {"since": "First epoch, ISO 8601.", "until": "Last epoch, ISO 860
 
 @dataclass(frozen=True)
 class Route:
-    """One path and what it answers; ``answers`` are the media types of a success."""
+    """One path and what it answers; ``answers`` are the media types of a success, ``takes`` those of a body."""
 
     path: str
     handler: Handler
@@ -27,8 +27,10 @@ class Route:
     query: Mapping[str, str] = field(default_factory=dict)
     method: str = "GET"
     answers: tuple[str, ...] = ("application/json",)
+    takes: Mapping[str, str] = field(default_factory=dict)
 
 
+_IN_PATHS: Final = {"norad_id": "Catalogue number.", "submission_id": "The id in the answer to a submission."}
 _SETS: Final = tuple(dict.fromkeys(each.media_type for each in RENDERINGS.values()))
 
 ROUTES: Final = (
@@ -94,6 +96,21 @@ ROUTES: Final = (
         endpoints.put_elements,
         "Take element sets (OMM, two-line sets). They are durable and served when the answer comes.",
         method="POST",
+        takes=endpoints.PUT_FORMATS,
+    ),
+    Route(
+        "/ephemerides",
+        submissions.put_ephemerides,
+        "Take an operator's ephemerides (OEM with covariances). They are durable when the answer comes.",
+        method="POST",
+        takes=submissions.EPHEMERIS_FORMATS,
+    ),
+    Route(
+        "/ephemerides/{submission_id}",
+        submissions.submission,
+        "What became of submitted ephemerides: the state, and the conjunctions or their CDMs.",
+        {"format": "json: state and conjunctions; kvn, xml: the CDMs. Instead of the Accept header."},
+        answers=("application/json", "application/x-ccsds-kvn", "application/xml"),
     ),
     Route(
         "/NORAD/elements/gp.php",
@@ -116,15 +133,16 @@ def openapi(version: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
-    about = {"title": "SDA platform catalogue", "version": version, "description": "Read-only, but for POST /elements."}
+    about = {"title": "SDA platform catalogue", "version": version, "description": "Read-only, but for POST."}
     error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
     return {"openapi": "3.1.0", "info": about, "paths": paths, "components": {"schemas": {"Error": error}}}
 
 
 def _operation(route: Route) -> dict[str, Any]:
     parameters = [_parameter(name, "query", text) for name, text in route.query.items()]
-    if "{norad_id}" in route.path:
-        parameters.insert(0, {**_parameter("norad_id", "path", "Catalogue number."), "required": True})
+    for name, text in _IN_PATHS.items():
+        if f"{{{name}}}" in route.path:
+            parameters.insert(0, {**_parameter(name, "path", text), "required": True})
     problem = {"$ref": "#/components/schemas/Error"}
     operation: dict[str, Any] = {
         "summary": route.summary,
@@ -138,7 +156,7 @@ def _operation(route: Route) -> dict[str, Any]:
     if route.method == "POST":
         operation["requestBody"] = {
             "required": True,
-            "content": {media: {"schema": {"type": "string"}} for media in endpoints.PUT_FORMATS},
+            "content": {media: {"schema": {"type": "string"}} for media in route.takes},
         }
     return operation
 

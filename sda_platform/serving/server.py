@@ -17,14 +17,15 @@ from sda_platform.serving.live import LiveCatalogue
 from sda_platform.serving.puts import Puts
 from sda_platform.serving.requests import answering
 from sda_platform.serving.routes import ROUTES, openapi
+from sda_platform.serving.submissions import Submissions
 
 FOLLOW_S = 1.0
 """How often a newer version of the catalogue is looked up; the index lags by this, and by the update itself."""
 _LOG = logging.getLogger(__name__)
 
 
-def application(live: LiveCatalogue, puts: Puts) -> Starlette:
-    """The endpoint over ``live``; writes go through ``puts``."""
+def application(live: LiveCatalogue, puts: Puts, submissions: Submissions) -> Starlette:
+    """The endpoint over ``live``; element sets are written through ``puts``, ephemerides through ``submissions``."""
     document = openapi(version("sda-platform"))
 
     async def describe(_: Request) -> Response:
@@ -32,7 +33,7 @@ def application(live: LiveCatalogue, puts: Puts) -> Starlette:
 
     routes = [StarletteRoute(r.path, answering(r.handler), methods=[r.method]) for r in ROUTES]
     app = Starlette(routes=[StarletteRoute("/openapi.json", describe), *routes])
-    app.state.live, app.state.puts = live, puts
+    app.state.live, app.state.puts, app.state.submissions = live, puts, submissions
     return app
 
 
@@ -58,14 +59,21 @@ class Follower:
                 _LOG.exception("the serving index could not follow the catalogue; trying again")
 
 
-def serve(live: LiveCatalogue, puts: Puts, listening: socket.socket, announce: Callable[[], None]) -> None:
+def serve(
+    live: LiveCatalogue,
+    puts: Puts,
+    submissions: Submissions,
+    listening: socket.socket,
+    announce: Callable[[], None],
+) -> None:
     """Serve at the socket ``listening`` until a signal ends it; what was put is committed before the end.
 
     ``announce`` is called once the index is open.
     """
     live.start()
     follower = Follower(live)
-    config = uvicorn.Config(application(live, puts), http=DeadlineProtocol, log_level="warning", access_log=False)
+    app = application(live, puts, submissions)
+    config = uvicorn.Config(app, http=DeadlineProtocol, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     try:
         announce()

@@ -8,6 +8,7 @@ import pytest
 
 from sda_platform.catalog.orbits import Catalogue
 from sda_platform.conjunction.screen import EVENT, Scope, searcher, sweeps
+from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.screening.search import spans
 from sda_platform.orbits.screening.volumes import Volume
@@ -40,8 +41,8 @@ def events(
     internal: bool = True,
 ) -> set[Pair]:
     chosen = None if changed is None else frozenset(changed)
-    work = sweeps(objects, fleet, chosen, scope=scope, volumes=volumes, objects_per_task=size)
-    search = searcher(objects, np.asarray(fleet, dtype=np.int64), work, fleet_internal=internal)
+    work = sweeps(StatedPaths(objects), fleet, chosen, scope=scope, volumes=volumes, objects_per_task=size)
+    search = searcher(StatedPaths(objects), np.asarray(fleet, dtype=np.int64), work, fleet_internal=internal)
     tasks = [{"sweep": n, "start_ns": a, "end_ns": b} for n in range(len(work)) for a, b in spans(BEGIN_NS, END_NS)]
     rows = [row for batch in search([pa.RecordBatch.from_pylist(tasks)]) for row in batch.to_pylist()] if tasks else []
     return {(r["norad_id_1"], r["norad_id_2"], r["tca_time_ns"]) for r in rows if r["kind"] == EVENT}

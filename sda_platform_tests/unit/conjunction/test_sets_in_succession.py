@@ -17,6 +17,7 @@ from sda_platform.conjunction.best_states import TRACK_COLUMNS, Tracks
 from sda_platform.conjunction.operator_ephemerides import OperatorEphemerides
 from sda_platform.conjunction.screen import EVENT, searcher, sweeps
 from sda_platform.conjunction.sizes import ObjectSizes
+from sda_platform.conjunction.stated_paths import StatedPaths
 from sda_platform.fusion.tables import TRACKS
 from sda_platform.lake.manifest import TableSnapshot
 from sda_platform.orbits.in_force import ALWAYS_NS, EPOCH_TOLERANCE_NS, FOREVER_NS, Terms
@@ -49,8 +50,8 @@ def events(
 ) -> set[Event]:
     objects = catalogue()
     fleet = objects.norad_id.tolist()
-    work = sweeps(objects, fleet, changed, scope="all", volumes=SPHERE, objects_per_task=objects_per_task)
-    search = searcher(objects, np.zeros(0, dtype=np.int64), work, fleet_internal=True)
+    work = sweeps(StatedPaths(objects), fleet, changed, scope="all", volumes=SPHERE, objects_per_task=objects_per_task)
+    search = searcher(StatedPaths(objects), np.zeros(0, dtype=np.int64), work, fleet_internal=True)
     edges = [BEGIN_NS, *cuts, END_NS]
     parts = [part for begin, end in pairwise(edges) for part in spans(begin, end)]
     tasks = [{"sweep": n, "start_ns": begin, "end_ns": end} for n in range(len(work)) for begin, end in parts]

@@ -1,0 +1,176 @@
+"""Submitted ephemerides: into their landing zone, and from the lake's tables what became of them."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.catalog.tables import EPHEMERIDES, EPHEMERIDES_FEED
+from sda_platform.clock import NANOSECONDS_PER_SECOND, iso
+from sda_platform.conjunction.alert_messages import assessment_message
+from sda_platform.conjunction.planning import SCREENED_UPTO
+from sda_platform.conjunction.tables import CONJUNCTION_ASSESSMENTS, CONJUNCTION_CANDIDATES
+from sda_platform.formats.cdm_writing import encode_cdms
+from sda_platform.formats.segments import describe_segment
+from sda_platform.lake.lake import Lake
+from sda_platform.lake.log import TableLog
+from sda_platform.lake.log_commits import Commit
+from sda_platform.lake.table import COMMIT_SEQUENCE, Table
+from sda_platform.landing.zone import LandingZone
+from sda_platform.orbits.ephemerides import Ephemeris
+from sda_platform.orbits.path_sets import sets_through
+from sda_platform.recovery.verification import current_keys
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Refusal
+from sda_platform.serving.submissions import ID_DIGITS, RECEIVED, SCREENED, Submission
+
+PREFIX: Final = "submitted-"
+"""How the names of the segments begin."""
+_ENDINGS: Final = {"oem-kvn": ".oem", "oem-xml": ".xml"}
+_STATED: Final = (
+    "segment_name", "record_number", "error_kind", "norad_id", "object_name", "received_time_ns", "usable_from_ns",
+    "usable_until_ns", COMMIT_SEQUENCE,
+)  # fmt: skip
+_OUT_OF_ANSWERS: Final = {"state_1", "state_2", "covariance_1", "covariance_2", "op"}
+Row = Mapping[str, Any]
+
+
+class SubmittedEphemerides:
+    """See `serving.submissions.Submissions`. A submission is known by the hash of its bytes, however it was landed."""
+
+    def __init__(self, lake: Lake, landing_uri: str) -> None:
+        self._lake = lake
+        self._zone = LandingZone(landing_uri, EPHEMERIDES_FEED)
+
+    def refusals(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[Refusal]:
+        described = describe_segment(
+            data, feed=EPHEMERIDES_FEED, segment_format=segment_format, sealed_time_ns=0, sealed_wall_time_ns=0
+        )
+        rows = decode(data, described).to_pylist() if described.records else []
+        if not rows:
+            return [Refusal(0, "missing_field", "the body holds no orbit ephemeris message (OEM)")]
+        refused = [
+            Refusal(row["record_number"], row["error_kind"], row["error"]) if row["error_kind"] else _refusal(row, live)
+            for row in rows
+        ]
+        return [each for each in refused if each is not None]
+
+    def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
+        submission_id = hashlib.sha256(data).hexdigest()[:ID_DIGITS]
+        name = f"{PREFIX}{submission_id}{_ENDINGS[segment_format]}"
+        return submission_id, self._zone.seal_at(self._lake.clock.now_ns(), name, data, segment_format)
+
+    def find(self, submission_id: str) -> Submission | None:
+        # The zone first: a segment may be consumed at any moment.
+        waiting = self._waiting(submission_id)
+        rows = self._rows(submission_id)
+        if not rows:
+            if waiting is None:
+                return None
+            return Submission(RECEIVED, {"received_utc": iso(waiting)}, (), partial(_messages, ()))
+        screening = self._screening(max(row[COMMIT_SEQUENCE] for row in rows))
+        facts: dict[str, Any] = {
+            "received_utc": iso(rows[0]["received_time_ns"]),
+            "ephemerides": [self._stated(row) for row in rows],
+            "screened_until_utc": None if screening is None else iso(screening),
+        }
+        if screening is None:
+            return Submission(RECEIVED, facts, (), partial(_messages, ()))
+        found = sorted(self._conjunctions(rows), key=lambda each: (each["tca_time_ns"], each["event_id"]))
+        told = [{name: value for name, value in each.items() if name not in _OUT_OF_ANSWERS} for each in found]
+        return Submission(SCREENED, facts, told, partial(_messages, found))
+
+    def _waiting(self, submission_id: str) -> int | None:
+        """When a pending segment with these bytes was sealed, mission time; None: there is none."""
+        described = (each.meta for each in self._zone.pending())
+        found = (meta.sealed_time_ns for meta in described if meta and meta.sha256.startswith(submission_id))
+        return next(found, None)
+
+    def _rows(self, submission_id: str) -> list[Row]:
+        where = pc.starts_with(ds.field("segment_sha256"), submission_id) & ds.field("error_kind").is_null()
+        rows: list[Row] = self._lake.log(EPHEMERIDES).rows(_STATED, where).sort_by("record_number").to_pylist()
+        return rows
+
+    def _screening(self, sequence: int) -> int | None:
+        """Up to which time an ephemeris of this commit was screened and assessed; None: it was not yet."""
+        candidates = _consuming(self._lake.log(CONJUNCTION_CANDIDATES), EPHEMERIDES, sequence)
+        if candidates is None:
+            return None
+        assessments = self._lake.log(CONJUNCTION_ASSESSMENTS)
+        if _consuming(assessments, CONJUNCTION_CANDIDATES, candidates.sequence) is None:
+            return None
+        newest = self._lake.log(CONJUNCTION_CANDIDATES).commits(1)[0].manifest
+        return int(newest.watermarks[SCREENED_UPTO])
+
+    @staticmethod
+    def _stated(row: Row) -> dict[str, Any]:
+        return {
+            "norad_id": row["norad_id"],
+            "object_name": row["object_name"],
+            "usable_from_utc": iso(row["usable_from_ns"]),
+            "usable_until_utc": iso(row["usable_until_ns"]),
+        }
+
+    def _conjunctions(self, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+        """The current assessments of the objects within the spans, but those that use another ephemeris of them."""
+        own = {f"{row['segment_name']}:{row['record_number']}" for row in rows}
+        ids = [row["norad_id"] for row in rows]
+        concerned = ds.field("norad_id_1").isin(ids) | ds.field("norad_id_2").isin(ids)
+        names = [c.name for c in CONJUNCTION_ASSESSMENTS.columns if c.name not in {"event_id", "sequence", "op"}]
+        log = self._lake.log(CONJUNCTION_ASSESSMENTS)
+        sequences = log.rows(["event_id", "sequence"], concerned).group_by("event_id").aggregate([("sequence", "max")])
+        last = dict(zip(*(sequences.column(n).to_pylist() for n in ("event_id", "sequence_max")), strict=True))
+        for each in current_keys(log, names, where=concerned).to_pylist():
+            sides = [(each[f"norad_id_{n}"], each[f"ephemeris_id_{n}"]) for n in (1, 2)]
+            if any(
+                number == row["norad_id"]
+                and (used is None or used in own)
+                and row["usable_from_ns"] <= each["tca_time_ns"] <= row["usable_until_ns"]
+                for number, used in sides
+                for row in rows
+            ):
+                yield {**each, "sequence": last[each["event_id"]]}
+
+
+def _refusal(row: Row, live: LiveCatalogue) -> Refusal | None:
+    """Why a sound ephemeris cannot be screened; None: it can."""
+    ephemeris = Ephemeris.from_row(row)
+    begin_ns, end_ns = ephemeris.usable_from_ns, ephemeris.usable_until_ns
+    begin_ns, end_ns = max(begin_ns, row["first_time_ns"]), min(end_ns, row["last_time_ns"])
+    problem = None
+    if row["norad_id"] is None:
+        problem = f"OBJECT_ID is {(row['object_id'] or '')[:40]!a}, must be the catalogue number"
+    elif live.get(row["norad_id"]) is None:
+        problem = f"OBJECT_ID is {row['norad_id']}, which the catalogue does not have"
+    elif not len(ephemeris.covariance_time_ns):
+        problem = "it has no covariance, without which no Pc follows from it"
+    elif end_ns - begin_ns <= NANOSECONDS_PER_SECOND:
+        problem = "its states within the usable span cover no second"
+    elif end_ns <= live.now_ns():
+        problem = f"it ended at {iso(end_ns)}, before now"
+    elif sets_through(ephemeris, begin_ns, end_ns) is None:
+        problem = "a state of it is on no closed orbit that SGP4 can follow"
+    return Refusal(row["record_number"], "out_of_range", problem) if problem else None
+
+
+def _consuming(log: TableLog, table: Table, sequence: int) -> Commit | None:
+    """The commit that consumed commit ``sequence`` of ``table``, or the oldest that the log holds beyond it."""
+    found = None
+    for commit in log.commits_from(log.version()) if log.version() >= 0 else ():
+        window = commit.manifest.window(table.name)
+        if window is None or window.upto_sequence < sequence:
+            break
+        found = commit
+        if window.after_sequence < sequence:
+            break
+    return found
+
+
+def _messages(conjunctions: Sequence[Row], encoding: str) -> bytes:
+    """The CDMs of assessments that have states."""
+    stated = [row for row in conjunctions if row["state_1"]]
+    return encode_cdms([assessment_message(row, row["as_of_ns"]) for row in stated], encoding) if stated else b""

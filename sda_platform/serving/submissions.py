@@ -1,0 +1,111 @@
+"""Ephemerides over HTTP: an operator submits one, and fetches what the platform made of it.
+
+Order of a submission: examine the whole file, seal and sync it in its landing zone, acknowledge. A file with a record
+that cannot be used is refused as a whole, with the line and the reason of each. The same bytes are the same submission.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sda_platform.serving.bodies import body_of, media_type_of
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Refusal
+from sda_platform.serving.rendering import NotAcceptable, json_rows
+from sda_platform.serving.requests import NotFound
+
+EPHEMERIS_FORMATS: Final = {
+    "application/x-ccsds-kvn": "oem-kvn",
+    "text/plain": "oem-kvn",
+    "application/xml": "oem-xml",
+    "text/xml": "oem-xml",
+}
+"""The formats in which ephemerides may be submitted, by media type."""
+RECEIVED, SCREENED = "received", "screened"
+ID_DIGITS: Final = 24
+_MESSAGES: Final = {"kvn": "application/x-ccsds-kvn", "xml": "application/xml"}
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What became of a submitted file: RECEIVED, or SCREENED up to ``screened_until`` with its conjunctions.
+
+    ``write`` gives their CDMs in an encoding, "kvn" or "xml".
+    """
+
+    state: str
+    facts: Mapping[str, Any]
+    conjunctions: Sequence[Mapping[str, Any]]
+    write: Callable[[str], bytes]
+
+
+class Submissions(Protocol):
+    """Where submitted ephemerides go, and what is known of them."""
+
+    def refusals(self, data: bytes, segment_format: str, live: LiveCatalogue) -> list[Refusal]:
+        """Why ``data`` cannot be taken; nothing: it can."""
+
+    def take(self, data: bytes, segment_format: str) -> tuple[str, bool]:
+        """Make a file durable, and return its id, and whether it is new."""
+
+    def find(self, submission_id: str) -> Submission | None:
+        """What became of a submission; None where there is none of this id."""
+
+
+async def put_ephemerides(request: Request) -> Response:
+    """Take ephemerides; they are durable when the answer comes."""
+    segment_format = media_type_of(request, EPHEMERIS_FORMATS)
+    body = await body_of(request)
+    live, submissions = request.app.state.live, _submissions(request)
+    refused = await run_in_threadpool(submissions.refusals, body, segment_format, live)
+    if refused:
+        reasons = "; ".join(each.reason for each in refused)
+        return _json({"error": reasons, "refused": [asdict(each) for each in refused]}, 422)
+    submission_id, is_new = await run_in_threadpool(submissions.take, body, segment_format)
+    where = f"/ephemerides/{submission_id}"
+    return _json({"id": submission_id, "status": where, "is_new": is_new}, 201 if is_new else 200, Location=where)
+
+
+async def submission(request: Request) -> Response:
+    """The state of a submission and its conjunctions; the CDMs of these in KVN or XML."""
+    return await run_in_threadpool(_submission, request)
+
+
+def _submission(request: Request) -> Response:
+    submission_id = request.path_params["submission_id"]
+    encoding = _encoding(request)
+    is_id = len(submission_id) == ID_DIGITS and set(submission_id) <= set("0123456789abcdef")
+    found = _submissions(request).find(submission_id) if is_id else None
+    if found is None:
+        raise NotFound(f"no ephemeris was submitted with the id {submission_id[:40]!r}")
+    is_over = found.state == SCREENED
+    if encoding:
+        headers = {"X-State": found.state} | ({} if is_over else {"Retry-After": "10"})
+        return Response(found.write(encoding), 200 if is_over else 202, headers, _MESSAGES[encoding])
+    facts = {"id": submission_id, "state": found.state, **found.facts, "conjunctions": list(found.conjunctions)}
+    return Response(json_rows([facts])[1:-1], 200, media_type="application/json")
+
+
+def _encoding(request: Request) -> str | None:
+    """The encoding of CDMs that is asked for; None: JSON."""
+    name = request.query_params.get("format")
+    if name is None:
+        accepted = request.headers.get("accept", "")
+        return next((each for each, media_type in _MESSAGES.items() if media_type in accepted), None)
+    if name not in ("json", *_MESSAGES):
+        raise NotAcceptable(f"format is {name[:40]!r}, must be json, kvn or xml")
+    return None if name == "json" else name
+
+
+def _submissions(request: Request) -> Submissions:
+    submissions: Submissions = request.app.state.submissions
+    return submissions
+
+
+def _json(facts: Mapping[str, Any], status: int, **headers: str) -> Response:
+    return Response(json.dumps(facts), status, headers, "application/json")

@@ -1,0 +1,141 @@
+"""An operator's ephemeris over HTTP: taken once and for good, or refused with line and reason, and its state."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sda_platform.catalog.ephemeris_decoding import decode
+from sda_platform.catalog.tables import EPHEMERIDES
+from sda_platform.formats.conversion import converted
+from sda_platform.lake.lake import Lake
+from sda_platform.landing.zone import LandingZone
+from sda_platform.runtime.catalogue_source import LakeSource
+from sda_platform.runtime.submitted_ephemerides import SubmittedEphemerides
+from sda_platform.serving.live import LiveCatalogue
+from sda_platform.serving.puts import Puts
+from sda_platform.serving.server import application
+from sda_platform.serving.store import IndexStore
+from sda_platform_tests.support.delta_tables import commit
+from sda_platform_tests.support.ephemerides_of_operators import oem_through
+from sda_platform_tests.support.segments import START_NS, after
+from sda_platform_tests.support.small_catalogue import small_catalogue
+from sda_platform_tests.unit.serving.client import Client
+
+KVN = {"content-type": "application/x-ccsds-kvn"}
+PLACE, SPEED = np.array([7000.0, 0.0, 0.0]), np.array([0.0, 5.0, 5.7])
+PLAN = oem_through(25544, START_NS, PLACE, SPEED, begin_ns=START_NS, end_ns=after(7200))
+
+
+@dataclass
+class Served:
+    """An endpoint over the lake below ``home``."""
+
+    client: Client
+    home: Path
+    lake: Lake
+
+    @property
+    def zone(self) -> LandingZone:
+        return LandingZone(str(self.home / "landing"), "ephemerides")
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    lake = small_catalogue(tmp_path, [5, 11, 25544])
+    source = LakeSource(lake, str(tmp_path / "landing"))
+    live = LiveCatalogue(source, IndexStore(tmp_path / "serving"), lambda: START_NS)
+    live.start()
+    puts = Puts(live, source.land, lambda originator: 0)
+    submissions = SubmittedEphemerides(lake, str(tmp_path / "landing"))
+    with Client(application(live, puts, submissions)) as client:
+        yield Served(client, tmp_path, lake)
+    puts.close()
+    live.close()
+
+
+def test_a_submission_is_durable_when_it_is_answered_and_the_same_bytes_are_the_same_one(served: Served) -> None:
+    answer = served.client.post("/ephemerides", content=PLAN, headers=KVN)
+    told = answer.json()
+    assert (answer.status_code, told["is_new"], answer.headers["location"]) == (201, True, told["status"])
+    (sealed,) = served.zone.pending()
+    assert served.zone.read(sealed).data == PLAN
+    again = served.client.post("/ephemerides", content=PLAN, headers=KVN)
+    assert (again.status_code, again.json()) == (200, {**told, "is_new": False})
+    assert len(served.zone.pending()) == 1
+    state = served.client.get(told["status"])
+    assert (state.status_code, state.json()) == (
+        200,
+        {"id": told["id"], "state": "received", "received_utc": "2024-11-01T00:00:00.000Z", "conjunctions": []},
+    )
+    messages = served.client.get(told["status"] + "?format=kvn")
+    assert (messages.status_code, messages.headers["x-state"], messages.content) == (202, "received", b"")
+
+
+def test_an_xml_submission_is_taken_as_well(served: Served) -> None:
+    xml = converted(PLAN, "oem-kvn", "oem-xml").data
+    answer = served.client.post("/ephemerides", content=xml, headers={"content-type": "application/xml"})
+    assert answer.status_code == 201
+    (sealed,) = served.zone.pending()
+    assert sealed.name.endswith(".xml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("OBJECT_ID = 25544", "OBJECT_ID = 1998-067A", "OBJECT_ID is '1998-067A', must be the catalogue number"),
+        ("OBJECT_ID = 25544", "OBJECT_ID = 77777", "OBJECT_ID is 77777, which the catalogue does not have"),
+        ("7000.000000000", "nonsense", "line 13: X is 'nonsense', must be a number"),
+        ("REF_FRAME = TEME", "REF_FRAME = EME2001", "REF_FRAME is 'EME2001', must be one of"),
+        ("2024-11-01T0", "2020-11-01T0", "it ended at 2020-11-01T02:00:00"),
+        (PLAN.decode()[PLAN.decode().index("COVARIANCE_START") :], "", "it has no covariance"),
+        (PLAN.decode(), "CCSDS_CDM_VERS = 1.0\n", "line 1: the message ends in its header"),
+        (PLAN.decode(), "\n", "the body holds no orbit ephemeris"),
+        ("COV_REF_FRAME = RTN\n1e-4", "COV_REF_FRAME = RTN\n-1e-4", "a covariance has a negative variance"),
+    ],
+)
+def test_what_cannot_be_screened_is_refused_with_the_reason_and_nothing_lands(
+    served: Served, old: str, new: str, reason: str
+) -> None:
+    assert old in PLAN.decode()
+    answer = served.client.post("/ephemerides", content=PLAN.decode().replace(old, new).encode(), headers=KVN)
+    assert answer.status_code == 422, answer.text
+    assert reason in answer.json()["error"]
+    assert all(each["reason"] and each["kind"] for each in answer.json()["refused"])
+    assert not served.zone.pending()
+
+
+def test_a_file_is_refused_as_a_whole_and_names_each_record(served: Served) -> None:
+    other = PLAN.replace(b"OBJECT_ID = 25544", b"OBJECT_ID = 77777")
+    answer = served.client.post("/ephemerides", content=PLAN + other, headers=KVN)
+    assert (answer.status_code, [each["record"] for each in answer.json()["refused"]]) == (422, [1])
+    assert not served.zone.pending()
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [({"content-type": "application/json"}, PLAN), ({**KVN, "origin": "http://elsewhere"}, PLAN), (KVN, b"")],
+)
+def test_another_type_another_origin_and_an_empty_body_are_bad_requests(
+    served: Served, headers: dict[str, str], body: bytes
+) -> None:
+    assert served.client.post("/ephemerides", content=body, headers=headers).status_code == 400
+
+
+@pytest.mark.parametrize("unknown", ["0" * 24, "nothing", "A" * 24, "25544"])
+def test_an_unknown_id_is_not_found(served: Served, unknown: str) -> None:
+    assert served.client.get(f"/ephemerides/{unknown}").status_code == 404
+
+
+def test_without_any_screening_a_consumed_submission_is_still_received(served: Served) -> None:
+    told = served.client.post("/ephemerides", content=PLAN, headers=KVN).json()
+    (sealed,) = served.zone.pending()
+    assert sealed.meta is not None
+    origin = {"segment_sha256": sealed.meta.sha256, "segment_name": sealed.name}
+    commit(served.lake, EPHEMERIDES, [{**each, **origin} for each in decode(PLAN, sealed.meta).to_pylist()])
+    found = served.client.get(told["status"]).json()
+    assert (found["state"], found["screened_until_utc"], found["conjunctions"]) == ("received", None, [])
+    (stated,) = found["ephemerides"]
+    assert (stated["norad_id"], stated["usable_until_utc"]) == (25544, "2024-11-01T02:00:00.000Z")

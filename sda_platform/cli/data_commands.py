@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from sda_platform.cli.people import SCENARIOS, console, for_people, instant, lake_of
+from sda_platform.cli.people import CONSTELLATION, SCENARIOS, console, for_people, instant, lake_of
 from sda_platform.settings import Settings
 
 
@@ -154,7 +154,13 @@ def reprocess(
 
 @click.command(short_help="Write a simulated world as segments, with its truth.")
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--scenario", type=click.Choice(SCENARIOS), default="nominal", show_default=True, help="What happens.")
+@click.option(
+    "--scenario",
+    type=click.Choice([*SCENARIOS, CONSTELLATION]),
+    default="nominal",
+    show_default=True,
+    help="What happens.",
+)
 @click.option("--start", default="2024-11-01T00:00:00Z", show_default=True, help="First mission time, ISO 8601.")
 @click.option("--minutes", type=float, default=5.0, show_default=True, help="Mission time to simulate.")
 @click.option("--seed", type=int, default=20241101, show_default=True, help="Seed of the simulation.")

@@ -13,6 +13,8 @@ from sda_platform.settings import Settings
 
 SCENARIOS = ("nominal", "fragmentation", "outage")
 """The scenarios of the simulation that a person may choose."""
+CONSTELLATION = "constellation"
+"""One more, which only simulates files: observers in orbit alone."""
 POSITIVE = click.FloatRange(min=0, min_open=True)
 """The type of options that are numbers above zero."""
 # Piped output keeps its columns.

@@ -49,14 +49,15 @@ def observed_world(
     Sensors also observe the ``scheduled`` times, in addition to their survey.
 
     The surveyed objects ensure that telescopes observe something: fusion closes no window before each source has sent.
-    A break-up has 1,800 uncatalogued fragments; the simulated radars can track as many at once.
+    A break-up has 1,800 uncatalogued fragments; the simulated radars can track as many at once. A constellation sees
+    the whole catalogue.
     """
     return simulate(
         scenario,
         start_time_ns=start_ns,
         duration_s=duration_s,
         seed=seed,
-        objects=[*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
+        objects=None if scenario == "constellation" else [*objects, *geostationary_objects(_SURVEYED_OBJECTS)],
         breakup=Breakup(fragments=1_800, published_after_s=None),
         plan=ObservingPlan(radar_capacity=2_000, scheduled=tuple(scheduled)),
     )

@@ -1,7 +1,7 @@
 """Screening on Spark: spans of time and groups of objects are the tasks, each a pure call of `screening.search`."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import dagster as dg
@@ -159,6 +159,8 @@ def searcher(
     paths: StatedPaths, fleet: IntArray, work: list[Sweep], *, fleet_internal: bool
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that carries out the tasks (sweep, start_ns, end_ns) of its batches."""
+    # Tasks are sent without the names.
+    paths = replace(paths, catalogue=replace(paths.catalogue, object_names=()))
     propagator, terms = paths.catalogue.propagator, paths.catalogue.terms
 
     def search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

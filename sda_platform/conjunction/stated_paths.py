@@ -1,6 +1,6 @@
 """Screening on the ephemerides of operators: where one covers an object, it takes the place of its element sets.
 
-The search reads sets. So sets through the states of the ephemeris (`orbits.path_sets`) are in force in its span, the
+The search reads sets. So sets through the states of the ephemeris (`orbits.path_sets`) are in force in its span. The
 search is widened by their error, and each approach is then moved to the path itself.
 """
 

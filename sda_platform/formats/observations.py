@@ -136,7 +136,7 @@ def _envelope(
         "sensor_time_ns": sensor_time,
         "clock_quality": decoded.clock_quality,
         **decoded.angle_references,
-        **{name: pa.array(values, pa.float64()) for name, values in decoded.values.items()},
+        **{name: pa.array(values, pa.float64(), from_pandas=True) for name, values in decoded.values.items()},
     }
     if errors:
         good = pa.array(~_rows_of(errors, len(records)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
@@ -18,13 +19,16 @@ from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.decoded import Decoded
 from sda_platform.formats.errors import RecordError
 from sda_platform.formats.isl import CLOCK_KINDS
+from sda_platform.formats.limits import EARTH_POLAR_RADIUS_M
 from sda_platform.formats.optical import (
+    OBSERVER,
     RADIANS_PER_ARCSECOND,
     OpticalRecord,
     encode_optical_record,
     parse_optical_record,
 )
 
+FloatArray = npt.NDArray[np.float64]
 _FIELDS: Final = pa.schema(
     [
         ("obs_id", pa.string()),
@@ -37,12 +41,15 @@ _FIELDS: Final = pa.schema(
         ("clock_quality", pa.string()),
         ("clock_age_s", pa.float64()),
         *((name, pa.string()) for name in ANGLE_REFERENCES),
+        *((name, pa.float64()) for name in OBSERVER),
     ]
 )
 _PARSE: Final = arrow_json.ParseOptions(explicit_schema=_FIELDS, unexpected_field_behavior="error")
 _FEW_LINES: Final = 16
 _DEFAULTS: Final = {"clock_quality": "ntp_synced", "clock_age_s": 0.0}
-_OPTIONAL: Final = ("received_ns", *ANGLE_REFERENCES)
+_OPTIONAL: Final = ("received_ns", *ANGLE_REFERENCES, *OBSERVER)
+_STATE: Final = ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s", "position_sigma_m")
+"""The columns of observations that hold what OBSERVER states."""
 # In this span Arrow writes a number as Python does; elsewhere the digits are the same, but not the exponent.
 _LEAST_ALIKE, _GREATEST_ALIKE = 1e-4, 1e9
 
@@ -66,6 +73,7 @@ def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
     starts = np.cumsum([0, *(block.columns.num_rows for block in blocks)]).tolist()
     columns = pa.concat_tables(block.columns for block in blocks).combine_chunks()
     numbers = {name: np.asarray(columns[name]) for name in ("ra_rad", "dec_rad", "sigma_arcsec", "clock_age_s")}
+    observer, checks = _observers(columns)
     site = _chunk(columns["site_id"])
     named = pc.binary_join_element_wise(pa.scalar("optical-"), site, pa.scalar(""))
     return Decoded(
@@ -78,12 +86,31 @@ def decode_optical_records(payloads: Sequence[bytes]) -> Decoded:
             "declination_rad": numbers["dec_rad"],
             "angle_sigma_rad": numbers["sigma_arcsec"] * RADIANS_PER_ARCSECOND,
             "clock_age_s": numbers["clock_age_s"],
+            **observer,
         },
+        checks=checks,
         clock_quality=_chunk(columns["clock_quality"]),
         received_time_ns=_chunk(columns["received_ns"]),
         angle_references={name: _chunk(columns[name]) for name in ANGLE_REFERENCES},
         identity=pa.concat_arrays([block.identity for block in blocks]).to_pylist(),
     )
+
+
+def _observers(columns: pa.Table) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """The states of orbiting observers by column, NaN of others, and what limits look at; nothing if all are others."""
+    if columns[OBSERVER[0]].null_count == columns.num_rows:
+        return {}, {}
+    values = {name: np.asarray(columns[field], np.float64) for name, field in zip(_STATE, OBSERVER, strict=True)}
+    is_other = np.isnan(values["x_m"])
+    place, speed = (np.stack([values[name] for name in names]) for names in (_STATE[:3], _STATE[3:6]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        distance_m, speed_m_s = np.sqrt(np.sum(place**2, axis=0)), np.sqrt(np.sum(speed**2, axis=0))
+    checks = {
+        "geocentric_distance_m": np.where(is_other, EARTH_POLAR_RADIUS_M, distance_m),
+        "speed_m_s": np.where(is_other, 0.0, speed_m_s),
+        "position_sigma_m": np.where(is_other, 1.0, values["position_sigma_m"]),
+    }
+    return values, checks
 
 
 def _decode(payloads: Sequence[bytes]) -> list[_Block]:
@@ -159,12 +186,14 @@ def _is_usable(columns: pa.Table) -> bool:
     times = all((pc.min(columns[name]).as_py() or 0) >= 0 for name in ("timestamp_ns", "received_ns"))
     kinds = set(pc.unique(columns["clock_quality"]).to_pylist()) <= set(CLOCK_KINDS)
     kinds &= all(set(pc.unique(columns[name]).to_pylist()) <= {None, *v} for name, v in ANGLE_REFERENCES.items())
+    absent = columns[OBSERVER[0]].is_null()
+    times &= all(columns[name].is_null().equals(absent) for name in OBSERVER)
     return texts and times and kinds and all(_are_certain(columns[f.name]) for f in _FIELDS if f.type == pa.float64())
 
 
 def _are_certain(column: pa.ChunkedArray) -> bool:
     """Finite, and no -0.0, which Python reads from `-0.0` but not from `-0`."""
-    values = np.asarray(column)
+    values = np.asarray(column.drop_null())
     return bool(np.all(np.isfinite(values) & ((values != 0.0) | ~np.signbit(values))))
 
 
@@ -174,6 +203,9 @@ def _identities(columns: pa.Table) -> pa.Array:
     for field in _FIELDS:
         if field.name in ANGLE_REFERENCES and columns[field.name].null_count < columns.num_rows:
             stated = [pa.scalar(f',"{field.name}":"'), _chunk(columns[field.name]), pa.scalar('"'), pa.scalar("")]
+            parts.append(pc.fill_null(pc.binary_join_element_wise(*stated), ""))
+        if field.name in OBSERVER and columns[field.name].null_count < columns.num_rows:
+            stated = [pa.scalar(f',"{field.name}":'), _as_json(_chunk(columns[field.name])), pa.scalar("")]
             parts.append(pc.fill_null(pc.binary_join_element_wise(*stated), ""))
         if field.name in _OPTIONAL:
             continue

@@ -10,6 +10,7 @@ import pyarrow as pa
 from scipy.stats import chi2
 
 from sda_platform.fusion.fuse import associated, in_order
+from sda_platform.fusion.sources import ORBITING
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
@@ -57,7 +58,7 @@ class AssociationOutcomes:
         given = verdict.index >= 0
         sure = np.where(verdict.reason == Reason.AMBIGUOUS, AMBIGUOUS, ASSOCIATED)
         return cls(
-            source_id=np.where(observations.source_kind == "isl", "isl", observations.source_id),
+            source_id=_reported_as(observations),
             window_start_ns=observations.sensor_time_ns // window_ns * window_ns,
             outcome=np.where(given, sure, UNMATCHED),
             index=verdict.index,
@@ -118,3 +119,9 @@ def sensor_table(verdicts: AssociationOutcomes) -> str:
         )
         lines.append(f"| {name} | {len(sensor.outcome)} | {shares} | {trail} | {sensor.tail:.0%} |")
     return "\n".join(lines)
+
+
+def _reported_as(observations: ObservationArrays) -> TextArray:
+    """The sources (m,), of which all links are one, and all observers in orbit."""
+    orbits = np.char.startswith(observations.source_id, ORBITING)
+    return np.where(observations.source_kind == "isl", "isl", np.where(orbits, ORBITING, observations.source_id))

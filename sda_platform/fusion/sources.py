@@ -16,6 +16,8 @@ from sda_platform.fusion.watermarks import Arrivals
 from sda_platform.ingest.feeds import OBSERVATION_FEEDS
 
 HEARD, AWAITED = "heard/", "awaited/"
+ORBITING: str = "optical-orbit"
+"""The one source that all observers in orbit are (``optical-orbit-51985``): thousands, each silent for hours."""
 ARRIVAL_COLUMNS = ("source_kind", "source_id", "sensor_time_ns", "received_time_ns")
 # After this time a kind that never reported is an error: the windows that it holds open stall (DP3-G3).
 AWAITED_GRACE_NS = 60 * NANOSECONDS_PER_SECOND
@@ -60,7 +62,8 @@ def source_watermarks(
     newest = arrived.group_by("source_id").aggregate([("sensor_time_ns", "max")]).to_pylist()
     received = {name: at for name, at in previous.items() if name.startswith(HEARD)}
     for row in newest:
-        name = f"{HEARD}{row['source_id']}"
+        source = row["source_id"]
+        name = f"{HEARD}{ORBITING if source.startswith(ORBITING) else source}"
         # A clock that runs ahead does not keep its source from being silent.
         received[name] = max(received.get(name, 0), min(row["sensor_time_ns_max"], as_of_ns))
     known = {name: at for name, at in received.items() if as_of_ns - at < _DROPPED_AFTER_NS}

@@ -42,8 +42,8 @@ class PathSets:
 def sets_through(ephemeris: Ephemeris, begin_ns: int, end_ns: int) -> PathSets | None:
     """Sets that stand for the ephemeris in [begin, end), a part of its usable span; None where SGP4 cannot follow.
 
-    Terms begin with an hour and are halved where the sets are farther than ``WITHIN_KM`` off the path, as after a
-    manoeuvre, down to a minute. There SGP4 itself may be off: near the equator in deep space by up to 30 km.
+    Terms begin with an hour. They are halved, down to a minute, where the sets are farther than ``WITHIN_KM`` off the
+    path, as after a manoeuvre. SGP4 itself may be off: near the equator in deep space by up to 30 km.
     """
     count = max(1, -(-(end_ns - begin_ns) // _LONGEST_NS))
     edges = begin_ns + (end_ns - begin_ns) * np.arange(count + 1) // count

@@ -20,6 +20,7 @@ from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.sensing.angle_corrections import references, reported_directions, reported_echoes
 from sda_platform.orbits.sensing.sensors import Sensor, SensorNetwork, references_of, sensor_registry
 from sda_platform.orbits.sensing.visibility import LinesOfSight
+from sda_platform.simulation.constellation import Constellation, transits
 from sda_platform.simulation.randomness import keyed_integers, keyed_uniform, stream
 from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
@@ -46,6 +47,8 @@ class ObservingPlan:
     radars_ahead_s: Mapping[str, float] = field(default_factory=dict)
     """Time-tag bias (s) of radars by source id, positive where the clock is ahead; independent of the stated quality.
     """
+    constellation: Constellation | None = None
+    """Observers in orbit, in the place of the telescopes."""
     sensors: SensorNetwork = field(default_factory=sensor_registry)
     scheduled: tuple[ScheduledTime, ...] = ()
     """What sensors observe besides their survey: the capacities limit the survey only."""
@@ -91,7 +94,9 @@ class Observers:
         return self._of_lines("radar", payloads, native, source_id, lines, sensor_time_ns)
 
     def optical(self, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
-        """Optical observations in [start, stop): sunlit objects over dark sites."""
+        """Optical observations in [start, stop): sunlit objects over dark sites, or as a constellation sees them."""
+        if self.plan.constellation is not None:
+            return self._from_orbit(self.plan.constellation, start_time_ns, stop_time_ns)
         sensors = self.plan.sensors.of_kind("optical")
         interval_s, capacity = self.plan.optical_interval_s, self.plan.optical_capacity
         lines = self._lines_of_sight(sensors, start_time_ns, stop_time_ns, interval_s, capacity)
@@ -131,6 +136,11 @@ class Observers:
             )
         ]
         return self._of_lines("optical", payloads, native, source_id, lines, sensor_time_ns)
+
+    def _from_orbit(self, seen_by: Constellation, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
+        found = transits(self.sky, seen_by, self.seed, start_time_ns, stop_time_ns)
+        truth = (found.index, found.time_ns, found.r_teme_km, found.v_teme_km_s)
+        return self._with_truth("optical", found.payloads, found.native, found.source_id, truth, found.sensor_time_ns)
 
     def isl(self, start_time_ns: int, stop_time_ns: int) -> SimulatedObservations:
         """State reports of the linked satellites in [start, stop)."""

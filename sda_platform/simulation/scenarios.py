@@ -1,4 +1,4 @@
-"""Scenarios besides the everyday link faults: a break-up, a silent radar."""
+"""Scenarios besides the everyday link faults: a break-up, a silent radar, observers in orbit, a manoeuvre."""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
@@ -10,16 +10,27 @@ import pyarrow.compute as pc
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.formats.omm import encode_omm_csv
 from sda_platform.formats.segments import describe_segment
+from sda_platform.orbits.frames import rtn_basis
+from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.simulation.breakup import Breakup, fragment_elements
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.segments import TRUTH_SCHEMA, SimulatedSegment
 from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
 
-Scenario = Literal["nominal", "fragmentation", "outage"]
+Scenario = Literal["nominal", "fragmentation", "outage", "constellation"]
 # The radars must observe the parent for this long; otherwise the scenario shows nothing.
 _OBSERVED_NS: Final = 90_000_000_000
 SCENARIOS: Final[tuple[str, ...]] = get_args(Scenario)
+
+
+@dataclass(frozen=True)
+class Manoeuvre:
+    """A burn of an object at a time: a change of velocity at once, m/s, in radial, transverse and normal axes."""
+
+    norad_id: int
+    time_ns: int
+    dv_rtn_m_s: tuple[float, float, float]
 
 
 @dataclass(frozen=True)
@@ -93,3 +104,20 @@ def with_breakup(sky: Sky, parent_norad_id: int, breakup: Breakup, start_time_ns
     table = decode_element_sets(data, segment_format="omm-csv")
     debris = Sky.of_catalogue(table, objects=None, seed=seed, catalogue_error_s=0.0, start_time_ns=start_time_ns)
     return sky.with_debris(debris, parent, time_ns), data
+
+
+def with_manoeuvre(sky: Sky, burn: Manoeuvre) -> Sky:
+    """The sky in which the object follows its path after the burn from then on.
+
+    Raises ValueError where the object is not in the sky, or SGP4 cannot follow it afterwards.
+    """
+    rows = np.flatnonzero(sky.norad_id == burn.norad_id)
+    if not len(rows):
+        raise ValueError(f"the object that manoeuvres, {burn.norad_id}, is not in the sky")
+    _, r, v = sky.states(rows[-1:], np.array([burn.time_ns]))
+    after = v + np.einsum("nji,j->ni", rtn_basis(r, v), np.asarray(burn.dv_rtn_m_s) / 1000)
+    drag = sky.propagator.elements.bstar_per_earth_radius[rows[-1:]]
+    elements = mean_elements(r, after, burn.time_ns, drag)
+    if not np.isfinite(elements.mean_motion_rev_per_day).all():
+        raise ValueError(f"SGP4 cannot follow {burn.norad_id} after {burn.dv_rtn_m_s} m/s")
+    return sky.with_path(elements, int(rows[-1]), burn.time_ns)

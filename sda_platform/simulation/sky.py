@@ -91,6 +91,24 @@ class Sky:
             start_time_ns=self.start_time_ns,
         )
 
+    def with_path(self, elements: ElementSets, row: int, time_ns: int) -> "Sky":
+        """This sky in which the object at ``row`` follows ``elements`` (1,) from ``time_ns`` on, exactly."""
+        columns = {
+            name: np.append(getattr(self.propagator.elements, name), getattr(elements, name)) for name in _NUMBERS
+        }
+        columns["norad_id"][-1] = self.norad_id[row]
+        ended = np.append(self.ended_time_ns, self.ended_time_ns[row])
+        ended[row] = time_ns
+        return Sky(
+            propagator=Propagator(ElementSets.from_columns(columns)),
+            norad_id=np.append(self.norad_id, self.norad_id[row]),
+            object_name=(*self.object_name, self.object_name[row]),
+            ahead_ns=np.append(self.ahead_ns, 0),
+            born_time_ns=np.append(self.born_time_ns, time_ns),
+            ended_time_ns=ended,
+            start_time_ns=self.start_time_ns,
+        )
+
     def coarse(self, time_ns: IntArray) -> FloatArray:
         """Positions (n, t, 3) km TEME at common times, without the objects' own errors; NaN where SGP4 rejects."""
         return self.propagator.grid(time_ns)[1]

@@ -5,15 +5,25 @@ the duration. The truth accompanies each segment and never lands.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sda_platform.formats.element_sets import decode_element_sets
 from sda_platform.simulation.breakup import Breakup
+from sda_platform.simulation.constellation import Constellation
 from sda_platform.simulation.corruption import FaultRates, delayed, deliveries
 from sda_platform.simulation.observers import Observers, ObservingPlan
 from sda_platform.simulation.randomness import stream
 from sda_platform.simulation.reference import reference_catalogue
-from sda_platform.simulation.scenarios import SCENARIOS, Outage, elements_segment, parent_of, with_breakup
+from sda_platform.simulation.scenarios import (
+    SCENARIOS,
+    Manoeuvre,
+    Outage,
+    elements_segment,
+    parent_of,
+    with_breakup,
+    with_manoeuvre,
+)
 from sda_platform.simulation.segments import SegmentCollector, SimulatedSegment, write_truth
 from sda_platform.simulation.simulated_observations import SimulatedObservations
 from sda_platform.simulation.sky import Sky
@@ -39,12 +49,14 @@ def simulate(
     plan: ObservingPlan = ObservingPlan(),  # noqa: B008 - frozen
     breakup: Breakup = Breakup(),  # noqa: B008 - frozen
     outage: Outage = Outage(),  # noqa: B008 - frozen
+    manoeuvres: Sequence[Manoeuvre] = (),
 ) -> Iterator[SimulatedSegment]:
     """Segments of every feed in order of `available_time_ns`, which starts no earlier than `start_time_ns`.
 
     Args:
         scenario: nominal; fragmentation (`breakup`: new debris, observed at once and published as element sets a
-            little later); outage (`outage`: a radar is silent, then sends its backlog).
+            little later); outage (`outage`: a radar is silent, then sends its backlog); constellation (only the
+            observers in orbit of `plan` observe).
         start_time_ns: ns since the Unix epoch, UTC.
         duration_s: for how long the sensors measure; late observations arrive up to 30 s after.
         seed: the only source of chance.
@@ -54,6 +66,7 @@ def simulate(
         truth_from_ns: until then objects follow their element sets, from then on the numerical model; the start where
             None. Calls that share it, the seed and the catalogue show one world at different times.
         segment_seconds: how many seconds of arrivals of one feed a segment holds.
+        manoeuvres: burns of objects, in any scenario.
 
     Raises:
         ValueError: an unknown scenario, or a break-up that cannot happen.
@@ -74,6 +87,8 @@ def simulate(
         catalogue_error_s=plan.catalogue_error_s,
         start_time_ns=start_time_ns if truth_from_ns is None else truth_from_ns,
     )
+    for burn in sorted(manoeuvres, key=lambda each: each.time_ns):
+        sky = with_manoeuvre(sky, burn)
     published = [elements_segment(data, start_time_ns)] if with_catalogue else []
     if parent is not None:
         sky, debris = with_breakup(sky, parent, breakup, start_time_ns, seed)
@@ -81,24 +96,28 @@ def simulate(
             offset_ns = int((breakup.after_s + breakup.published_after_s) * 1e9)
             published.append(elements_segment(debris, start_time_ns + offset_ns))
     silence = outage if scenario == "outage" else None
-    feeds = _feeds(Observers(sky, plan, seed), rates, silence, start_time_ns, duration_ns, segment_ns)
+    if scenario == "constellation":
+        plan = plan if plan.constellation else replace(plan, constellation=Constellation())
+    feeds = _feeds(Observers(sky, plan, seed), scenario, rates, silence, start_time_ns, duration_ns, segment_ns)
     yield from _merged(feeds, published)
 
 
 def _feeds(
     observers: Observers,
+    scenario: str,
     rates: FaultRates,
     outage: Outage | None,
     start_time_ns: int,
     duration_ns: int,
     segment_ns: int,
 ) -> Iterator[SimulatedSegment]:
-    """Segments of the three sensor feeds in order of arrival."""
-    collectors = {feed: SegmentCollector(feed, start_time_ns, segment_ns) for feed in _FEEDS}
+    """Segments of the scenario's sensor feeds in order of arrival."""
+    reporting = ("optical",) if scenario == "constellation" else _FEEDS
+    collectors = {feed: SegmentCollector(feed, start_time_ns, segment_ns) for feed in reporting}
     stop_time_ns = start_time_ns + duration_ns
     for begin in range(start_time_ns, stop_time_ns, _STRETCH_NS):
         end = min(begin + _STRETCH_NS, stop_time_ns)
-        for feed in _FEEDS:
+        for feed in reporting:
             observations: SimulatedObservations = getattr(observers, feed)(begin, end)
             noise = stream(observers.seed, "faults", feed, begin)
             observations = delayed(observations, rates, noise)

@@ -1,6 +1,6 @@
 """Strategies and builders of sensor observations within the physical limits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 
 import numpy as np
@@ -11,7 +11,7 @@ from sda_platform.formats.angle_references import ANGLE_REFERENCES
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.isl import CLOCK_KINDS, encode_isl_frames
 from sda_platform.formats.observations import decode_observations
-from sda_platform.formats.optical import OpticalRecord
+from sda_platform.formats.optical import OBSERVER, OpticalRecord
 from sda_platform.formats.radar import encode_radar_frames
 
 SEALED_TIME_NS = 1_730_419_205_000_000_000
@@ -57,7 +57,7 @@ radar_readings = st.builds(
     sigma_rate_m_s=sigmas,
 )
 
-optical_records = st.builds(
+_of_telescopes = st.builds(
     OpticalRecord,
     obs_id=st.text(min_size=1).filter(lambda text: text.encode("utf-8", errors="ignore").decode() == text),
     timestamp_ns=sensor_times,
@@ -69,6 +69,16 @@ optical_records = st.builds(
     clock_quality=st.sampled_from(CLOCK_KINDS),
     clock_age_s=st.floats(0, 1e6),
     **{name: st.none() | st.sampled_from(values) for name, values in ANGLE_REFERENCES.items()},
+)
+_in_orbit = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(OBSERVER[:3], st.floats(6.4e6, 5e8)),
+        **dict.fromkeys(OBSERVER[3:6], st.floats(-1e4, 1e4)),
+        OBSERVER[6]: st.floats(1e-6, 1e5),
+    }
+)
+optical_records = st.builds(
+    lambda record, state: replace(record, **state), _of_telescopes, st.just(dict[str, float]()) | _in_orbit
 )
 
 

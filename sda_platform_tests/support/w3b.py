@@ -94,6 +94,7 @@ def readings() -> tuple[Measurements, IntArray, tuple[str, ...]]:
         value=value,
         variance=variance,
         present=present,
+        site_sigma_km=np.zeros(count),
     )
     return measurements, station, names
 

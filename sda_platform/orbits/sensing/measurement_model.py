@@ -46,6 +46,7 @@ class MeasurementColumns(NamedTuple):
     variance: FloatArray
     present: npt.NDArray[np.bool_]
     time_sigma_s: FloatArray
+    site_sigma_km: FloatArray
 
 
 @njit(cache=True, nogil=True)
@@ -157,6 +158,10 @@ def _model(measurements: Any, row: Any, r: Any, v: Any, residual: Any, partials:
         for i in range(4):
             for j in range(3):
                 partials[i, 3 + j] -= delay * partials[i, j]
+    blur = 0.0
+    if kind == OPTICAL and measurements.site_sigma_km[row] > 0.0:
+        away = along(-1.0, triple(measurements.site_km[row]), position)
+        blur = measurements.site_sigma_km[row] ** 2 / dot(away, away)
     rate = _if_present(present, rate)
     sigma = measurements.time_sigma_s[row]
     for i in range(6):
@@ -165,7 +170,7 @@ def _model(measurements: Any, row: Any, r: Any, v: Any, residual: Any, partials:
             partials[i] = 0.0
         for j in range(6):
             noise[i, j] = rate[i] * rate[j] * sigma * sigma
-        noise[i, i] += measurements.variance[row, i] if present[i] else 1.0
+        noise[i, i] += measurements.variance[row, i] + blur if present[i] else 1.0
     return rate
 
 

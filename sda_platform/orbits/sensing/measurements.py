@@ -65,6 +65,8 @@ class Measurements:
     value: FloatArray
     variance: FloatArray
     present: BoolArray
+    site_sigma_km: FloatArray
+    """(m,) 1-sigma of each component of where an orbiting observer was; 0 on the ground."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -91,6 +93,11 @@ class Measurements:
     def usable(self) -> BoolArray:
         """(m,) whether the source is known and every component that its kind requires is present."""
         return self.known_source & self.complete
+
+    @property
+    def from_orbit(self) -> BoolArray:
+        """(m,) whether the observer orbits."""
+        return np.asarray(self.site_sigma_km > 0.0)
 
     @property
     def dimension(self) -> IntArray:
@@ -122,6 +129,10 @@ def prepare(observations: ObservationArrays) -> Measurements:
     time_ns = observations.sensor_time_ns
     sites, registered = _from_registry(observations.source_id, kind, observations.sensors)
     site_km, site_km_s = frames.site_to_teme(sites[:, 0], sites[:, 1], sites[:, 2], time_ns)
+    own_km, own_km_s, own_sigma_km = _observers(observations, kind)
+    from_orbit = own_sigma_km > 0.0
+    site_km = np.where(from_orbit[:, None], own_km, site_km)
+    site_km_s = np.where(from_orbit[:, None], own_km_s, site_km_s)
     enu = frames.enu_basis_teme(sites[:, 0], sites[:, 1], time_ns)
     radar = kind == RADAR
     value, variance = _values(observations, kind, registered)
@@ -133,7 +144,7 @@ def prepare(observations: ObservationArrays) -> Measurements:
     )
     return Measurements(
         kind=kind,
-        known_source=(kind == ISL) | np.isfinite(sites).all(axis=1),
+        known_source=(kind == ISL) | from_orbit | np.isfinite(sites).all(axis=1),
         complete=(present | ~_NEEDED[kind]).all(axis=1) & (kind != UNKNOWN_KIND),
         time_ns=time_ns,
         time_sigma_s=np.hypot(
@@ -146,7 +157,17 @@ def prepare(observations: ObservationArrays) -> Measurements:
         value=value,
         variance=variance,
         present=present,
+        site_sigma_km=own_sigma_km,
     )
+
+
+def _observers(o: ObservationArrays, kind: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where orbiting observers were (m, 3), km and km/s, TEME, and the sigma of it (m,), 0 for all others."""
+    place = np.stack([o.x_m, o.y_m, o.z_m], axis=1) / 1000.0
+    speed = np.stack([o.vx_m_s, o.vy_m_s, o.vz_m_s], axis=1) / 1000.0
+    sigma_km = o.position_sigma_m / 1000.0
+    stated = np.isfinite(place).all(axis=1) & np.isfinite(speed).all(axis=1) & (sigma_km > 0)
+    return place, speed, np.where(stated & (kind == OPTICAL), sigma_km, 0.0)
 
 
 def clock_bound_s(observations: ObservationArrays) -> FloatArray:

@@ -23,8 +23,10 @@ from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.frames import rtn_basis
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurement_model import OPTICAL, RADAR
 from sda_platform.orbits.sensing.measurements import Measurements
+from sda_platform.orbits.tracking.rays import rays_near
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -44,6 +46,10 @@ _LARGEST_PRIOR_RADIUS_KM = 500.0
 # Uncertainty classes for the trees of a crowd: most objects are known to a few kilometres, a few to a hundred.
 _CLASSES_KM = (8.0, 30.0)
 _HORIZON_SINE = -0.05
+# How far a path bends from a straight one in half a bin.
+_BENDING_KM = 0.05
+# The fastest object in units of the speed of light.
+_LIGHT = _FASTEST_KM_S / LIGHT_KM_S
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -149,9 +155,10 @@ def _places(predictions: _Predictions, time_ns: int, classes_km: tuple[float, ..
 def _near(
     measurements: Measurements, predictions: _Predictions, gate_sigmas: float
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    sighting = measurements.kind == OPTICAL
+    sighting = (measurements.kind == OPTICAL) & ~measurements.from_orbit
     crowded = [np.zeros(0, dtype=np.int64)]
-    for rows, places in _moments(measurements, np.flatnonzero(~sighting), predictions, _BIN_NS):
+    placed = measurements.kind != OPTICAL
+    for rows, places in _moments(measurements, np.flatnonzero(placed), predictions, _BIN_NS):
         in_crowd = _in_crowd(measurements.take(rows), places, gate_sigmas)
         crowded.append(rows[in_crowd])
         alone = rows[~in_crowd]
@@ -169,6 +176,9 @@ def _near(
             chosen_rows = rows[site == number]
             row, candidate = _near_rays(measurements.take(chosen_rows), places, gate_sigmas)
             yield chosen_rows[row], candidate
+    for rows, places in _moments(measurements, np.flatnonzero(measurements.from_orbit), predictions, _BIN_NS):
+        row, candidate = _near_rays_from_orbit(measurements.take(rows), places, gate_sigmas)
+        yield rows[row], candidate
 
 
 def _moments(
@@ -271,3 +281,20 @@ def _near_rays(measurements: Measurements, places: _Places, gate_sigmas: float) 
     reach_km = moved_km + prior_radius_km[visible, None] + angle * distance_km[:, None]
     candidate, row = np.nonzero((off_km <= reach_km) & (ahead_km > -reach_km))
     return row, visible[candidate]
+
+
+def _near_rays_from_orbit(measurements: Measurements, places: _Places, gate_sigmas: float) -> tuple[IntArray, IntArray]:
+    """As `_near_rays` for observers in orbit, of which each is somewhere else at each time."""
+    angle = gate_sigmas * np.sqrt(measurements.variance[:, :2].sum(axis=1)) + _LIGHT
+    slack_km = _INTERPOLATION_KM + _BENDING_KM + gate_sigmas * _FASTEST_KM_S * measurements.time_sigma_s
+    pairs = rays_near(
+        measurements.site_km,
+        measurements.direction,
+        (measurements.time_ns - places.time_ns) / 1e9,
+        slack_km + gate_sigmas * measurements.site_sigma_km,
+        angle,
+        places.r_teme_km,
+        places.v_teme_km_s,
+        places.of.prior_radius_km,
+    )
+    return pairs[:, 0], pairs[:, 1]

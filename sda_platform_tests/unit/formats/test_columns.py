@@ -16,6 +16,7 @@ from sda_platform.formats.errors import RecordError
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.identity import observation_ids
 from sda_platform.formats.optical import (
+    OBSERVER,
     RADIANS_PER_ARCSECOND,
     OpticalRecord,
     encode_optical_record,
@@ -124,7 +125,8 @@ def optical_one_by_one(payload: bytes) -> tuple[object, ...]:
     angles = (repr(r.ra_rad), repr(r.dec_rad), repr(r.sigma_arcsec * RADIANS_PER_ARCSECOND), repr(r.clock_age_s))
     identity = encode_optical_record(OpticalRecord(**{f: getattr(r, f) for f in r.__slots__ if f != "received_ns"}))
     references = (getattr(r, name) for name in ANGLE_REFERENCES)
-    return source, r.obs_id, r.timestamp_ns, *angles, r.clock_quality, r.received_ns, *references, identity
+    own = tuple(repr(float("nan") if getattr(r, name) is None else getattr(r, name)) for name in OBSERVER)
+    return source, r.obs_id, r.timestamp_ns, *angles, *own, r.clock_quality, r.received_ns, *references, identity
 
 
 @given(st.lists(lines, max_size=6), st.integers(0, 40), st.integers(0, 40))
@@ -139,7 +141,10 @@ def optical_one_by_one(payload: bytes) -> tuple[object, ...]:
 def test_optical_columns_are_the_records_one_by_one__for_any_lines(odd: list[bytes], at: int, plain: int) -> None:
     payloads = [*PLAIN[:at][:plain], *odd, *PLAIN[at:][:plain]]
     got = decode_optical_records(payloads)
-    values = [[repr(v) for v in column.tolist()] for column in got.values.values()]
+    angles = ("right_ascension_rad", "declination_rad", "angle_sigma_rad", "clock_age_s")
+    state = ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s", "position_sigma_m")
+    nothing = np.full(len(payloads), np.nan)
+    values = [[repr(v) for v in got.values.get(name, nothing).tolist()] for name in (*angles, *state)]
     assert got.received_time_ns is not None
     assert got.identity is not None
     columns = (

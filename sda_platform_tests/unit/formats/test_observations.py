@@ -15,7 +15,7 @@ from sda_platform.formats.cutting import split_records
 from sda_platform.formats.errors import ERROR_KINDS
 from sda_platform.formats.framing.container import pack_records
 from sda_platform.formats.observations import OBSERVATION_SCHEMA, decode_observations
-from sda_platform.formats.optical import OpticalRecord, encode_optical_record
+from sda_platform.formats.optical import OBSERVER, OpticalRecord, encode_optical_record
 from sda_platform.formats.radar import RADAR_FRAME_BYTES
 from sda_platform_tests.support.observations import (
     SEALED_TIME_NS,
@@ -83,6 +83,8 @@ def test_optical_records_survive_the_wire(records: list[OpticalRecord]) -> None:
         assert row["angle_sigma_rad"] == pytest.approx(record.sigma_arcsec * pi / 648_000)
         assert (row["clock_quality"], row["clock_age_s"]) == (record.clock_quality, record.clock_age_s)
         assert [row[name] for name in ANGLE_REFERENCES] == [getattr(record, name) for name in ANGLE_REFERENCES]
+        state = ("x_m", "y_m", "z_m", "vx_m_s", "vy_m_s", "vz_m_s", "position_sigma_m")
+        assert [row[name] for name in state] == [getattr(record, name) for name in OBSERVER]
 
 
 def test_an_unknown_reference_of_angles_is_an_error_that_names_the_known_ones() -> None:

@@ -152,3 +152,10 @@ def test_state_stays_within_window_and_lateness_of_a_steady_stream__DP3_Q5() -> 
         marks = advance(marks, arrivals(table), LATENESS, after(second))
         open_from = marks[PIPELINE] - LATENESS.allowed_ns - fusion.window_ns
         assert after(second) - open_from <= 2 * fusion.window_ns + LATENESS.allowed_ns + s(1)
+
+
+def test_all_observers_in_orbit_are_one_source() -> None:
+    seen = {f"optical-orbit-{number}": 1.0 + number for number in range(5)}
+    marks = followed((ALL | seen, 8.0), ({"optical-orbit-9": 20.0}, 21.0))
+    told = {name: at for name, at in marks.items() if "optical" in name and name.startswith("heard/")}
+    assert told == {"heard/optical-maui": after(1.0), "heard/optical-orbit": after(20.0)}

@@ -150,10 +150,8 @@ def play(
     stars = ids[np.char.startswith(names, "STARLINK")]
     others = ids[~np.char.startswith(names, "STARLINK")]
     objects = list(dict.fromkeys([*pair, *stars[::part].tolist(), *others[::part].tolist()]))
-    plan = ObservingPlan(
-        catalogue_error_s=0.05,
-        constellation=dataclasses.replace(THINNED, rate_per_s=round(RATE_PER_OBJECT * len(objects))),
-    )
+    seen_by = dataclasses.replace(THINNED, rate_per_s=round(RATE_PER_OBJECT * len(objects)))
+    plan = ObservingPlan(catalogue_error_s=0.05, constellation=seen_by)
     begin_ns = burn.time_ns - round(before_s * 1e9)
     segments = simulate(
         "constellation", start_time_ns=begin_ns, duration_s=before_s + after_s, seed=seed, objects=objects, plan=plan,

@@ -307,21 +307,32 @@ def test_spark_and_delta_rs_race_in_the_store_and_no_commit_is_doubled_spec_86_8
     assert sum(each["won"] for each in told) == COMMITS - 1
 
 
-def test_a_pass_becomes_observations_in_the_store_once(engine: str, tmp_path: Path, root: str) -> None:
+def copied(source: Path, target: str) -> None:
+    """Copy the files below ``source`` into the store, as `aws s3 cp --recursive` does."""
+    for file in (each for each in source.rglob("*") if each.is_file()):
+        (location(target) / file.relative_to(source).as_posix()).write_bytes(file.read_bytes())
+
+
+def test_a_lake_that_moves_into_the_store_goes_on_there_and_takes_each_record_once(
+    engine: str, tmp_path: Path, root: str
+) -> None:
+    before = Platform(tmp_path, attach(engine, "before"), START_NS, remote=engine)
+    data, chosen = sealed(before.zone("radar"), "a.radar"), [RAW_RECORDS.name, OBSERVATIONS.name]
+    before.run("observations_to_alerts", only=chosen)
+    copied(tmp_path / "lake", f"{root}/lake")
+    copied(tmp_path / "landing", f"{root}/landing")
     session = attach(engine, "tests", lake_uri=f"{root}/lake")
     platform = Platform(tmp_path, session, START_NS, remote=engine, store=root)
-    data = sealed(platform.zone("radar"), "a.radar")
-    chosen = [RAW_RECORDS.name, OBSERVATIONS.name]
-    platform.run("observations_to_alerts", only=chosen)
     assert platform.rows(OBSERVATIONS, "observation_id").num_rows == 3
-    assert platform.zone("radar").pending_names() == []
     platform.zone("radar").seal("again.radar", data, replace(described(data)))
     sealed(platform.zone("radar"), "b.radar", 5)
     platform.run("observations_to_alerts", only=chosen)
+    assert platform.zone("radar").pending_names() == []
     assert platform.rows(RAW_RECORDS, "segment_name").num_rows == 3 + 5
     zones = landing_zones(platform.settings.landing_uri)
     found = recover(platform.lake, [RAW_RECORDS, OBSERVATIONS], zones, depth=Depth.COLUMNS, repair=False)
     assert [problem for each in found for problem in each.problems] == []
+    assert before.lake.head(RAW_RECORDS).sequence == 1
 
 
 def test_the_engine_uses_new_credentials_while_runs_go_on(

@@ -61,6 +61,10 @@ def ephemerides() -> OperatorEphemerides:
     published = objects.take(np.flatnonzero(objects.elements.norad_id == mover()))
     path = burned(published, [Burn(BEGIN_NS + 1500 * NS, (0.0, 8.0, 0.0))])
     r, v, _ = path.at(times)
+    # What SGP4 does not follow: half a kilometre across the equator, zero when the two meet.
+    turn = 2 * np.pi / 2400 * (times - MEETING_NS) / NS
+    r[:, 2] += 0.5 * np.sin(turn)
+    v[:, 2] += 0.5 * 2 * np.pi / 2400 * np.cos(turn)
     there, speed, _ = path.at(np.array([MEETING_NS]))
     oncoming = Propagator(mean_elements(there * (1 + 0.3 / np.linalg.norm(there)), -speed, MEETING_NS))
     _, r2, v2 = oncoming.at(np.zeros(len(times), np.int64), times)

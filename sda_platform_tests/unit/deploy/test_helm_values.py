@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 from dagster._config import validate_config
+from dagster._core.run_coordinator.queued_run_coordinator import QueuedRunCoordinator
 from dagster_k8s import K8sRunLauncher
 
+from sda_platform.runtime.run_queue import PromptRunCoordinator
 from sda_platform.settings import require_known_variables
 from sda_platform.spark.channel import TOKEN_VARIABLE, host_and_port
 
@@ -75,5 +77,6 @@ def test_one_run_holds_a_pool_as_on_one_machine() -> None:
     assert theirs.pop("enabled")
     assert theirs == ours
     coordinator = VALUES["dagsterDaemon"]["runCoordinator"]
-    assert coordinator["type"] == INSTANCE["run_coordinator"]["class"]
-    assert snake(coordinator["config"]["queuedRunCoordinator"]) == INSTANCE["run_coordinator"]["config"]
+    assert coordinator["type"] == QueuedRunCoordinator.__name__  # Dagster's own images lack the class of dagster.yaml
+    assert issubclass(PromptRunCoordinator, QueuedRunCoordinator)
+    assert coordinator["config"]["queuedRunCoordinator"] == {"dequeueIntervalSeconds": 1}

@@ -51,6 +51,7 @@ BY_ELEMENTS = {
     "run-workers": "delivery.committed",
 }
 """Services, and the step at which each is killed: of one run, or of the run that repeats it."""
+LONG = pytest.mark.skipif("SERVICES" not in os.environ, reason="takes as long as the rest; see `make soak SERVICES=1`")
 _RUNS = "{ runsOrError { ... on Runs { results { jobName status } } } }"
 
 
@@ -149,6 +150,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         settings = {
             **SETTINGS,
             **armed(work / ORDERS),
+            "SDA_ORPHAN_GRACE_S": "15",
             "SDA_HOME": str(home),
             "SDA_SPARK_REMOTE": front.remote,
             TOKEN_VARIABLE: TOKEN,
@@ -200,23 +202,26 @@ def test_what_lands_becomes_alerts_once_and_the_records_are_in_postgres(fed: Dep
     assert not list((fed.home / "dagster").rglob("*.db")), "no SQLite file"
 
 
-def test_the_death_of_each_service_at_a_step_of_a_run_loses_and_doubles_nothing(fed: Deployment) -> None:
-    orders, met = fed.home.with_name(ORDERS), list[str]()
-    for struck, landed in ((BY_READINGS, fed.world.next_stretch()), (BY_ELEMENTS, [fed.world.new_element_sets()])):
-        order: Injection | None = None
-        for service, point in reversed(struck.items()):
-            order = Injection(point, "kill-other", pid=fed.services.processes[service].pid, then=order)
-        assert order is not None
-        order.arm(orders)
-        fed.land(landed)
-        met += struck.values()
-        assert eventually(lambda: fed.revived() and hits(orders) == met, TIMEOUT_S), hits(orders)  # noqa: B023
+@pytest.mark.parametrize(
+    "struck", [BY_READINGS, pytest.param(BY_ELEMENTS, marks=LONG)], ids=lambda each: "+".join(each)
+)
+def test_the_death_of_each_service_at_a_step_of_a_run_loses_and_doubles_nothing(
+    fed: Deployment, struck: dict[str, str]
+) -> None:
+    orders, order = fed.home.with_name(ORDERS), None
+    for service, point in reversed(struck.items()):
+        order = Injection(point, "kill-other", pid=fed.services.processes[service].pid, then=order)
+    assert order is not None
+    met = [*hits(orders), *struck.values()]
+    order.arm(orders)
+    fed.land(fed.world.next_stretch() if struck is BY_READINGS else [fed.world.new_element_sets()])
+    assert eventually(lambda: fed.revived() and hits(orders) == met, TIMEOUT_S), hits(orders)
     fed.drain()
     assert fed.problems() == []
     assert [name for name, each in fed.services.processes.items() if each.poll() is not None] == []
 
 
-@pytest.mark.skipif("SERVICES" not in os.environ, reason="takes as long as the rest; see `make soak SERVICES=1`")
+@LONG
 def test_a_restart_of_postgres_during_a_run_loses_and_doubles_nothing(fed: Deployment) -> None:
     """It has Dagster's records and the alerts. A process manager starts a service again that ends meanwhile."""
     with fed.instance as instance:

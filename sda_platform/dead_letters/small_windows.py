@@ -24,9 +24,11 @@ _REJECTED = ds.field("error_kind").is_valid()
 def few_rejected(store: Lake, plan: Plan, tables: Sequence[Table]) -> pa.Table | None:
     """The rejected records of the plan's windows on ``tables`` as dead letters; None where there are too many."""
     rejected_of = partial(store.new_rows, plan, where=_REJECTED)
-    if sum(rejected_of(table, ["error_kind"]).num_rows for table in tables) > MOST_REJECTED:
+    counts = [rejected_of(table, ["error_kind"]).num_rows for table in tables]
+    if sum(counts) > MOST_REJECTED:
         return None
-    letters = (_letters(rejected_of(table), table.name, plan.as_of_ns) for table in tables)
+    refusing = (table for table, count in zip(tables, counts, strict=True) if count)
+    letters = (_letters(rejected_of(table), table.name, plan.as_of_ns) for table in refusing)
     return pa.concat_tables([_SCHEMA.empty_table(), *letters])
 
 

@@ -10,7 +10,6 @@ machine; the processor time of the engine hardly depends on what else runs.
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,8 +18,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as Grid
-from waiting import wait_for
 
+from sda_platform.runtime.class_archive import listening_engine, warm
 from sda_platform.runtime.processes import free_port
 from sda_platform.spark import engine
 from sda_platform.spark.class_archive import use_archive
@@ -62,24 +61,10 @@ def _start(directory: Path, *, is_archived: bool) -> tuple[float, ...]:
     left_out = [] if is_archived else use_archive(java)
     command = [each for each in command if each not in left_out]
     began_s = time.monotonic()
-    with (directory / "engine.log").open("wb") as log:
-        environment = {**os.environ, **engine.server_environment(directory)}
-        server = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=directory)
-        try:
-            wait_for(lambda: engine.is_listening(port), "the engine")
-            listening = (time.monotonic() - began_s, _processor_s(server.pid))
-            warm_up = [
-                sys.executable,
-                "-m",
-                "sda_platform.runtime.warm_up",
-                engine.remote_address(port),
-                str(directory),
-            ]
-            subprocess.run(warm_up, check=True, stdout=subprocess.DEVNULL)
-            return (*listening, time.monotonic() - began_s, _processor_s(server.pid))
-        finally:
-            server.kill()
-            server.wait()
+    with listening_engine(command, directory, port) as server:
+        listening = (time.monotonic() - began_s, _processor_s(server.pid))
+        warm(directory, port)
+        return (*listening, time.monotonic() - began_s, _processor_s(server.pid))
 
 
 def _processor_s(pid: int) -> float:

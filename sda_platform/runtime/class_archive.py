@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from sda_platform.runtime.processes import free_port
@@ -18,6 +20,7 @@ from sda_platform.spark.jars import JarsMissing
 from sda_platform.spark.java import Java, JavaMissing, find_java
 
 _START_WITHIN_S, _END_WITHIN_S = 180.0, 300.0
+_LOG = "engine.log"
 
 
 class ArchiveFailed(RuntimeError):
@@ -59,37 +62,42 @@ def _train(directory: Path, archive: Path) -> None:
     """Run an engine in ``directory`` until it is warm, then end it."""
     for name in ("warehouse", "scratch"):
         (directory / name).mkdir()
-    port, log = free_port(0), directory / "engine.log"
+    port = free_port(0)
     command = engine.server_command(find_java(), directory, port=port, driver_memory="1g", archiving=archive)
-    environment = {**os.environ, **engine.server_environment(directory)}
-    with log.open("wb") as output:
-        server = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=directory)
-        try:
-            _await_start(server, port)
-            warm_up = [
-                sys.executable,
-                "-m",
-                "sda_platform.runtime.warm_up",
-                engine.remote_address(port),
-                str(directory),
-            ]
-            if subprocess.run(warm_up, stdout=output, stderr=output, check=False).returncode:
-                raise ArchiveFailed("the engine does not work")
+    try:
+        with listening_engine(command, directory, port) as server:
+            warm(directory, port)
             server.terminate()
             server.wait(_END_WITHIN_S)
-        except (ArchiveFailed, subprocess.TimeoutExpired) as problem:
-            raise ArchiveFailed(f"{problem}\n{log.read_text(errors='replace')[-1500:]}") from None
+    except (ArchiveFailed, subprocess.TimeoutExpired) as problem:
+        log = (directory / _LOG).read_text(errors="replace")
+        raise ArchiveFailed(f"{problem}\n{log[-1500:]}") from None
+
+
+@contextmanager
+def listening_engine(command: Sequence[str], directory: Path, port: int) -> "Iterator[subprocess.Popen[bytes]]":
+    """The engine of ``command``, once it listens; it ends with the block. Raises ArchiveFailed: it did not start."""
+    environment = {**os.environ, **engine.server_environment(directory)}
+    with (directory / _LOG).open("wb") as output:
+        server = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=directory)
+        try:
+            deadline = time.monotonic() + _START_WITHIN_S
+            while not engine.is_listening(port):
+                if server.poll() is not None or time.monotonic() > deadline:
+                    raise ArchiveFailed("the engine did not start")
+                time.sleep(0.1)
+            yield server
         finally:
             server.kill()
             server.wait()
 
 
-def _await_start(server: "subprocess.Popen[bytes]", port: int) -> None:
-    deadline = time.monotonic() + _START_WITHIN_S
-    while not engine.is_listening(port):
-        if server.poll() is not None or time.monotonic() > deadline:
-            raise ArchiveFailed("the engine did not start")
-        time.sleep(0.1)
+def warm(directory: Path, port: int) -> None:
+    """Warm the engine at ``port`` as a start of the platform does. Raises ArchiveFailed: it does not work."""
+    command = [sys.executable, "-m", "sda_platform.runtime.warm_up", engine.remote_address(port), str(directory)]
+    with (directory / _LOG).open("ab") as output:
+        if subprocess.run(command, stdout=output, stderr=output, check=False).returncode:
+            raise ArchiveFailed("the engine does not work")
 
 
 def main() -> int:

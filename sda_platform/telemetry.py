@@ -99,6 +99,7 @@ _TABLES = (
     _metric("upstream_lag_commits", "table", "Upstream commits that a table has not consumed."),
     _metric("landing_pending_segments", "zone", "Segments that wait in a landing zone."),
     _metric("landing_oldest_seconds", "zone", "Since the oldest pending segment came; 0 where none waits."),
+    _metric("command_oldest_seconds", "station priority", "Since the oldest ground command that waits was issued."),
     _metric("recovery_path_total", "path", "Tables at the last start: local (as left or repaired), fresh (no commit)."),
 )
 _OBJECTIVES = (

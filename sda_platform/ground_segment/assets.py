@@ -1,14 +1,14 @@
 """Assets of the ground segment: landing/ground → ground_events → ground_commands."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
 from sda_platform.clock import NANOSECONDS_PER_SECOND
-from sda_platform.ground_segment.command_states import decode, states
+from sda_platform.ground_segment.command_states import decode, oldest_pending_ns, states
 from sda_platform.ground_segment.links import heartbeat_events, link_events, link_states
 from sda_platform.ground_segment.path_states import path_states
 from sda_platform.ground_segment.tables import GROUND_COMMANDS, GROUND_EVENTS, GROUND_FEED
@@ -50,7 +50,8 @@ def ground_events(
 def ground_commands(lake: LakeResource, leases: LeaseResource) -> dg.MaterializeResult[Any]:
     """The state of each ground command and when it reached each state; which uplink of a station is active.
 
-    The metadata show who holds which lease, and which paths are suspected or declared failed, since when.
+    The metadata show who holds which lease, and which paths are suspected or declared failed, since when. They show
+    how long the oldest command of each priority has waited.
 
     A command is sent at least once and executed at most once: the station has its id, and refuses the sender of an
     older fencing token.
@@ -61,14 +62,26 @@ def ground_commands(lake: LakeResource, leases: LeaseResource) -> dg.Materialize
         return nothing_new(store, plan)
     events = [row for row in store.new_rows(plan, GROUND_EVENTS).to_pylist() if row["error_kind"] is None]
     named = {row["command_id"] for row in events}
-    before = [row for row in store.current_rows(plan).to_pylist() if row["command_id"] in named]
-    rows = states(before, events)
+    present = {row["command_id"]: row for row in store.current_rows(plan).to_pylist()}
+    rows = states([row for row in present.values() if row["command_id"] in named], events)
+    waiting = oldest_pending_ns({**present, **{row["command_id"]: row for row in rows}}.values())
     receipt = store.replace(plan, pa.Table.from_pylist(rows, GROUND_COMMANDS.content_schema))
     facts: dict[str, Any] = {f"now_{state}": count for state, count in Counter(row["state"] for row in rows).items()}
     upto = plan.window(GROUND_EVENTS).upto_sequence
     links = link_events(store, upto_sequence=upto)
     heard = heartbeat_events(store, plan.as_of_ns - _HEARD_NS, upto_sequence=upto)
-    return materialized(store, receipt, **facts, **shown_links(links, heard), **shown_leases(leases))
+    shown = {**shown_waiting(waiting, plan.as_of_ns), **shown_links(links, heard), **shown_leases(leases)}
+    return materialized(store, receipt, **facts, **shown)
+
+
+def shown_waiting(oldest_ns: Mapping[tuple[str, int], int], now_ns: int) -> dict[str, Any]:
+    """How long the oldest command of each station and priority has waited, the most urgent first."""
+    order = sorted(oldest_ns.items(), key=lambda each: (each[0][0], -each[0][1]))
+    rows = [
+        {"station": station, "priority": priority, "oldest_waits_s": (now_ns - issued_ns) / NANOSECONDS_PER_SECOND}
+        for (station, priority), issued_ns in order
+    ]
+    return _table("waiting", rows)
 
 
 def shown_links(events: list[dict[str, Any]], heard: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:

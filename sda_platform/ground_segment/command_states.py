@@ -60,6 +60,16 @@ def states(before: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, An
     return [{name: row[name] for name in GROUND_COMMANDS.content_schema.names} for _, row in sorted(changed.items())]
 
 
+def oldest_pending_ns(commands: Iterable[Mapping[str, Any]]) -> dict[tuple[str, int], int]:
+    """When the oldest command that is not final was issued, by station and priority (GC29); rows of the table."""
+    oldest: dict[tuple[str, int], int] = {}
+    for row in commands:
+        if row["state"] not in _FINAL:
+            key = row["station"], row["priority"]
+            oldest[key] = min(oldest.get(key, row["issued_time_ns"]), row["issued_time_ns"])
+    return oldest
+
+
 def transitions(events: Iterable[Mapping[str, Any]]) -> list[Transition]:
     """The events of commands as transitions of a queue, in their order; those that are only issued are none."""
     found: dict[str, list[Mapping[str, Any]]] = {}

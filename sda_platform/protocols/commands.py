@@ -127,13 +127,6 @@ class CommandQueue:
         """Commands that are accepted or dispatched, in the order of their acceptance."""
         return [command for state, command, _ in self._state.values() if state in (ACCEPTED, DISPATCHED)]
 
-    def oldest_age_ns(self, now_ns: int) -> dict[int, int]:
-        """Age of the oldest pending command of each priority: starvation is visible."""
-        ages: dict[int, int] = {}
-        for command in self.pending:
-            ages[command.priority] = max(ages.get(command.priority, 0), now_ns - command.issued_ns)
-        return ages
-
     def _change(self, state: str, command: Command) -> Transition:
         self._number += 1
         transition = Transition(self._number, state, command)

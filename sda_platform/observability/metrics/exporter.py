@@ -9,6 +9,8 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND
 from sda_platform.fusion.sources import HEARD
 from sda_platform.fusion.tables import FIRST_OPEN_WINDOW, FUSED_TRACKS
 from sda_platform.fusion.watermarks import PIPELINE, window_start
+from sda_platform.ground_segment.command_states import oldest_pending_ns
+from sda_platform.ground_segment.tables import GROUND_COMMANDS
 from sda_platform.lake.errors import LakeError
 from sda_platform.lake.lake import Lake
 from sda_platform.lake.log_commits import Commit, Head
@@ -46,6 +48,7 @@ class PlatformMetrics:
         now_ns = lake.clock.now_ns()
         self._events: list[ObjectiveEvents] = list(events_since(lake, now_ns - now_ns % DAY_NS))
         self._repeated: set[str] = set()
+        self._commands_at, self._oldest_ns = 0, dict[tuple[str, int], int]()
         self.metrics = AccumulatedMetrics()
         paths = Counter("local" if sequence else "fresh" for sequence in self._followed.values())
         self.metrics.add(MetricSample("recovery_path_total", (path,), float(n)) for path, n in paths.items())
@@ -55,7 +58,7 @@ class PlatformMetrics:
 
         A table that cannot be read leaves out what it would have given. Raises its error once all else is shown.
         """
-        for metric in ("vital_red", "runs_active"):
+        for metric in ("vital_red", "runs_active", "command_oldest_seconds"):
             self.metrics.clear(metric)
         self.metrics.replace(
             [*_landing_states(facts), *_machine_states(facts), *_vital_states(history), *_run_states(facts)]
@@ -64,6 +67,9 @@ class PlatformMetrics:
         heads = {table.name: self._lake.log(table).head() for table in TABLES}
         self.metrics.replace(self._table_states(heads, facts.now_ns))
         failures = [error for table in TABLES if (error := self._follow(table))]
+        if error := self._follow_commands(heads[GROUND_COMMANDS.name].sequence):
+            failures.append(error)
+        self.metrics.replace(_command_states(self._oldest_ns, facts.now_ns))
         self.metrics.replace(self._levels(facts.now_ns, history))
         if failures:
             raise failures[0]
@@ -90,6 +96,16 @@ class PlatformMetrics:
                 self.metrics.add(samples)
                 self._events += commit_events(commit, found, latency_s)
                 self._followed[table.name] = commit.sequence
+        except (LakeError, DeltaError, OSError) as error:
+            return error
+        return None
+
+    def _follow_commands(self, sequence: int) -> Exception | None:
+        """Read which ground commands wait, after a commit; why they could not be read."""
+        try:
+            if sequence != self._commands_at:
+                rows = self._lake.log(GROUND_COMMANDS).rows(["station", "priority", "state", "issued_time_ns"])
+                self._commands_at, self._oldest_ns = sequence, oldest_pending_ns(rows.to_pylist())
         except (LakeError, DeltaError, OSError) as error:
             return error
         return None
@@ -140,6 +156,12 @@ def _landing_states(facts: Facts) -> Iterator[MetricSample]:
     for zone, backlog in facts.backlogs.items():
         yield MetricSample("landing_pending_segments", (zone,), float(backlog.segments))
         yield MetricSample("landing_oldest_seconds", (zone,), backlog.oldest_s or 0.0)
+
+
+def _command_states(oldest_ns: dict[tuple[str, int], int], now_ns: int) -> Iterator[MetricSample]:
+    for (station, priority), issued_ns in oldest_ns.items():
+        age_s = (now_ns - issued_ns) / NANOSECONDS_PER_SECOND
+        yield MetricSample("command_oldest_seconds", (station, str(priority)), age_s)
 
 
 def _machine_states(facts: Facts) -> Iterator[MetricSample]:

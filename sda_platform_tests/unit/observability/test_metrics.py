@@ -14,8 +14,11 @@ from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
 from sda_platform.dead_letters.tables import DEAD_LETTERS
 from sda_platform.delivery.tables import ALERT_DELIVERIES
 from sda_platform.fusion.tables import FUSED_TRACKS
+from sda_platform.ground_segment.tables import GROUND_COMMANDS
 from sda_platform.ingest.tables import RAW_RECORDS
+from sda_platform.lake.commit import overwrite
 from sda_platform.lake.lake import Lake, without_session
+from sda_platform.lake.table import COMMIT_SEQUENCE
 from sda_platform.observability.lineage import stages
 from sda_platform.observability.metrics.exporter import PlatformMetrics
 from sda_platform.observability.objectives import DAY_NS, OBJECTIVES, ObjectiveEvents, alert_latency_s, service_levels
@@ -28,7 +31,7 @@ from sda_platform.registry import TABLES
 from sda_platform.settings import Settings
 from sda_platform.telemetry import METRICS, MetricKind
 from sda_platform_tests.support.delivered_batch import a_delivered_batch
-from sda_platform_tests.support.delta_tables import commit, lake_at
+from sda_platform_tests.support.delta_tables import commit, lake_at, rows_of, with_delta_rs
 
 MONITORING = Path(__file__).parents[3] / "monitoring"
 NOW_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND + DAY_NS // 2
@@ -92,6 +95,29 @@ def test_commits_add_to_the_metrics_from_the_moment_of_following__DP5_O1(lake: L
     followed.refresh(Facts(NOW_NS), VitalHistory().after([Reading("daemon_beats", VitalState.GREEN)], 20.0))
     assert shown("vital_red", "daemon_beats", "platform") is None
     assert shown("runs_active", "alerts", "queued") is None
+
+
+def test_how_long_the_oldest_command_of_each_priority_has_waited_is_a_metric__GC29(lake: Lake) -> None:
+    def row(name: str, priority: int, state: str, age_s: int) -> dict[str, object]:
+        issued_ns = NOW_NS - age_s * NANOSECONDS_PER_SECOND
+        return {"command_id": name, "station": "s", "priority": priority, "state": state, "issued_time_ns": issued_ns}
+
+    def replace_all(rows: list[dict[str, object]]) -> None:
+        plan = lake.plan(GROUND_COMMANDS)
+        stamped = rows_of(GROUND_COMMANDS, [{COMMIT_SEQUENCE: plan.sequence, **each} for each in rows])
+        overwrite(lake.log(GROUND_COMMANDS), plan, stamped, changed=len(rows), engine=with_delta_rs)
+
+    waiting = [row("a", 10, "issued", 5), row("b", 10, "accepted", 9), row("d", 255, "dispatched", 1)]
+    replace_all([*waiting, row("c", 10, "acknowledged", 30)])
+    followed = PlatformMetrics(lake, window_s=30)
+    followed.refresh(Facts(NOW_NS), VitalHistory())
+    assert followed.metrics.value("command_oldest_seconds", "s", "10") == 9.0
+    assert followed.metrics.value("command_oldest_seconds", "s", "255") == 1.0
+    followed.refresh(Facts(NOW_NS + NANOSECONDS_PER_SECOND), VitalHistory())
+    assert followed.metrics.value("command_oldest_seconds", "s", "10") == 10.0
+    replace_all([{**each, "state": "expired"} for each in waiting])
+    followed.refresh(Facts(NOW_NS), VitalHistory())
+    assert followed.metrics.value("command_oldest_seconds", "s", "10") is None, "nothing waits"
 
 
 def test_a_commit_that_cannot_be_read_hides_nothing_else_and_is_counted_once(lake: Lake) -> None:

@@ -58,13 +58,6 @@ def test_an_expired_command_is_dropped_and_the_drop_is_a_transition() -> None:
     assert queue.push(command("late", expires_ns=50)) is None, "an id is used once"
 
 
-def test_the_age_of_the_oldest_command_of_each_priority_is_visible__GC29() -> None:
-    queue = CommandQueue(4, 1)
-    queue.push(command("a", issued_ns=3))
-    queue.push(command("b", issued_ns=7))
-    assert queue.oldest_age_ns(10) == {PRIORITY["HOUSEKEEPING"]: 7}
-
-
 def fault_schedule(seed: int) -> tuple[Counter[str], set[str], set[str]]:
     """Executions by id, all accepted ids, and those that expired, under crashes, lost answers, repeats and failover."""
     chance, station = random.Random(seed), Station()

@@ -3,11 +3,14 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sda_platform.runtime.processes import free_port
+from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.postgres_server import PASSWORD, required_binaries
 
 _START_S = 60
 
@@ -89,3 +92,49 @@ def postgres_replicas(binaries: Path, directory: Path, count: int) -> Iterator[P
     finally:
         replicas.stop()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+class MovingPostgres:
+    """A leader, its synchronous standby, and before both an address that moves with the leader.
+
+    It can be stopped and started as a single server can.
+    """
+
+    def __init__(self, servers: PostgresReplicas, address: CuttingProxy) -> None:
+        self._servers, self._address = servers, address
+        self._leader = 0
+
+    @property
+    def url(self) -> str:
+        """The address, as the setting of a subscriber; the servers ask for no password, and take any."""
+        return f"postgresql://sda:{PASSWORD}@127.0.0.1:{self._address.port}/postgres"
+
+    def start(self) -> None:
+        """Let the leader serve again."""
+        self._servers.start(self._leader)
+
+    def stop(self) -> None:
+        """End the leader as a power loss does."""
+        self._servers.crash(self._leader)
+
+    def lose_leader(self) -> None:
+        """End the leader, and lead the address to its standby, which takes no writes before `promote`."""
+        self.stop()
+        self._leader = 1
+        self._address.redirect(self._servers.ports[self._leader])
+
+    def promote(self) -> None:
+        """Let the standby take writes."""
+        self._servers.promote(self._leader)
+
+
+@contextmanager
+def moving_postgres() -> Iterator[MovingPostgres]:
+    """A leader and its standby in a directory of their own; skips the test where no server is installed."""
+    binaries = required_binaries()
+    with (
+        tempfile.TemporaryDirectory(prefix="sda-postgres-", ignore_cleanup_errors=True) as place,
+        postgres_replicas(binaries, Path(place), 2) as servers,
+        CuttingProxy(servers.ports[0]) as address,
+    ):
+        yield MovingPostgres(servers, address)

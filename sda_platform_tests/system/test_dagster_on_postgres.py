@@ -1,7 +1,9 @@
-"""Dagster's records in a real Postgres server, by the ``dagster.yaml`` of a start: kept over restarts and cuts."""
+"""Dagster's records in a real Postgres server, by the ``dagster.yaml`` of a start: kept over restarts, cuts and a
+change of the leader.
+"""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -11,6 +13,7 @@ from sda_platform.runtime import platform_home
 from sda_platform.runtime.errors import PlatformError
 from sda_platform.runtime.supervisor import Platform
 from sda_platform_tests.support.cutting_proxy import CuttingProxy
+from sda_platform_tests.support.postgres_replicas import moving_postgres
 from sda_platform_tests.support.postgres_server import PASSWORD, PostgresServer, postgres_with_empty_database
 
 pytestmark = pytest.mark.timeout(300)
@@ -37,7 +40,7 @@ def instance(
     """The instance of a platform whose start has found the setting."""
     address = f"127.0.0.1:{network.port}"
     at = server.url.rpartition("@")[2].partition("/")[0]
-    monkeypatch.setenv(platform_home.POSTGRES_VARIABLE, with_driver(server).replace(at, address))
+    monkeypatch.setenv(platform_home.POSTGRES_VARIABLE, with_driver(server.url).replace(at, address))
     platform_home.prepare(tmp_path, "127.0.0.1:1", os.environ)
     with dg.DagsterInstance.from_config(str(platform_home.dagster_home(tmp_path))) as opened:
         yield opened
@@ -45,18 +48,17 @@ def instance(
     assert os.environ[platform_home.POSTGRES_VARIABLE] not in written, "the password stays in the environment"
 
 
-def with_driver(server: PostgresServer) -> str:
-    """The server's address as the setting has it."""
-    return server.url.replace("postgresql://", platform_home.POSTGRES_SCHEME)
+def with_driver(url: str) -> str:
+    """A server's address as the setting has it."""
+    return url.replace("postgresql://", platform_home.POSTGRES_SCHEME)
 
 
-def run(instance: dg.DagsterInstance, network: CuttingProxy | None = None) -> str:
-    """Materialize an asset; where there is a ``network``, it is cut while the asset is made. Returns the run's id."""
+def run(instance: dg.DagsterInstance, meanwhile: Callable[[], None] = lambda: None) -> str:
+    """Materialize an asset, and do ``meanwhile`` while it is made. Returns the run's id."""
 
     @dg.asset
     def made() -> None:
-        if network is not None:
-            network.cut(for_good=False)
+        meanwhile()
 
     result = dg.materialize([made], instance=instance)
     assert result.success
@@ -90,10 +92,33 @@ def test_runs_events_and_cursors_survive_the_death_of_the_server(
 def test_a_connection_that_is_cut_during_a_run_loses_no_event(
     instance: dg.DagsterInstance, network: CuttingProxy
 ) -> None:
-    cut = run(instance, network)
+    cut = run(instance, lambda: network.cut(for_good=False))
     assert materialized_by(instance) == cut
     found = instance.get_run_by_id(cut)
     assert found is not None and found.status is dg.DagsterRunStatus.SUCCESS
+
+
+def test_a_leader_that_dies_during_a_run_is_followed_by_its_standby_and_no_event_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with moving_postgres() as servers:
+        monkeypatch.setenv(platform_home.POSTGRES_VARIABLE, with_driver(servers.url))
+        platform_home.prepare(tmp_path, "127.0.0.1:1", os.environ)
+
+        def fail_over() -> None:
+            servers.lose_leader()
+            servers.promote()
+
+        with dg.DagsterInstance.from_config(str(platform_home.dagster_home(tmp_path))) as instance:
+            before = run(instance)
+            instance.run_storage.set_cursor_values(_CURSOR)
+            struck = run(instance, fail_over)
+            after = run(instance)
+            found = {record.run_id: record.status for record in instance.get_runs()}
+            assert found == dict.fromkeys((before, struck, after), dg.DagsterRunStatus.SUCCESS)
+            assert instance.run_storage.get_cursor_values(set(_CURSOR)) == _CURSOR
+            kinds = [[record.dagster_event_type for record in instance.all_logs(each)] for each in (before, struck)]
+            assert kinds[0] == kinds[1], "each event of the run, before and after the change of the leader"
 
 
 def test_an_address_without_a_driver_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 Also a network that is cut at any byte of a delivery, and a leader that dies in the middle of one.
 """
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -27,12 +26,11 @@ from sda_platform_tests.support.delivery_rounds import (
     undelivered_or_doubled,
 )
 from sda_platform_tests.support.delta_tables import lake_at
-from sda_platform_tests.support.postgres_replicas import postgres_replicas
+from sda_platform_tests.support.postgres_replicas import moving_postgres
 from sda_platform_tests.support.postgres_server import (
     PASSWORD,
     PostgresServer,
     postgres_with_empty_database,
-    required_binaries,
 )
 from sda_platform_tests.support.subscriber_contract import SubscriberContract, entry, standing
 
@@ -156,11 +154,8 @@ def test_a_leader_that_dies_during_a_delivery_is_followed_by_its_standby_and_not
     lake, written = lake_at(tmp_path / "lake"), list[str]()
     struck: list[str] = []
     with ExitStack() as stack:
-        place = stack.enter_context(tempfile.TemporaryDirectory(prefix="sda-postgres-"))
-        servers = stack.enter_context(postgres_replicas(required_binaries(), Path(place), 2))
-        address = stack.enter_context(CuttingProxy(servers.ports[0]))
-        setting = servers.urls[0].replace(str(servers.ports[0]), str(address.port))
-        subscriber = PostgresSubscriber(setting)
+        servers = stack.enter_context(moving_postgres())
+        subscriber = PostgresSubscriber(servers.url)
         report(lake, (ALERTS[0], 0, "insert"))
         deliver(lake, subscriber)
         report(lake, (ALERTS[0], 0, "retract"), *((alert, 0, "insert") for alert in ALERTS[1:]))
@@ -169,12 +164,11 @@ def test_a_leader_that_dies_during_a_delivery_is_followed_by_its_standby_and_not
             written.extend([reached] if reached == "delivery.written" else [])
             if len(written) == 2 and not struck:
                 struck.append(reached)
-                servers.crash(0)
-                address.redirect(servers.ports[1])
+                servers.lose_leader()
                 with pytest.raises((SubscriberUnavailable, SubscriberMisconfigured)) as refused:
                     subscriber.apply("too-early", [entry(0)])
                 assert disposition_of(refused.value) is Disposition.TRANSIENT, "a standby takes no writes yet"
-                servers.promote(1)
+                servers.promote()
 
         stack.callback(failpoints.watch, None)
         failpoints.watch(fail_over)

@@ -20,11 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "setup")]
 
-from system_packages import install_chromium, install_etcd, install_java, install_postgres, install_venv  # noqa: E402
+from system_packages import install_chromium, install_etcd, install_java, install_nginx, install_postgres, install_venv  # noqa: E402
 
 from sda_platform.spark import jars  # noqa: E402
 from sda_platform.spark.java import Java, JavaMissing, find_java  # noqa: E402
 from sda_platform_tests.support.etcd_server import etcd_binary  # noqa: E402
+from sda_platform_tests.support.nginx_program import nginx_program  # noqa: E402
 from sda_platform_tests.support.postgres_server import postgres_binaries  # noqa: E402
 
 VENV = ROOT / ".venv"
@@ -57,7 +58,7 @@ class SetupFailed(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Set up what is missing. ``--tests`` also sees to a Chromium and a Postgres server, which tests use."""
+    """Set up what is missing. ``--tests`` also sees to the servers and the browser that tests use."""
     try:
         if not _is_current():
             _set_up()
@@ -65,6 +66,7 @@ def main(arguments: list[str]) -> int:
             _browser()
             _postgres()
             _etcd()
+            _nginx()
     except (SetupFailed, JavaMissing, jars.JarsMissing, OSError) as problem:
         sys.stderr.write(f"\nset-up stopped: {problem}\n")
         return 1
@@ -171,6 +173,13 @@ def _etcd() -> None:
         install_etcd(_say)
     if etcd_binary() is None:
         _say("no etcd here and none could be installed: the tests of leases with one will be skipped")
+
+
+def _nginx() -> None:
+    if nginx_program() is None:
+        install_nginx(_say)
+    if nginx_program() is None:
+        _say("no nginx here and none could be installed: the tests of separate services will be skipped")
 
 
 def _is_current() -> bool:

@@ -40,6 +40,11 @@ def install_etcd(say: Say) -> None:
     _install(say, "etcd, for the tests of leases", apt="etcd-server", dnf="etcd", brew="etcd")
 
 
+def install_nginx(say: Say) -> None:
+    """The proxy for the tests of separate services; they start their own, this one's is not used."""
+    _install(say, "nginx, for the tests of separate services", apt="nginx-light", dnf="nginx", brew="nginx")
+
+
 def _install(say: Say, what: str, **package_by_manager: str) -> None:
     for manager, package in package_by_manager.items():
         commands = _commands(manager, package)

@@ -12,6 +12,7 @@ import pytest
 
 from sda_platform.runtime.processes import free_port
 from sda_platform.spark import engine
+from sda_platform_tests.support.nginx_program import nginx_program
 from sda_platform_tests.support.running_platform import eventually
 
 TEMPLATE = Path(__file__).parents[2] / "deploy/nginx.conf.template"
@@ -47,7 +48,7 @@ class Proxy:
 @contextmanager
 def proxy(directory: Path, *, ui: int, connect: int) -> Iterator[Proxy]:
     """nginx before the ports ``ui`` and ``connect`` of this machine; skips the test where there is no nginx."""
-    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    program = nginx_program()
     if program is None or shutil.which("openssl") is None:
         pytest.skip("no nginx here (Debian, Ubuntu: apt install nginx-light)")
     directory.mkdir()
@@ -64,7 +65,7 @@ def proxy(directory: Path, *, ui: int, connect: int) -> Iterator[Proxy]:
     }
     (directory / "sda.conf").write_text(_substituted(TEMPLATE.read_text(), chosen))
     (directory / "nginx.conf").write_text(_AROUND)
-    command = [program, "-p", str(directory), "-c", "nginx.conf", "-e", "start.log"]
+    command = [str(program), "-p", str(directory), "-c", "nginx.conf", "-e", "start.log"]
     with (directory / "output.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

@@ -48,6 +48,8 @@ SETTINGS: Mapping[str, str] = {
     # What a schedule computes depends on when it starts: victim and twin would differ.
     "SDA_FUSION_REFRESH": "false",
     "SDA_TASKING": "false",
+    # Samples of metrics come by the wall clock: the world did not land them, and the twin has none.
+    "SDA_METRICS_INTERVAL_S": "1e9",
     # Alerts that depend on the assessments alone, not on what was sent before: every change is sent, no level is kept.
     "SDA_ALERT_YELLOW_PC": "1e-7",
     "SDA_ALERT_DILUTION_WITHIN_H": "0",

@@ -31,7 +31,7 @@ endif
 
 soak: setup  ## the fault campaign, for hours; SAMPLE=1 a sample, ARGS='--seed 7 --point NAME' one case; YEAR=1 a year of operation; RACE=5000 commits of racing writers; S3=1 in an object store; SERVICES=1 separate services; T3=1 a real etcd cluster
 ifdef RACE
-	@RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k race
+	@RACE_COMMITS=$(RACE) $(BIN)/python -m pytest $(TEST_DIR)/system/test_racing_writers.py $(TEST_DIR)/system/test_object_store.py -k "race or writers"
 else ifdef SERVICES
 	@SERVICES=1 $(BIN)/python -m pytest $(TEST_DIR)/system/test_separate_services.py
 else

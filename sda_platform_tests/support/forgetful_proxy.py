@@ -30,7 +30,9 @@ def forgetful_proxy(store: str) -> Iterator[str]:
             for name, value in answer.getheaders():
                 if name.lower() not in _HOP_BY_HOP:
                     self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
+            # The answer to HEAD tells how long the object is, and does not have it.
+            length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(content))
+            self.send_header("Content-Length", length or "0")
             self.end_headers()
             self.wfile.write(content)
             upstream.close()

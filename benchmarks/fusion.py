@@ -43,8 +43,9 @@ from sda_platform.orbits.sensing.light import LIGHT_KM_S
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.sensing.observations import ObservationArrays, TextArray
 from sda_platform.orbits.tracking.slices import SLICE_NS, accumulate_slices
-from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
 from sda_platform.orbits.tracking.window import FitWindow
+from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,

@@ -19,7 +19,8 @@ from sda_platform.orbits.risk.degenerate import BoolArray
 from sda_platform.orbits.sensing.measurements import prepare
 from sda_platform.orbits.tracking.estimation import StateFits, fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
-from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
+from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,

@@ -41,7 +41,8 @@ from sda_platform.orbits.screening.parallel import screen_elements
 from sda_platform.orbits.screening.volumes import Volume
 from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.tracking.estimation import fit_windows
-from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
+from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform.simulation.observers import ObservingPlan
 from sda_platform.simulation.reference import REFERENCE_TIME_NS, reference_catalogue
 from sda_platform.simulation.sky import Sky

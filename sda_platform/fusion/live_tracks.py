@@ -13,7 +13,8 @@ from sda_platform.fusion.track_states import LOST, Life, LifeRules, life_of, pas
 from sda_platform.lake.arrow import arrays
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
+from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.window_information import WindowFits
 
 WINDOW_COLUMNS = ("norad_id", "epoch_time_ns", *STATE_COLUMNS, "covariance", "predicted_state", "predicted_covariance")
 TRACK_SCHEMA = TRACKS.content_schema

@@ -20,7 +20,8 @@ from sda_platform.orbits.sensing.observations import ObservationArrays
 from sda_platform.orbits.sensing.passes import find_passes, site_sensor
 from sda_platform.orbits.tracking.estimation import fit_windows
 from sda_platform.orbits.tracking.progress import forget, fuse_window
-from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
+from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform.orbits.two_body import two_body_state
 
 _EPOCH_NS = 1_730_419_200 * NANOSECONDS_PER_SECOND

@@ -12,7 +12,7 @@ from sda_platform.orbits.mean_elements import mean_elements
 from sda_platform.orbits.propagation import Propagator
 from sda_platform.orbits.sensing.sensors import sensor_registry
 from sda_platform.orbits.tracking.estimation import fit_windows
-from sda_platform.orbits.tracking.track_filter import WindowFits
+from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform_tests.support import satkit_truth
 from sda_platform_tests.support.published_sets import fit_elements
 from sda_platform_tests.support.scenes import SECOND_NS, observe, place, window_fits

@@ -15,7 +15,7 @@ from sda_platform.orbits.element_errors import element_covariance_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray
 from sda_platform.orbits.mean_elements import from_equinoctial, mean_elements, states_and_partials, to_equinoctial
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import WindowFits, observation_information
+from sda_platform.orbits.tracking.window_information import WindowFits, observation_information
 
 _ROUNDS = 12
 # In sigmas: a smaller step changes nothing that matters.

@@ -21,7 +21,7 @@ from sda_platform.orbits.sensing.light import echo_range_km, seen_state
 from sda_platform.orbits.sensing.observations import ObservationArrays, stacked
 from sda_platform.orbits.sensing.sensors import Sensor, sensor_registry
 from sda_platform.orbits.tracking.estimation import StateFits
-from sda_platform.orbits.tracking.track_filter import WindowFits
+from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform.orbits.two_body import two_body_state
 
 DAY_NS = 86_400_000_000_000

@@ -13,7 +13,8 @@ from sda_platform.orbits.determination.track_elements import following_elements
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics
 from sda_platform.orbits.elements import FloatArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks, observation_information
+from sda_platform.orbits.tracking.track_filter import filter_tracks
+from sda_platform.orbits.tracking.window_information import WindowFits, observation_information
 
 # A direction in which a window reduces the prior's variance by less than a thousandth is not observed.
 _LEAST_INFORMATION = 1e-3

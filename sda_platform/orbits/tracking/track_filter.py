@@ -2,55 +2,36 @@
 
 State, drag area and reflective area are estimated together, propagated numerically between windows.
 
-A window fit starts from the catalogue's prediction, so that two fits of one object share that prior. The prior is
-removed (information of the fit less information of the prior) before the update; otherwise it would count once per
-window. A fit inconsistent with the filtered covariance is set aside. When the next one is inconsistent too, a
-manoeuvre is detected: the velocity covariance is widened and filtering continues.
+A fit inconsistent with the filtered covariance is set aside. When the next one is inconsistent too, a
+manoeuvre is detected: the velocity covariance is widened and filtering continues. The state after it then comes from a
+fit of one impulse to the windows around it (`impulse_fit`), unless no impulse explains them.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import chi2
 
-from sda_platform.orbits.covariance import rtn_to_teme, symmetric
+from sda_platform.orbits.covariance import rtn_to_teme
 from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS, Dynamics, rotated
 from sda_platform.orbits.dynamics.orbit_uncertainty import UncertainOrbits, first_coefficients
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
+from sda_platform.orbits.tracking.impulse_fit import Impulse, fit_impulse
+from sda_platform.orbits.tracking.window_information import Evidence, WindowFits, innovation_of, updated_by
 
-# A direction in which a fit reduces the variance by less than a thousandth has no testable innovation.
-_LEAST_INFORMATION = 1e-3
 _IMPLAUSIBLE = 1e-6
 # One sigma of an unforeseen change of speed. The position follows from the time of the manoeuvre, which is known
 # to about a window.
 _MANOEUVRE_KM_S = 0.05
 _MANOEUVRE_TIME_S = 30.0
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class WindowFits:
-    """``w`` window fits in order of object and time; TEME, km and km/s."""
-
-    group: IntArray
-    """(w,) which of the ``g`` objects, ascending from 0."""
-    epoch_ns: IntArray
-    state: FloatArray
-    """(w, 6)"""
-    covariance: FloatArray
-    """(w, 6, 6)"""
-    predicted: FloatArray
-    """(w, 6) the catalogue's prediction at the time of the fit: the mean of the fit's prior."""
-    prior_covariance: FloatArray
-    """(w, 6, 6) covariance of that prior."""
-
-    def take(self, rows: IntArray) -> WindowFits:
-        """Only these windows, by position."""
-        return WindowFits(*(getattr(self, field.name)[rows] for field in dataclasses.fields(self)))
+# Windows shortly before the first contradiction may be after the manoeuvre. The filter goes on from so long after it.
+_BEFORE_NS, _FITTED_NS = 180_000_000_000, 600_000_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -82,6 +63,19 @@ class FilteredStates:
         """(g, 6, 6) of the state."""
         return self.joint_covariance[:, :6, :6]
 
+    def with_orbits(
+        self, rows: IntArray, others: FilteredStates, speed: FloatArray, sigma: FloatArray
+    ) -> FilteredStates:
+        """These with the orbits ``others`` at ``rows``, and with these changes of velocity there, km/s."""
+        columns = {
+            name: getattr(self, name).copy() for name in ("epoch_ns", "state", "coefficients", "joint_covariance")
+        }
+        for name, column in columns.items():
+            column[rows] = getattr(others, name)
+        speeds, sigmas = self.manoeuvre_km_s.copy(), self.manoeuvre_sigma_km_s.copy()
+        speeds[rows], sigmas[rows] = speed, sigma
+        return dataclasses.replace(self, **columns, manoeuvre_km_s=speeds, manoeuvre_sigma_km_s=sigmas)
+
 
 def filter_tracks(
     fits: WindowFits, propagator: Propagator, index: npt.ArrayLike, dynamics: Dynamics = CONSTANT_DYNAMICS
@@ -99,52 +93,60 @@ def filter_tracks(
     Source: Bar-Shalom, Li & Kirubarajan, Estimation with Applications to Tracking and Navigation (2001), sections 5.2
     (normalised innovation), 11.3 (manoeuvre detection by it), 7.2 (information form).
     """
-    evidence = _Evidence.of(fits, dynamics)
+    evidence = Evidence.of(fits, dynamics)
     first = np.flatnonzero(np.diff(fits.group, prepend=-1))
     filter_ = _Filter.at_first(fits, propagator, np.asarray(index, dtype=np.int64), first, dynamics)
-    count = np.diff(first, append=len(fits.group))
-    for step in range(int(count.max(initial=0))):
-        live = np.flatnonzero(count > step)
-        filter_.update(live, first[live] + step, evidence)
-    return filter_.report(evidence)
+    filter_.follow(first, np.append(first[1:], len(fits.group)), evidence)
+    found = filter_.report(evidence)
+    manoeuvred = np.flatnonzero(filter_.manoeuvre_row >= 0)
+    if not len(manoeuvred):
+        return found
+    return _with_impulses(found, filter_, manoeuvred, fits, propagator, np.asarray(index, dtype=np.int64), evidence)
 
 
-def observation_information(fits: WindowFits, reference: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Information matrix (w, 6, 6) and vector (w, 6), about the reference, of each window's observations alone."""
-    prior = np.linalg.inv(fits.prior_covariance)
-    posterior = np.linalg.inv(fits.covariance)
-    vector = np.einsum("wij,wj->wi", posterior, fits.state - reference)
-    vector -= np.einsum("wij,wj->wi", prior, fits.predicted - reference)
-    return posterior - prior, vector
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Evidence:
-    """The observations of all windows, in GCRF."""
-
-    epoch_ns: IntArray
-    reference: FloatArray
-    """(w, 6) the states about which the vectors are."""
-    information: FloatArray
-    """(w, 8, 8), nothing about the coefficients."""
-    vector: FloatArray
-    """(w, 8)"""
-
-    @classmethod
-    def of(cls, fits: WindowFits, dynamics: Dynamics) -> _Evidence:
-        information, vector = observation_information(fits, fits.predicted)
-        turn = dynamics.turn(fits.epoch_ns)
-        wide, long = np.zeros((len(turn), 8, 8)), np.zeros((len(turn), 8))
-        wide[:, :6, :6] = rotated(turn, information)
-        for part in (slice(0, 3), slice(3, 6)):
-            long[:, part] = np.einsum("wij,wj->wi", turn, vector[:, part])
-        return cls(fits.epoch_ns, dynamics.to_gcrf(fits.predicted, fits.epoch_ns), wide, long)
-
-    def about(self, rows: IntArray, orbits: UncertainOrbits) -> tuple[FloatArray, FloatArray]:
-        """Information (n, 8, 8) and vector (n, 8) of windows ``rows`` about the states of ``orbits``."""
-        information = self.information[rows]
-        moved = np.einsum("nij,nj->ni", information[:, :, :6], orbits.state - self.reference[rows])
-        return information, self.vector[rows] - moved
+def _with_impulses(
+    found: FilteredStates,
+    filter_: _Filter,
+    manoeuvred: IntArray,
+    fits: WindowFits,
+    propagator: Propagator,
+    index: IntArray,
+    evidence: Evidence,
+) -> FilteredStates:
+    """``found``, where the objects ``manoeuvred`` follow from fits of an impulse to their windows around it."""
+    dynamics, epoch_ns = filter_.dynamics, evidence.epoch_ns
+    begin, end = (np.searchsorted(fits.group, manoeuvred, side=side) for side in ("left", "right"))
+    contradicted_ns = epoch_ns[filter_.manoeuvre_row[manoeuvred]]
+    cut, fitted = (
+        np.array([
+            start + np.searchsorted(epoch_ns[start:stop], at_ns, side="right")
+            for start, stop, at_ns in zip(begin, end, contradicted_ns + offset_ns, strict=True)
+        ])
+        for offset_ns in (-_BEFORE_NS, _FITTED_NS)
+    )  # fmt: skip
+    before = _Filter.at_first(fits, propagator, index[manoeuvred], begin, dynamics)
+    before.follow(begin, cut, evidence)
+    impulses: list[Impulse | None] = []
+    for number, at_ns in enumerate(contradicted_ns.tolist()):
+        rows = np.arange(cut[number], fitted[number])
+        rows = rows[~filter_.set_aside[rows]]
+        orbit = before.orbits.take(np.array([number]))
+        impulses.append(fit_impulse(orbit, *evidence.of_rows(rows), at_ns, dynamics))
+    known = np.array([impulse is not None for impulse in impulses])
+    if not known.any():
+        return found
+    newest_ns = epoch_ns[fitted - 1]  # the newest window may be set aside
+    orbits = [
+        impulse.orbit.at(dynamics, newest_ns[number : number + 1]) for number, impulse in enumerate(impulses) if impulse
+    ]
+    after = before.restarted(np.flatnonzero(known), orbits)
+    after.follow(fitted[known], end[known], evidence)
+    return found.with_orbits(
+        manoeuvred[known],
+        after.report(evidence),
+        np.array([impulse.speed_km_s for impulse in impulses if impulse]),
+        np.array([impulse.sigma_km_s for impulse in impulses if impulse]),
+    )
 
 
 @dataclasses.dataclass(eq=False)
@@ -159,6 +161,8 @@ class _Filter:
     first_inconsistent_row: IntArray
     manoeuvre_row: IntArray
     unexplained: IntArray
+    set_aside: npt.NDArray[np.bool_]
+    """(w,) the windows that no update has used."""
     ballistic: UncertainOrbits
     """The orbits without the detected manoeuvre, at the window at which it was detected."""
 
@@ -184,15 +188,39 @@ class _Filter:
             first_inconsistent_row=np.full(count, -1),
             manoeuvre_row=np.full(count, -1),
             unexplained=np.zeros(count, dtype=np.int64),
+            set_aside=np.zeros(len(fits.group), dtype=np.bool_),
             ballistic=orbits.copied(),
         )
 
-    def update(self, live: IntArray, rows: IntArray, evidence: _Evidence) -> None:
+    def follow(self, begin: IntArray, end: IntArray, evidence: Evidence) -> None:
+        """Update each object with its windows from ``begin`` to before ``end``."""
+        count = end - begin
+        for step in range(int(count.max(initial=0))):
+            live = np.flatnonzero(count > step)
+            self.update(live, begin[live] + step, evidence)
+
+    def restarted(self, chosen: IntArray, orbits: Sequence[UncertainOrbits]) -> _Filter:
+        """A filter of the objects ``chosen`` that goes on from ``orbits``, one (1) of each."""
+        columns = [each.name for each in dataclasses.fields(UncertainOrbits)]
+        joined = UncertainOrbits(*(np.concatenate([getattr(each, name) for each in orbits]) for name in columns))
+        return dataclasses.replace(
+            self,
+            orbits=joined,
+            innovation=self.innovation[chosen],
+            innovation_size=self.innovation_size[chosen],
+            inconsistent_count=np.zeros(len(chosen), dtype=np.int64),
+            first_inconsistent_row=np.full(len(chosen), -1),
+            manoeuvre_row=np.full(len(chosen), -1),
+            unexplained=np.zeros(len(chosen), dtype=np.int64),
+            ballistic=joined.copied(),
+        )
+
+    def update(self, live: IntArray, rows: IntArray, evidence: Evidence) -> None:
         """Update with the windows ``rows``, one of each object in ``live``."""
         is_first = self.orbits.epoch_ns[live] == evidence.epoch_ns[rows]
         predicted = self.orbits.take(live).at(self.dynamics, evidence.epoch_ns[rows])
         information, vector = evidence.about(rows, predicted)
-        innovation, size = _innovation(predicted.covariance, information, vector)
+        innovation, size = innovation_of(predicted.covariance, information, vector)
         limit = chi2.isf(_IMPLAUSIBLE, np.maximum(size, 1))
         is_inconsistent = (innovation > limit) & ~is_first
         self.inconsistent_count[live] = np.where(is_inconsistent, self.inconsistent_count[live] + 1, 0)
@@ -208,7 +236,9 @@ class _Filter:
             covariance = np.where(is_manoeuvre[:, None, None], covariance + _manoeuvre_noise(lead_s), covariance)
         accepted = ~is_inconsistent | is_manoeuvre
         self.unexplained[live] += ~accepted
-        change, smaller = _update(covariance, information, vector)
+        self.set_aside[rows] = ~accepted
+        self.set_aside[self.manoeuvre_row[live[is_manoeuvre]]] = False
+        change, smaller = updated_by(covariance, information, vector)
         change = np.where(accepted[:, None], change, 0.0)
         updated = UncertainOrbits(
             predicted.epoch_ns,
@@ -221,7 +251,7 @@ class _Filter:
         self.innovation[live] = np.where(is_first, np.nan, innovation)
         self.innovation_size[live] = size
 
-    def report(self, evidence: _Evidence) -> FilteredStates:
+    def report(self, evidence: Evidence) -> FilteredStates:
         manoeuvred = self.manoeuvre_row >= 0
         when = np.where(manoeuvred, evidence.epoch_ns[np.maximum(self.manoeuvre_row, 0)], 0)
         speed, sigma = np.full(len(when), np.nan), np.full(len(when), np.nan)
@@ -254,31 +284,3 @@ def _manoeuvre_noise(lead_s: FloatArray) -> FloatArray:
     noise[:, :3, :3], noise[:, 3:6, 3:6] = (dt**2 + _MANOEUVRE_TIME_S**2) * unit, unit
     noise[:, :3, 3:6] = noise[:, 3:6, :3] = dt * unit
     return np.asarray(_MANOEUVRE_KM_S**2 * noise)
-
-
-def _whitened(covariance: FloatArray, information: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Factor of the covariance, and the information's axes and eigenvalues (n, 8) in its units, negative ones set to
-    zero.
-    """
-    known = np.isfinite(covariance).all(axis=(1, 2), keepdims=True)
-    factor = np.linalg.cholesky(np.where(known, covariance, np.eye(8)))
-    inner = factor.swapaxes(-1, -2) @ np.nan_to_num(information) @ factor
-    sizes, axes = np.linalg.eigh(0.5 * (inner + inner.swapaxes(-1, -2)))
-    return factor, axes, np.maximum(sizes, 0.0)
-
-
-def _innovation(covariance: FloatArray, information: FloatArray, residual: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Squared normalised innovation (n,) of the information against the state, and its degrees of freedom (n,)."""
-    factor, axes, sizes = _whitened(covariance, information)
-    along = np.einsum("nji,nj->ni", axes, np.einsum("nkj,nk->nj", factor, residual))
-    is_observable = sizes > _LEAST_INFORMATION
-    squares = np.where(is_observable, along**2 / (sizes**2 + np.where(is_observable, sizes, 1.0)), 0.0)
-    return squares.sum(axis=1), is_observable.sum(axis=1)
-
-
-def _update(covariance: FloatArray, information: FloatArray, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Change (n, 8) of state and coefficients, and their covariance (n, 8, 8) after it."""
-    factor, axes, sizes = _whitened(covariance, information)
-    root = factor @ axes
-    smaller = (root / (1 + sizes[:, None, :])) @ root.swapaxes(-1, -2)
-    return np.einsum("nij,nj->ni", smaller, residual), symmetric(smaller)

@@ -16,7 +16,8 @@ from sda_platform.orbits.dynamics.orbit_uncertainty import orbits_of_teme
 from sda_platform.orbits.element_errors import tracking_prior_rtn
 from sda_platform.orbits.elements import ElementSets, FloatArray, IntArray
 from sda_platform.orbits.propagation import Propagator
-from sda_platform.orbits.tracking.track_filter import WindowFits, filter_tracks
+from sda_platform.orbits.tracking.track_filter import filter_tracks
+from sda_platform.orbits.tracking.window_information import WindowFits
 
 DATA = Path(__file__).parents[2] / "data/dynamics"
 NOISE = {"low": (0.05, 2e-3), "medium": (0.2, 5e-3), "geostationary": (0.2, 5e-3), "eccentric": (0.2, 5e-3)}

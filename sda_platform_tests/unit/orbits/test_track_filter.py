@@ -11,7 +11,8 @@ from sda_platform.orbits.dynamics.numerical import CONSTANT_DYNAMICS
 from sda_platform.orbits.dynamics.orbit_uncertainty import first_coefficients
 from sda_platform.orbits.elements import FloatArray, IntArray
 from sda_platform.orbits.tracking.estimation import fit_windows
-from sda_platform.orbits.tracking.track_filter import FilteredStates, WindowFits, filter_tracks
+from sda_platform.orbits.tracking.track_filter import FilteredStates, filter_tracks
+from sda_platform.orbits.tracking.window_information import WindowFits
 from sda_platform_tests.support.scenes import (
     SECOND_NS,
     START_NS,

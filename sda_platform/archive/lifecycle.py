@@ -14,7 +14,7 @@ from sda_platform.lake.lake import Lake
 from sda_platform.lake.table import Table
 
 _MB = 2**20
-_POLL_S = 5.0
+_POLL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,8 @@ class LifecyclePolicy:
     """Hours are UTC, ``[from, until)``. ``budget_bytes`` are those of the small files that one run compacts.
     Compaction merges files below the least healthy size into files of at most ``target_file_bytes``.
 
-    A run waits at most ``alert_wait_s`` for alerts that wait; then it ends, and the next one continues.
+    A run waits at most ``alert_wait_s`` for alerts that wait; then it ends, and the next one continues. Alerts stop
+    the compaction of a table at most ``stops_for_alerts`` times; after that it is completed beside them.
     """
 
     small_file_bytes: int = 32 * _MB
@@ -32,6 +33,7 @@ class LifecyclePolicy:
     expiry_hours: tuple[int, int] = (0, 6)
     budget_bytes: int = 50 * 2**30
     alert_wait_s: float = 600.0
+    stops_for_alerts: int = 20
     journal_grace_h: int = 24
 
     def may_compact(self, now_ms: int) -> bool:

@@ -14,12 +14,11 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
+from sda_platform.archive.compaction import StoppedForAlerts, compact
 from sda_platform.archive.dagster_history import purge_runs
 from sda_platform.archive.expiry import expire_files
-from sda_platform.archive.footers import HEALTHY_BYTES
 from sda_platform.archive.lifecycle import POLICY, LifecyclePolicy, chosen_tables, select, small_files, wait_for_alerts
 from sda_platform.archive.log_cleanup import clean_log
-from sda_platform.archive.parquet_profile import writer_settings
 from sda_platform.archive.process_logs import bound_logs
 from sda_platform.archive.tags import Tags
 from sda_platform.lake.holds import VersionLeases
@@ -38,7 +37,7 @@ _ATTEMPTS = dg.RetryPolicy(max_retries=3, delay=5.0)
 DRILL_DAY = 1
 """Day of the month on which every copy of every tag is read."""
 _S_PER_DAY = 86_400
-_OPTIMIZE = "spark.databricks.delta.optimize"
+_UNFINISHED = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 Report = Callable[[str], object]
 ZonesOf = Callable[[Table], Sequence[LandingZone]]
 
@@ -95,9 +94,8 @@ def maintenance_job(tables: Sequence[Table]) -> dg.JobDefinition:
 
 
 def alerts_wait(instance: dg.DagsterInstance) -> bool:
-    """Whether a run that leads to alerts waits for its turn."""
-    waiting = dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED], tags={POOL_TAG: Pool.ALERTS})
-    return bool(instance.get_runs(waiting, limit=1))
+    """Whether a run that leads to alerts waits for its turn, or is under way."""
+    return bool(instance.get_run_ids(dg.RunsFilter(statuses=_UNFINISHED, tags={POOL_TAG: Pool.ALERTS}), limit=1))
 
 
 def maintain_all(
@@ -109,27 +107,29 @@ def maintain_all(
     retention: Retention = RETENTION,
     policy: LifecyclePolicy = POLICY,
     is_manual: bool = False,
-    alerts_wait: Callable[[], bool] = lambda: False,
+    alerts_wait: Callable[[], bool] | None = None,
     zones_of: ZonesOf = lambda _table: (),
     report: Report = lambda _line: None,
 ) -> dict[str, Any]:
     """Do what is due for ``tables`` at ``now_ms`` (Unix time), and ``report`` it; returns figures for the UI.
 
-    ``others`` are all tables that may consume them, ``zones_of`` returns the landing zones of a table. A manual run
+    ``others`` are all tables that may consume them, ``zones_of`` returns the landing zones of a table. Compaction stops
+    while ``alerts_wait`` returns True. A manual run
     ignores the hours, and keeps to the budget. Raises InvariantError where a lease is damaged, and, after all else,
     where a tag is. The copies of tags are read on one day of the month.
     """
     figures = dict.fromkeys(("compacted_tables", "compacted_files", "compacted_bytes", "journalled_files"), 0)
     figures |= dict.fromkeys(("deleted_files", "freed_bytes", "removed_versions", "removed_segments"), 0)
-    figures["postponed_tables"] = 0
+    figures |= dict.fromkeys(("postponed_tables", "stops_for_alerts"), 0)
     if policy.may_compact(now_ms) or is_manual:
         chosen = select((small_files(lake, table, policy) for table in tables), policy)
         for number, each in enumerate(chosen):
-            if not wait_for_alerts(alerts_wait, policy):
+            replaced, stops = _compact_beside_alerts(lake, each.table, alerts_wait, policy)
+            figures["stops_for_alerts"] += stops
+            if replaced is None:
                 figures["postponed_tables"] = len(chosen) - number
                 report("alerts wait: the rest is compacted by the next run")
                 break
-            replaced = compact(lake, each.table)
             figures["compacted_tables"] += 1
             figures["compacted_files"] += replaced
             figures["compacted_bytes"] += each.size_bytes
@@ -142,6 +142,21 @@ def maintain_all(
         if datetime.fromtimestamp(now_ms / 1000, UTC).day == DRILL_DAY:
             report(f"{tags.verify_all()} tags read in full, as a restore would")
     return figures
+
+
+def _compact_beside_alerts(
+    lake: Lake, table: Table, alerts_wait: Callable[[], bool] | None, policy: LifecyclePolicy
+) -> tuple[int | None, int]:
+    """How many files were replaced, None where alerts waited for too long; how often alerts stopped the compaction."""
+    stops = 0
+    while alerts_wait is not None and stops < policy.stops_for_alerts:
+        if not wait_for_alerts(alerts_wait, policy):
+            return None, stops
+        try:
+            return compact(lake, table, alerts_wait), stops
+        except StoppedForAlerts:
+            stops += 1
+    return compact(lake, table), stops
 
 
 def _expire(
@@ -181,22 +196,6 @@ def _expire(
             report(f"{table.name}: {old.segments} old segments removed ({old.freed_bytes / 1e6:,.0f} MB)")
         yield "removed_segments", old.segments
         yield "freed_bytes", old.freed_bytes
-
-
-def compact(lake: Lake, table: Table) -> int:
-    """Compact one table into files of its Parquet profile; returns how many files were replaced.
-
-    The result is on disk on return. Delta's own bounds (1 GiB both) would rewrite healthy files every time, into files
-    that are too large.
-    """
-    session = lake.session
-    session.conf.set(f"{_OPTIMIZE}.minFileSize", HEALTHY_BYTES[0])
-    session.conf.set(f"{_OPTIMIZE}.maxFileSize", POLICY.target_file_bytes)
-    for name, value in writer_settings(table).items():
-        session.conf.set(name, value)
-    metrics = session.sql(f"OPTIMIZE delta.`{lake.log(table).uri}`").collect()[0]["metrics"]
-    lake.head(table)
-    return int(metrics["numFilesRemoved"])
 
 
 def nightly(job: dg.JobDefinition) -> dg.ScheduleDefinition:

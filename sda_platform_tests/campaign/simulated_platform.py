@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from upath import UPath
 
 from sda_platform import failpoints
-from sda_platform.archive.maintenance import compact
+from sda_platform.archive.compaction import compact
 from sda_platform.clock import NANOSECONDS_PER_SECOND, MissionClock
 from sda_platform.conjunction.tables import CONJUNCTION_ALERTS
 from sda_platform.delivery.assets import alert_deliveries

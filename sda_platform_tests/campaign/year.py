@@ -445,6 +445,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--directory", type=Path, help="where it works, such as a disk in memory (removed if green)")
     chosen = parser.parse_args(arguments)
     plan = YearPlan(chosen.days, chosen.commits, chosen.start, chosen.seed)
+    if chosen.directory is not None:
+        chosen.directory.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix="sda-year-", dir=chosen.directory))
     began_s = time.monotonic()
     found = report(run(directory, plan, lambda line: sys.stdout.write(f"{line}\n")), plan)

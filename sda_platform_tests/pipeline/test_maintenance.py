@@ -1,5 +1,8 @@
 """The maintenance with the real engine: what it sets, what it leaves alone, and a log that it cut."""
 
+import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, get_args
@@ -9,10 +12,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from sda_platform.archive.compaction import compact
 from sda_platform.archive.encoding_audit import write_encoded
 from sda_platform.archive.footers import table_layout
 from sda_platform.archive.lifecycle import POLICY
-from sda_platform.archive.maintenance import compact, maintain_all
+from sda_platform.archive.maintenance import maintain_all
 from sda_platform.archive.parquet_profile import UNREADABLE, Encoding, candidates
 from sda_platform.clock import MissionClock
 from sda_platform.ingest.tables import OBSERVATIONS
@@ -68,6 +72,29 @@ def test_small_files_are_compacted_once_and_an_idle_table_is_left_alone_spec_53_
     assert log.version() == maintained
     append(log, planned(log), observations(spark, "c"))
     assert (log.head().sequence, log.row_count()) == (POLICY.small_files + 2, POLICY.small_files + 2)
+
+
+@pytest.mark.parametrize(
+    ("most_stops", "answers", "stops"),
+    [
+        pytest.param(9, "0 1 0", 1, id="one_alert_comes_while_it_runs"),
+        pytest.param(2, "0 1 0 1 0 1", 2, id="alerts_come_again_and_again_and_it_is_completed_beside_them"),
+    ],
+)
+def test_a_compaction_stops_for_alerts_and_is_repeated_after_them__DL6_I18(
+    lake: Lake, address: str, most_stops: int, answers: str, stops: int
+) -> None:
+    log = lake.log(OBSERVATIONS)
+    for number in range(POLICY.small_files + 1):
+        commit(lake, OBSERVATIONS, [{"observation_id": f"{number:03d}"}])
+    before = log.rows().sort_by("observation_id")
+    client = [sys.executable, "-m", "sda_platform_tests.support.maintenance_client"]
+    told = subprocess.run(
+        [*client, address, lake.uri, str(most_stops), *answers.split()], stdout=subprocess.PIPE, check=True
+    )
+    done = json.loads(told.stdout)
+    assert (done["stops_for_alerts"], done["compacted_files"]) == (stops, POLICY.small_files + 1)
+    assert log.rows().sort_by("observation_id").equals(before)
 
 
 def test_compacted_files_have_the_encodings_of_the_profile__DL1_A5(spark: SparkSession, lake: Lake) -> None:

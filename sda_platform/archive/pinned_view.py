@@ -7,6 +7,7 @@ newest version: compaction and VACUUM do not matter. A table whose rows are repl
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -58,16 +59,14 @@ class PinnedView:
         self._limits = limits or Limits()
         self._files: dict[str, PinnedFiles] = {}
         self._conditions: dict[str, Predicate | None] = {}
-        self._connection = duckdb.connect(
-            ":memory:",
-            config={
-                "enable_external_access": "false",
-                "python_enable_replacements": "false",
-                "memory_limit": f"{self._limits.memory_mb}MB",
-                "threads": str(self._limits.threads),
-            },
-        )
-        self._connection.execute("CREATE SCHEMA active; SET lock_configuration = true")
+        # Its start takes as long as opening a table, so the first query does both at once.
+        thread = ThreadPoolExecutor(1)
+        self._starting = thread.submit(_connect, self._limits)
+        thread.shutdown(wait=False)
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        return self._starting.result()
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> pa.Table:
         """The result of ``sql`` as a whole; raises as `batches`."""
@@ -90,13 +89,16 @@ class PinnedView:
         self._connection.register(name, rows)
 
     def _result(self, sql: str, parameters: Sequence[Any]) -> duckdb.DuckDBPyRelation:
+        words = set(re.findall(r"\w+", sql))
+        named = sorted(words & self.vector.snapshots.keys())
+        for name in named:
+            self._open(name)
         statements = self._connection.extract_statements(sql)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise QueryRefused("a query is one SELECT statement; nothing can be changed here")
-        words = set(re.findall(r"\w+", sql))
         necessary = necessary_conditions(self._connection, sql, self._tables)
-        for name in sorted(words & self.vector.snapshots.keys()):
-            self._open(name, necessary.get(name))
+        for name in named:
+            self._show(name, necessary.get(name))
         try:
             return self._connection.sql(sql, params=list(parameters))
         except duckdb.CatalogException:
@@ -119,13 +121,14 @@ class PinnedView:
         ]
         return VersionLeases(self._lake.uri).held(old, "query") if old else nullcontext()
 
-    def _open(self, name: str, condition: Predicate | None) -> None:
-        """Give the views of a table the files that may hold rows for which ``condition`` is true; make the views."""
-        is_new = name not in self._files
-        if is_new:
+    def _open(self, name: str) -> None:
+        if name not in self._files:
             log, snapshot = self._lake.log(self._tables[name]), self.vector.snapshots[name]
             self._files[name] = pinned_files(log, snapshot, self._projection, self.vector.kept.get(name))
-        files = self._files[name]
+
+    def _show(self, name: str, condition: Predicate | None) -> None:
+        """Give the views of a table the files that may hold rows for which ``condition`` is true; make new views."""
+        files, is_new = self._files[name], name not in self._conditions
         if is_new or condition != self._conditions[name]:
             self._connection.register(f"files_of_{name}", files.dataset(condition))
             self._conditions[name] = condition
@@ -162,3 +165,17 @@ class PinnedView:
 
 def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def _connect(limits: Limits) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "enable_external_access": "false",
+            "python_enable_replacements": "false",
+            "memory_limit": f"{limits.memory_mb}MB",
+            "threads": str(limits.threads),
+        },
+    )
+    connection.execute("CREATE SCHEMA active; SET lock_configuration = true")
+    return connection

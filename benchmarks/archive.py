@@ -2,7 +2,7 @@
 
     python benchmarks/archive.py                       2 million observations in 40 files (scaled)
     python benchmarks/archive.py --rows 50000000 --files 1000 --at DIR     full size; DIR keeps the lake for another run
-    python benchmarks/archive.py --compaction          also compacts all of it on Spark (a JVM)
+    python benchmarks/archive.py --rows 4000000 --files 2000 --compaction     also compacts them on Spark (a JVM)
 
 The question is one sensor's hour, as of a commit in the middle of the table. Peers read the same Delta table directly:
 DuckDB by its files, Polars by `scan_delta`. The floor is a scan of exactly the files that the log's statistics keep.
@@ -16,6 +16,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,17 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
+from deltalake import DeltaTable, WriterProperties
+from edge_process import cpu_s
 from pyspark.sql import SparkSession
 
+from sda_platform.archive.compaction import compact
 from sda_platform.archive.layout_report import judge_layouts
-from sda_platform.archive.maintenance import compact
+from sda_platform.archive.lifecycle import POLICY
 from sda_platform.archive.moments import vector_of
+from sda_platform.archive.parquet_profile import CODEC_LEVEL
 from sda_platform.archive.pinned_view import PinnedView
 from sda_platform.catalog.tables import ORBITAL_CATALOG
 from sda_platform.clock import MissionClock
@@ -44,6 +49,7 @@ HOUR_NS = 3_600 * 10**9
 SENSORS = 40
 REPEATS = 7
 QUERIES = 3_200
+WARM_UPS = 3
 TABLES = {table.name: table for table in (OBSERVATIONS, ORBITAL_CATALOG)}
 
 
@@ -63,7 +69,7 @@ def main() -> None:
         as_of_query(lake, arguments.rows, arguments.files)
         query_log(lake)
         if arguments.compaction:
-            compaction(lake)
+            compaction(lake, Path(directory))
     if arguments.schedules:
         with tempfile.TemporaryDirectory() as directory:
             pinned_reads(Path(directory), arguments.schedules)
@@ -83,20 +89,81 @@ def query_log(lake: Lake) -> None:
     )
 
 
-def compaction(lake: Lake) -> None:
-    """All files of the table, compacted as the maintenance does."""
+@dataclass(frozen=True)
+class Compacted:
+    """What a compaction cost, and what it left."""
+
+    wall_s: float
+    processor_s: float
+    files: list[str]
+
+
+def compaction(lake: Lake, directory: Path) -> None:
+    """All files of the table, compacted as the maintenance does, by delta-rs, and by DuckDB; each from its own copy.
+
+    The rate is that of a core: bytes of the small files per second of processor time. All must keep the same rows.
+    Spark compacts some times before it counts: Java compiles what runs often.
+    """
     log = lake.log(OBSERVATIONS)
     size = sum(log.live_files().column("size_bytes").to_pylist())
+    whole = ds.dataset(DeltaTable(log.uri).file_uris()).to_table()
+    print(f"compaction of {len(log.live_files())} files, {size / 1e6:,.0f} MB, {whole.nbytes / 1e6:,.0f} MB decoded")
+    means = {"Spark": compacted_by_spark, "delta-rs": compacted_by_delta_rs, "DuckDB": compacted_by_duckdb}
+    for name in [*["Spark"] * WARM_UPS, *means]:
+        copy = directory / "compacted" / OBSERVATIONS.name
+        shutil.copytree(log.uri, copy)
+        found = means[name](copy)
+        rows, after = ds.dataset(found.files).to_table(), sum(Path(each).stat().st_size for each in found.files)
+        assert totals(rows) == totals(whole), name
+        shutil.rmtree(copy.parent)
+        print(
+            f"  {name}: {found.wall_s:,.1f} s, {found.processor_s:,.1f} s of a core, "
+            f"{size / 1e6 / found.processor_s:,.1f} MB/s per core; {len(found.files)} files, {after / 1e6:,.0f} MB"
+        )
+
+
+def totals(rows: pa.Table) -> tuple[int, int]:
+    """Rows, and the sum of a column in whole kilometres."""
+    return rows.num_rows, round(pc.sum(rows["range_m"]).as_py() / 1e3)
+
+
+def compacted_by_spark(table: Path) -> Compacted:
+    """As the maintenance does; the processor time is the engine's."""
+    lake = Lake(str(table.parent), MissionClock(0, 0, 0.0), session)
+    lake.reads_unverified = True
     lake.session.range(1).count()  # the start of the engine is not measured
-    began = time.perf_counter()
-    replaced = compact(lake, OBSERVATIONS)
-    taken = time.perf_counter() - began
-    after = sum(log.live_files().column("size_bytes").to_pylist())
-    cores = os.cpu_count() or 1
-    print(
-        f"compaction of {replaced} files, {size / 1e6:,.0f} MB into {after / 1e6:,.0f} MB: {taken:,.1f} s, "
-        f"{size / 1e6 / taken / cores:,.1f} MB/s per core of {cores}"
-    )
+    before_s = {process: cpu_s(process) for process in children(os.getpid())}
+    began_s = time.perf_counter()
+    compact(lake, OBSERVATIONS)
+    wall_s = time.perf_counter() - began_s
+    processor_s = sum(cpu_s(process) - before for process, before in before_s.items())
+    return Compacted(wall_s, processor_s, DeltaTable(table).file_uris())
+
+
+def compacted_by_delta_rs(table: Path) -> Compacted:
+    """With the profile's codec and level; it has no encodings of columns to choose."""
+    delta, began_s, processor_s = DeltaTable(table), time.perf_counter(), time.process_time()
+    profile = WriterProperties(compression="ZSTD", compression_level=CODEC_LEVEL)
+    delta.optimize.compact(target_size=POLICY.target_file_bytes, writer_properties=profile)
+    return Compacted(time.perf_counter() - began_s, time.process_time() - processor_s, DeltaTable(table).file_uris())
+
+
+def compacted_by_duckdb(table: Path) -> Compacted:
+    """The same by a copy of DuckDB, without a commit."""
+    files, target = DeltaTable(table).file_uris(), str(table / "whole.parquet")
+    began_s, processor_s = time.perf_counter(), time.process_time()
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT * FROM read_parquet(?)) TO '{target}' (COMPRESSION zstd, COMPRESSION_LEVEL {CODEC_LEVEL})",
+            [files],
+        )
+    return Compacted(time.perf_counter() - began_s, time.process_time() - processor_s, [target])
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of all descendants."""
+    found = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return found + [below for each in found for below in children(each)]
 
 
 def write_observations(lake: Lake, rows: int, files: int) -> None:

@@ -1,6 +1,7 @@
 """How long from sealing a segment to the alert in the subscriber, with the daemon running; and where the time goes.
 
     python benchmarks/latency.py [--landings 24] [--warm-up 3] [--seed 1]
+    python benchmarks/latency.py --during maintenance screening     every second landing beside that work
 
 Starts the platform in a home of its own, lands the catalogue, and waits for the first alerts. Then, one after the
 other, it lands link beacons of an alerted satellite over three windows, which confirm its track (noise makes its
@@ -8,6 +9,8 @@ orbit, and so its alert, change), at random moments of the sensor's interval. Th
 to the subscriber's own time of receipt. A landing whose run changes no alert (until TCA, the element set is better than
 the track) is left out and replaced.
 The first few landings are not counted: the figure is that of a warm engine, whose JVM has compiled what a run needs.
+With ``--during`` the landings alternate: one alone, one while other pools work for another lake on the same engine
+(`competition.py`).
 Before a figure is printed, the subscriber's alerts are compared with the journal's. A ratio puts the
 figure next to the 30 s that the platform promises.
 """
@@ -19,13 +22,15 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 import numpy as np
 import pyarrow as pa
+from competition import WORK, Competition
 from rich.console import Console
 from rich.table import Table as Grid
 from waiting import wait_for
@@ -59,6 +64,7 @@ class Landing:
 
     total_s: float
     stages: dict[str, float]
+    is_beside_work: bool = False
 
 
 def main() -> int:
@@ -67,6 +73,7 @@ def main() -> int:
     parser.add_argument("--landings", type=int, default=24)
     parser.add_argument("--warm-up", type=int, default=3, help="landings that are not counted")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--during", nargs="*", default=[], choices=[*WORK], help="work beside every second landing")
     arguments = parser.parse_args()
     console = Console(highlight=False)
     say = progress_printer(console)
@@ -76,24 +83,35 @@ def main() -> int:
         settings = Settings(home=Path(directory), screening={"horizon_h": 24.0}, alerting=every)
         clock = MissionClock.starting_at(parse_iso_ns(MISSION_START))
         clock.save(settings.home)
-        with running(settings, say):
+        with running(settings, say) as (_, addresses):
             land_catalogue(settings, clock)
             wait_for(lambda: bool(current_alerts(settings)), "the first alerts")
             wait_for(lambda: not _unfinished(settings), "the catalogue's run to end")
+            work = [
+                Competition(each, addresses.engine, Path(directory) / each, settings.home) for each in arguments.during
+            ]
             say(f"{len(current_alerts(settings))} alerts hold; now the landings")
             count, measured = arguments.warm_up + arguments.landings, []
-            for number, landing in enumerate(_measure(settings, clock, count, random.Random(arguments.seed))):
+            for number, landing in enumerate(_measure(settings, clock, count, random.Random(arguments.seed), work)):
                 counted = number >= arguments.warm_up
                 measured += [landing] if counted else []
-                say(f"landing {number + 1}: {landing.total_s:.1f} s" + ("" if counted else " (warm-up, not counted)"))
+                beside = f" beside {' and '.join(arguments.during)}" if landing.is_beside_work else ""
+                say(f"landing {number + 1}: {landing.total_s:.1f} s{beside}" + ("" if counted else " (warm-up)"))
+            for name, each in zip(arguments.during, work, strict=True):
+                each.end()
+                say(f"{len(each.seconds)} rounds of {name}, median {statistics.median(each.seconds):.1f} s")
             problems = _disagreements(settings, clock)
     if problems:
         console.print(f"[bold red]the subscriber and the journal differ:[/] {'; '.join(problems)}")
         return 1
-    return _report(console, measured)
+    if arguments.during:
+        _report_ratio(console, measured, " and ".join(arguments.during))
+    return _report(console, [each for each in measured if not each.is_beside_work])
 
 
-def _measure(settings: Settings, clock: MissionClock, count: int, chance: random.Random) -> Iterator[Landing]:
+def _measure(
+    settings: Settings, clock: MissionClock, count: int, chance: random.Random, work: Sequence[Competition]
+) -> Iterator[Landing]:
     lake = Lake(settings.lake_uri, clock, without_session)
     catalogue = catalogue_at(lake, lake.head(ORBITAL_CATALOG).version)
     generator = np.random.default_rng(chance.getrandbits(32))
@@ -102,14 +120,19 @@ def _measure(settings: Settings, clock: MissionClock, count: int, chance: random
         time.sleep(chance.uniform(0.0, settings.sensor_interval_s))
         alert = chance.choice([each for each in _ahead(settings, clock) if each.alert_id not in passed_over])
         entries = lake.log(CONJUNCTION_ALERTS).row_count()
-        sealed_ns = _land_beacons(settings, clock, catalogue, alert.norad_id_1, generator)
-        wait_for(lambda since_ns=sealed_ns: _has_ended(settings, since_ns), "the run to end")  # type: ignore[misc]
-        if lake.log(CONJUNCTION_ALERTS).row_count() == entries:
-            passed_over.add(alert.alert_id)
-            continue
-        received_ns = _await_receipt(settings, sealed_ns)
+        is_beside_work = bool(work) and count % 2 == 0
+        with ExitStack() as beside:
+            for each in work if is_beside_work else ():
+                beside.enter_context(each.beside())
+            sealed_ns = _land_beacons(settings, clock, catalogue, alert.norad_id_1, generator)
+            wait_for(lambda since_ns=sealed_ns: _has_ended(settings, since_ns), "the run to end")  # type: ignore[misc]
+            if lake.log(CONJUNCTION_ALERTS).row_count() == entries:
+                passed_over.add(alert.alert_id)
+                continue
+            received_ns = _await_receipt(settings, sealed_ns)
         count -= 1
-        yield Landing((received_ns - sealed_ns) / 1e9, _stages(settings, sealed_ns, received_ns))
+        stages = _stages(settings, sealed_ns, received_ns)
+        yield Landing((received_ns - sealed_ns) / 1e9, stages, is_beside_work)
 
 
 def _ahead(settings: Settings, clock: MissionClock) -> list[CurrentAlert]:
@@ -188,6 +211,16 @@ def _disagreements(settings: Settings, clock: MissionClock) -> list[str]:
     expected = current_keys(lake.log(CONJUNCTION_ALERTS)).column("event_id")
     held = [a.alert_id for a in current_alerts(settings)]
     return missing_or_surplus(expected, pa.chunked_array([pa.array(held, pa.string())]), "alerts")
+
+
+def _report_ratio(console: Console, measured: list[Landing], work: str) -> None:
+    beside = [each.total_s for each in measured if each.is_beside_work]
+    alone = [each.total_s for each in measured if not each.is_beside_work]
+    ratio = statistics.median(beside) / statistics.median(alone)
+    console.print(
+        f"beside {work}: median {statistics.median(beside):.1f} s over {len(beside)} landings, max "
+        f"{max(beside):.1f} s; {ratio:.2f} times the median without"
+    )
 
 
 def _report(console: Console, measured: list[Landing]) -> int:
